@@ -3,7 +3,6 @@
     make tune                             # foldline replay --tune, on the recorded sessions
     .venv/bin/python benchmarks/tune.py --window 30000 --vary keep_ratio=0.08,0.1,0.15
     .venv/bin/python benchmarks/tune.py --vary rungs=summarize+drop,externalize+summarize+drop
-    .venv/bin/python benchmarks/tune.py --curves docs/images/tuning.svg   # one number at a time
 
 With `--vary` every combination of the given values is tried on top of the named policy. As in
 `foldline replay --tune`, the cheapest one that keeps the bounds wins; the choice is repeated without each source.
@@ -14,13 +13,10 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import attrs
-from rich.console import Console
-from rich.table import Table
 
 from persistence.sessions import Session, read_session
 from render import Policy
@@ -131,7 +127,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--at-least", default=AT_LEAST, help=f"default: {AT_LEAST}")
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--vary", action="append", default=[], metavar="FIELD=A,B,C")
-    parser.add_argument("--curves", type=Path, metavar="FILE.svg", help="one number at a time")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     return parser.parse_args()
 
@@ -154,9 +149,6 @@ def main() -> int:
     if not sessions():
         print("no recorded sessions found; set FOLDLINE_SESSIONS to their folder")
         return 1
-    if given.curves:
-        curves(given)
-        return 0
     at_least = bounds(given.at_least)
     if given.vary:
         pairs = (text.partition("=") for text in given.vary)

@@ -1,6 +1,6 @@
 """Measures recall at context widths that no measure of the replay uses and no excerpt was tuned for.
 
-    .venv/bin/python -m benchmarks.widths --window 60000 --policy default --policy frugal
+    .venv/bin/python -m benchmarks.widths --window 60000 --policy default --policy frugal --keep
 
 For the names that the agent used next and had last seen more than five calls before, it prints the share
 that its request has with a number of characters on each side of one of their last occurrences, across
@@ -15,10 +15,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import TypeAlias
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+import msgspec
 
+from benchmarks.results import keep, kept
 from benchmarks.tune import options, sessions
 from persistence.sessions import read_session
 from timeline.replay import Sent, replay
@@ -59,27 +58,35 @@ def _means(calls: Sequence[tuple[Sequence[Need], str]], width: int) -> tuple[flo
     return whole, fmean(fmean(call) for call in shares)
 
 
+def row(window: int, policy: str, jobs: int) -> dict[str, str]:
+    """The means of one policy over the sessions that say something."""
+    with ProcessPoolExecutor(jobs) as pool:
+        given = [(path, policy, window) for path in sessions()]
+        found = [shares for shares in pool.map(measured, given) if shares]
+    cells = {
+        str(
+            width
+        ): f"{fmean(s[width][0] for s in found):.2f} / {fmean(s[width][1] for s in found):.2f}"
+        for width in WIDTHS
+    }
+    return {"window": f"{window:,}", "policy": policy, **cells, "sessions": str(len(found))}
+
+
 def main() -> None:
     """Replay, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--window", type=int, default=30_000)
     parser.add_argument("--policy", action="append", metavar="NAME|FILE.toml")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the figures in benchmarks/results"
+    )
     given = parser.parse_args()
-    title = f"Whole / share, window {given.window:,}"
-    table = Table(title=title, title_justify="left", box=box.MARKDOWN)
-    for column in ("policy", *map(str, WIDTHS), "sessions"):
-        table.add_column(column, justify="left" if column == "policy" else "right")
-    for policy in given.policy or ["frugal", "default", "generous"]:
-        jobs = [(path, policy, given.window) for path in sessions()]
-        with ProcessPoolExecutor(given.jobs) as pool:
-            found = [shares for shares in pool.map(measured, jobs) if shares]
-        cells = (
-            f"{fmean(s[width][0] for s in found):.2f} / {fmean(s[width][1] for s in found):.2f}"
-            for width in WIDTHS
-        )
-        table.add_row(policy, *cells, str(len(found)))
-    Console(width=120).print(table)
+    policies = given.policy or ["frugal", "default", "generous"]
+    rows = [row(given.window, policy, given.jobs) for policy in policies]
+    print(msgspec.structs.replace(kept("widths"), rows=()).with_rows(rows).table())
+    if given.keep:
+        keep("widths", rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The vocabulary: immutable blocks, and the events that say what happened to them."""
+"""Immutable blocks, and the events that record what happened to them."""
 
 from blocks._beside import check_timeline as _check_timeline
 from blocks._block import PROVIDER_TAG as PROVIDER_TAG

@@ -1,17 +1,17 @@
-"""Say so when the `timeline` that a program would get is not the one beside this package.
+"""Raises an error if Python finds another `timeline` than the package beside this one.
 
-`blocks` is the first of the four packages that is imported, and a `timeline.py` of the user's own keeps
-ours from being imported at all.
+`blocks` is imported first of the four packages.  A `timeline.py` of the user's own would otherwise be imported
+instead of the package.
 """
 
 from importlib.util import find_spec
 
 
 def check_timeline() -> None:
-    """Look where `timeline` is; nothing of it is imported.
+    """Check that Python finds `timeline` beside this package, without importing it.
 
     Raises:
-        ImportError: it is somewhere else.
+        ImportError: Python finds it elsewhere.
     """
     home = __file__.rpartition("blocks")[0]
     spec = find_spec("timeline")

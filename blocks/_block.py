@@ -1,7 +1,7 @@
-"""Blocks: what was said, called, returned or noted, one immutable piece at a time.
+"""Blocks: immutable pieces of a conversation, such as a prompt, a completion, a tool call, its result or a note.
 
-The tag is the name on disk and in SQL.  It is a plain string, so a class or a whole package can be
-renamed without touching a stored byte; a released tag never changes its meaning.
+A block's tag is its name on disk and in SQL.  It is a plain string, so a class or a package can be renamed without
+changing stored bytes.  A released tag never changes its meaning.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, cast
@@ -37,8 +37,8 @@ class BaseBlock(
     id: BlockId
     turn: TurnId
     source: str = ""
-    """The foreign id that it came from, where it came from somewhere else: of a message, of an item;
-    blocks of one source are appended together, and once."""
+    """The foreign id of the message or item that the block came from; empty: none. Blocks of one source are appended
+    together, and only once."""
 
 
 class TurnHeader(BaseBlock, frozen=True, kw_only=True, tag="turn.header"):
@@ -101,7 +101,7 @@ class AssistantCompletion(AssistantBlock, frozen=True, kw_only=True, tag="assist
 
     text: str
     provider: dict[str, Any] = {}
-    """Data of the provider that has to be sent back: an id, a phase; opaque."""
+    """Data of the provider that must be sent back (an id, a phase); opaque."""
 
 
 class ToolCall(AssistantBlock, frozen=True, kw_only=True, tag="react.tool.call"):
@@ -111,7 +111,7 @@ class ToolCall(AssistantBlock, frozen=True, kw_only=True, tag="react.tool.call")
     name: str
     input: dict[str, Any]
     provider: dict[str, Any] = {}
-    """Data of the provider that has to be sent back: an id, the arguments as they were written; opaque."""
+    """Data of the provider that must be sent back (an id, the arguments as they were written); opaque."""
 
 
 class ToolResult(BaseBlock, frozen=True, kw_only=True, tag="react.tool.result"):
@@ -169,10 +169,10 @@ class RangeSummary(BaseBlock, frozen=True, kw_only=True, tag="conv.range.summary
 class OpaqueBlock:
     """A block of a kind that this version does not know, kept exactly as it was read.
 
-    A library user's own kinds arrive here too: give the tag and the fields, among them `id` and
-    `turn`; with `author` and `text` it is counted, cut and shown like any other.
+    An application's own kinds are such blocks, too. They need a tag and fields, among them `id` and `turn`; with
+    `author` and `text` they are counted, cut and shown like all others.
 
-    A plain class: msgspec would encode a struct or an attrs class by itself, and not flat.
+    Not a struct or an attrs class, because msgspec would encode the fields as a nested object.
     """
 
     __slots__ = ("fields", "tag")
@@ -180,7 +180,7 @@ class OpaqueBlock:
     def __init__(self, tag: str, fields: dict[str, Any]) -> None:
         self.tag = tag
         self.fields = fields
-        """Everything but the tag; not to be changed."""
+        """All fields except the tag; must not be changed."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OpaqueBlock):
@@ -195,7 +195,7 @@ class OpaqueBlock:
 
     @property
     def id(self) -> BlockId:
-        """As it was appended."""
+        """The block's id."""
         return BlockId(str(self.fields.get("id", "")))
 
     @property
@@ -205,19 +205,19 @@ class OpaqueBlock:
 
     @property
     def author(self) -> str:
-        """Its author."""
+        """The field `author`; empty if there is none."""
         return str(self.fields.get("author", ""))
 
     @property
     def source(self) -> str:
-        """The foreign id that it came from; in kinds of an application's own, a field of this name belongs to the
-        application."""
+        """The foreign id that it came from, or empty; in an application's own kinds, a field of this name belongs to
+        the application."""
         source = self.fields.get("source", "") if self.tag.startswith(PROVIDER_TAG) else ""
         return source if isinstance(source, str) else ""
 
     @property
     def text(self) -> str:
-        """Its text, if it has text for a model."""
+        """The text for the model; empty if there is none."""
         text = self.fields.get("text", "")
         return text if isinstance(text, str) else ""
 
@@ -240,9 +240,9 @@ KnownBlock: TypeAlias = (
 
 if TYPE_CHECKING:
     Block: TypeAlias = KnownBlock | OpaqueBlock
-    """One piece of content, of any kind."""
+    """A block of any kind."""
 else:
-    # msgspec builds its decoder from this; what it cannot decode goes the slow way in `_codec`.
+    # msgspec builds its decoder from this union; `_codec` decodes all other kinds itself.
     Block = KnownBlock
 
 
@@ -254,7 +254,7 @@ def tag_of(block: Block) -> str:
 
 
 _THOUGHTS: Final = ("thinking", "reasoning_content", "reasoning", "content", "summary")
-"""Where providers put what a model thought: Anthropic, servers of open models, OpenAI."""
+"""Fields in which Anthropic, OpenAI and servers of open models return thinking."""
 
 
 def text_of(block: Block) -> str:
@@ -278,7 +278,7 @@ def text_of(block: Block) -> str:
 
 
 def _thought(value: object) -> str:
-    """A text, or the texts of a list of parts."""
+    """The value if it is a text; the texts of a list of parts; else empty."""
     if not isinstance(value, list):
         return value if isinstance(value, str) else ""
     parts = [cast("dict[str, Any]", p) for p in cast("list[Any]", value) if isinstance(p, dict)]

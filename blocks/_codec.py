@@ -1,14 +1,13 @@
-"""Events and blocks as bytes: JSON, lossless for what we know and for what we do not.
+"""Encodes events and blocks as JSON, without loss for known and unknown kinds, and decodes them.
 
-Three kinds of reader meet old and new data here:
+Decoding handles three cases:
 
-* what this version knows decodes into its struct;
-* an older shape of it goes through the upcasters of its kind first;
-* anything else becomes an `OpaqueEvent` or an `OpaqueBlock` that re-encodes to an equal value.
+* the JSON of a known kind becomes its struct;
+* an older form of a known kind first goes through the upcasters of its kind;
+* anything else becomes an `OpaqueEvent` or an `OpaqueBlock`, which encodes to an equal value again.
 
-JSON cannot hold everything that Python can.  NaN and the infinities, lone surrogates and keys that
-are no strings are replaced *visibly* (`"NaN"`, `"\\udc80"` spelled out); integers of any size and NUL
-characters pass unchanged.
+JSON cannot represent every Python value.  NaN, infinities, lone surrogates and keys that are not strings are
+*visibly* replaced (by `"NaN"`, or the characters `\\udc80`); integers of any size and NUL characters stay unchanged.
 """
 
 import json
@@ -30,23 +29,23 @@ Upcaster: TypeAlias = Callable[[Fields], Fields]
 _T = TypeVar("_T")
 
 UPCASTERS: Mapping[str, Sequence[Upcaster]] = {}
-"""By event kind or block tag: functions that turn an older shape into the next newer one."""
+"""By event kind or block tag: functions that convert an older form into the next newer one."""
 
 
 def _opaque(value: object) -> Fields:
-    """What msgspec asks when it meets one of our plain classes."""
+    """Called by msgspec to encode the classes that are not structs."""
     if isinstance(value, OpaqueBlock):
         return {"type": value.tag, **value.fields}
     if isinstance(value, OpaqueEvent):
         return {"event": value.kind, **value.fields}
-    # msgspec's way of saying that a hook does not know a type; `_encode` makes it a CodecError.
+    # msgspec expects this error for unknown types; `_encode` turns it into a CodecError.
     raise NotImplementedError(f"cannot encode {type(value).__name__}")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_opaque)
 _NULL = re.compile(rb"null(?<=[:,\[]null)[,\]}]")
-"""Every null that is a value; a text that speaks of one seldom looks like it.  It begins with letters,
-because a search for those is many times as fast as one for signs of which a text is full."""
+"""Finds every null that is a value, and seldom one inside a text.  It begins with letters, because searching for
+letters is much faster than searching for punctuation, which texts are full of."""
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"')
 _events: msgspec.json.Decoder[KnownEvent] = msgspec.json.Decoder(KnownEvent)
 _blocks: msgspec.json.Decoder[KnownBlock] = msgspec.json.Decoder(KnownBlock)
@@ -58,8 +57,7 @@ def encode_event(event: Event) -> bytes:
     """The event as JSON text in UTF-8.
 
     Raises:
-        CodecError: the event holds something that is no data at all (a function, an open file), or is
-            nested too deeply.
+        CodecError: the event has a value that is not data (a function, an open file), or is nested too deeply.
     """
     return _encode(event)
 
@@ -68,7 +66,7 @@ def encode_block(block: Block) -> bytes:
     """The block as JSON text in UTF-8.
 
     Raises:
-        CodecError: the block holds something that is no data at all, or is nested too deeply.
+        CodecError: the block has a value that is not data, or is nested too deeply.
     """
     return _encode(block)
 
@@ -76,7 +74,7 @@ def encode_block(block: Block) -> bytes:
 def _encode(value: object) -> bytes:
     try:
         data = _encoder.encode(value)
-        # msgspec writes NaN as null, which would be a silent loss; nulls are rare enough to look.
+        # msgspec writes NaN as null, which would lose it silently; nulls are rare, so checking them is cheap.
         may_have_null = b"null" in data and _NULL.search(data)
         has_null = may_have_null and b"null" in _STRING.sub(b"", data)
         return _encode_cleaned(value) if has_null else data
@@ -97,10 +95,10 @@ def _builtins(value: object) -> Any:
 
 
 def clean_json(value: Any) -> Any:
-    """`value` with everything that JSON cannot hold replaced, visibly, by text.
+    """`value`, in which text replaces everything that JSON cannot represent.
 
     Raises:
-        CodecError: it is nested too deeply, or holds an integer of thousands of digits.
+        CodecError: it is nested too deeply, or has an integer of thousands of digits.
     """
     if isinstance(value, str | int | float | None):
         return _cleaned(value)
@@ -132,10 +130,10 @@ def _without_surrogates(text: str) -> str:
 
 
 def canonical_block(block: Block) -> Block:
-    """The block as it will be read back: itself, unless it holds what JSON cannot.
+    """The block as it will be read back: the block itself, unless it has values that JSON cannot represent.
 
     Raises:
-        CodecError: the block holds something that is no data, or is nested too deeply; it says where.
+        CodecError: the block has a value that is not data, or is nested too deeply; the message says where.
     """
     try:
         data = encode_block(block)
@@ -156,7 +154,7 @@ def _refused(block: Block, reason: str) -> CodecError:
 def decode_event(
     data: bytes | str, upcasters: Mapping[str, Sequence[Upcaster]] = UPCASTERS
 ) -> Event:
-    """The event that `data` holds; a kind that nobody knows comes back opaque.
+    """The event that `data` holds; an event of an unknown kind is an `OpaqueEvent`.
 
     Raises:
         CodecError: `data` is not a JSON object, or is nested too deeply.
@@ -170,7 +168,7 @@ def decode_event(
 def decode_block(
     data: bytes | str, upcasters: Mapping[str, Sequence[Upcaster]] = UPCASTERS
 ) -> Block:
-    """The block that `data` holds; a kind that nobody knows comes back opaque.
+    """The block that `data` holds; a block of an unknown kind is an `OpaqueBlock`.
 
     Raises:
         CodecError: `data` is not a JSON object, or is nested too deeply.
@@ -194,7 +192,7 @@ def _fields(data: bytes | str) -> Fields:
 
 
 def _lenient(data: bytes | str) -> Fields | None:
-    """What Python's reader makes of it: of others, who let half a surrogate pair through, say."""
+    """The object that Python's JSON reader finds; it accepts more, for example lone surrogates. None: not an object."""
     try:
         found: object = json.loads(data)
         return cast("Fields", clean_json(found)) if isinstance(found, dict) else None
@@ -203,7 +201,7 @@ def _lenient(data: bytes | str) -> Fields | None:
 
 
 def _decode_slowly(fields: Fields, upcasters: Mapping[str, Sequence[Upcaster]]) -> Event:
-    """The way of the rare: unknown kinds, older shapes, blocks that only their author knows."""
+    """Decode unknown kinds, older forms, and blocks of an application's own kinds."""
     kind = str(fields.get("event", ""))
     opaque = OpaqueEvent(kind, {k: v for k, v in fields.items() if k != "event"})
     if kind not in _event_kinds:

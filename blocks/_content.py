@@ -1,5 +1,5 @@
-"""Content: parts, which a block can have besides plain text; the readable text of a value; and artifacts, content
-beside the log, named by its hash."""
+"""Parts, which are content of a block besides its text; the text of values; and the ids of artifacts, which are content
+stored beside the log under its hash."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -41,14 +41,13 @@ class DocumentPart(
 
 
 class ProviderPart(Struct, frozen=True, kw_only=True, tag_field="type", tag="provider"):
-    """A content block of the provider's (`search_result`, `container_upload`, a document with
-    citations), verbatim."""
+    """A content block of the provider (`search_result`, `container_upload`, a document with citations), verbatim."""
 
     value: dict[str, Any]
 
 
 _INLINE_SHOWN: Final = 60
-"""Characters of a data URL."""
+"""How many characters of a data URL are shown."""
 _WEB_URL: Final = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 
 Part: TypeAlias = TextPart | ImagePart | DocumentPart | ProviderPart
@@ -56,12 +55,12 @@ Part: TypeAlias = TextPart | ImagePart | DocumentPart | ProviderPart
 
 
 def is_web_url(url: str) -> bool:
-    """Whether a provider could fetch from there: http or https, a host, no white space."""
+    """Whether a provider could fetch this URL: http or https, a host, no white space."""
     return url.isprintable() and _WEB_URL.fullmatch(url) is not None
 
 
 def text_of_parts(parts: Sequence[Part]) -> str:
-    """The text of `parts`, one line break between them; parts without text say what they are."""
+    """The text of `parts`, joined by line breaks; a part without text is named in brackets."""
     return "\n".join(_text(part) for part in parts)
 
 
@@ -79,7 +78,7 @@ def _text(part: Part) -> str:
 
 
 def _named(value: dict[str, Any]) -> str:
-    """What a part is that cannot be read, and where, if it says so."""
+    """The kind of a part without text, and its URL if there is one."""
     kind = str(value.get("type") or value.get("kind") or "part")
     url = _url_in(value) or _url_in(value.get("source"))
     if url.startswith("data:") and len(url) > _INLINE_SHOWN:
@@ -89,7 +88,7 @@ def _named(value: dict[str, Any]) -> str:
 
 
 def _url_in(value: object) -> str:
-    """The first URL in an object, in one of its fields or in an object there."""
+    """The first URL in an object, in one of its fields or in an object within one of them; empty if there is none."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     for name in ("url", "image_url", "file_url"):
         found: object = fields.get(name)
@@ -100,7 +99,7 @@ def _url_in(value: object) -> str:
 
 
 def _words(value: dict[str, Any]) -> Iterator[str]:
-    """What can be read of a search result, or of a document that holds its text."""
+    """The texts of a search result, or of a document that contains its text."""
     if value.get("type") not in ("search_result", "document"):
         return
     source: object = value.get("source")

@@ -1,8 +1,8 @@
 """The envelope of a tool result: what is known about it besides its content.
 
-It is what lets a result leave the prompt and still be of use: a cleared result shows its outcome and
-key fields, durability says whether it may be cleared at all, determinism whether reading its source
-again would give the same.
+It keeps a result useful after its content has left the prompt.  The prompt still shows the outcome and the key fields;
+the durability says whether the content may be cleared; the determinism says whether reading the source again would
+give the same content.
 """
 
 from hashlib import sha256
@@ -20,11 +20,11 @@ ToolKind: TypeAlias = Literal["read", "write", "command", "search", "web", "othe
 """What a call does; the digest lists calls by this kind, and it decides whether two calls ask for the same."""
 
 HASH_CHARACTERS: Final = 16
-"""Of a SHA-256 in hexadecimal; enough to see a change, which is all that is asked."""
+"""Hexadecimal digits of a SHA-256 that are kept; they suffice to detect a change."""
 
 
 class Determinism(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of a source when a tool read it, to find out later whether it has changed."""
+    """The state of a source when a tool read it, which shows later whether the source has changed."""
 
     content_hash: str = ""
     etag: str = ""
@@ -34,19 +34,19 @@ class Determinism(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def of(cls, content: str | bytes) -> "Determinism":
-        """The state of a source that has only content."""
+        """The state of a source for which only its content is known."""
         data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
         return cls.of_sha256(sha256(data).hexdigest())
 
     @classmethod
     def of_sha256(cls, digest: str, *, mtime: float = 0.0) -> "Determinism":
-        """The same for content with a known hash."""
+        """The same, given the hash of the content."""
         return cls(content_hash=digest[:HASH_CHARACTERS], mtime=mtime)
 
     def has_changed(self, current: "Determinism") -> bool:
-        """Whether the source may have drifted since: the strongest mark that both have decides.
+        """Whether the source may have changed: decided by the strongest field that both states have.
 
-        Without a mark in common nothing can be verified, and that counts as changed.
+        If they have no field in common, the source counts as changed.
         """
         for name in ("content_hash", "etag", "mtime", "version"):
             then, now = getattr(self, name), getattr(current, name)

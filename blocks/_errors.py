@@ -1,30 +1,30 @@
-"""The tree of errors; which branch an error hangs on says whose fault it is.
+"""The tree of errors; the branch of an error says where its cause is.
 
     FoldlineError
-    ├── MisuseError                 the caller's: fix the call
-    │   ├── ArgumentError           an argument or an option that does not exist, or is none
-    │   │   └── PolicyError         a policy that does not exist or contradicts itself
-    │   ├── RungError               a rung of your own that fails, or proposes what may not be
-    │   ├── UnknownPathError        nothing was ever appended at this path
-    │   ├── UnknownCallError        no tool call of this id waits for a result
-    │   ├── AlreadyRecordedError    this response, or the result of this call, is in the log
-    │   ├── AccessRefusedError      an artifact that this requester must not read
-    │   ├── TooLargeError           more than what a store takes at once
+    ├── MisuseError                 in the call: correct it
+    │   ├── ArgumentError           an argument or an option does not exist, or is not valid
+    │   │   └── PolicyError         a policy does not exist or contradicts itself
+    │   ├── RungError               a caller's own rung failed, or proposed something not allowed
+    │   ├── UnknownPathError        no block was ever appended at this path
+    │   ├── UnknownCallError        no open tool call has this id
+    │   ├── AlreadyRecordedError    this response, or the result of this call, is already in the log
+    │   ├── AccessRefusedError      the requester may not read this artifact
+    │   ├── TooLargeError           more data than a store takes at once
     │   └── ClosedError             used after close(), or in a forked child
-    ├── DataError                   the data's: look at what was read
-    │   ├── CodecError              bytes that are no event, values that no JSON can hold
-    │   ├── HistoryDivergedError    a foreign history that is no longer the one in the log
-    │   ├── SessionFormatError      a session file of no known format, or unreadable
-    │   └── DamagedStoreError       a store whose file does not hold together
-    └── StoreError                  the world's: retry, wait, or move
-        ├── VersionConflictError    somebody else appended first
-        │   └── TimelineExistsError a fork onto the name of a timeline that is there
-        ├── UnknownTimelineError    no such timeline in this store
-        ├── OutcomeUnknownError     the connection broke: what was written is not known
-        ├── ForgottenError          events that were removed from the store
-        └── StoreLockedError        another process holds the file
+    ├── DataError                   in the data: check what was read
+    │   ├── CodecError              bytes that are not an event, or a value that JSON cannot represent
+    │   ├── HistoryDivergedError    a foreign history was edited after it was recorded
+    │   ├── SessionFormatError      a session file is unreadable, or of an unknown format
+    │   └── DamagedStoreError       a store is damaged
+    └── StoreError                  in the environment: wait and repeat, or use another place
+        ├── VersionConflictError    another writer appended first
+        │   └── TimelineExistsError a fork would get the name of an existing timeline
+        ├── UnknownTimelineError    the store has no such timeline
+        ├── OutcomeUnknownError     the connection broke, so it is unknown what was written
+        ├── ForgottenError          the events were removed from the store
+        └── StoreLockedError        another process has the file open
 
-A prompt that cannot be made to fit is no error: render returns it as a value (`CannotFit`).
+A prompt that cannot be made to fit is not an error: rendering returns a value instead (`CannotFit`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ from typing import Final, Literal, TypeAlias
 from blocks._nearest import did_you_mean
 
 PATH_SHOWN: Final = 300
-"""Characters of a path that is none, as an error quotes it."""
+"""How many characters of an unknown path an error message quotes."""
 
 
 class FoldlineError(Exception):
@@ -45,9 +45,9 @@ class MisuseError(FoldlineError):
 
 
 class ArgumentError(MisuseError, TypeError, ValueError):
-    """An argument or an option that does not exist, or that holds what it cannot.
+    """An argument or an option does not exist, or has an invalid value.
 
-    Also a TypeError and a ValueError: that is what Python itself would raise.
+    Also a TypeError and a ValueError, as Python itself would raise.
     """
 
 
@@ -56,9 +56,9 @@ class PolicyError(ArgumentError):
 
 
 class RungError(MisuseError):
-    """A rung of the caller's own failed, or proposed what may not be; nothing that it proposed is done.
+    """A caller's own rung failed, or proposed something that is not allowed; nothing of its proposal is done.
 
-    What it raised is the cause (`__cause__`).
+    An exception that it raised is the cause (`__cause__`).
     """
 
     def __init__(self, rung: str, reason: str) -> None:
@@ -90,7 +90,7 @@ class UnknownCallError(MisuseError):
 
 
 class AlreadyRecordedError(MisuseError):
-    """It is already in the log; nothing was appended."""
+    """This is already in the log; nothing was appended."""
 
     def __init__(self, what: str, version: int) -> None:
         super().__init__(f"{what} is recorded already, at version {version}")

@@ -11,8 +11,8 @@ from blocks._summary import DroppedSpan
 HideReason: TypeAlias = Literal[
     "expired", "requested", "cleared", "externalized", "dropped", "clipped", "unsigned"
 ]
-"""Why a block is hidden; `clipped`: too large for one step, `unsigned`: thinking whose signature
-no longer matches what precedes it."""
+"""Why a block is hidden; `clipped`: it was too large for one step, `unsigned`: it is thinking whose signature does not
+match the blocks before it any more."""
 
 SkipReason: TypeAlias = Literal["no_gain", "no_cut", "vetoed", "failed", "cannot_fit"]
 """Why a compaction that was due did not happen."""
@@ -30,7 +30,7 @@ class Answered(Struct, frozen=True, kw_only=True):
 
 
 class Hidden(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One block that is shown as something shorter."""
+    """A block that is shown as a shorter replacement."""
 
     block: BlockId
     """Its id."""

@@ -1,7 +1,7 @@
-"""Events: facts about a timeline, in the past tense, never edited.
+"""Events: facts about a timeline that are never edited.
 
-A version is a position in one timeline's log, counted from 1; a block's version is that of the
-event which appended it.
+A version is a position in the log of one timeline, counted from 1. The version of a block is that of the event that
+appended it.
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -216,7 +216,7 @@ class OpaqueEvent:
     def __init__(self, kind: str, fields: dict[str, Any]) -> None:
         self.kind = kind
         self.fields = fields
-        """Everything but the kind; not to be changed."""
+        """All fields except the kind; must not be changed."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, OpaqueEvent):
@@ -231,7 +231,7 @@ class OpaqueEvent:
 
     @property
     def id(self) -> EventId:
-        """As it was appended."""
+        """The event's id."""
         return EventId(str(self.fields.get("id", "")))
 
     @property
@@ -258,7 +258,7 @@ KnownEvent: TypeAlias = (
 
 if TYPE_CHECKING:
     Event: TypeAlias = KnownEvent | OpaqueEvent
-    """One fact of a log, of any kind."""
+    """An event of any kind."""
 else:
     Event = KnownEvent  # see the note at `Block`
 

@@ -8,15 +8,15 @@ from msgspec import Struct
 from blocks._block import OpaqueBlock
 
 NESTING_MAX: Final = 200
-"""Levels of lists and objects in a block: readers of JSON, ours and others', give up at some depth, and
-it must not depend on how deep the caller's stack is."""
+"""Levels of lists and objects that a block may have. JSON readers fail at some depth, and the limit must not depend on
+the depth of the caller's stack."""
 _INTEGER_MAX: Final = 10**4300
-"""Python spells no longer integers, and reads none."""
+"""Python neither prints nor parses integers from this size on."""
 _SHOWN_MAX: Final = 6
-"""Names of a place that are spelled."""
+"""Names of a place that a message shows."""
 
 _Trail: TypeAlias = "tuple[_Trail, object] | None"
-"""How one gets to a value: the way to what holds it, and its name there."""
+"""The way to a value: the way to its container, and its name there; None: the outermost value."""
 
 
 def fault_in(value: object) -> str | None:
@@ -40,7 +40,7 @@ def fault_in(value: object) -> str | None:
 
 
 def _children(item: object) -> Iterator[tuple[object, Any]] | None:
-    """What a value holds, by name; None: it holds nothing."""
+    """The values inside a value, with their names or positions; None: it is not a container."""
     match item:
         case Struct():
             return ((name, getattr(item, name)) for name in item.__struct_fields__)

@@ -1,4 +1,4 @@
-"""Selecting fields of a JSON text: those that stay when the rest of a result is cleared."""
+"""Selects fields of a JSON text, which stay in the prompt when the rest of a result is cleared."""
 
 from collections.abc import Iterable
 from typing import Any, Final, cast
@@ -9,10 +9,9 @@ _MISSING: Final = object()
 
 
 def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
-    """By path, the values that a JSON text has there; none at all when it is no JSON.
+    """The values at these paths in a JSON text, by path; paths without a value are left out. Empty if it is not JSON.
 
-    `order.id` is a field of a field, `items.0` the first of a list; a key that has dots itself is
-    found as it is.
+    `order.id` is a field of a field, `items.0` the first item of a list; a key that itself contains dots is found, too.
     """
     wanted = tuple(paths)
     if not wanted:
@@ -22,7 +21,7 @@ def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
     except (
         ValueError,
         RecursionError,
-    ):  # not msgspec.DecodeError alone: a lone surrogate is no UTF-8
+    ):  # ValueError also covers a lone surrogate, which is not UTF-8
         return {}
     found = ((path, _at(value, path)) for path in wanted)
     return {path: there for path, there in found if there is not _MISSING}

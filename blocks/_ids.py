@@ -1,4 +1,4 @@
-"""Ids: plain strings at run time, told apart by the type checker."""
+"""Types of ids; at run time they are plain strings."""
 
 from typing import NewType
 

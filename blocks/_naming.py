@@ -1,22 +1,22 @@
-"""Logical paths: how a block is named to a model and to a person, one after the other in the order of the log.
+"""Logical paths: names of blocks for models and people, given in the order of the log.
 
-    ar:<turn>.user.prompt              what was said, by kind; .2, .3 for further ones of the turn
+    ar:<turn>.user.prompt              a block by its kind; .2, .3 for further ones of the turn
     ar:<turn>.assistant.completion.2
-    tc:<turn>.<call id>.call           tool traffic, by call
+    tc:<turn>.<call id>.call           a tool call and its result, by the id of the call
     tc:<turn>.<call id>.result
-    su:<turn>.conv.range.summary       summaries
-    fi:<turn>.<name>                   files that came with the user's words
-    at:<version>.<turn>...             a block that counting could not tell from others
-    v<version>                         any block, as short as can be: its label, `[v57]` where it is shown
+    su:<turn>.conv.range.summary       a summary
+    fi:<turn>.<name>                   a file that came with the user's text
+    at:<version>.<turn>...             a block whose number in its turn is not certain
+    v<version>                         any block: its label, the shortest path; shown as `[v57]`
 
-A path is derived and never stored, so it costs nothing and cannot disagree with the log; and it names one
-block for ever.
+A path is computed and never stored, so it costs nothing and cannot contradict the log. It names the same block
+forever.
 
-A turn is counted from its first block until another turn begins.  Whoever comes later (a late result, a
-turn that is entered again) is named by version, and so is whatever cannot be told from an older block with
-certainty: of the names that a compaction has folded only a filter is remembered, which takes a few new ones
-for old.  So a name by count is only given where the count over the whole log is known, and the same block is
-found at it by counting, whatever is appended later.
+The blocks of a turn are counted from its first block until another turn begins.  A block that comes later (a late
+result, a block of a turn that is resumed) has a path with its version.  So does a block that cannot be distinguished
+with certainty from an older one: a compaction only keeps a filter of the folded names, which reports a few new names
+as old.  A path with a number is therefore only given if the count over the whole log is known, and counting finds the
+same block there whatever is appended later.
 """
 
 import re
@@ -35,14 +35,14 @@ _NUMBERED: Final = re.compile(r"(.+)\.([1-9][0-9]{0,14})", re.DOTALL)
 _NUMBER: Final = re.compile(r"t([1-9][0-9]{0,14})")
 _CALLS: Final = "tc:"
 _FILTER_BYTES: Final = 1024
-"""Of 1,000 names that are not in it, 20 seem to be, when it has 1,000."""
+"""With 1,000 names in it, a filter of this size seems to contain 20 of 1,000 others."""
 _PLACES: Final = 6
 _UNKNOWN: Final = 0
-"""In place of a count."""
+"""Instead of a count that is not known."""
 
 
 def path_stem(block: Block) -> str:
-    """The path of the first such block of its turn."""
+    """The path of a block without its number: that of the first such block of its turn."""
     match block:
         case ToolCall():
             return f"tc:{block.turn}.{block.call_id}.call"
@@ -90,7 +90,7 @@ def numbered(path: str) -> tuple[str, int]:
 
 
 def turn_in(path: str) -> str:
-    """The turn of the counted block that has this path."""
+    """The turn in the path of a counted block."""
     return path.partition(":")[2].partition(".")[0]
 
 
@@ -98,7 +98,7 @@ def turn_in(path: str) -> str:
 
 
 class _Filter:
-    """Which names there were: all of them, and a few that there were not."""
+    """A filter of names: it contains all names that were added, and a few others by chance."""
 
     def __init__(self, encoded: str = "") -> None:
         self._bits = bytearray(b64decode(encoded, validate=True) if encoded else _FILTER_BYTES)
@@ -122,7 +122,7 @@ class _Filter:
 
     @classmethod
     def of(cls, encoded: str | None) -> Self | None:
-        """None, or what is no filter, is None: nothing is known."""
+        """The filter with this encoding; None if it is None or invalid, because then the names are not known."""
         try:
             return None if encoded is None else cls(encoded)
         except ValueError:
@@ -136,7 +136,7 @@ class Naming:
     __slots__ = ("_calls", "_is_counted", "_ordinals", "_since", "_turn", "_turns", "last_turn")
 
     def __init__(self, state: FoldState | None = None, since: int = 0) -> None:
-        """From the beginning, or from a cut: `since` is the version of its compaction."""
+        """Begin with an empty log, or with the state at a cut; `since` is the version of the compaction."""
         before = state or FoldState(named=Named())
         known = before.named or _older(before)
         self.last_turn = known.last_turn
@@ -155,12 +155,12 @@ class Naming:
             stem = path_stem(block)
             ordinal = self._count(stem, version)
             if ordinal and not self._is_taken(stem, ordinal):
-                return path_of(block, ordinal)
+                return stem if ordinal == 1 else f"{stem}.{ordinal}"
         return path_at(block, version)
 
     def meet(self, turn: TurnId, *, is_result: bool) -> None:
-        """Note a block of a turn.  A late result belongs to the turn of its call, but does not lead
-        back into that turn."""
+        """Note a block of a turn.  A late result belongs to the turn of its call, but does not make that turn the
+        current one again."""
         if turn == self._turn:
             return
         is_new = self._see(turn)
@@ -183,10 +183,10 @@ class Naming:
         )
 
     def cut(self, kept: Iterable[tuple[int, Block]]) -> dict[str, int]:
-        """The counts of a turn that goes on behind a cut; `kept` are the blocks from there on.
+        """The counts of a turn that continues after a cut; `kept` are the blocks from the cut on.
 
-        Of calls and results only those whose ids repeat: most never do, and there may be hundreds.  The
-        others go into the filter.
+        Of calls and results, only those whose ids repeat are included, because there may be hundreds and most do not.
+        The others are added to the filter.
         """
         again: dict[str, int] = {}
         for version, block in kept:
@@ -206,10 +206,10 @@ class Naming:
                 self._calls.add(_call_in(stem))
         return {**found, **dict.fromkeys(doubtful, _UNKNOWN)}
 
-    # What is free.
+    # Which paths are free.
 
     def _see(self, turn: TurnId) -> bool:
-        """Whether a turn is new."""
+        """Note a turn; return whether it is new."""
         if number := _NUMBER.fullmatch(turn):
             before, self.last_turn = self.last_turn, max(self.last_turn, int(number[1]))
             return self.last_turn > before
@@ -231,13 +231,13 @@ class Naming:
         return before + 1
 
     def _doubts(self, stem: str, version: int) -> bool:
-        """Whether a name that was not counted since the cut may have been given before it."""
+        """Whether a path that was not counted since the cut may have been given before it."""
         if not stem.startswith(_CALLS) or version < self._since:
             return False
         return self._calls is None or _call_in(stem) in self._calls
 
     def _is_taken(self, stem: str, ordinal: int) -> bool:
-        """Whether a file named `a.2` and the second file `a` would have one path."""
+        """Whether the path is already taken: a file named `a.2` and the second file `a` would have the same path."""
         if ordinal > 1:
             return f"{stem}.{ordinal}" in self._ordinals
         base, number = numbered(stem)
@@ -245,7 +245,7 @@ class Naming:
 
 
 def _older(state: FoldState) -> Named:
-    """What a compaction remembers that did not note names: its own turn, and how many there were."""
+    """The names noted by a compaction of an older version: only its turn, and how many turns there were."""
     number = _NUMBER.fullmatch(state.turn)
     last = max(state.turns, int(number[1]) if number else 0)
     is_newest = number is not None and int(number[1]) == state.turns
@@ -253,5 +253,5 @@ def _older(state: FoldState) -> Named:
 
 
 def _call_in(stem: str) -> str:
-    """What the paths of a call and of its result have in common."""
+    """The common beginning of the paths of a call and its result."""
     return stem.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""The nearest right name, for messages about a wrong one."""
+"""Finds known names that are similar to a wrong one, for error messages."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -14,7 +14,7 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 
 def nearest(given: object, known: Iterable[str], count: int = 1) -> list[str]:
     """The known names that are similar to the given one, most similar first."""
-    from difflib import get_close_matches  # only when something is wrong already
+    from difflib import get_close_matches  # loaded only after an error
 
     return get_close_matches(given, list(known), n=count) if isinstance(given, str) else []
 

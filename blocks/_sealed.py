@@ -1,11 +1,11 @@
-"""Confidential results: their content lies in the artifact store, and the log only says where.
+"""Confidential results: their content is in the artifact store, and the log has only the id of the artifact.
 
-    in the log      stands_for(block): a sentence in place of the parts, and the artifact's id
-    in memory       the block with its parts and the id; `sealed` makes of it what is written
-    artifact        `SealedContent` as JSON: the parts, and a text that nobody can guess, so that the id, a hash
-                    of it all, is no way to try out what a short content may be
+    in the log      stands_for(block): a sentence instead of the parts, and the artifact's id
+    in memory       the block with its parts and the id; `sealed` returns the form for the log
+    artifact        `SealedContent` as JSON: the parts, and a random salt. The id is a hash of both, so that short
+                    content cannot be found by trying.
 
-Whatever is written is sealed first; whatever is read is opened before it is shown to a model.
+Every event is sealed before it is written, and every block is opened before it is shown to a model.
 """
 
 from typing import Final
@@ -28,7 +28,7 @@ class SealedContent(Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: tuple[Part, ...]
     salt: str
     expires_at: float = 0.0
-    """As its description says; 0: never."""
+    """When its artifact expires, in seconds since the epoch; 0: never."""
 
 
 def is_sealed(block: Block) -> bool:
@@ -51,7 +51,7 @@ def without_content(block: ToolResult, reason: str) -> ToolResult:
 
 
 def sealed(event: Event) -> Event:
-    """The event as it is written."""
+    """The event as it is written to the log."""
     if not isinstance(event, BlockAppended) or not is_sealed(event.block):
         return event
     return msgspec.structs.replace(event, block=stands_for(event.block))
@@ -63,10 +63,10 @@ def encode_content(content: SealedContent) -> bytes:
 
 
 def decode_content(data: bytes) -> SealedContent:
-    """What an artifact holds.
+    """The content in the bytes of an artifact.
 
     Raises:
-        CodecError: it is the artifact of something else.
+        CodecError: the artifact has other content.
     """
     try:
         return msgspec.json.decode(data, type=SealedContent)

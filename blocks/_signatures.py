@@ -1,4 +1,4 @@
-"""Calls that do not fit their signature: one typed error instead of Python's own."""
+"""Replaces Python's errors for wrong arguments by one typed error."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -14,10 +14,10 @@ _Function: TypeAlias = Callable[..., Any]
 
 
 def checked_calls(error: type[MisuseError] = ArgumentError) -> Callable[[type[_T]], type[_T]]:
-    """A class whose constructor and public methods raise `error` for arguments that they do not have.
+    """A decorator for a class: its constructor and public methods raise `error` for arguments that they do not accept.
 
-    What the constructor's own validators raise (TypeError, ValueError) becomes `error`, too.  A method
-    that wraps another function (it has `__wrapped__`) looks after its arguments itself.
+    A TypeError or ValueError of the constructor's own validators becomes `error`, too.  A method that wraps another
+    function (it has `__wrapped__`) checks its arguments itself.
     """
 
     def decorate(cls: type[_T]) -> type[_T]:
@@ -39,7 +39,7 @@ def checked_calls(error: type[MisuseError] = ArgumentError) -> Callable[[type[_T
 
 
 def checked_call(method: _F) -> _F:
-    """One method that raises `ArgumentError` for arguments that it does not have."""
+    """A decorator for a method, which then raises `ArgumentError` for arguments that it does not accept."""
     return cast("_F", _checked(method, f"{method.__qualname__}()", ArgumentError))
 
 
@@ -76,7 +76,7 @@ def _constructor(function: _Function, call: str, error: type[MisuseError]) -> _F
 
 
 def _is_of_the_call(wrong: BaseException) -> bool:
-    """Whether Python refused the arguments before the function began: it has no frame of it."""
+    """Whether Python refused the arguments: then the traceback has no frame of the function."""
     return wrong.__traceback__ is not None and wrong.__traceback__.tb_next is None
 
 
@@ -87,8 +87,8 @@ def misfit(
     wrong: BaseException,
     error: type[MisuseError] = ArgumentError,
 ) -> MisuseError:
-    """The error for arguments that `function`, which the user knows as `call`, does not have; `wrong`:
-    what Python raised."""
+    """The error for arguments that `function` does not accept; `call` is its name for the user, `wrong` the error that
+    Python raised."""
     known = [name for name in inspect.signature(function).parameters if name not in {"self", "cls"}]
     for name in named:
         if name not in known:

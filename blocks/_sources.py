@@ -7,12 +7,12 @@ from hashlib import sha256
 from typing import Final
 
 _NAMES: Final = 256
-"""Of one generation."""
+"""Names in one generation."""
 _BYTES: Final = 448
-"""Of one generation: of 1,000 names that are not in it, one seems to be."""
+"""Bytes of one generation: of 1,000 names that are not in it, it seems to contain one."""
 _PLACES: Final = 8
 GENERATIONS_MAX: Final = 16
-"""The newest 4,096 names are remembered; of 100 others, two seem to be among them."""
+"""So the newest 4,096 names are remembered; of 100 others, the filter seems to contain two."""
 
 
 class Sources:
@@ -21,7 +21,7 @@ class Sources:
     __slots__ = ("_count", "_generations")
 
     def __init__(self, encoded: str = "") -> None:
-        """From what `encoded` gave; from anything else, empty."""
+        """Read the text that `encoded` returned; any other text gives an empty filter."""
         count, _, rest = encoded.partition(":")
         try:
             found = [bytearray(b64decode(bits, validate=True)) for bits in rest.split(":") if bits]
@@ -49,7 +49,7 @@ class Sources:
         return any(_has(bits, places) for bits in self._generations)
 
     def encoded(self) -> str:
-        """As text; empty: there are no names."""
+        """The filter as text; empty if it has no names."""
         if not self._generations:
             return ""
         return ":".join((str(self._count), *(b64encode(b).decode() for b in self._generations)))

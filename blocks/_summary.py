@@ -1,6 +1,6 @@
-"""What a compaction leaves: the structured summary (written) and the digest (computed).
+"""What a compaction writes: the structured summary (by a model or by rules) and the digest (computed).
 
-Both are data; `render` merges them with what an earlier compaction left and turns them into text.
+Both are data; `render` merges them with those of the compaction before and turns them into text.
 """
 
 from typing import Literal, TypeAlias
@@ -13,7 +13,7 @@ Priority: TypeAlias = Literal["high", "medium", "low"]
 
 
 class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that was decided, and why."""
+    """A decision, and the reason for it."""
 
     decision: str
     reason: str = ""
@@ -38,7 +38,7 @@ class ToolOutcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ArtifactNote(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that was produced, and when it is worth reading it back."""
+    """Something that was produced, and when reading it again is worthwhile."""
 
     path: str
     description: str = ""
@@ -162,8 +162,8 @@ class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Logical paths of the oldest and the newest of them."""
 
 
-# An index has thousands of these two, of plain values only: none can be in a cycle, and to look would be most
-# of what the garbage collector does during a compaction.
+# Without garbage collection: an index has thousands of these two, and they cannot be part of a cycle because their
+# fields are plain values. Tracking them would be most of the collector's work during a compaction.
 
 
 class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -1,12 +1,12 @@
-"""What tools do: as they declared, else as far as the names of well-known ones tell.
+"""What tools do: as they declare, else as the names of well-known tools suggest.
 
 | kind | durability of its results | because |
 |---|---|---|
-| read | replayable | the file can be read again, as long as it is the same |
-| write | anchoring | what was written stays known |
-| command | anchoring | its exit code stays known |
-| search | ephemeral | cheap, and asked again with other words anyway |
-| web | non-replayable | paid, limited, and different tomorrow |
+| read | replayable | the file can be read again while it is unchanged |
+| write | anchoring | it stays known what was written |
+| command | anchoring | the exit code stays known |
+| search | ephemeral | cheap, and usually repeated with other words anyway |
+| web | non-replayable | it costs money, is limited, and changes |
 | other | anchoring | the default |
 """
 
@@ -84,9 +84,9 @@ def default_durability(name: str, arguments: Mapping[str, Any] | None = None) ->
 
 
 def tool_target(arguments: Mapping[str, Any], envelope: Envelope | None = None) -> str:
-    """The file, command or query that a call is about, on one line; empty when nothing says so.
+    """The file, command or query that a call is about, on one line; empty if its arguments name none.
 
-    The argument that the result's envelope declares counts first.
+    An argument that the result's envelope declares comes first.
     """
     for key in ((envelope.target,) if envelope and envelope.target else ()) + _TARGETS:
         match arguments.get(key):
@@ -104,9 +104,9 @@ def tool_target(arguments: Mapping[str, Any], envelope: Envelope | None = None) 
 def written_paths(
     name: str, arguments: Mapping[str, Any], envelope: Envelope | None = None
 ) -> tuple[str, ...]:
-    """The files that a call writes, where it is a write and says so; a patch may name several.
+    """The files that a call writes, if it is a write and names them; a patch may name several.
 
-    What the result's envelope declares counts first: its target, or its key fields `path`, `paths`.
+    What the result's envelope declares comes first: its target, or its key fields `path`, `paths`.
     """
     if tool_kind(name, arguments, envelope) != "write":
         return ()

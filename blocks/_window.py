@@ -1,4 +1,4 @@
-"""The part of a log that still matters, as a store gives it to a view."""
+"""The part of a log that a view needs, as a store returns it."""
 
 from collections.abc import Sequence
 

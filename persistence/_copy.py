@@ -105,10 +105,11 @@ class _Shelf:
     def take(
         self, is_wanted: Callable[[ArtifactMetadata], bool], artifact: ArtifactId | None = None
     ) -> None:
-        """Copy what is wanted, of one artifact or of all, unless it is there.
+        """Copy the artifacts that `is_wanted` accepts, except those that the target already has. With `artifact`,
+        consider only that one.
 
         Raises:
-            MisuseError: nothing keeps it there.
+            MisuseError: there is such an artifact, and the target cannot keep artifacts.
         """
         if self._theirs is None:
             return
@@ -120,14 +121,14 @@ class _Shelf:
             raise MisuseError("these timelines have artifacts, and the other store keeps none")
 
     def take_named(self, text: str) -> None:
-        """Copy what a text names."""
+        """Copy the artifacts whose ids occur in a text."""
         for artifact in sorted({*artifact_ids_in(text)} - self._named):
             self.take(lambda _: True, artifact)
             self._named.add(artifact)
 
 
 def _copy_timeline(source: EventStore, target: EventStore, name: TimelineId, shelf: _Shelf) -> int:
-    """The number of events that were new."""
+    """Copy the new events of a timeline; return how many there were."""
     held, gone = target.head(name), kept_of(source, name).forgotten
     if held > (there := source.head(name)):
         raise MisuseError(f"{name!r} has {held} events there and {there} here; copy it back first")

@@ -29,7 +29,7 @@ def check_count(timeline: TimelineId, count: int) -> None:
     """Refuse an append of too many events.
 
     Raises:
-        TooLargeError: it has.
+        TooLargeError: there are more than `APPEND_EVENTS_MAX`.
     """
     if count > APPEND_EVENTS_MAX:
         advice = "append them in several calls, each at the version that the one before returned"
@@ -42,7 +42,7 @@ def check_sizes(timeline: TimelineId, events: Sequence[_Sized], event_bytes_max:
     """Refuse events that are too large, one by one or together.
 
     Raises:
-        TooLargeError: one is, or all of them are.
+        TooLargeError: one event has more than `event_bytes_max` bytes, or all together more than `APPEND_BYTES_MAX`.
     """
     total = 0
     for number, event in enumerate(events, 1):
@@ -62,7 +62,7 @@ TO_AN_ARTIFACT: Final = (
 
 
 def _about(data: bytes) -> str:
-    """Which event it is, in a few words and without its content."""
+    """Name the event in an error message, without quoting its content."""
     event = decode_event(data)
     if not isinstance(event, BlockAppended):
         return f"{kind_of(event)} {event.id!r:.100}"

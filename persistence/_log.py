@@ -137,7 +137,7 @@ def store_bytes(data: bytes) -> StoredEvent:
     except (
         msgspec.DecodeError,
         UnicodeDecodeError,
-    ):  # a NaN, say, which our reader lets through and a database does not
+    ):  # for example NaN, which our decoder accepts and a database does not
         return stored
     return msgspec.structs.replace(stored, data=data)
 
@@ -153,7 +153,7 @@ def ref_of(event: Event) -> int | None:
             return None
 
 
-# What every store refuses before it looks at its own data.
+# Checks of arguments, the same in every store.
 
 
 def checked_events(

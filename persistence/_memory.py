@@ -158,12 +158,12 @@ class MemoryStore:
     # Retention.
 
     def kept(self, timeline_id: TimelineId) -> Kept:
-        """What is left of a timeline; see `persistence.Retains`."""
+        """Which part of a timeline is left; see `persistence.Retains`."""
         with self._lock:
             return self._log(timeline_id).kept
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
-        """What is left of all timelines from which something was removed."""
+        """Which part is left of each timeline from which events were removed."""
         with self._lock:
             self._refuse_if_closed()
             return {name: log.kept for name, log in self._logs.items() if log.kept != Kept()}
@@ -175,7 +175,7 @@ class MemoryStore:
         *,
         archive: "str | os.PathLike[str] | None" = None,
     ) -> Removed:
-        """Remove, or archive, the oldest events."""
+        """Remove or archive the oldest events; see `persistence.Retains`."""
         from persistence.archive import write_archive
 
         with self._lock:
@@ -195,7 +195,7 @@ class MemoryStore:
             return removed_of(gone, self._unused(before_that))
 
     def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        """Put other events in the place of those of these versions."""
+        """Replace the events of these versions; see `persistence.Retains`."""
         from persistence.archive import rewritten
 
         with self._lock:
@@ -221,7 +221,7 @@ class MemoryStore:
             return removed_of(log.events, self._unused(log.kept))
 
     def erase(self) -> tuple[str, ...]:
-        """Memory keeps nothing of what was removed."""
+        """Do nothing: removed events are no longer in memory."""
         with self._lock:
             self._refuse_if_closed()
         return ()
@@ -281,6 +281,6 @@ class MemoryLocation:
 
 
 def locate(where: object) -> MemoryLocation:
-    """The location that `memory:` names."""
+    """The location `memory:`."""
     del where
     return MemoryLocation()

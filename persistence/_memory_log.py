@@ -11,21 +11,21 @@ from persistence._retention import Kept, Removed
 
 @attrs.define
 class MemoryLog:
-    """The events of one timeline that are in memory, and what is known of the others."""
+    """The events of one timeline that are in memory, and what is left of the removed ones."""
 
     events: list[StoredEvent] = attrs.field(factory=list[StoredEvent])
-    """From `kept.first` on."""
+    """The events from version `kept.first` on."""
     head: Head = attrs.field(factory=Head)
     kept: Kept = attrs.field(factory=Kept)
 
     def extend(self, events: Sequence[StoredEvent]) -> int:
-        """Add events; the new version."""
+        """Add events; return the new version."""
         self.events.extend(events)
         self.head = self.head.after(events)
         return self.head.version
 
     def since(self, after: int, last: int | None = None) -> list[StoredEvent]:
-        """Those that are in memory, of the versions after `after` up to `last`."""
+        """The events in memory with a version greater than `after`, up to `last`; None: up to the head."""
         upto = self.head.version if last is None else last
         return self.events[max(after - self.kept.removed, 0) : max(upto - self.kept.removed, 0)]
 
@@ -33,7 +33,7 @@ class MemoryLog:
 def read_log(
     log: MemoryLog, timeline: TimelineId, after: int, last: int
 ) -> list[tuple[int, bytes]]:
-    """The events after `after` up to `last`, wherever they are."""
+    """Versions and JSON of the events after `after` up to `last`, from memory and from archives."""
     log.kept.refuse_forgotten(timeline, after + 1)
     found: list[tuple[int, bytes]] = []
     if after < log.kept.removed:
@@ -47,16 +47,16 @@ def read_log(
 
 
 def decoded(rows: Sequence[tuple[int, bytes]]) -> list[Recorded]:
-    """The same as events."""
+    """The rows with their JSON decoded to events."""
     return [(version, decode_event(data)) for version, data in rows]
 
 
 def rows_of(events: Sequence[StoredEvent], first: int) -> "Iterator[tuple[int, str]]":
-    """Events for an archive, given the version of the first."""
+    """Rows for an archive file; `first` is the version of the first event."""
     return ((n, event.data.decode()) for n, event in enumerate(events, first))
 
 
 def removed_of(events: Sequence[StoredEvent], unused: tuple[str, ...]) -> Removed:
-    """What removing these events has done."""
+    """The result of removing `events`."""
     size = sum(len(event.data) for event in events)
     return Removed(events=len(events), size=size, unused=unused)

@@ -22,13 +22,14 @@ PAUSE_SECONDS: Final = 0.05
 def copy_of_a_moment(
     path: Path, endings: Sequence[str], folder: Path, folded: Callable[[Path], object]
 ) -> Path:
-    """The copy of `path`, in `folder`, with those of the files named `path` and an ending that are there, in this order.
+    """Copy `path` and the files with its name plus one of `endings`, in this order, into `folder`; return the path of
+    the copy.  Files that do not exist are left out.
 
-    `folded` gives what changes when the log is folded into the file.
+    `folded` reads a value from `path` that changes whenever the log is checkpointed into the file.
 
     Raises:
-        StoreLockedError: it was folded again and again.
-        StoreError: the system does not let us read.
+        StoreLockedError: in each of `TRIES` attempts a checkpoint happened during the copy.
+        StoreError: the operating system denies reading.
     """
     for _ in range(TRIES):
         with system_errors(path):
@@ -44,7 +45,7 @@ def copy_of_a_moment(
 
 
 def is_writable(path: Path) -> bool:
-    """Whether the system lets us write to a file and to its folder."""
+    """Whether the operating system permits writing to a file and to its folder."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
@@ -52,5 +53,5 @@ def _copy(path: Path, folder: Path) -> None:
     copy = folder / path.name
     try:
         shutil.copyfile(path, copy)
-    except FileNotFoundError:  # a log that is folded is gone
+    except FileNotFoundError:  # a checkpoint may remove the log at any time
         copy.unlink(missing_ok=True)

@@ -39,7 +39,7 @@ def locate_store(where: "str | PathLike[str]") -> StoreLocation:
         MisuseError: it is neither a path nor a URL, or its scheme is unknown.
     """
     scheme = scheme_of(where)
-    if scheme not in SCHEMES:  # without what follows: there may be a password in it
+    if scheme not in SCHEMES:  # the error quotes only the scheme: the rest may contain a password
         known = ", ".join(written for _, written in SCHEMES.values())
         raise MisuseError(f"{scheme:.{SHOWN}} is no store that is known here; give one of: {known}")
     module, _ = SCHEMES[scheme]

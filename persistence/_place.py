@@ -14,7 +14,7 @@ from persistence._log import is_sound
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 SHOWN = 200
-"""Characters of a path that was no path, as they are quoted."""
+"""How many characters of an invalid path or URL an error message quotes."""
 
 
 def database_path(given: object) -> Path:
@@ -76,7 +76,7 @@ def path_in(where: "str | os.PathLike[str]", scheme: str) -> Path:
 
 @contextmanager
 def system_errors(path: Path) -> Generator[None]:
-    """Turns an error of the operating system about a file into one of ours."""
+    """Raise a `StoreError` in place of an error of the operating system about the file `path`."""
     try:
         yield
     except PermissionError as error:
@@ -84,7 +84,7 @@ def system_errors(path: Path) -> Generator[None]:
             f"{error.filename or path}: permission denied; let this user read and write the file"
             " and its folder, or choose another file"
         ) from error
-    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+    except (OSError, RuntimeError) as error:  # RuntimeError: symbolic links that form a cycle
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             raise StoreError(f"{path}: {error.strerror}; make room and repeat the call") from error
         reason = getattr(error, "strerror", None) or "its links lead in a circle"
@@ -93,7 +93,7 @@ def system_errors(path: Path) -> Generator[None]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable: those of files made, renamed or removed."""
+    """Sync a folder, so that files created, renamed or removed in it are durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -102,7 +102,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode, which all names of a file share; None if there is no file."""
+    """Device and inode, which are the same for all names of a file; None if there is no file."""
     try:
         found = path.stat()
     except OSError:
@@ -111,10 +111,12 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def refuse_unfolded_log(path: Path) -> None:
-    """A file's newest events are in `<name>.wal`, by the name that it was last opened by.
+    """Refuse to open a file whose newest events are in the write-ahead log of another name.
+
+    The log is `<name>.wal`, after the name by which the file was last opened.
 
     Raises:
-        MisuseError: that is another name in this folder.
+        MisuseError: another hard link to the file in this folder has a log.
     """
     with system_errors(path):
         if not path.exists() or path.stat().st_nlink == 1:

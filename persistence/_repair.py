@@ -67,7 +67,8 @@ def repair(
 
 
 def _folder_for(target: "str | PathLike[str]") -> Path | None:
-    """A disk with room for the new store has room for the copy."""
+    """The folder for the temporary copy: that of `target`, because a disk with room for the new store has room for the
+    copy. None (the system's default) if there is no such folder."""
     return parent if (parent := checked_path(target).parent).is_dir() else None
 
 
@@ -86,7 +87,7 @@ def _saved(damaged: EventStore, saved: EventStore, cut: str) -> RepairReport:
 def _save_timeline(
     damaged: EventStore, saved: EventStore, info: TimelineInfo, lost: list[str]
 ) -> int:
-    """The number of events that were saved."""
+    """Save what is readable of a timeline; return the number of saved events."""
     try:
         return _Saving(damaged, saved, info, kept_of(damaged, info.id), lost).run()
     except DamagedStoreError as damage:
@@ -96,7 +97,7 @@ def _save_timeline(
 
 @attrs.define
 class _Saving:
-    """One timeline on its way."""
+    """The repair of one timeline, from its first event to its last."""
 
     _damaged: EventStore
     _saved: EventStore
@@ -105,13 +106,14 @@ class _Saving:
     _lost: list[str]
     _count: int = 0
     _first: int = 0
-    """The first event that was saved; 0: none."""
+    """The version of the first saved event; 0: none was saved."""
     _hole: int = 0
-    """The first event of those that could not be read just now; 0: none."""
+    """The first version of the current run of unreadable events; 0: the last event was readable."""
     _why: str = ""
+    """Why the events of this run cannot be read."""
 
     def run(self) -> int:
-        """The number of events that were saved."""
+        """Save the timeline; return the number of saved events."""
         version = gone = self._kept.forgotten
         stand_in(self._saved, self._info, gone)
         limit = PAGE
@@ -128,7 +130,7 @@ class _Saving:
         return self._count
 
     def _page(self, version: int, limit: int) -> int:
-        """Save some events; the version of the last."""
+        """Save at most `limit` events after `version`; return the version of the last one."""
         name = self._info.id
         events = [data for _, data in read_bytes(self._damaged, name, after=version, limit=limit)]
         if not events:
@@ -147,7 +149,10 @@ class _Saving:
         return last
 
     def _passed(self, version: int, damage: Exception) -> int:
-        """The version behind which it may go on: an archive is there whole, or not at all."""
+        """Note that the event after `version` cannot be read; return the version after which to continue.
+
+        If the event is in an archive file that cannot be read, this is the last version in the archive.
+        """
         due = version + 1
         archive = next((a for a in self._kept.archives if a.first <= due <= a.last), None)
         if archive is None or isinstance(damage, CodecError):
@@ -164,10 +169,10 @@ class _Saving:
         self._hole, self._why = 0, ""
 
     def _forget(self, gone: int) -> None:
-        """Forget what stands for the first events."""
+        """Forget the stand-ins at the beginning of the saved log, up to its first saved event."""
         try:
             forget_stand_ins(self._saved, self._info.id, max(gone, self._first - 1))
-        except MisuseError:  # the compaction that needs nothing older is among what is lost
+        except MisuseError:  # the compaction after which they are not needed could not be read
             if gone:
                 what = f"events 1 to {gone}, which were forgotten: others stand for them"
                 self._lost.append(f"{self._info.id}: {what}")

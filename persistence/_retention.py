@@ -86,7 +86,8 @@ class Kept:
         return (a for a in self.archives if a.first <= last and first <= a.last)
 
     def refuse_forgotten(self, timeline: TimelineId, first: int, what: str = "") -> None:
-        """
+        """Check that no event from version `first` on was forgotten; `what` begins the message of the error.
+
         Raises:
             ForgottenError: the event of version `first` was forgotten.
         """

@@ -45,10 +45,10 @@ def fill(target: EventStore, info: TimelineInfo, last: int) -> None:
 
 
 def forget_stand_ins(target: EventStore, name: TimelineId, gone: int) -> None:
-    """Remove the stand-ins.
+    """Remove the stand-ins for the events up to version `gone`, if there are any.
 
     Raises:
-        MisuseError: the window needs them.
+        MisuseError: the window of the copy needs these versions.
     """
     if not gone or kept_of(target, name).forgotten >= gone or not isinstance(target, Retains):
         return

@@ -90,7 +90,7 @@ class EventStore(Protocol):
         ...
 
 
-# What a store may offer besides.
+# Optional capabilities of a store.
 
 
 @attrs.frozen

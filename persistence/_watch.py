@@ -1,4 +1,4 @@
-"""Waking those who wait for a timeline to grow, inside one process."""
+"""Wakes the watchers of timelines within one process."""
 
 from collections.abc import Callable
 from contextlib import suppress

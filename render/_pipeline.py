@@ -41,7 +41,7 @@ class Compact:
 
 @attrs.frozen
 class BringBack:
-    """Artifacts may be named: the answer is those that come back, as `Returned`."""
+    """Artifacts may be named: the answer is the artifacts that come back, as `Returned`."""
 
     view: View
 

@@ -33,7 +33,7 @@ PAGES = {
     for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
     if EXAMPLES not in path.parents
 }
-PLOTS = {"stores.svg", "tuning-30000.svg"}
+PLOTS = {"stores.svg"}
 """Drawn by a library, which gives them no title; the pages do."""
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?P<target>[^)\s]+)\)")

@@ -61,7 +61,7 @@ FILES: Final = [
     for _ in RECORDED.glob(f"{name}.json*")
 ]
 MANY: Final = ("codex-02", "pi-01")
-"""Those in which more than ten summaries are written."""
+"""Those in which many summaries are written."""
 ALL_POLICIES: Final = sized(("cc-03", "codex-02", "mini-01"), FILES)
 """Those that are lived under each policy; the others under the ladder alone."""
 WINDOW: Final = 30_000
@@ -232,7 +232,9 @@ class Life:
 def policies() -> dict[str, Policy]:
     ladder = policy_named("ladder")
     bare = attrs.evolve(ladder, name="bare", rungs=("externalize", "clear", "drop"))
-    return {"ladder": ladder, "default": policy_named("default"), "bare": bare}
+    # In this window the default clips results to less than it would move.
+    default = attrs.evolve(policy_named("default"), externalize_tokens=700)
+    return {"ladder": ladder, "default": default, "bare": bare}
 
 
 @pytest.fixture(
@@ -513,7 +515,7 @@ def test_001_19_notes_constraints_and_the_task_survive_every_cycle(life: Life) -
     newest = _newest_prompt(prompts, each, life)
     assert newest in text_in(life.moments[-1].rendered)
     if life.policy.name == "default" and life.session.name.startswith(MANY):
-        assert len(events) >= 8
+        assert len(events) >= 6
 
 
 def _newest_prompt(prompts: Sequence[UserPrompt], tokens_max: int, life: Life) -> str:

@@ -20,14 +20,14 @@ Options: TypeAlias = Mapping[str, Any]
 
 
 class ResponseLostError(Exception):
-    """A stream ended without saying how the message ends."""
+    """A stream ended before the end of the message."""
 
 
 class Telling(Protocol):
     """A response that arrives piece by piece."""
 
     def texts(self, client: Any, arguments: Json) -> Iterator[str]:
-        """Its text as it comes."""
+        """Its text, piece by piece."""
         ...
 
     def atexts(self, client: Any, arguments: Json) -> AsyncIterator[str]:
@@ -39,17 +39,17 @@ class Telling(Protocol):
         """The whole response, after its last text.
 
         Raises:
-            ResponseLostError: it broke off.
+            ResponseLostError: the stream broke off.
         """
         ...
 
 
 @attrs.frozen(kw_only=True)
 class Api:
-    """One API."""
+    """One provider's API, as its client offers it."""
 
     client: str
-    """Its client, in words."""
+    """The description of its client for error messages."""
     method: str
     """The client's attribute for requests."""
     call: str = "create"
@@ -82,7 +82,7 @@ class Api:
         """Refuse an object that is not a client of this API.
 
         Raises:
-            MisuseError: it is not.
+            MisuseError: it is not a client of this API.
         """
         try:
             attrgetter(self.method)(client)
@@ -92,7 +92,7 @@ class Api:
 
 @attrs.define
 class _Message:
-    """A stream of Anthropic, which its client joins."""
+    """A stream of Anthropic, whose client assembles the response."""
 
     _message: Any = attrs.field(default=None, init=False)
 
@@ -116,7 +116,7 @@ class _Message:
 
 @attrs.define
 class _Events:
-    """A stream of events or chunks, which is joined here; its response is JSON."""
+    """A stream of events or chunks that is assembled here; its response is JSON."""
 
     method: str
     format: Format
@@ -222,14 +222,14 @@ APIS: Final[Mapping[str, Api]] = {
         telling=lambda: _Chunks(_MODELS, "gemini", _said, {}),
     ),
 }
-"""By `Model.provider`."""
+"""The APIs by `Model.provider`."""
 
 
 def api_of(provider: str) -> Api:
     """The API of this provider.
 
     Raises:
-        MisuseError: its models cannot be called from here.
+        MisuseError: foldline cannot call this provider's models.
     """
     if provider not in APIS:
         raise MisuseError(

@@ -117,7 +117,7 @@ class AsyncTimeline(Shell):
             try:
                 await arun(engine.close())
             finally:
-                engine.closed = True  # also when it was cancelled
+                engine.closed = True  # also if it was cancelled
                 if self._owned is not None:
                     await arun(_done(self._owned.close))
 

@@ -36,7 +36,7 @@ def done(do: Callable[[], Any]) -> Any:
 def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -> _T:
     """Run a flow to its end, and return its result."""
     step: Callable[[], Any] = partial(next, flow)
-    with contextlib.closing(flow):  # an interrupt ends it half way
+    with contextlib.closing(flow):  # an interrupt leaves it unfinished
         while True:
             try:
                 effect = step()
@@ -45,7 +45,7 @@ def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -
                 return result
             try:
                 step = partial(flow.send, perform(effect))
-            except Exception as error:  # noqa: BLE001 -- the flow decides; it re-raises what it cannot mend
+            except Exception as error:  # noqa: BLE001 -- the flow handles it, or raises it again
                 step = partial(flow.throw, error)
 
 
@@ -67,7 +67,7 @@ async def adrive(
                 step = partial(flow.throw, error)
 
 
-# What the flow of a timeline asks for.
+# Effects that the flow of a timeline yields.
 
 
 @attrs.frozen
@@ -129,7 +129,7 @@ Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Begin | Await | Pau
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
 
-# Driving it.
+# Running a flow.
 
 
 def run(flow: Flow[_T], lock: Any = None) -> _T:
@@ -146,7 +146,7 @@ async def arun(flow: Flow[_T], lock: Any = None) -> _T:
 
 @attrs.define
 class _Hold:
-    """One flow's hold on a lock; without one there is nothing to hold."""
+    """One flow's hold on a lock; does nothing if there is no lock."""
 
     lock: Any
     _is_held: bool = attrs.field(default=False, init=False)
@@ -168,7 +168,7 @@ class _Hold:
         self.__exit__()
         try:
             yield
-        except Exception:  # the flow is told, and decides under the lock
+        except Exception:  # the flow gets the error, and needs the lock
             self.__enter__()
             raise
         self.__enter__()
@@ -219,13 +219,13 @@ class _AsyncHold:
         await self.__aexit__()
         try:
             yield
-        except Exception:  # the flow is told, and decides under the lock
+        except Exception:  # the flow gets the error, and needs the lock
             await self.__aenter__()
             raise
         await self.__aenter__()
 
     async def perform(self, effect: Effect, flow: Flow[Any]) -> object:
-        import asyncio  # here, because it is a sixth of what importing the library would cost
+        import asyncio  # here, because it takes a sixth of the library's import time
 
         match effect:
             case RunBlocking():
@@ -256,7 +256,7 @@ async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
     """
     import asyncio
 
-    # No task: one that runs when its loop ends would be cancelled, and its thread left alone.
+    # Not a task: it would be cancelled when its loop ends, while its thread continues.
     context = contextvars.copy_context()
     work = asyncio.get_running_loop().run_in_executor(None, context.run, effect.do)
     try:
@@ -281,7 +281,7 @@ def in_thread(work: Callable[[], _T]) -> Future[_T]:
     def answered() -> None:
         try:
             answer.set_result(context.run(work))
-        except BaseException as error:  # noqa: BLE001 -- raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 -- raised again by the caller that waits
             answer.set_exception(error)
 
     threading.Thread(target=answered, name="foldline-summary", daemon=True).start()

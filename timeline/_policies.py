@@ -25,7 +25,7 @@ def policy_named(name: str) -> Policy:
     """A shipped policy by its name, or the policy in the TOML file at the path `name`.
 
     Raises:
-        PolicyError: there is neither; or a field is unknown, or a number is out of range.
+        PolicyError: there is neither a policy nor a file of this name, a field is unknown, or a number is out of range.
     """
     if name.endswith(".toml"):
         return policy_from(Path(name))

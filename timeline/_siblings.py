@@ -51,7 +51,7 @@ def _has(name: str, known: str) -> bool:
     try:
         return hasattr(import_module(name), known)
     except ImportError:
-        if _others(name):  # what was written over ours lacks something
+        if _others(name):  # a file that was overwritten lacks something
             return False
         raise
 

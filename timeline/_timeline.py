@@ -114,7 +114,7 @@ def bound(
     def method(self: _S, *args: _P.args, **named: _P.kwargs) -> _R:
         try:
             flow = operation(self._operations, *args, **named)  # pyright: ignore[reportPrivateUsage] -- its own
-        except TypeError as wrong:  # Python's, about the arguments: no flow has begun yet
+        except TypeError as wrong:  # Python refused the arguments; no flow has begun yet
             raise misfit(operation, f"{name}()", named, wrong) from None
         return run(self, flow)
 

@@ -27,6 +27,6 @@ warnings.warn(
 )
 
 
-def Provider(*, brain: Responder = tutorial_responder, **options: Any) -> FakeProvider:  # noqa: N802 -- a class once
+def Provider(*, brain: Responder = tutorial_responder, **options: Any) -> FakeProvider:  # noqa: N802 -- once a class
     """A `FakeProvider`; `brain` is its responder."""
     return FakeProvider(responder=brain, **options)

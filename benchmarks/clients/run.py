@@ -69,7 +69,7 @@ def run_through_gateway(client: Client, folder: Path, direct: Run) -> Run:
     run = Run(way="gateway", task=task)
     heard = _Heard(logging.WARNING)
     logging.getLogger(LOGGER).addHandler(heard)
-    store = folder / "store.duckdb"
+    store = f"sqlite:///{folder / 'store.sqlite'}"
     try:
         with _serving(run, server):
             gateway = Gateway(store=store, upstream=server.url, window=client.window)
@@ -81,7 +81,7 @@ def run_through_gateway(client: Client, folder: Path, direct: Run) -> Run:
     run.failures += heard.said
     run = _checked(run, place, server)
     run.failures += _compared(run, direct)
-    if any(KEY.encode() in path.read_bytes() for path in folder.glob("store.duckdb*")):
+    if any(KEY.encode() in path.read_bytes() for path in folder.glob("store.sqlite*")):
         run.failures.append("the key is in the store")
     return run
 

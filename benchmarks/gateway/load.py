@@ -106,12 +106,14 @@ class Bench:
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="foldline-")))
             enter = stack.enter_context
+            seconds = 0.0 if given.memory else given.seconds
             upstream = enter(started("upstream", "--seconds", str(seconds)))
-            options = ("--store", str(folder / "load.duckdb"), "--window", str(window))
+            store = f"{given.store}:///{folder / 'load'}"
+            options = ("--store", store, "--window", str(given.window))
             yield cls(
                 upstream=upstream,
                 bare=enter(started("bare", upstream.url)),
-                gateway=enter(started(second, upstream.url, *options)),
+                gateway=enter(started(given.second, upstream.url, *options)),
             )
 
 
@@ -172,17 +174,18 @@ def main() -> int:
     parser.add_argument("--window", type=int, default=60_000)
     parser.add_argument("--seconds", type=float, default=0.5, help="what the model takes")
     parser.add_argument("--second", choices=["gateway", "bare"], default="gateway")
+    parser.add_argument("--store", choices=["sqlite", "duckdb"], default="sqlite")
     parser.add_argument("--memory", type=int, default=0, metavar="REQUESTS")
     given = parser.parse_args()
     if given.memory:
-        with Bench.opened(given.window, 0.0, given.second) as bench:
+        with Bench.opened(given) as bench:
             megabytes = asyncio.run(many(bench, given.memory))
         print(
             f"MB after each tenth of {given.memory:,} requests:", *(f"{mb:.0f}" for mb in megabytes)
         )
         return 0
     agents = [grown(number, given.tokens) for number in range(given.agents)]
-    with Bench.opened(given.window, given.seconds, given.second) as bench:
+    with Bench.opened(given) as bench:
         tell(asyncio.run(load(bench, agents, given.calls)))
         print(
             f"gateway: {bench.gateway.megabytes:.0f} MB, bare proxy: {bench.bare.megabytes:.0f} MB"

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 import attrs
@@ -108,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("what", choices=["bare", "gateway", "upstream"])
     parser.add_argument("url", nargs="?", default="")
-    parser.add_argument("--store", type=Path)
+    parser.add_argument("--store")
     parser.add_argument("--window", type=int, default=60_000)
     parser.add_argument("--seconds", type=float, default=0.5)
     given = parser.parse_args()

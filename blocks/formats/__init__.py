@@ -1,13 +1,13 @@
-"""Messages of other programs: one reader for each format, shared by all that reads them.
+"""Messages of other programs: one reader for each format.
 
     anthropic          the Messages API
-    openai.chat        Chat Completions, and everybody who speaks like it
+    openai.chat        Chat Completions, and compatible APIs
     openai.responses   items of the Responses API
     gemini             contents of the Gemini API
-    langchain          LangChain's messages
-    pydantic_ai        Pydantic AI's
+    langchain          messages of LangChain
+    pydantic_ai        messages of Pydantic AI
 
-What they give is the same for all (`Message`): parts, what the model said, thought and asked for, results.
+All of them return the same form (`Message`): parts; the model's text, thinking and tool calls; and results.
 """
 
 from blocks.formats._blocks import Answer as Answer
@@ -15,6 +15,7 @@ from blocks.formats._blocks import BlockMaker as BlockMaker
 from blocks.formats._blocks import answer_of as answer_of
 from blocks.formats._blocks import parts_in as parts_in
 from blocks.formats._chat import REASONING as REASONING
+from blocks.formats._context import INTERRUPTION as INTERRUPTION
 from blocks.formats._context import context_name as context_name
 from blocks.formats._dump import as_json as as_json
 from blocks.formats._dump import dumped as dumped

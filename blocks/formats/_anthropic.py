@@ -1,4 +1,4 @@
-"""Messages of Anthropic's API, as requests and responses have them."""
+"""Reads messages of Anthropic's API, as they are in requests and responses."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,7 +22,7 @@ CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
 def read(message: Json) -> Iterator[Message]:
-    """The message; nothing, if it is none."""
+    """The message as ours; nothing if it is not a message of this format."""
     content = message.get("content")
     own = string(message.get("id"))
     match dialogue(message.get("role")):
@@ -37,14 +37,14 @@ def read(message: Json) -> Iterator[Message]:
 
 
 def spoken(content: object) -> Iterator[Content]:
-    """What an assistant's message holds."""
+    """The content of an assistant's message."""
     for item in [content] if isinstance(content, str) else items(content):
         if (found := said(item)) is not None:
             yield found
 
 
 def said(item: object) -> Content | None:
-    """One block of an assistant's message; None: there is nothing in it."""
+    """The content of one block of an assistant's message; None if it is empty."""
     if isinstance(item, str):
         return Said(text=item) if item.strip() else None
     block = obj(item)
@@ -74,7 +74,7 @@ def _heard(content: object) -> Iterator[Content]:
 
 
 def result(block: Json) -> Result:
-    """A result of a tool."""
+    """The result of a tool."""
     return Result(
         call_id=string(block.get("tool_use_id")),
         parts=parts_of(block.get("content")),
@@ -83,7 +83,7 @@ def result(block: Json) -> Result:
 
 
 def response(message: Json) -> Response | None:
-    """A message of the model's; None: it is none."""
+    """A response of the model; None if it is not one."""
     if message.get("role", "assistant") != "assistant" or "content" not in message:
         return None
     own = string(message.get("id"))

@@ -1,4 +1,4 @@
-"""Messages as blocks."""
+"""Turns messages into blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -42,19 +42,19 @@ from blocks.formats._message import (
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """A response of a model, read."""
+    """The blocks and the usage of a model's response."""
 
     id: str
-    """The provider's id of it; empty: it has none."""
+    """The provider's id of the response; empty if it has none."""
     blocks: tuple[Block, ...]
     usage: UsageRecorded | None
-    """What it cost; who records it says when, and of which estimate."""
+    """The tokens that it used, without time and estimate; None: not reported."""
 
 
 def answer_of(response: Response, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
     """A response as blocks of one turn.
 
-    A call at the end of an answer that was cut off is discarded: its input may be cut anywhere.
+    If the response was cut off, a call at its end is discarded, because its input may be incomplete.
     (Provider documentation: handling stop reasons.)
     """
     content = response.message.content
@@ -70,13 +70,13 @@ def answer_of(response: Response, new_id: Callable[[], BlockId], turn: TurnId) -
 
 @attrs.frozen(kw_only=True)
 class BlockMaker:
-    """Makes blocks of one turn."""
+    """Makes blocks of one turn from messages."""
 
     new_id: Callable[[], BlockId]
     turn: TurnId
 
     def spoken(self, message: Message) -> Iterator[Block]:
-        """What a model said."""
+        """The blocks of a model's message."""
         for content in message.content:
             if isinstance(content, Said | Thought | Call | Verbatim):
                 yield self._spoken(content, message.id)
@@ -115,10 +115,10 @@ class BlockMaker:
                 return OpaqueBlock(f"{PROVIDER_TAG}{kind}", {**fields, **known})
 
     def words(self, message: Message, kind: type[UserPrompt | UserSteer]) -> Iterator[Block]:
-        """What a user said, if it is anything.
+        """The block of a user's message; none if it is empty.
 
-        What it begins with is the text, unless that is a picture; all others are parts, as they came: they
-        are sent again as so many.
+        If the first part is text, it becomes the block's text. All other parts stay separate, because they are sent
+        again as separate parts.
         """
         found = parts_in(message.content)
         text = text_of_parts(found[:1]) if isinstance(next(iter(found), None), TextPart) else ""
@@ -128,13 +128,13 @@ class BlockMaker:
             yield kind(id=own, turn=self.turn, source=source, text=text, parts=parts)
 
     def told(self, message: Message) -> Iterator[Block]:
-        """What a system message in the middle of a history says, if it is anything."""
+        """The block of a system message within a history; none if it is empty."""
         text = text_of_parts(parts_in(message.content))
         if text.strip():
             yield SystemMessage(id=self.new_id(), turn=self.turn, source=message.id, text=text)
 
     def result(self, found: Result, source: str) -> Block:
-        """What a tool returned."""
+        """The block of a tool's result."""
         return ToolResult(
             id=self.new_id(),
             turn=self.turn,
@@ -147,7 +147,7 @@ class BlockMaker:
 
 
 def parts_in(content: Sequence[Content]) -> list[Part]:
-    """What of a message's content is a part."""
+    """The items of a message's content that are parts."""
     return [
         part
         for part in content

@@ -1,4 +1,4 @@
-"""Messages of OpenAI's Chat Completions and of compatible APIs."""
+"""Reads messages of OpenAI's Chat Completions and of compatible APIs."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -22,12 +22,12 @@ from blocks.formats._usage import usage_in
 OPENAI: Final = "openai"
 REFUSAL: Final = "refusal"
 REASONING: Final = ("reasoning_content", "reasoning")
-"""Under which names servers of open models tell what a model thought."""
+"""Fields in which servers of open models return thinking."""
 _NOTHING: Final[Json] = {}
 
 
 def read(message: Json) -> Iterator[Message]:
-    """The message; nothing, if it is none."""
+    """The message as ours; nothing if it is not a message of this format."""
     own, content = string(message.get("id")), message.get("content")
     match dialogue(message.get("role")):
         case "assistant":
@@ -53,8 +53,8 @@ def _spoken(message: Json) -> Iterator[Content]:
 
 
 def texts(content: Any, known: Json = _NOTHING, source: str = "") -> Iterator[Said | Verbatim]:
-    """What a message of the model's says: one text, and what else is in it; `known`: what goes back with the
-    text."""
+    """The text of a model's message, joined to one, and its other content; `known` is data that must be sent back with
+    the text."""
     listed = items(content) if isinstance(content, list) else [content]
     parts = [{"text": part} if isinstance(part, str) else obj(part) for part in listed]
     text = "".join(string(part.get("text")) or string(part.get(REFUSAL)) for part in parts)
@@ -66,7 +66,7 @@ def texts(content: Any, known: Json = _NOTHING, source: str = "") -> Iterator[Sa
 
 
 def said(item: Any) -> Iterator[Said | Verbatim]:
-    """One item of an assistant's content."""
+    """One item of an assistant's content; nothing if it is empty."""
     part = part_of(item)
     if isinstance(part, TextPart):
         yield Said(text=part.text)
@@ -75,15 +75,15 @@ def said(item: Any) -> Iterator[Said | Verbatim]:
 
 
 def calls(message: Json) -> Iterator[Call]:
-    """The tools that a message asks for."""
+    """The tool calls in a message."""
     for call in objs(message.get("tool_calls")):
         yield _call(call)
     if legacy := obj(message.get("function_call")):
-        yield _call({"function": legacy})  # one call, without an id, and so is its result
+        yield _call({"function": legacy})  # at most one, without an id; so is its result
 
 
 def _call(call: Json) -> Call:
-    if custom := obj(call.get("custom")):  # its input is raw text, even where it looks like JSON
+    if custom := obj(call.get("custom")):  # raw text, even if it looks like JSON
         return Call(
             call_id=string(call.get("id")),
             name=string(custom.get("name")),
@@ -100,7 +100,7 @@ def _call(call: Json) -> Call:
 
 
 def response(completion: Json) -> Response | None:
-    """A completion; None: it is none."""
+    """The response in a completion; None if it is not a completion."""
     choices = objs(completion.get("choices")) or [{}]
     message = obj(choices[0].get("message"))
     if not message and not completion.get("usage"):

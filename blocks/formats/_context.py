@@ -1,4 +1,4 @@
-"""User texts that no user wrote: text that harnesses add in the user's name."""
+"""Recognizes text that a program added to a user's prompt."""
 
 import re
 
@@ -28,11 +28,12 @@ _PREFIXES = (
     "[Request interrupted",
 )
 _TAG = re.compile(r"<([A-Za-z][\w-]*)")
-_NAMES = {"#": "AGENTS.md", "B": "skill", "C": "caveat", "[": "interruption"}
+INTERRUPTION = "interruption"
+_NAMES = {"#": "AGENTS.md", "B": "skill", "C": "caveat", "[": INTERRUPTION}
 
 
 def context_name(text: str) -> str:
-    """What to call a text that is no prompt; empty if a user may have written it."""
+    """A name for a text that a program added to a prompt; empty if a user may have written it."""
     text = text.lstrip()
     if not text.startswith(_PREFIXES):
         return ""

@@ -20,11 +20,11 @@ _PLAIN: Final = str | int | float | bool | None
 
 
 def dumped(value: object, what: str) -> Json:
-    """The JSON of a message: of a dict, of an SDK's or a framework's object, whatever is inside of it.
+    """The JSON of a message: a dict, or an object of an SDK or a framework, with any objects inside.
 
     Raises:
-        ArgumentError: it is nothing that has fields; `what` says what it should have been.
-        CodecError: it holds what cannot be stored; it says where.
+        ArgumentError: it has no fields; `what` names what was expected.
+        CodecError: it has a value that cannot be stored; the message says where.
     """
     _refuse_awaitable(value, f"{what} is wanted")
     if isinstance(value, _PLAIN | bytes | type | Sequence):
@@ -39,7 +39,7 @@ def as_json(response: object, wanted: str = "a response is wanted") -> Json:
     """The JSON of an SDK's object (anything with `to_dict` or `model_dump`), or of a mapping.
 
     Raises:
-        ArgumentError: it is neither; `wanted` says what it should have been.
+        ArgumentError: it is neither; `wanted` names what was expected.
     """
     _refuse_awaitable(response, wanted)
     if isinstance(response, Mapping):
@@ -55,17 +55,17 @@ def _refuse_awaitable(value: object, wanted: str) -> None:
 
 
 def plain(value: object) -> Any:
-    """Any content as JSON.
+    """Any value as JSON.
 
     Raises:
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it has a value that cannot be stored; the message says where.
     """
     try:
         data = _encoder.encode(value)
-        # A null may be a NaN, and what is deep or odd is looked at one by one.
+        # A null may have been a NaN; then, and if the value is nested deeply, it is converted step by step below.
         if b"null" not in data and data.count(b"[") + data.count(b"{") < NESTING_MAX:
             return msgspec.json.decode(data)
-    # What no encoder takes, or takes only in part, is looked at one by one, which says where it is.
+    # If the encoder fails, the steps below convert the value, or their error says where it is wrong.
     except (ValueError, TypeError, NotImplementedError, RecursionError):
         pass
     return clean_json(_json(value, 0))
@@ -76,7 +76,7 @@ def _hook(value: object) -> Any:
     if own is None:
         raise NotImplementedError(
             type(value).__name__
-        )  # how a hook tells msgspec that it does not know one
+        )  # what msgspec expects from a hook for an unknown type
     return own
 
 
@@ -84,7 +84,7 @@ _encoder = msgspec.json.Encoder(enc_hook=_hook)
 
 
 def _json(value: Any, depth: int) -> Any:
-    if isinstance(value, Enum):  # also one that is a text
+    if isinstance(value, Enum):  # first, because an Enum may also be a str
         return _json(value.value, depth + 1)
     if isinstance(value, _PLAIN) or depth > NESTING_MAX:
         return value
@@ -103,7 +103,7 @@ def _json(value: Any, depth: int) -> Any:
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
-    """What an object says of itself, or has; None: nothing."""
+    """The fields of an object; None if it has none."""
     if isinstance(value, type):
         return None
     if (found := _dumped(value)) is not None:
@@ -120,11 +120,11 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
 
 
 def _dumped(value: Any) -> Mapping[str, Any] | None:
-    """What an object says of itself; None: nothing."""
+    """What `to_dict` or `model_dump` of an object returns; None if it has neither."""
     for name in _DUMPS:
         dump = getattr(value, name, None)
         if callable(dump) and not isinstance(value, type):
-            # An SDK's models complain about content that they do not know; it is kept as it is.
+            # An SDK's model warns about content that it does not know; such content is kept unchanged.
             is_sdk = name == "to_dict" and hasattr(value, "model_dump")
             found: object = dump(warnings=False) if is_sdk else dump()
             if isinstance(found, Mapping):

@@ -17,14 +17,14 @@ from blocks.formats._parts import parts_of
 Format: TypeAlias = Literal[
     "anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai"
 ]
-"""The format of messages."""
+"""A format of messages: a provider's API or a framework."""
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 
 @attrs.frozen
 class _Reader:
     read: Callable[[Json], Iterator[Message]]
-    """The messages that one item of a history stands for."""
+    """Converts one item of a history to messages."""
     response: Callable[[Json], Response | None]
 
 
@@ -39,10 +39,10 @@ _READERS: Final[Mapping[str, _Reader]] = {
 
 
 def checked_format(name: object, call: str) -> Format:
-    """The name of a format.
+    """The name, if there is a format with this name.
 
     Raises:
-        ArgumentError: there is none of this name.
+        ArgumentError: there is none.
     """
     if name in FORMATS:
         return name
@@ -53,24 +53,24 @@ def checked_format(name: object, call: str) -> Format:
 def parts_from(content: object, format: Format) -> tuple[Part, ...]:  # noqa: A002 -- as everywhere
     """The parts of a message's content: a text, a content block, or a list of both.
 
-    What is of no kind that we know is a `ProviderPart`, which keeps the original.
+    Content of an unknown kind becomes a `ProviderPart`, which keeps the original.
 
     Raises:
         ArgumentError: there is no such format.
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: the content has a value that cannot be stored; the message says where.
     """
     checked_format(format, "parts_from()")
     return parts_of(plain(content))
 
 
 def messages_from(messages: object, format: Format) -> Iterator[Sequence[Message]]:  # noqa: A002
-    """For each message of a history, what it holds: of a dict, or of the object of an SDK or a framework.
+    """For each item of a history (a dict, or an object of an SDK or a framework), its messages.
 
-    One of theirs may be several of ours: Pydantic AI's request has the user's words and results of tools.
+    One item may be several messages: a request of Pydantic AI has the user's text and results of tools.
 
     Raises:
-        ArgumentError: it is no list of messages, or one of them is none; it says which.
-        CodecError: one holds what cannot be stored.
+        ArgumentError: it is not a list of messages, or an item is not a message; the error says which.
+        CodecError: an item has a value that cannot be stored.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         raise ArgumentError(f"a list of messages is wanted, not {in_words(messages)}")
@@ -81,12 +81,12 @@ def messages_from(messages: object, format: Format) -> Iterator[Sequence[Message
 
 
 def messages_in(fields: Json, name: Format) -> tuple[Message, ...]:
-    """What one message holds that is JSON already; nothing, if it is none."""
+    """The messages of one item of a history, given as JSON; empty if it is not a message."""
     return tuple(_READERS[name].read(fields))
 
 
 def response_in(fields: Json, name: Format) -> Response | None:
-    """A response that is JSON already; None: it is none of this format."""
+    """A response, given as JSON; None if it is not a response of this format."""
     return _READERS[name].response(fields)
 
 
@@ -99,11 +99,11 @@ def _known(read: Sequence[Message], fields: Json, number: int, name: str) -> Seq
 
 
 def response_from(response: object, format: Format) -> Response:  # noqa: A002 -- as everywhere
-    """A response of a model: the SDK's or the framework's object, or its JSON.
+    """A response of a model: the object of an SDK or a framework, or its JSON.
 
     Raises:
-        ArgumentError: it is none of this format, or it is empty.
-        CodecError: it holds what cannot be stored; it says where.
+        ArgumentError: it is not a response of this format, or is empty.
+        CodecError: it has a value that cannot be stored; the message says where.
     """
     what = f"a response of the format {format!r}"
     fields = dumped(response, what)

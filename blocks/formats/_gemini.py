@@ -1,7 +1,7 @@
-"""Contents and responses of Gemini's API, with the names of its REST interface or of its Python SDK.
+"""Reads contents and responses of Gemini's API, with the names of its REST interface or of its Python SDK.
 
-A thought's signature stands on the part that it belongs to, and goes back there: it is kept with the text or
-the call.  Where a part is nothing but a signature, it is a thought.
+The signature of a thought must be sent back in the same part, so it is kept with the text or the call of this part.  A
+part that has only a signature becomes a thought.
 """
 
 import re
@@ -34,7 +34,7 @@ _USER: Final = frozenset({"user", "function", "tool", ""})
 
 
 def gemini_field(fields: Json, name: str) -> Any:
-    """A field by its REST name, or by what the SDK makes of that: `functionCall`, `function_call`."""
+    """A field by its REST name (`functionCall`), or by the name that the SDK gives it (`function_call`)."""
     value: object = fields.get(name)
     if value is None:
         snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
@@ -43,7 +43,7 @@ def gemini_field(fields: Json, name: str) -> Any:
 
 
 def _rest(fields: Json) -> Json:
-    """A part with its REST names, and so what is in it; what is deeper is somebody's data."""
+    """A part with REST names for its fields and theirs; names further inside are the application's own data."""
     return {
         name: _named(cast("Json", value)) if isinstance(value, dict) else value
         for name, value in _named(fields).items()
@@ -56,7 +56,7 @@ def _named(fields: Json) -> Json:
 
 
 def read(content: Json) -> Iterator[Message]:
-    """The content as a message; nothing, if it is none."""
+    """The content as a message; nothing if it is not a content of this format."""
     parts, role = objs(content.get("parts")), string(content.get("role"))
     if "parts" not in content:
         return
@@ -75,7 +75,7 @@ def _heard(parts: list[Json]) -> Iterator[Content]:
 
 
 def result(returned: Json) -> Result:
-    """What a function returned: `output`, `error`, or all of it."""
+    """The result of a function: `output` or `error` of its response, or all of it."""
     response = obj(returned.get("response"))
     value: object = response.get("output", response.get("error", response))
     texts = parts_of(value if isinstance(value, str) else _text(value) if value else "")
@@ -98,7 +98,7 @@ def _spoken(parts: list[Json]) -> Iterator[Content]:
 
 
 def said(part: Json) -> Content | None:
-    """One part of the model's; None: there is nothing in it."""
+    """The content of one part of the model; None if it is empty."""
     sealed = string(gemini_field(part, SIGNATURE))
     known: Json = {SIGNATURE: sealed} if sealed else {}
     text: object = part.get("text")
@@ -122,7 +122,7 @@ def said(part: Json) -> Content | None:
 
 
 def response(found: Json) -> Response | None:
-    """A response with one candidate, or with none because the prompt was blocked; None: it is none."""
+    """The response; None if it is not one. Without a candidate, its message is empty: the prompt was blocked."""
     candidates = objs(found.get("candidates"))
     blocked = obj(gemini_field(found, "promptFeedback"))
     if not (candidates or blocked or "candidates" in found):
@@ -140,7 +140,8 @@ def response(found: Json) -> Response | None:
 
 
 def gemini_usage_in(found: Json) -> UsageRecorded | None:
-    """The prompt includes what came from the cache; thoughts are not among the candidates' tokens."""
+    """The usage; None: not reported. In this format, the prompt's tokens include those read from the cache, but the
+    candidates' tokens do not include thoughts."""
     if not found:
         return None
     prompt = count(gemini_field(found, "promptTokenCount"))

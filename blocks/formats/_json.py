@@ -12,36 +12,36 @@ Json: TypeAlias = dict[str, Any]
 
 
 def obj(value: Any) -> Json:
-    """`value` if it is an object."""
+    """`value` if it is an object, else an empty one."""
     return cast("Json", value) if isinstance(value, dict) else {}
 
 
 def objs(value: Any) -> list[Json]:
-    """The objects in `value` if it is a list."""
+    """The objects in `value` if it is a list, else none."""
     return [cast("Json", item) for item in items(value) if isinstance(item, dict)]
 
 
 def items(value: Any) -> list[Any]:
-    """`value` if it is a list."""
+    """`value` if it is a list, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def string(value: Any) -> str:
-    """`value` if it is text."""
+    """`value` if it is text, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def count(value: Any) -> int:
-    """`value` if it is a number that can count tokens."""
+    """`value` if it is a whole number, at least 0; else 0."""
     if isinstance(value, int) and not isinstance(value, bool):
         return max(value, 0)
     return 0
 
 
 def tool_input(value: Any) -> Json:
-    """A tool's input as an object; APIs with JSON in text leave it to us to parse it.
+    """A tool's input as an object; some APIs give it as text that must be parsed.
 
-    What is no object, or none that could be stored, is one with a text: what the model wrote.
+    If it is not an object, or cannot be stored, the result is an object with the text that the model wrote.
     """
     parsed = _parsed(value) if isinstance(value, str) else value
     if isinstance(parsed, dict):
@@ -61,13 +61,13 @@ def _parsed(text: str) -> object:
 
 
 def written(arguments: Any) -> Json:
-    """For what a provider wants back of a call: its arguments as the model wrote them, if they cannot be told
-    from what they say."""
+    """Data that must be sent back with a call: the arguments as the model wrote them, if they cannot be derived from
+    the parsed input; else empty."""
     if not isinstance(arguments, str):
         return {}
     return {} if arguments == spelled(tool_input(arguments)) else {"arguments": arguments}
 
 
 def spelled(given: Json) -> str:
-    """Arguments as text, where nobody knows how a model wrote them."""
+    """Arguments as text, if the model's own text is not known."""
     return dumps(given, ensure_ascii=False, separators=(",", ":"))

@@ -1,7 +1,7 @@
-"""Messages of LangChain: objects, their dumps, or what `message_to_dict` makes of them.
+"""Reads messages of LangChain: objects, their dumps, or the result of `message_to_dict`.
 
-An assistant's content may hold the blocks of its provider (`_langchain_content`); its calls stand beside it,
-whatever the provider, and may stand in it once more.
+The content of an assistant's message may have blocks of its provider (see `_langchain_content`).  Its calls are always
+in a field of their own, and may be repeated in the content.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,13 @@ from blocks.formats._parts import kind_of, parts_of
 from blocks.formats._usage import usage_in
 
 _CALLS: Final = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
-"""Content that says again what is in `tool_calls`."""
+"""Kinds of content that repeat a call of `tool_calls`."""
 _THINKING: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _CUT_OFF: Final = frozenset({"length", "max_tokens", "MAX_TOKENS", "incomplete"})
 
 
 def read(message: Json) -> Iterator[Message]:
-    """The message; nothing, if it is none."""
+    """The message as ours; nothing if it is not a message of this format."""
     message = (
         {**obj(message.get("data")), "type": message.get("type")} if "data" in message else message
     )
@@ -49,7 +49,7 @@ def _result(message: Json) -> Result:
 
 
 def _spoken(message: Json) -> Iterator[Content]:
-    """In order; calls that are not in the content come last."""
+    """The content in order; calls that are not in the content come last."""
     calls = [*_calls(message, "tool_calls"), *_calls(message, "invalid_tool_calls")]
     asked = {call.call_id: call for call in calls}
     known = obj(message.get("response_metadata"))
@@ -75,9 +75,9 @@ def _said(item: Any, *, is_anthropic: bool) -> Iterator[Content]:
 
 
 def _calls(message: Json, name: str) -> Iterator[Call]:
-    """The calls; of one whose arguments LangChain could not read, the text."""
+    """The calls in a field; if LangChain could not parse the arguments of a call, their text is its input."""
     for call in objs(message.get(name)):
-        if "function" in call:  # as Chat Completions has it
+        if "function" in call:  # as in Chat Completions
             yield from _chat.calls({"tool_calls": [call]})
             continue
         yield Call(
@@ -88,7 +88,7 @@ def _calls(message: Json, name: str) -> Iterator[Call]:
 
 
 def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Call | None:
-    """The call that a block says again, with what its provider attached; None: there is none, any more."""
+    """The call that a block of the content repeats, with data of its provider; None if there is no such call."""
     is_item = item.get("type") in ("function_call", "custom_tool_call")
     found = _responses.spoken(item) if is_item else _anthropic.said(item)
     call = asked.get(string(item.get("call_id" if is_item else "id")))
@@ -101,7 +101,7 @@ def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Call | N
 
 
 def response(message: Json) -> Response | None:
-    """An assistant's message as a response; None: it is none."""
+    """An assistant's message as a response; None if it is not one."""
     found = next(read(message), None)
     if found is None or found.role != "assistant":
         return None
@@ -122,6 +122,6 @@ def _stopped(known: Json) -> str:
 
 
 def _runs(found: Message, message: Json) -> bool:
-    """Whether LangChain runs the last call, cut off or not: there will be a result."""
+    """Whether LangChain runs the last call even though the response was cut off, so that a result will follow."""
     last = found.content[-1] if found.content else None
     return isinstance(last, Call) and last in _calls(message, "tool_calls")

@@ -1,8 +1,8 @@
-"""What an assistant's content in LangChain was before LangChain had it.
+"""Restores the provider's form of an assistant's content in LangChain.
 
-Its blocks are those of the provider, with the numbers of a stream among them; or LangChain's own, where a
-model's `output_version` is "v1"; of OpenAI's Responses, where each text has the id of the item that it was in,
-there may be several blocks of one item.
+Its blocks are those of the provider, with index numbers of a stream; or LangChain's own, if the model's
+`output_version` is "v1".  With OpenAI's Responses API, each text has the id of its item, so one item may be several
+blocks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,14 @@ from typing import Any, Final
 from blocks.formats._json import Json, items, obj, objs, string, tool_input
 
 _STREAMED: Final = frozenset({"index", "partial_json"})
-"""What a stream leaves in a block."""
+"""Fields that remain in a block after streaming."""
 _TEXTS: Final = frozenset({"text", "output_text", "refusal"})
 _ITEM: Final = "msg"
-"""How the id of a message of the Responses API begins."""
+"""The beginning of the ids of messages in the Responses API."""
 
 
 def as_sent(message: Json) -> Iterator[Any]:
-    """Texts and blocks in the shape of the provider; of its items, one each."""
+    """Texts and blocks in the form of the provider; blocks of one item are joined."""
     content = message.get("content")
     before = obj(obj(message.get("additional_kwargs")).get("reasoning"))  # "v0"
     given = items(content) if isinstance(content, list) else [content]
@@ -35,7 +35,7 @@ def as_sent(message: Json) -> Iterator[Any]:
 
 
 def _plain(item: Any) -> Any:
-    """A block without what its provider does not know."""
+    """A block without fields that its provider does not know."""
     block = obj(item)
     if not block:
         return item
@@ -55,7 +55,7 @@ def _plain(item: Any) -> Any:
 
 
 def _item_of(item: Any) -> tuple[str, str]:
-    """The kind and the id of the item that a block is a part of; empty: it is one itself."""
+    """Kind and id of the item to which a block belongs; empty if the block is an item itself."""
     block = obj(item)
     own, kind = string(block.get("id")), string(block.get("type"))
     if kind in _TEXTS and own.startswith(_ITEM):
@@ -64,7 +64,7 @@ def _item_of(item: Any) -> tuple[str, str]:
 
 
 def _reasoning(blocks: Sequence[Json]) -> Json:
-    """The item of whose summary each block has a part."""
+    """The reasoning item of these blocks, each of which has a part of its summary."""
     texts = [block["reasoning"] for block in blocks if "reasoning" in block]
     known = {**blocks[0], **obj(blocks[0].get("extras"))}
     own = {name: value for name, value in known.items() if name not in ("reasoning", "extras")}

@@ -17,7 +17,7 @@ class Thought:
 
     value: Json
     source: str = ""
-    """The foreign id of this piece, where pieces have ids; so in the classes below."""
+    """The foreign id of this piece, if pieces have ids; also in the classes below."""
 
 
 @attrs.frozen(kw_only=True)
@@ -26,13 +26,13 @@ class Said:
 
     text: str
     provider: Json = attrs.field(factory=dict[str, Any])
-    """What the provider attached and wants back; so in `Call`."""
+    """Data of the provider that must be sent back; also in `Call`."""
     source: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class Call:
-    """The model asks for a tool."""
+    """A tool call of the model."""
 
     call_id: str
     name: str
@@ -43,7 +43,7 @@ class Call:
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """What a tool returned."""
+    """The result of a tool."""
 
     call_id: str
     parts: tuple[Part, ...] = ()
@@ -53,11 +53,11 @@ class Result:
 
 @attrs.frozen(kw_only=True)
 class Verbatim:
-    """Something of the model's or its provider's that is kept and passed on, and not read."""
+    """Content of the model or its provider that is stored and sent back without being interpreted."""
 
     value: Json
     vendor: str = ""
-    """Whose words they are; empty: Anthropic's."""
+    """Whose format it has; empty: Anthropic's."""
     source: str = ""
 
 
@@ -66,15 +66,15 @@ Content: TypeAlias = Part | Thought | Said | Call | Result | Verbatim
 
 @attrs.frozen(kw_only=True)
 class Message:
-    """One message of a history; of formats that list items, one item."""
+    """One message of a history; or one item, in formats that list items."""
 
     role: Role
     id: str = ""
-    """The foreign id of it; empty: it has none."""
+    """Its foreign id; empty if it has none."""
     content: tuple[Content, ...] = ()
-    """In order. Of a user: parts and results; of an assistant: everything but results."""
+    """In order. Of a user: parts and results; of an assistant: everything except results."""
     instructions: str = ""
-    """A part of the system prompt that is sent with every request anew: the newest counts."""
+    """A part of the system prompt that comes with every request; the newest applies."""
 
 
 @attrs.frozen(kw_only=True)
@@ -83,16 +83,16 @@ class Response:
 
     message: Message
     id: str = ""
-    """The provider's id of it; empty: it has none."""
+    """The provider's id of it; empty if it has none."""
     model: str = ""
     usage: UsageRecorded | None = None
-    """What it cost; its `id` and `at` are placeholders. None: it does not say."""
+    """Its tokens; the fields `id` and `at` are placeholders. None: not reported."""
     is_cut_off: bool = False
-    """Whether the model had to stop in the middle: a call at the end may lack anything."""
+    """Whether it ended before the model had finished: a call at its end may be incomplete."""
 
 
 def dialogue(role: Any) -> Role | None:
-    """The role of a message in anybody's words; None: no message for a model."""
+    """The role of a message, by its name in any format; None: not a message for a model."""
     match role:
         case "system" | "developer":
             return "system"

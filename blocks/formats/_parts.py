@@ -1,7 +1,7 @@
-"""Content of anybody's message as parts.
+"""Reads the content of a message of any format as parts.
 
-The shapes of the formats do not collide, so they are read by one table.  What none of it can read is a
-`ProviderPart`: the original, which a request names in its notices if its provider does not take it.
+The forms of the formats differ, so one table can read all of them.  Content of an unknown form becomes a
+`ProviderPart` with the original; if a provider does not accept it, the request says so in its notices.
 """
 
 from base64 import b64decode
@@ -17,19 +17,19 @@ _DATA: Final = ("data", "base64", "file_data")
 _MEDIA_TYPES: Final = ("media_type", "mime_type", "mimeType")
 _NESTED: Final = ("inlineData", "inline_data", "fileData", "file_data")
 _STORE: Final = "generativelanguage.googleapis.com/"
-"""Where Gemini's files are; nobody else may fetch one."""
+"""The server of Gemini's own files, which no other provider may fetch."""
 _MARKS: Final = frozenset({"cache-point", "cachePoint"})
-"""Kinds that say something about the prompt and are no content of it."""
+"""Kinds of items that are marks in the prompt, not content."""
 
 
 def parts_of(content: Any) -> tuple[Part, ...]:
-    """The parts of a text, a content block, or a list of both, as JSON; blank text is no part."""
+    """The parts of content given as JSON: a text, a content block, or a list of both; blank text is left out."""
     items = cast("list[Any]", content) if isinstance(content, list) else [content]
     return tuple(part for item in items if (part := part_of(item)) is not None)
 
 
 def part_of(item: Any) -> Part | None:
-    """The part of one content block; None: there is nothing in it."""
+    """The part of one content block; None if it is empty."""
     if isinstance(item, str):
         return TextPart(text=item) if item.strip() else None
     block = obj(item)
@@ -43,7 +43,7 @@ def part_of(item: Any) -> Part | None:
 
 
 def kind_of(block: Json) -> str:
-    """What a content block says that it is."""
+    """The kind that a content block states; empty if it states none."""
     return string(block.get("type")) or string(block.get("kind"))
 
 
@@ -56,13 +56,13 @@ def _readers(kind: str) -> Callable[[Json], Part] | None:
 
 
 def _gemini(block: Json) -> Callable[[Json], Part] | None:
-    """Gemini's parts have no type, but a field for each."""
+    """The reader for a part of Gemini, which has a field for its kind instead of a type; None if it is not one."""
     inner = next((name for name in _NESTED if obj(block.get(name))), "")
     return (lambda part: _nested(obj(part[inner]), part)) if inner else None
 
 
 def _nested(source: Json, block: Json) -> Part:
-    """Data, or a file by its address."""
+    """A part with data inline or with the URL of a file."""
     url, media_type = _url(source), _media_type(source)
     if _STORE in url:
         return ProviderPart(value=block)
@@ -77,7 +77,7 @@ def _refusal(block: Json) -> Part:
 
 
 def _image(block: Json) -> Part:
-    """An image of Anthropic (`source`), of OpenAI (`image_url`, text or object), of a framework."""
+    """An image of Anthropic (`source`), of OpenAI (`image_url`, a text or an object), or of a framework."""
     source = obj(block.get("source")) or block
     if data := _first(source, _DATA):
         return ImagePart(media_type=_media_type(source) or "image/png", data=_standard(data))
@@ -85,7 +85,7 @@ def _image(block: Json) -> Part:
     if is_web_url(url):
         return ImagePart(url=url)
     media_type, data = _inline(url)
-    # Kept as it is: redaction may have made it invalid, and whoever decodes it must cope.
+    # The data is not checked: redaction may have made it invalid, and the code that decodes it must handle that.
     known = media_type is not None
     return (
         ImagePart(media_type=media_type or "image/png", data=data)
@@ -95,7 +95,7 @@ def _image(block: Json) -> Part:
 
 
 def _document(block: Json) -> Part:
-    """A document of Anthropic's."""
+    """A document of Anthropic."""
     source = obj(block.get("source"))
     if _is_cited(block, source):
         return ProviderPart(value=block)
@@ -105,12 +105,12 @@ def _document(block: Json) -> Part:
 
 
 def _is_cited(block: Json, source: Json) -> bool:
-    """Whether there is more to it than its content: what a part of ours would lose."""
+    """Whether it has more than its content, which our parts cannot represent: citations, or content blocks."""
     return source.get("type") == "content" or bool(obj(block.get("citations")).get("enabled"))
 
 
 def _any_file(block: Json) -> Part:
-    """A file of OpenAI's (`file` with an object in it, `input_file`), or of a framework."""
+    """A file of OpenAI (`file` with an object, `input_file`), or of a framework."""
     return _file(obj(block.get("file")) or obj(block.get("source")) or block, block)
 
 
@@ -144,7 +144,7 @@ def _text_file(data: str, name: str) -> Part | None:
 
 
 def _text(block: Json) -> Part:
-    """A text that a framework keeps with what it knows about it."""
+    """A text to which a framework has added fields."""
     text = string(block.get("content"))
     return TextPart(text=text) if text.strip() else ProviderPart(value=block)
 
@@ -174,7 +174,7 @@ def _url(source: Json) -> str:
 
 
 def _inline(url: str) -> tuple[str | None, str]:
-    """The media type and the base64 of a data URL; None: it is none."""
+    """The media type and the base64 data of a data URL; None and empty if it is not one."""
     head, comma, data = url.partition(",")
     if not (comma and head.startswith("data:") and head.endswith(";base64")):
         return None, ""
@@ -182,7 +182,7 @@ def _inline(url: str) -> tuple[str | None, str]:
 
 
 def _standard(data: str) -> str:
-    """Base64 in its standard alphabet, without the head of a data URL."""
+    """Base64 in the standard alphabet, without the beginning of a data URL."""
     _, found = _inline(data)
     data = found or data
     return data.replace("-", "+").replace("_", "/") if "-" in data or "_" in data else data

@@ -31,16 +31,16 @@ _SILENT: Final = frozenset(
         "tool-availability-delta",
     }
 )
-"""Parts of a request with which the framework keeps its own books."""
+"""Kinds of request parts that only the framework uses."""
 _CHAT_FIELDS: Final = frozenset({"content", "reasoning", "reasoning_content"})
-"""Of Chat Completions: where a server told of its reasoning."""
+"""Fields of Chat Completions in which servers return reasoning."""
 _WEB: Final = frozenset({"web_fetch", "web_search"})
 _ATTACHED: Final = ("phase", "namespace")
-"""What OpenAI wants back of a text or a call."""
+"""Data that OpenAI needs back with a text or a call."""
 
 
 def read(message: Json) -> Iterator[Message]:
-    """The messages that one of Pydantic AI's stands for; nothing, if it is none."""
+    """The messages in one of Pydantic AI's; nothing if it is not a message of this format."""
     match message.get("kind"):
         case "request":
             yield from _request(message)
@@ -83,7 +83,7 @@ def _result(part: Json, *, failed: bool) -> Result:
 
 
 def _returned(content: Any) -> tuple[Part, ...]:
-    """What a tool returned, which may be any JSON: a text, parts, an object, or a list of all of them."""
+    """The result of a tool, which may be any JSON: a text, a part, an object, or a list of these."""
     found = items(content) if isinstance(content, list) else [content]
     if not any(isinstance(item, str) or _is_part(item) for item in found):
         return (_written(content),)
@@ -105,7 +105,7 @@ def _is_part(item: object) -> bool:
 
 
 def _spoken(parts: Sequence[Json]) -> Iterator[Content]:
-    """What a model said; the summaries of one reasoning item are parts with one id."""
+    """The content of a model's message; consecutive parts with one reasoning id are one reasoning item."""
     for own, group in groupby(parts, _reasoning_id):
         found = list(group)
         if own and (item := _reasoning(own, found)):
@@ -115,7 +115,7 @@ def _spoken(parts: Sequence[Json]) -> Iterator[Content]:
 
 
 def _reasoning_id(part: Json) -> str:
-    """The id of the item of OpenAI's Responses API that the part is of; empty: of none."""
+    """The id of the reasoning item (OpenAI's Responses API) to which a part belongs; empty: none."""
     own = string(part.get("id"))
     if part.get("part_kind") != "thinking" or part.get("provider_name") == "anthropic":
         return ""
@@ -123,7 +123,7 @@ def _reasoning_id(part: Json) -> str:
 
 
 def _reasoning(own: str, parts: Sequence[Json]) -> Json | None:
-    """The item as its provider sent it; None: it could not be sent back."""
+    """The item as its provider sent it; None if it lacks what the provider needs back."""
     details = [obj(part.get("provider_details")) for part in parts]
     raw = [string(text) for found in details for text in items(found.get("raw_content"))]
     sealed = next((sign for part in parts if (sign := string(part.get("signature")))), "")
@@ -168,7 +168,7 @@ def _is_of_the_web(part: Json) -> bool:
 
 
 def _web(part: Json) -> Json:
-    """A call of a tool that Anthropic runs itself, or its result, as that provider sent it."""
+    """A call of a tool that Anthropic runs itself, or its result, in Anthropic's format."""
     name, own = string(part.get("tool_name")), string(part.get("tool_call_id"))
     if part.get("part_kind") == "builtin-tool-call":
         given = tool_input(part.get("args"))
@@ -182,7 +182,7 @@ def _attached(part: Json) -> Json:
 
 
 def _thinking(part: Json, own: str) -> Json:
-    """As its provider sent it, where that takes it back; else the part."""
+    """Thinking in the form in which its provider accepts it back; the part itself if it accepts none."""
     signature, text = string(part.get("signature")), string(part.get("content"))
     if own in _CHAT_FIELDS:
         return {"type": own, own: text}
@@ -194,7 +194,7 @@ def _thinking(part: Json, own: str) -> Json:
 
 
 def response(message: Json) -> Response | None:
-    """A model's response; None: it is none."""
+    """A model's response; None if it is not one."""
     if message.get("kind") != "response":
         return None
     [found] = read(message)

@@ -1,7 +1,7 @@
-"""Items of OpenAI's Responses API, as input and output have them; each is read as a message.
+"""Reads items of OpenAI's Responses API, from input and output; each item becomes a message.
 
-An item has an id of its own, and that is the source of what it holds; it does not say to which response it
-belonged, so that what the model said in a row counts as one.
+An item has an id, which becomes the source of its content, but it does not say to which response it belongs.
+So consecutive items of the model count as one response.
 """
 
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ _CALLS: Final = frozenset({"function_call", "custom_tool_call"})
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 _INPUT: Final = frozenset({"item_reference"})
 _NO_ID: Final = "__fake_id__"
-"""What the Agents SDK writes where a model of another API gave no id."""
+"""The id that the Agents SDK writes if a model of another API gave none."""
 
 
 def read(item: Json) -> Iterator[Message]:
-    """The item as a message; an item that nobody but the provider reads is kept as it is."""
+    """The item as a message; items that only the provider reads are kept verbatim."""
     own, kind = _id(item), string(item.get("type")) or "message"
     if kind == "message":
         yield from _message(item, own)
@@ -60,13 +60,13 @@ def _message(item: Json, own: str) -> Iterator[Message]:
 
 
 def said_in(item: Json) -> Iterator[Content]:
-    """What a message of the model's says."""
+    """The content of a model's message."""
     phase = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
     return texts(item.get("content"), phase, _id(item))
 
 
 def spoken(item: Json) -> Content:
-    """An item of the model's that is no message."""
+    """The content of a model's item other than a message."""
     own, kind = _id(item), string(item.get("type"))
     if kind in _CALLS:
         return Call(
@@ -82,13 +82,13 @@ def spoken(item: Json) -> Content:
 
 
 def _call_input(item: Json) -> Json:
-    """What a call asks with; the input of a custom tool is raw text, even where it looks like JSON."""
+    """The input of a call; for a custom tool this is raw text, even if it looks like JSON."""
     raw = item.get("input")
     return tool_input(item.get("arguments")) if raw is None else {"input": raw}
 
 
 def _attached(item: Json) -> Json:
-    """What the provider wants back of a call."""
+    """Data that the provider needs back with a call."""
     space = item.get("namespace")
     known = {"namespace": space} if isinstance(space, str) else {}
     custom = {"type": "custom"} if isinstance(item.get("input"), str) else {}
@@ -96,7 +96,7 @@ def _attached(item: Json) -> Json:
 
 
 def result(item: Json) -> Result:
-    """What a tool returned; the API has no flag for an error."""
+    """The result of a tool; this API has no flag for errors."""
     own = _id(item)
     return Result(
         call_id=string(item.get("call_id")), parts=_output(item.get("output")), source=own
@@ -104,7 +104,7 @@ def result(item: Json) -> Result:
 
 
 def _output(output: Any) -> tuple[Part, ...]:
-    """A text, or parts; what some programs return instead, as its JSON."""
+    """The parts of an output; if none is a known kind, its JSON as text."""
     parts = parts_of(output)
     if parts and not any(isinstance(p, TextPart | ImagePart | DocumentPart) for p in parts):
         return (TextPart(text=msgspec.json.encode(output).decode()),)
@@ -112,16 +112,16 @@ def _output(output: Any) -> tuple[Part, ...]:
 
 
 def response(found: Json) -> Response | None:
-    """A response; None: it is none."""
+    """The response; None if it is not one."""
     if not isinstance(found.get("output"), list):
         return None
     content: list[Content] = []
     for item in objs(found["output"]):
         if item.get("status") == "incomplete" and string(item.get("type")) in _CALLS:
-            continue  # cut off anywhere
+            continue  # incomplete
         if item.get("type", "message") != "message":
             content.append(spoken(item))
-        elif item.get("role") in (None, "assistant"):  # a compaction repeats what the user said
+        elif item.get("role") in (None, "assistant"):  # a compaction repeats the user's messages
             content += said_in(item)
     own = string(found.get("id"))
     return Response(

@@ -1,6 +1,7 @@
-"""Streams: the events of a response that is on its way, put together again.
+"""Joins the events of a streamed response.
 
-What has arrived whole counts: a text as far as it came, a call only if its arguments were finished.
+Only complete content counts, if the stream ends early: the text received so far, and calls whose arguments are
+complete.
 """
 
 from collections.abc import Mapping
@@ -17,27 +18,27 @@ from blocks.formats._json import Json, obj, objs, string
 
 
 class Stream(Protocol):
-    """A response on its way."""
+    """A response that is being received."""
 
     def add(self, event: Json) -> None:
-        """Take the next event."""
+        """Handle the next event."""
         ...
 
     def response(self) -> Json | None:
-        """The JSON of the response as far as it came; None: nothing of it did."""
+        """The JSON of the response as far as it was received; None if nothing was."""
         ...
 
     @property
     def is_over(self) -> bool:
-        """Whether it said how it ends."""
+        """Whether the end of the response was received."""
         ...
 
 
 def stream_of(name: Format, call: str) -> Stream:
-    """An empty stream of a format.
+    """A new stream of a format.
 
     Raises:
-        ArgumentError: there is no such format, or it has no events that could be read.
+        ArgumentError: there is no such format, or it has no stream of events.
     """
     made = _STREAMS.get(checked_format(name, call))
     if made is None:
@@ -51,7 +52,7 @@ def event_of(event: object) -> Json:
     """One event as JSON.
 
     Raises:
-        ArgumentError: it is none.
+        ArgumentError: it has no fields.
     """
     return dumped(event, "recording(): an event of the stream")
 
@@ -118,7 +119,7 @@ class _Anthropic:
 
 @attrs.define
 class _Chat:
-    """Chunks with a delta each; the one with the usage comes last and has no choice."""
+    """Chunks with a delta each; the last one may have the usage and no choice."""
 
     _head: Json = attrs.field(factory=dict[str, Any], init=False)
     _texts: dict[str, str] = attrs.field(factory=dict[str, str], init=False)
@@ -148,7 +149,7 @@ class _Chat:
 
     def response(self) -> Json | None:
         calls = [self._calls[index] for index in sorted(self._calls)]
-        if not self._reason:  # it broke off: the last call may lack anything
+        if not self._reason:  # interrupted, so the last call may be incomplete
             calls = calls[:-1]
         if not (self._texts or calls or self._head.get("usage")):
             return None
@@ -162,7 +163,7 @@ class _Chat:
 
 @attrs.define
 class _Responses:
-    """Items, each told when it is done; the last event has the whole response."""
+    """Items with an event when each is done; the last event has the whole response."""
 
     _head: Json = attrs.field(factory=dict[str, Any], init=False)
     _texts: dict[tuple[int, int], str] = attrs.field(factory=dict[tuple[int, int], str], init=False)
@@ -198,7 +199,7 @@ class _Responses:
         return {**self._head, "output": output, "status": "completed"}
 
     def _item(self, index: int) -> Json:
-        """The item, if it is whole; of a message that is not, the text that came."""
+        """An item if it is complete; of an incomplete message, the text received so far; else empty."""
         item = self._items[index]
         if index in self._done:
             return item
@@ -210,7 +211,7 @@ class _Responses:
 
 @attrs.define
 class _Gemini:
-    """Chunks with parts; texts of one kind that follow each other are one, unless they are signed."""
+    """Chunks with parts; consecutive texts of one kind are joined, unless they have a signature."""
 
     _head: Json = attrs.field(factory=dict[str, Any], init=False)
     _parts: list[Json] = attrs.field(factory=list[Json], init=False)
@@ -245,7 +246,7 @@ class _Gemini:
 
 
 def _is_plain(part: Json) -> bool:
-    """Whether it is a text that nothing is attached to."""
+    """Whether the part is a text without other fields."""
     return isinstance(part.get("text"), str) and part.keys() <= {"text", "thought"}
 
 

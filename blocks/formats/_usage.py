@@ -1,5 +1,5 @@
-"""The usage in a response, with one meaning for all formats: uncached input, tokens read from the cache, tokens written
-to it, output."""
+"""Reads the usage in a response, with the same meaning for all formats: uncached input, tokens read from the cache,
+tokens written to it, and output."""
 
 from collections.abc import Callable
 from typing import Final
@@ -14,16 +14,16 @@ _DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token
 _READ: Final = ("cached_tokens", "cache_read", "cache_read_tokens")
 _WRITTEN: Final = ("cache_write_tokens", "cache_creation", "cache_creation_tokens")
 _LIVES: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-"""LangChain's, of Anthropic's caches: where these are told, `cache_creation` is 0."""
+"""LangChain's fields for Anthropic's caches; if these are present, `cache_creation` is 0."""
 _TIERS: Final = ("", "priority_", "flex_")
-"""LangChain's, of OpenAI's: what stands before the names of details."""
+"""LangChain's prefixes of field names, for OpenAI's service tiers."""
 
 
 _NONE: Final[Json] = {}
 
 
 def usage_in(found: Json) -> UsageRecorded | None:
-    """Of formats whose count of the input includes all of it: OpenAI's, and those of frameworks."""
+    """The usage in formats whose input count includes cached tokens: OpenAI's and those of frameworks."""
     if not found:
         return None
     details = next((inner for name in _DETAILS if (inner := obj(found.get(name)))), _NONE)
@@ -44,7 +44,7 @@ def usage_in(found: Json) -> UsageRecorded | None:
 
 
 def anthropic_usage_in(found: Json) -> UsageRecorded | None:
-    """Of Anthropic's, whose count of the input is what is behind the last cache mark."""
+    """The usage in Anthropic's format, whose input count has only the tokens after the last cache mark."""
     if not found:
         return None
     return spent(
@@ -56,14 +56,14 @@ def anthropic_usage_in(found: Json) -> UsageRecorded | None:
 
 
 def usage_of(response: Json, read: Callable[[Json], UsageRecorded | None]) -> UsageRecorded | None:
-    """What a response says about its cost, with the model and the id that it names."""
+    """The usage of a response, with its model and id; None: not reported."""
     usage = read(obj(response.get("usage")))
     named = {"model": string(response.get("model")), "response": string(response.get("id"))}
     return usage and replace(usage, **named)
 
 
 def spent(*, uncached: int, read: int, written: int, output: int) -> UsageRecorded:
-    """An event without its id, its time, and what it belongs to."""
+    """A `UsageRecorded` with these tokens; its other fields are placeholders."""
     return UsageRecorded(
         id=EventId(""),
         at=0.0,

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 Row: TypeAlias = tuple[int, str]
-"""A version and its JSON."""
+"""A version, and the JSON of its event."""
 INSERTED: Final = 500
-"""Rows that are given to the database at once."""
+"""Rows in one INSERT."""
 NAME_MAX: Final = 80
 _TABLE: Final = "CREATE TABLE archived(timeline VARCHAR, version BIGINT, payload VARCHAR)"
 _INSERT: Final = "INSERT INTO archived SELECT ?, unnest(?::BIGINT[]), unnest(?::VARCHAR[])"
@@ -54,11 +54,11 @@ SELECT version, payload FROM read_parquet(?) WHERE version BETWEEN ? AND ? ORDER
 def write_archive(
     folder: "str | os.PathLike[str]", timeline: TimelineId, rows: Iterable[Row]
 ) -> ArchivedRange:
-    """Write the events, oldest first and without a gap, into a new file in `folder`; durable on return.
+    """Write the events, oldest first and without a gap, into a new file in `folder`; it is durable on return.
 
     Raises:
         MisuseError: there is no such folder.
-        StoreError: it could not be written.
+        StoreError: the file could not be written.
     """
     place = Path(folder)
     if not place.is_dir():
@@ -77,7 +77,7 @@ def write_archive(
 
 
 def _written(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, int]:
-    """The first and the last version of what was written."""
+    """Write the rows into a file; return the first and the last version."""
     first = last = 0
     with _database(file) as database:
         database.execute(_TABLE)
@@ -91,7 +91,7 @@ def _written(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int
 
 
 def _named(unfinished: Path, timeline: TimelineId, versions: tuple[int, int]) -> ArchivedRange:
-    """Give a file the name that says what is in it."""
+    """Rename a finished file after its content: timeline, versions and hash."""
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
         digest = file_digest(file, "sha256").hexdigest()
@@ -104,10 +104,10 @@ def _named(unfinished: Path, timeline: TimelineId, versions: tuple[int, int]) ->
 
 
 def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
-    """The rows of an archive that are among these versions.
+    """The rows of an archive with versions from `first` to `last`.
 
     Raises:
-        DamagedStoreError: the file is not there, or is not the one that was written.
+        DamagedStoreError: the file is missing, or was changed.
     """
     first, last = max(first, archive.first), min(last, archive.last)
     _check(archive)
@@ -119,10 +119,10 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
 
 
 def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recorded]:
-    """The same as events.
+    """The events of an archive with versions from `first` to `last`.
 
     Raises:
-        DamagedStoreError: the file is not there, or is not the one that was written.
+        DamagedStoreError: the file is missing, or was changed.
     """
     try:
         return [(v, decode_event(data)) for v, data in archived_rows(archive, first, last)]
@@ -131,7 +131,7 @@ def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recor
 
 
 def archive_problems(timeline: TimelineId, kept: Kept) -> Iterator[StoreProblem]:
-    """What is wrong with the archives of a timeline, which are read from end to end."""
+    """Problems of the archives of a timeline; each is read completely."""
     for archive in kept.archives:
         try:
             archived_events(archive, archive.first, archive.last)
@@ -140,11 +140,11 @@ def archive_problems(timeline: TimelineId, kept: Kept) -> Iterator[StoreProblem]
 
 
 def rewritten(kept: Kept, timeline: TimelineId, payloads: Mapping[int, str]) -> Kept:
-    """What is left of a log once these versions have other JSON: for each archive that holds one of
-    them there is a new file beside the old one.
+    """What is left of a log after these versions get other JSON. For each archive that has one of them, write a new
+    file beside the old one.
 
     Raises:
-        DamagedStoreError: an old file is not there, or is not the one that was written.
+        DamagedStoreError: an old file is missing, or was changed.
         StoreError: a new one could not be written.
     """
     return attrs.evolve(
@@ -174,7 +174,7 @@ def _check(archive: ArchivedRange) -> None:
 
 @lru_cache(maxsize=64)
 def _digest(path: str, *_seen: int) -> str:
-    """The hash of a file; of one that looks as it did the last time, the hash of then."""
+    """The hash of a file; cached until its inode, size or time changes."""
     with Path(path).open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
@@ -188,19 +188,20 @@ def _damaged(archive: ArchivedRange, what: str) -> DamagedStoreError:
 
 @cache
 def _reader() -> "DuckDBPyConnection":
-    """The database in memory by which a process reads archives; a new one each time would take 12 ms more.
-    It holds no file, and keeps nothing of one."""
+    """The in-memory database with which a process reads archives; creating one for each read would take 12 ms more.
+    It keeps no file open, and caches no content."""
     import duckdb
 
     return duckdb.connect(config={"threads": 1, "enable_external_file_cache": False})
 
 
-os.register_at_fork(before=_reader.cache_clear)  # a child that inherits one hangs when it ends
+# A forked child that inherits it would hang at exit.
+os.register_at_fork(before=_reader.cache_clear)
 
 
 @contextmanager
 def _database(file: Path) -> "Generator[DuckDBPyConnection]":
-    """A database in memory that writes a file."""
+    """An in-memory database that writes a file."""
     import duckdb
 
     with _errors(file), duckdb.connect(config={"threads": 1}) as database:
@@ -209,7 +210,7 @@ def _database(file: Path) -> "Generator[DuckDBPyConnection]":
 
 @contextmanager
 def _errors(file: Path) -> Generator[None]:
-    """Turns the database's errors into ours."""
+    """Raise our errors instead of the database's."""
     import duckdb
 
     try:

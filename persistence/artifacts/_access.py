@@ -2,7 +2,7 @@
 
 They are checked in this order, and the first that fails decides:
 
-    unknown      nobody has put it
+    unknown      it was never put
     tenant       it was put, but not for the requester's tenant; the requester is told `unknown`
     permission   the requester lacks the permission for its sensitivity
     expired      it has expired, whether it has been swept or not
@@ -25,11 +25,11 @@ PERMISSIONS: dict[Sensitivity, str] = {
     "confidential": "read:confidential",
     "restricted": "read:restricted",
 }
-"""What it takes; least strict first."""
+"""The permission that reading each sensitivity needs; the least strict first."""
 
 
 _RANKS: dict[str, int] = {each: rank for rank, each in enumerate(reversed(PERMISSIONS))}
-"""The strictest comes first."""
+"""A rank for each sensitivity; the strictest has the lowest."""
 
 _ADVICE: dict[Refusal, str] = {
     "unknown": "this store holds no such artifact for this requester",
@@ -40,7 +40,8 @@ _ADVICE: dict[Refusal, str] = {
 
 
 def granted(entries: Sequence[Entry], requester: Requester, now: float) -> list[Entry] | Refusal:
-    """The entries of one artifact in force for the requester, strictest first, or why there are none."""
+    """The entries of one artifact that the requester may read and that have not expired, strictest first; or the reason
+    for refusing."""
     if not entries:
         return "unknown"
     own = [entry for entry in entries if entry.metadata.tenant == requester.tenant]
@@ -54,11 +55,11 @@ def granted(entries: Sequence[Entry], requester: Requester, now: float) -> list[
 
 
 def _rank(entry: Entry) -> tuple[int, float, str]:
-    """Among equally strict ones the oldest answers, so that answers stay the same."""
+    """A sort key: strictest first; of equally strict entries the oldest, so that answers do not change."""
     return _RANKS[entry.metadata.sensitivity], entry.metadata.created_at, entry.slot
 
 
 def refused(artifact: str, reason: Refusal) -> AccessRefusedError:
-    """The error for the requester, who must not learn that another tenant has the content."""
+    """The error for a requester, which does not reveal that another tenant has the content."""
     told: Refusal = "unknown" if reason == "tenant" else reason
     return AccessRefusedError(artifact, told, _ADVICE[told])

@@ -38,12 +38,12 @@ from persistence.artifacts._types import (
 from persistence.artifacts._verify import Examination
 
 ASKED_MAX = 100
-"""Characters of what was asked for that go on record when it is no artifact id at all."""
+"""How many characters of an invalid artifact id the audit keeps."""
 
 
 @attrs.define(eq=False)
 class Artifacts:
-    """An `ArtifactStore` over a backend; the keys, the clock and the random bytes are the caller's."""
+    """An `ArtifactStore` over a backend."""
 
     backend: Backend
     _keys: KeyRing | None = attrs.field(default=None, kw_only=True, alias="keys", repr=False)
@@ -103,11 +103,11 @@ class Artifacts:
                 self.enter(entry)
 
     def enter(self, entry: Entry) -> None:
-        """Make a filled slot of the backend exist, and put that on record."""
+        """Add the entry of a filled slot, with an audit record."""
         self.backend.enter(entry, self._by_host("put", entry.metadata))
 
     def _has(self, artifact: ArtifactId, description: ArtifactDescription) -> bool:
-        """Whether the same content was put under the same words, and can still be read."""
+        """Whether the same content was put with the same description, has not expired and can be decrypted."""
         now, said = self._clock(), msgspec.structs.asdict(description).items()
         return any(
             said <= msgspec.structs.asdict(entry.metadata).items()
@@ -121,7 +121,7 @@ class Artifacts:
     def read(
         self, artifact: str, requester: Requester, *, start: int = 0, size: int | None = None
     ) -> bytes:
-        Span.of(0, start, size, PIECE_BYTES)  # refuses what no reader can mean
+        Span.of(0, start, size, PIECE_BYTES)  # refuses invalid values
         return self._content(self._granted("read", artifact, requester), start, size)
 
     def describe(self, artifact: str, requester: Requester) -> ArtifactMetadata:
@@ -141,7 +141,8 @@ class Artifacts:
         return sorted(wanted, key=lambda metadata: (metadata.created_at, metadata.id))
 
     def _granted(self, action: Action, artifact: str, requester: Requester) -> Entry:
-        """The entry that answers; on record before anything is handed out, and when nothing is."""
+        """The entry that the requester may read. The audit record is written before the content is returned, or when
+        the request is refused."""
         self._refuse_if_closed()
         is_id = artifact_ids_in(artifact) == (artifact,)
         found = self._judged(self.backend.entries(artifact) if is_id else (), requester)
@@ -187,7 +188,7 @@ class Artifacts:
         return self._keys.current if self._keys and description.sensitivity in ENCRYPTED else ""
 
     def _cipher(self, key_id: str, slot: str, tenant: str) -> Cipher | None:
-        """None for what is not encrypted."""
+        """The cipher of a slot; None if it is not encrypted."""
         if not key_id:
             return None
         key = self._keys.key(key_id) if self._keys else None
@@ -196,7 +197,7 @@ class Artifacts:
         return cipher_for(key, slot, tenant)
 
     def _opens(self, entry: Entry) -> bool:
-        """Whether the key is at hand and vouches for what is said; plain content needs none."""
+        """Whether the entry can be used: its key is available and its seal is valid, or it needs no encryption."""
         metadata = entry.metadata
         if not metadata.key:
             return metadata.sensitivity not in ENCRYPTED
@@ -205,7 +206,7 @@ class Artifacts:
             return False
         return cipher_for(key, entry.slot, metadata.tenant).vouches(entry.said, entry.seal)
 
-    # ------------------------------------------------------------ the rest
+    # ------------------------------------------------------------ audit, retention, close
 
     def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         self._refuse_if_closed()
@@ -213,7 +214,7 @@ class Artifacts:
         return [r for r in records if artifact is None or r.artifact == artifact]
 
     def verify(self, *, keys: KeyRing | None = None) -> StoreReport:
-        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
         self._refuse_if_closed()
         examination = Examination(self.backend, keys or self._keys)
         entries, damage = examination.entries()

@@ -17,45 +17,45 @@ from blocks import DamagedStoreError
 from persistence.artifacts._types import ArtifactMetadata, AuditRecord
 
 PIECE_BYTES = 2**20
-"""Of a slot's pieces as they lie there; the last one may be shorter."""
+"""Bytes in each stored piece of a slot; the last piece may be shorter."""
 
 
 @attrs.frozen
 class Entry:
-    """A slot that is filled, and what is in it."""
+    """A filled slot, and the metadata of its content."""
 
     slot: str
     metadata: ArtifactMetadata
     said: bytes
-    """The metadata as it was written, which is what the seal vouches for."""
+    """The metadata as the bytes that were written, which the seal covers."""
     seal: str = ""
-    """Proof by the key that nobody changed the metadata; empty for what is not encrypted."""
+    """Proof, made with the key, that the metadata is unchanged; empty if the content is not encrypted."""
 
 
 class Backend(Protocol):
-    """One place. Whatever returns is durable."""
+    """A place where artifacts are stored. When a method returns, its changes are durable."""
 
     lock: Lock
-    """Held between looking whether an entry is there and adding it."""
+    """Held from checking whether an entry exists until adding it."""
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
         """Write the pieces of a slot; all but the last have `PIECE_BYTES`."""
         ...
 
     def enter(self, entry: Entry, record: AuditRecord) -> None:
-        """Make a filled slot exist, and say so on record."""
+        """Add the entry of a filled slot, with an audit record."""
         ...
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        """The entries of one artifact, whosever they are, or of all; in any order."""
+        """The entries of one artifact, of all tenants; None: of all artifacts. In any order."""
         ...
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
-        """The pieces `first` to `last`; fewer if they are not there."""
+        """The pieces `first` to `last`; missing ones are left out."""
         ...
 
     def remove(self, entry: Entry, record: AuditRecord) -> None:
-        """Put on record that an entry goes, then remove it, and first of all its content."""
+        """Write the audit record, then remove the entry, its content first."""
         ...
 
     def discard(self, slot: str) -> None:
@@ -63,11 +63,11 @@ class Backend(Protocol):
         ...
 
     def tidy(self, now: float) -> None:
-        """After a sweep: give room back, and remove what killed puts have left behind."""
+        """After a sweep: release unused space, and remove content that interrupted puts left."""
         ...
 
     def record(self, record: AuditRecord) -> None:
-        """Append to the audit."""
+        """Append a record to the audit."""
         ...
 
     def records(self) -> Sequence[AuditRecord]:
@@ -75,12 +75,12 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what is held."""
+        """Release files and connections."""
         ...
 
 
 class _Written(Struct, frozen=True, kw_only=True):
-    """An entry on a disk."""
+    """The JSON of an entry."""
 
     slot: str
     metadata: Raw
@@ -93,9 +93,10 @@ def encoded(entry: Entry) -> bytes:
 
 
 def decoded(data: bytes | str, where: str) -> Entry:
-    """
+    """The entry that `data` holds; `where` names its place in the error.
+
     Raises:
-        DamagedStoreError: `data` is no entry.
+        DamagedStoreError: `data` is not an entry.
     """
     try:
         written = msgspec.json.decode(data, type=_Written)
@@ -109,9 +110,10 @@ def decoded(data: bytes | str, where: str) -> Entry:
 
 
 def decoded_record(data: bytes | str, where: str) -> AuditRecord:
-    """
+    """The audit record that `data` holds; `where` names its place in the error.
+
     Raises:
-        DamagedStoreError: `data` is no record.
+        DamagedStoreError: `data` is not an audit record.
     """
     try:
         return msgspec.json.decode(data, type=AuditRecord)

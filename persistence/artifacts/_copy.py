@@ -15,10 +15,10 @@ def copy_artifacts(
     on_damage: Callable[[str], None],
     artifact: str | None = None,
 ) -> int:
-    """Copy what is wanted and whole, of one artifact or of all, and tell `on_damage` of what is not; return
-    how many were new.
+    """Copy the undamaged artifacts that `is_wanted` accepts, of all or only `artifact`, and return how many were new.
 
-    Each keeps its slot, which its encryption is bound to, and by which a repeat knows it.
+    `on_damage` receives a sentence for each damaged one.  A copy keeps its slot, because its encryption depends on it,
+    and because a repeated copy recognizes it by its slot.
     """
     examination = Examination(source.backend)
     entries, problems = examination.entries(artifact)
@@ -31,7 +31,7 @@ def copy_artifacts(
         if damage := examination.wrong(entry):
             on_damage(f"artifact {entry.metadata.id}: {damage}")
             continue
-        target.backend.discard(entry.slot)  # what a copy that was killed has left
+        target.backend.discard(entry.slot)  # what an interrupted copy left
         target.backend.fill(entry.slot, _pieces(source.backend, entry))
         target.enter(entry)
         copied += 1

@@ -21,19 +21,19 @@ NONCE_BYTES = 12
 TAG_BYTES = 16
 SLOT_BYTES = 16
 _SEAL_NONCE = b"\xff" * NONCE_BYTES
-"""No piece has this number."""
+"""The nonce of a seal; no piece has this number."""
 
 
 class KeyRing(Protocol):
-    """The keys that a caller provides; forgetting one erases all that was encrypted with it."""
+    """The encryption keys of the caller. Destroying a key makes all content encrypted with it unreadable."""
 
     @property
     def current(self) -> str:
-        """The id of the key to encrypt with from now on."""
+        """The id of the key for new content."""
         ...
 
     def key(self, key_id: str) -> bytes | None:
-        """The 32 bytes of a key, or None if there is no such key (any more)."""
+        """The 32 bytes of a key, or None if there is no such key."""
         ...
 
 
@@ -57,7 +57,7 @@ class Keys:
     """A key ring in memory: `Keys({"k1": secrets.token_bytes(32)}, current="k1")`.
 
     Raises:
-        MisuseError: a key without a name or not of 32 bytes; the current one is not among them.
+        MisuseError: a key has no name, or not 32 bytes; or the current key is not one of them.
     """
 
     _keys: dict[str, bytes] = attrs.field(converter=_copied, repr=False, validator=_are_keys)
@@ -70,7 +70,7 @@ class Keys:
 
 @attrs.frozen
 class Cipher:
-    """Seals and opens one slot."""
+    """Encrypts and decrypts the pieces of one slot, and seals its metadata."""
 
     _aead: "AESGCM" = attrs.field(repr=False)
     _tenant: bytes
@@ -79,7 +79,7 @@ class Cipher:
         return self._aead.encrypt(_nonce(number), piece, self._tenant)
 
     def opened(self, number: int, piece: bytes) -> bytes | None:
-        """None if this is not piece `number` of this slot."""
+        """The decrypted piece; None if this is not piece `number` of this slot."""
         return self._tried(lambda: self._aead.decrypt(_nonce(number), piece, self._tenant))
 
     def seal(self, said: bytes) -> str:
@@ -98,14 +98,15 @@ class Cipher:
 
         try:
             return decrypt()
-        except (InvalidTag, ValueError):  # ValueError: too short to hold a tag, or no hex
+        except (InvalidTag, ValueError):  # ValueError: shorter than a tag, or not hexadecimal
             return None
 
 
 def cipher_for(key: bytes, slot: str, tenant: str) -> Cipher:
-    """
+    """The cipher for a slot of a tenant.
+
     Raises:
-        MisuseError: the extra that brings the cipher is not installed.
+        MisuseError: the library for encryption is not installed.
     """
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -119,7 +120,7 @@ def cipher_for(key: bytes, slot: str, tenant: str) -> Cipher:
 
 
 def needs_extra(what: str) -> MisuseError:
-    """The one error for a library that is not there."""
+    """The error for a missing library."""
     return MisuseError(f"{what} needs an extra: pip install 'foldline[artifacts]'")
 
 

@@ -39,7 +39,7 @@ HAS_PARTS = """
 SELECT count(*) FROM duckdb_columns() WHERE table_name = 'artifact_pieces' AND column_name = 'part'
 """
 ADD_PARTS = "ALTER TABLE artifact_pieces ADD COLUMN part BIGINT DEFAULT 0"
-"""For a file of an earlier version: there a piece is one row."""
+"""Adds the column to a file of an earlier version, where a piece is one row."""
 LEFT_BEHIND = """
 SELECT DISTINCT slot FROM artifact_pieces WHERE slot NOT IN (SELECT slot FROM artifacts)
 """
@@ -60,17 +60,18 @@ PIECE_COUNTS = "SELECT slot, count(DISTINCT number) FROM artifact_pieces GROUP B
 
 @attrs.define(eq=False)
 class DuckDBBackend:
-    """One a file and process; the store lends its cursors, for writing only while it does not append."""
+    """A `Backend` in the file of a DuckDB store, one per store. The store lends its cursors; while it lends one for
+    writing, it appends nothing."""
 
     _reading: Lend
     _writing: Lend
     _noted: Callable[[int], None]
-    """Told how many audit records are durable."""
+    """Receives the number of durable audit records."""
     lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _records: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Make the tables in a file that has none, and remove what killed puts left behind."""
+        """Create the tables if the file has none, and remove content that interrupted puts left."""
         with self._writing() as cursor:
             [(there,)] = cursor.execute(IS_THERE).fetchall()
             [(has_parts,)] = cursor.execute(HAS_PARTS).fetchall()
@@ -86,7 +87,7 @@ class DuckDBBackend:
             [(self._records,)] = cursor.execute(RECORD_COUNT).fetchall()
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
-        """A commit a piece, so that a slow producer never holds up the log."""
+        """Commit each piece on its own, so that a slow producer does not block appends."""
         for number, piece in enumerate(pieces):
             parts = [piece[at : at + PART_BYTES] for at in range(0, len(piece), PART_BYTES)]
             with self._writing() as cursor:
@@ -117,7 +118,7 @@ class DuckDBBackend:
         with self._writing() as cursor:
             cursor.execute(DROP_PIECES, [slot])
 
-    def tidy(self, now: float) -> None:  # noqa: ARG002 -- the file is ours: age tells nothing
+    def tidy(self, now: float) -> None:  # noqa: ARG002 -- no other process can be writing a piece
         with self._writing() as cursor:
             cursor.execute("CHECKPOINT")
 
@@ -127,7 +128,7 @@ class DuckDBBackend:
 
     @contextmanager
     def _recording(self, record: AuditRecord) -> "Generator[DuckDBPyConnection]":
-        """What is done with the cursor, and the record of it: both, or neither."""
+        """The changes made with the cursor and the audit record: both are committed, or neither."""
         with self._writing() as cursor:
             with _transaction(cursor):
                 cursor.execute(ADD_RECORD, [_json(record)])
@@ -141,12 +142,12 @@ class DuckDBBackend:
         return [decoded_record(data, "table artifact_audit") for (data,) in rows]
 
     def close(self) -> None:
-        pass  # the file belongs to the store
+        pass  # the store closes the file
 
 
 @attrs.define
 class DuckDBReader:
-    """The same tables, there or not, through one cursor that writes nothing."""
+    """Reads the same tables with one cursor; they may be missing."""
 
     _cursor: "DuckDBPyConnection"
     _path: Path
@@ -170,7 +171,7 @@ class DuckDBReader:
                 yield _joined(found)
 
     def tables(self) -> ArtifactTables:
-        """All rows of a file whose cursor is in a transaction."""
+        """All rows, read in the current transaction of the cursor."""
         if not self.is_there:
             return ArtifactTables()
         with errors(self._path):

@@ -1,8 +1,8 @@
 """Artifacts in a local folder, which several processes may share.
 
-audit.jsonl                     a line a record, only ever appended to
-content/<slot>                  the pieces, one behind the other
-entries/<artifact>/<slot>.json  the entry; appears by an atomic rename, when all else is durable
+audit.jsonl                     one line per record; lines are only appended
+content/<slot>                  the pieces, one after the other
+entries/<artifact>/<slot>.json  the entry; appears by an atomic rename after everything else is durable
 """
 
 import os
@@ -23,12 +23,12 @@ from persistence.artifacts._types import AuditRecord
 
 OWNER_ONLY = 0o600
 LEFTOVER_SECONDS = 24 * 3600.0
-"""Content that has no entry after this time belongs to a put that was killed."""
+"""Content older than this without an entry belongs to an interrupted put."""
 
 
 @attrs.define(eq=False)
 class FolderBackend:
-    """The folder `root`, made if there is none."""
+    """A `Backend` in the folder `root`, which is created if it does not exist."""
 
     root: Path
     lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
@@ -48,7 +48,7 @@ class FolderBackend:
         with self._errors():
             file = _created(path)
         with file:
-            for piece in pieces:  # whose own errors are not ours
+            for piece in pieces:  # errors of the caller's iterator stay unchanged
                 with self._errors():
                     file.write(piece)
                     file.flush()
@@ -110,7 +110,8 @@ class FolderBackend:
                     path.unlink(missing_ok=True)
 
     def record(self, record: AuditRecord) -> None:
-        """One write, between two line ends: what a crash tears is a line of its own."""
+        """Append a record in one write, between two line breaks, so that an incomplete record after a crash is a line
+        of its own."""
         line = b"\n" + msgspec.json.encode(record) + b"\n"
         with self._errors():
             if self._audit.closed:
@@ -144,7 +145,7 @@ def _created(path: Path) -> BinaryIO:
 
 
 def _read(path: Path) -> bytes | None:
-    """None if a sweep was faster."""
+    """The content of a file; None if a sweep has removed it."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -159,7 +160,7 @@ def _is_old(path: Path, now: float) -> bool:
 
 
 def _is_json(line: bytes) -> bool:
-    """False for what a crash tore, which was never acknowledged, and for the line ends between."""
+    """Whether a line is a complete record; incomplete ones were never acknowledged."""
     try:
         msgspec.json.decode(line, type=msgspec.Raw)
     except msgspec.DecodeError:

@@ -16,7 +16,7 @@ from persistence.artifacts._types import AuditRecord
 
 @attrs.define(eq=False)
 class MemoryBackend:
-    """Keeps bytes, not objects, so that a round trip is always exercised."""
+    """A `Backend` in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised."""
 
     lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _content: dict[str, tuple[bytes, ...]] = attrs.field(
@@ -52,7 +52,7 @@ class MemoryBackend:
         self._content.pop(slot, None)
 
     def tidy(self, now: float) -> None:
-        pass  # nothing outlives the process
+        pass  # an interrupted put leaves nothing in memory
 
     def record(self, record: AuditRecord) -> None:
         self._records.append(msgspec.json.encode(record))
@@ -61,11 +61,11 @@ class MemoryBackend:
         return [decoded_record(data, "memory") for data in list(self._records)]
 
     def close(self) -> None:
-        pass  # a `MemoryStore` hands out the same backend again
+        pass  # a `MemoryStore` uses the same backend again
 
 
 class MemoryArtifacts(Artifacts):
-    """An artifact store that ends with its process."""
+    """An artifact store in memory, which ends with the process."""
 
     def __init__(
         self,

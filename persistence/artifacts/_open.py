@@ -25,8 +25,8 @@ def open_artifacts(
     """The artifact store in a folder, or at a URL such as `s3://bucket/artifacts`.
 
     Raises:
-        MisuseError: what the URL needs is not installed.
-        StoreError: the folder cannot be made.
+        MisuseError: the URL cannot be reached, for example because a library is not installed.
+        StoreError: the folder cannot be created.
     """
     backend = _backend(str(where), random)
     return Artifacts(backend, keys=keys, clock=clock, random=random)

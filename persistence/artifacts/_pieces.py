@@ -12,7 +12,7 @@ from persistence.artifacts._crypt import TAG_BYTES, Cipher
 
 
 class Hash(Protocol):
-    """The part of `hashlib`'s hashes that is used here."""
+    """The methods of a `hashlib` hash that are used here."""
 
     def update(self, data: bytes, /) -> None: ...
     def hexdigest(self) -> str: ...
@@ -20,7 +20,7 @@ class Hash(Protocol):
 
 @attrs.define(eq=False)
 class Hashed:
-    """Content on its way to a backend; knows its size and hash once all of it has passed."""
+    """Passes content on in chunks; once all have passed, it knows size and hash."""
 
     _chunks: Iterable[bytes]
     size: int = attrs.field(default=0, init=False)
@@ -37,12 +37,12 @@ class Hashed:
 
 
 def plain_bytes(cipher: Cipher | None) -> int:
-    """Content in one piece: a sealed one has to leave room for its tag."""
+    """Bytes of content in one piece; an encrypted piece also has a tag."""
     return PIECE_BYTES - TAG_BYTES if cipher else PIECE_BYTES
 
 
 def as_pieces(content: Iterable[bytes], cipher: Cipher | None) -> Iterator[bytes]:
-    """The pieces as they will lie on a backend."""
+    """The pieces as they are stored, encrypted if there is a cipher."""
     plain = in_pieces(content, plain_bytes(cipher))
     if cipher is None:
         return plain
@@ -50,7 +50,7 @@ def as_pieces(content: Iterable[bytes], cipher: Cipher | None) -> Iterator[bytes
 
 
 def in_pieces(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
-    """The same bytes, cut anew: all pieces but the last have `size`, none is empty."""
+    """The same bytes in pieces of `size` bytes; only the last may be shorter, none is empty."""
     waiting = bytearray()
     for chunk in chunks:
         for start in range(0, len(chunk), size):
@@ -64,7 +64,7 @@ def in_pieces(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 @attrs.frozen
 class Span:
-    """Bytes `start` to `stop` of a content that lies in pieces of `piece` bytes."""
+    """The bytes from `start` up to `stop` of a content stored in pieces of `piece` bytes."""
 
     start: int
     stop: int
@@ -72,7 +72,8 @@ class Span:
 
     @classmethod
     def of(cls, total: int, start: int, size: int | None, piece: int) -> "Span":
-        """
+        """The span of `size` bytes from `start`, cut to the content's `total` bytes; None: to its end.
+
         Raises:
             MisuseError: `start` or `size` is negative.
         """
@@ -87,15 +88,15 @@ class Span:
 
     @property
     def first(self) -> int:
-        """The first piece that it touches."""
+        """The number of the first piece of the span."""
         return self.start // self.piece
 
     @property
     def last(self) -> int:
-        """The last piece that it touches; before `first` if it touches none."""
+        """The number of the last piece of the span; lower than `first` if the span is empty."""
         return (self.stop - 1) // self.piece if self.size else self.first - 1
 
     def trimmed(self, number: int, piece: bytes) -> bytes:
-        """What belongs to the span of piece `number`."""
+        """The bytes of piece `number` that belong to the span."""
         at = number * self.piece
         return piece[max(self.start - at, 0) : self.stop - at]

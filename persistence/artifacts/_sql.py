@@ -37,17 +37,17 @@ RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
 
 @attrs.define(eq=False)
 class SQLBackend:
-    """A `Backend` over tables."""
+    """A `Backend` in the tables of an SQL database."""
 
     _database: Database
     _patience: Patience
     _refuse_if_not_ours: Callable[[], None]
     _clock: Callable[[], float]
     lock: Lock = attrs.field(repr=False)
-    """One a store, however often its artifacts are opened."""
+    """One per store, even if its artifacts are opened several times."""
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
-        """A commit a piece, so that a slow producer never holds up the log."""
+        """Commit each piece on its own, so that a slow producer does not block appends."""
         for number, piece in enumerate(pieces):
             row = (slot, number, self._clock(), piece)
             self._write([(ADD_PIECE, row)])
@@ -90,7 +90,7 @@ class SQLBackend:
         statements: Sequence[tuple[str, Sequence[object]]],
         check: Callable[[Connection], None] = lambda _: None,
     ) -> None:
-        """All of them, in one transaction, if the check raises nothing at its end."""
+        """Run all statements in one transaction; roll it back if `check` raises at its end."""
 
         def once() -> None:
             with self._database.writing() as connection:
@@ -102,7 +102,7 @@ class SQLBackend:
         try:
             self._patience.repeated(once)
         except TakenError:
-            return  # it was done before the connection broke
+            return  # an earlier attempt succeeded before the connection broke
 
     def _column(self, query: str, given: Sequence[object]) -> list[bytes]:
         def once() -> list[bytes]:
@@ -113,13 +113,14 @@ class SQLBackend:
         return self._patience.repeated(once)
 
     def close(self) -> None:
-        pass  # the database belongs to the store
+        pass  # the store closes the database
 
 
 def _check_whole(connection: Connection, entry: Entry) -> None:
-    """
+    """Check that all pieces of a slot exist.
+
     Raises:
-        StoreError: a sweep took the pieces for what a killed put has left.
+        StoreError: a sweep removed them, because it took them for the rest of an interrupted put.
     """
     [(there,)] = connection.rows(PIECES_OF, [entry.slot])
     if there != pieces_of(entry.metadata):
@@ -130,5 +131,5 @@ def _check_whole(connection: Connection, entry: Entry) -> None:
 
 
 def _bytes(data: bytes | str) -> bytes:
-    """What a damaged row holds may be a text."""
+    """The bytes of a column; in a damaged row they may be text."""
     return data.encode() if isinstance(data, str) else bytes(data)

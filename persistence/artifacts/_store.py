@@ -13,25 +13,25 @@ from persistence.artifacts._types import (
 
 
 class ArtifactStore(Protocol):
-    """Content by the hash of what it is; every read names who reads. Safe under threads.
+    """Content, addressed by its hash; every read names its requester. Thread-safe.
 
-    Raises, whatever is called after `close`:
+    Raises, in every method after `close`:
         ClosedError: open the store again.
     """
 
     def put(self, content: bytes, about: ArtifactDescription) -> ArtifactId:
-        """Keep `content` and return its id once it is durable.
+        """Store `content` and return its id once it is durable.
 
-        Putting the same again under the same description changes nothing; under another one, it is
-        kept once more, on its own.
+        Putting the same content with the same description again changes nothing; with another description, it is
+        stored once more.
 
         Raises:
-            MisuseError: `about` says what cannot be, or asks for encryption and there are no keys.
+            MisuseError: `about` is not valid, or requires encryption and there are no keys.
         """
         ...
 
     def put_stream(self, pieces: Iterable[bytes], about: ArtifactDescription) -> ArtifactId:
-        """`put` for content that is never whole in memory.
+        """`put` for content that is too large for memory.
 
         Raises:
             MisuseError: as `put`.
@@ -46,49 +46,50 @@ class ArtifactStore(Protocol):
         start: int = 0,
         size: int | None = None,
     ) -> bytes:
-        """The content, or `size` bytes of it from `start` on, as a slice would give them.
+        """The content, or `size` bytes of it from `start` on; like a slice, this may be fewer at its end.
 
         Raises:
-            AccessRefusedError: this requester does not get it; `reason` says why.
+            AccessRefusedError: the requester may not read it; `reason` says why.
             MisuseError: `start` or `size` is below 0.
-            DamagedStoreError: what is stored is not what was put.
+            DamagedStoreError: the stored content is not what was put.
         """
         ...
 
     def describe(self, artifact: str, requester: Requester) -> ArtifactMetadata:
-        """What is said about an artifact, after the same checks as `read`.
+        """The metadata of an artifact, after the same checks as `read`.
 
         Raises:
-            AccessRefusedError: this requester does not get it; `reason` says why.
+            AccessRefusedError: the requester may not read it; `reason` says why.
         """
         ...
 
     def list(
         self, requester: Requester, timeline: TimelineId | None = None
     ) -> Sequence[ArtifactMetadata]:
-        """All that this requester could read, oldest first; what they could not is left out."""
+        """All artifacts that the requester may read, of one timeline or of all, oldest first."""
         ...
 
     def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
-        """Who asked for what, and what became of it; oldest first. For the host, not for requesters."""
+        """Who requested what, and whether it was allowed; of one artifact or of all, oldest first. For the host
+        only."""
         ...
 
     def sweep(self) -> int:
-        """Remove expired content; say how many descriptions went with it."""
+        """Remove expired content; return how many entries were removed."""
         ...
 
     def close(self) -> None:
-        """Release what the store holds. Idempotent."""
+        """Release files and connections. Idempotent."""
         ...
 
 
 @runtime_checkable
 class ForgetsArtifacts(Protocol):
-    """An artifact store that can remove what has not expired."""
+    """An artifact store that can remove content before it expires."""
 
     def forget(
         self, timeline: TimelineId, artifact: str | None = None
     ) -> Sequence[ArtifactMetadata]:
-        """Remove what was put for a timeline, or one artifact of it, whoever it belongs to; what that
-        was.  The same content that was put for another timeline stays.  For the host."""
+        """Remove what was put for a timeline, or one artifact of it, of all tenants; return the metadata of what was
+        removed.  The same content put for another timeline stays.  For the host only."""
         ...

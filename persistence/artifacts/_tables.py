@@ -11,23 +11,23 @@ from persistence.artifacts._backend import Entry, decoded, decoded_record
 from persistence.artifacts._verify import pieces_of
 
 COUNTED = {"put": 1, "expire": -1, "forget": -1}
-"""What each action on record adds to the entries that are there."""
+"""How each action in the audit changes the number of entries."""
 
 
 @attrs.frozen(kw_only=True)
 class ArtifactTables:
-    """All rows, as they were at one moment.  A slot without an entry is what a killed put has left: a sweep
+    """All rows of the tables at one moment.  A slot without an entry is the rest of an interrupted put; the next sweep
     removes it."""
 
     rows: Sequence[tuple[str, str, bytes | str]] = ()
-    """Of the table `artifacts`: artifact, slot, entry."""
+    """Rows of the table `artifacts`: artifact, slot, entry."""
     pieces: Mapping[str, int] = {}
-    """How many pieces a slot has."""
+    """The number of pieces of each slot."""
     records: Sequence[bytes | str] = ()
-    """The audit."""
+    """The JSON of each audit record."""
 
     def examined(self) -> tuple[Sequence[Entry], Sequence[StoreProblem]]:
-        """The entries that can be read, and what is wrong with the rows."""
+        """The readable entries, and the problems of the rows."""
         entries: list[Entry] = []
         problems: list[StoreProblem] = []
         for artifact, slot, data in self.rows:
@@ -52,7 +52,7 @@ class ArtifactTables:
             yield f"{held} pieces are there, its content has {count}"
 
     def _miscounted(self) -> Iterator[StoreProblem]:
-        """Artifacts of which there are more or fewer than the audit says."""
+        """Artifacts with more or fewer entries than the audit says."""
         due = Counter[str]()
         for data in self.records:
             try:

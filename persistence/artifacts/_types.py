@@ -24,58 +24,58 @@ Action: TypeAlias = Literal["put", "read", "describe", "list", "expire", "forget
 
 
 class ArtifactDescription(Struct, frozen=True, kw_only=True):
-    """What the caller says about a content; none of it is encrypted."""
+    """What the caller says about content; stored unencrypted."""
 
     timeline: TimelineId
-    """Where the content was taken from."""
+    """The timeline that the content comes from."""
     tenant: str = ""
-    """Whose it is; nobody else's requester gets to know of it. Empty: it belongs to no tenant."""
+    """The tenant that owns it; requesters of other tenants do not learn that it exists. Empty: no tenant."""
     expires_at: float = 0.0
-    """In seconds since the epoch, when it stops being handed out; 0: never."""
+    """The time from which it can no longer be read, in seconds since the epoch; 0: never."""
     sensitivity: Sensitivity = "internal"
     mime: str = "text/plain"
     path: str = ""
-    """The logical path of the block that it came from."""
+    """The logical path of the block that it comes from."""
     about: str = ""
-    """A line for people and models that decide whether to read it."""
+    """A line that helps people and models decide whether to read it."""
 
 
 class ArtifactMetadata(ArtifactDescription, frozen=True, kw_only=True):
-    """A description with what the store adds."""
+    """A description, and what the store adds."""
 
     created_at: float
     size: int
-    """Of the content, in bytes."""
+    """Bytes of the content."""
     sha256: str
     key: str = ""
-    """The id of the key that the content is encrypted with; empty: it lies there as it is."""
+    """The id of the key that encrypts the content; empty: it is not encrypted."""
 
     @property
     def id(self) -> ArtifactId:
-        """By which it is read."""
+        """The artifact's id."""
         return artifact_id_of_hash(self.sha256)
 
     def is_expired(self, now: float) -> bool:
-        """Whether its time is over."""
+        """Whether it can no longer be read."""
         return bool(self.expires_at) and self.expires_at <= now
 
 
 class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One use of the store; never holds any content."""
+    """One use of the store, without any content."""
 
     at: float
     action: Action
     artifact: str = ""
-    """As it was asked for; empty for a list."""
+    """The id as requested; empty for a list."""
     tenant: str = ""
-    """Of the requester; of the artifact, when it was put or has expired."""
+    """The tenant of the requester; for put, expire and forget, that of the artifact."""
     requester: str = ""
-    """Empty for what the host itself does: put, expire, forget."""
+    """The id of the requester; empty for actions of the host: put, expire, forget."""
     timeline: str = ""
-    """Of what was put or has expired, or whose list was asked for."""
+    """The timeline of the artifact for put, expire and forget; for a list, the requested one; else empty."""
     allowed: bool = True
     reason: Refusal | Literal[""] = ""
-    """Why it was refused. Says `tenant` where the requester was told `unknown`."""
+    """Why it was refused, else empty. `tenant` if the requester was told `unknown`."""
 
 
 def _frozen(permissions: Iterable[str]) -> frozenset[str]:
@@ -87,14 +87,14 @@ def _frozen(permissions: Iterable[str]) -> frozenset[str]:
 @checked_calls()
 @attrs.frozen
 class Requester:
-    """Who asks, for which tenant, and what they may read.
+    """Who makes a request, for which tenant, and with which permissions.
 
-    `read` opens what is public and internal, `read:confidential` and `read:restricted` what their
-    names say.  No permission implies another.
+    `read` permits public and internal content, `read:confidential` and `read:restricted` the content of these
+    sensitivities.  No permission includes another.
 
     Raises:
-        ArgumentError: no id, or no such field.
-        MisuseError: the permissions are a text.
+        ArgumentError: the id is missing, or a field does not exist.
+        MisuseError: `permissions` is a text.
     """
 
     id: str = attrs.field(validator=attrs.validators.min_len(1))
@@ -105,16 +105,16 @@ class Requester:
 
 
 def checked_description(about: ArtifactDescription) -> ArtifactDescription:
-    """`about` without what the store decides by itself.
+    """The fields of `about` that a caller may set, checked.
 
     Raises:
-        MisuseError: a field holds what it cannot.
-        TooLargeError: all of them have more than 64,000 bytes.
+        MisuseError: a field has an invalid value.
+        TooLargeError: their JSON has more than 64,000 bytes.
     """
     try:
         given: dict[str, Any] = msgspec.to_builtins(about)
         fields = {name: given[name] for name in ArtifactDescription.__struct_fields__}
-        size = len(msgspec.json.encode(fields))  # which no lone surrogate survives
+        size = len(msgspec.json.encode(fields))  # raises for a lone surrogate
         checked = msgspec.convert(fields, ArtifactDescription)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise MisuseError(f"this cannot be said about an artifact: {error}") from error

@@ -1,7 +1,7 @@
 """Artifacts at a URL that `fsspec` can reach: an object store, or its memory.
 
-audit/<time>-<opening>-<count>.json   an object a record, since objects cannot be appended to
-content/<slot>                        the pieces, one behind the other
+audit/<time>-<opening>-<count>.json   one object per record, because objects cannot be appended to
+content/<slot>                        the pieces, one after the other
 entries/<artifact>/<slot>.json        the entry, written last and in one piece
 """
 
@@ -24,7 +24,7 @@ from persistence.artifacts._types import AuditRecord
 
 
 class FileSystem(Protocol):
-    """The part of `fsspec.AbstractFileSystem` that is used here."""
+    """The methods of `fsspec.AbstractFileSystem` that are used here."""
 
     def open(self, path: str, mode: str) -> IO[bytes]: ...
     def pipe_file(self, path: str, value: bytes) -> None: ...
@@ -38,7 +38,8 @@ class FileSystem(Protocol):
 
 @attrs.define(eq=False)
 class UrlBackend:
-    """`root` on a file system; `opening` tells this backend's audit records from those of others."""
+    """A `Backend` in the folder `root` of a file system; `opening` is part of the names of its audit records, so that
+    they differ from those of other processes."""
 
     _files: FileSystem = attrs.field(repr=False)
     _root: str = attrs.field(repr=False)
@@ -50,7 +51,7 @@ class UrlBackend:
         with self._errors():
             file = self._files.open(self._content(slot), "wb")
         try:
-            for piece in pieces:  # whose own errors are not ours
+            for piece in pieces:  # errors of the caller's iterator stay unchanged
                 with self._errors():
                     file.write(piece)
         finally:
@@ -96,7 +97,7 @@ class UrlBackend:
         return [decoded_record(data, path) for path, data in self._read_all("audit")]
 
     def close(self) -> None:
-        pass  # connections belong to fsspec, which shares them
+        pass  # fsspec shares its connections
 
     def _content(self, slot: str) -> str:
         return f"{self._root}/content/{slot}"
@@ -105,9 +106,9 @@ class UrlBackend:
         return f"{self._root}/entries/{entry.metadata.id}/{entry.slot}.json"
 
     def _find(self, folder: str) -> list[str]:
-        """The files below a folder, by name; none if there is no such folder."""
+        """The files in a folder and below, by name; none if there is no such folder."""
         with self._errors():
-            self._files.invalidate_cache()  # others write here, too
+            self._files.invalidate_cache()  # other processes write here, too
             return sorted(self._files.find(f"{self._root}/{folder}"))
 
     def _read_all(self, folder: str) -> list[tuple[str, bytes]]:
@@ -115,7 +116,7 @@ class UrlBackend:
         return [(path, data) for path, data in found if data is not None]
 
     def _read(self, path: str, start: int | None = None, end: int | None = None) -> bytes | None:
-        """None if there is no such file, for instance because a sweep was faster."""
+        """The content of a file, or part of it; None if there is no such file, for example after a sweep."""
         with self._errors():
             try:
                 return self._files.cat_file(path, start, end)
@@ -144,20 +145,20 @@ class UrlBackend:
 
 
 def reached(url: str) -> tuple[FileSystem, str]:
-    """The file system behind a URL, and the path on it.
+    """The file system of a URL, and the path on it.
 
     Raises:
-        MisuseError: nothing installed can reach it.
+        MisuseError: no installed library can reach it.
     """
     try:
-        core: Any = import_module("fsspec.core")  # it has no types
+        core: Any = import_module("fsspec.core")  # fsspec has no types
     except ImportError as error:
         raise needs_extra(f"{url.partition('://')[0]}://") from error
     try:
         files, root = cast("tuple[FileSystem, str]", core.url_to_fs(url))
     except (ImportError, ValueError) as error:
         scheme, _, rest = url.partition("://")
-        if "@" in rest:  # there may be a password in it, which such errors quote
+        if "@" in rest:  # such errors quote the URL, which may contain a password
             raise MisuseError(
                 f"{scheme}:// with a user in it cannot be reached; install its driver, or correct it"
             ) from None

@@ -14,33 +14,33 @@ from persistence.artifacts._types import ArtifactMetadata
 
 
 class Readable(Protocol):
-    """The part of a backend that is used here."""
+    """The methods of a backend that are used here."""
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]: ...
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]: ...
 
 
 def pieces_of(about: ArtifactMetadata) -> int:
-    """How many pieces a content lies in."""
+    """The number of pieces in which a content is stored."""
     return -(-about.size // (PIECE_BYTES - TAG_BYTES if about.key else PIECE_BYTES))
 
 
 @attrs.frozen
 class Examination:
-    """Reads a place; changes nothing, and puts nothing on record."""
+    """Checks the artifacts of a backend; changes nothing, and writes no audit records."""
 
     _backend: Readable
     _keys: KeyRing | None = None
 
     def entries(self, artifact: str | None = None) -> tuple[Sequence[Entry], list[StoreProblem]]:
-        """What is said to lie there, of one artifact or of all."""
+        """The entries of one artifact or of all; or none, and the problem that prevents reading them."""
         try:
             return self._backend.entries(artifact), []
         except DamagedStoreError as error:
             return (), [StoreProblem(what=str(error))]
 
     def problems(self, entries: Iterable[Entry]) -> Iterator[StoreProblem]:
-        """What does not hold, entry by entry."""
+        """The problems of these entries."""
         for entry in entries:
             what = self.wrong(entry)
             if what and self._is_still_there(entry):
@@ -49,7 +49,7 @@ class Examination:
                 yield StoreProblem(artifact=about.id, timeline=about.timeline, what=what)
 
     def wrong(self, entry: Entry) -> str:
-        """What is wrong with one; empty when all is well, as far as it can be seen with these keys."""
+        """What is wrong with an entry; empty if nothing is. Encrypted content is only checked with its key."""
         key_id = entry.metadata.key
         key = self._keys.key(key_id) if key_id and self._keys else None
         cipher = cipher_for(key, entry.slot, entry.metadata.tenant) if key else None
@@ -78,6 +78,6 @@ class Examination:
         return ""
 
     def _is_still_there(self, entry: Entry) -> bool:
-        """False if it was swept meanwhile."""
+        """Whether the entry was not removed meanwhile."""
         there = self._backend.entries(entry.metadata.id)
         return any(each.slot == entry.slot for each in there)

@@ -16,19 +16,19 @@ MarkRow: TypeAlias = tuple[int, int, str, int]
 
 @attrs.define(eq=False, kw_only=True)
 class Append:
-    """One append waiting for its commit, and what became of it."""
+    """An append that waits for its commit, and the result of the commit."""
 
     timeline: TimelineId
     expected: int
     events: list[StoredEvent]
     found: int = 0
-    """The version that the writer saw."""
+    """The version of the timeline that the writer found."""
     committed: bool = False
     error: Exception | None = None
 
     @property
     def has_large(self) -> bool:
-        """Whether some of it goes into pieces."""
+        """Whether some events are so large that they are stored in pieces."""
         return any(is_large(event.data) for event in self.events)
 
 
@@ -40,7 +40,7 @@ def event_rows(append: Append, number: int) -> list[EventRow]:
 
 
 def payload_of(data: bytes) -> str:
-    """What the row of an event holds."""
+    """The payload column of an event's row: its JSON, or the stand-in for a large event."""
     return stand_in(data) if is_large(data) else data.decode()
 
 

@@ -21,11 +21,11 @@ from blocks import EDITOR_TOOLS, TOOL_KINDS, WEB_TOOLS
 _KINDS_ASKING: Final = ("read", "search", "web", "command")
 _COMMANDS: Final = ("cmd", "command")
 _TARGETS: Final = ("pattern", "query", "url", "file_path", "path", "filename", "notebook_path")
-"""Arguments that name what is asked for, of a command and of all other kinds."""
+"""Arguments that name the target of a call: of commands, and of the other kinds in `_KINDS_ASKING`."""
 _BEGINNINGS: Final = ("offset", "start_line", "start", "line", "page")
-"""Arguments that say which part of a target is asked for."""
+"""Arguments that say which part of the target is requested."""
 _ARGUMENT: Final = "[A-Za-z_][A-Za-z0-9_-]*"
-"""Names that a declared target may have."""
+"""A regular expression: the names that a declared target may have."""
 _AROUND: Final = " \"'`"
 _BLANKS: Final = (r"[ \t\n\r\f\x0b]+", " ")
 _WAYS: Final = (
@@ -35,13 +35,13 @@ _WAYS: Final = (
     ("(.)/+$", r"\1"),
 )
 _UNTOLD: Final = (_BLANKS, (f"^[{_AROUND}]+|[{_AROUND}]+$", ""), *_WAYS)
-"""What does not matter about a target, and what stands for it."""
+"""Differences that two equal targets may have: a regular expression and its replacement for each."""
 _UNTOLD_ELSEWHERE: Final = (_BLANKS, ("^ | $", ""), *_WAYS)
-"""The same for arguments of calls that are of no kind that asks for something."""
+"""The same for the arguments of calls of all other kinds."""
 _INTEGER_MAX: Final = 2**63 - 1
 
 _CHARACTERS_MAX: Final = 20_000
-"""Of one text that are looked at."""
+"""How many characters of a text are examined."""
 _QUESTION: Final = r"[^.!?\n]*\?"
 _WORD: Final = r"[a-z0-9\x{C0}-\x{1FFF}\x{2C00}-\x{2DFF}\x{3040}-\x{D7FF}\x{F900}-\x{FDFF}]{3,}"
 _ASKING: Final = "what which who whose whom where when why how remind again repeat resend recall"
@@ -51,21 +51,21 @@ _COMMON: Final = """about after all also and any are been before being both but 
     over own please same shall she should some sorry such sure tell than thank thanks that the their them
     then there these they thing this those through too under until use used user using very want was
     way well were while will with within without would yes yet you your yours"""
-"""Words that tell nothing about what is asked for, beside those of `_ASKING`."""
+"""Words, besides those of `_ASKING`, that do not tell what a question is about."""
 _SPOKEN: Final = (
     "user.prompt", "user.followup", "user.steer", "user.attachment", "react.tool.result",
     "assistant.completion",
 )  # fmt: skip
-"""Blocks in which something is said."""
+"""Types of blocks that can answer a question."""
 
 
 def _texts(values: Iterable[str]) -> str:
-    """A list of SQL texts."""
+    """SQL string literals, separated by commas."""
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
 def _kind() -> str:
-    """What a call of `tool` with `input` does, where nobody declared it."""
+    """SQL for the kind of a call of `tool` with `input`, if the tool has not declared one."""
     known = sorted(TOOL_KINDS.items(), key=lambda item: item[1])
     cases = (
         f"WHEN lower(tool) IN ({_texts(name for name, _ in names)}) THEN '{kind}'"
@@ -80,7 +80,7 @@ def _kind() -> str:
 
 
 def _integer(path: str) -> str:
-    """An argument that is a whole number, as text; else nothing."""
+    """SQL for an argument as text if it is a whole number, else NULL."""
     number = f"TRY_CAST(json_extract_string(input, {path}) AS BIGINT)"
     return (
         f"CASE WHEN json_type(input, {path}) IN ('BIGINT', 'UBIGINT')"
@@ -89,7 +89,7 @@ def _integer(path: str) -> str:
 
 
 def _target(path: str) -> str:
-    """An argument that names a target, without what does not matter; else nothing."""
+    """SQL for an argument that names a target, normalized; NULL if it is neither text nor a whole number."""
     text = _without(_UNTOLD, f"lower(json_extract_string(input, {path}))")
     return (
         f"nullif(CASE WHEN json_type(input, {path}) = 'VARCHAR' THEN {text}"
@@ -98,20 +98,20 @@ def _target(path: str) -> str:
 
 
 def _without(untold: Iterable[tuple[str, str]], text: str) -> str:
-    """A text without what does not matter about it."""
+    """SQL for a text in which each pattern is replaced."""
     for pattern, instead in untold:
         text = f"regexp_replace({text}, {_texts([pattern])}, {_texts([instead])}, 'g')"
     return text
 
 
 def _each(names: Iterable[str]) -> str:
-    """The targets that several arguments name."""
+    """SQL for the targets in several arguments, separated by commas."""
     paths = (f"'$.{name}'" for name in names)
     return f"concat_ws(',', {', '.join(map(_target, paths))})"
 
 
 def _words(text: str, but: Iterable[str] = ()) -> str:
-    """The words of a text, each once, in the singular."""
+    """SQL for the list of the distinct words of a text, in the singular, except the words `but`."""
     found = f"regexp_extract_all({text}, '{_WORD}')"
     singular = r"regexp_replace(word, '(..)s$', '\1')"
     left_out = _texts(sorted(but)) or "''"
@@ -126,7 +126,7 @@ ARGUMENTS: Final = f"""(
     SELECT string_agg(concat(fullkey, ' ', type, ' ', CASE WHEN kind = 'write' THEN atom ->> '$'
                              ELSE {_SAID_ELSEWHERE} END), chr(31) ORDER BY fullkey)
     FROM json_tree(input) WHERE atom IS NOT NULL)"""  # noqa: S608 -- constants
-"""All arguments of a call, each under its path, in the order of the paths."""
+"""SQL for all arguments of a call, each after its path, ordered by path."""
 STATED: Final = _words(f"regexp_replace(said, '{_QUESTION}', '', 'g')")
 
 CALLS: Final = f"""
@@ -162,7 +162,7 @@ spoken AS (
     FROM (SELECT *, CASE WHEN targets = '' THEN concat('=', tool, chr(31), {ARGUMENTS})
                          ELSE concat(kind, ',', targets, ',', beginnings) END AS asked FROM aimed)
 )"""  # noqa: S608 -- constants
-"""Each call, with the latest one before it that asked for the same."""
+"""Each call, with the version of the latest earlier call that asked for the same."""
 
 QUESTIONS: Final = f"""
 sentences AS (
@@ -185,4 +185,4 @@ sentences AS (
     WHERE len(q.words) > 0
     GROUP BY q.timeline, q.version, q.turn, q.number
 )"""  # noqa: S608 -- constants
-"""Each question of the agent's, with the latest block before it that answers it."""
+"""Each question in a completion, with the version of the latest earlier block that answers it."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 PATIENCE_SECONDS = 5.0
-"""For a page that somebody reads; who holds a cursor longer may be the one who waits."""
+"""How long `alone` waits for readers. Not longer, because the caller itself may hold a cursor."""
 
 
 @attrs.define(eq=False)
@@ -46,7 +46,7 @@ class CursorPool:
                 self._change.notify_all()
 
     def when_idle(self, action: Callable[[], None]) -> bool:
-        """Do it while nobody reads, unless somebody does; whether it was done."""
+        """Run `action` if no cursor is lent, and lend none meanwhile; return whether it ran."""
         with self._change:
             if self._lent or self._closed:
                 return False
@@ -54,20 +54,20 @@ class CursorPool:
             return True
 
     def alone(self, action: Callable[[], None]) -> bool:
-        """The same, but wait a moment for those who read."""
+        """Like `when_idle`, but wait up to `PATIENCE_SECONDS` until no cursor is lent."""
         with self._change:
             if not self._change.wait_for(lambda: self._lent == 0, PATIENCE_SECONDS):
                 return False
             return self.when_idle(action)
 
     def abandon(self) -> None:
-        """Close what nobody has; whoever has the rest is gone as well, and is not waited for."""
+        """Close the idle cursors and do not wait for lent ones: the store was dropped, and its readers with it."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()
 
     def close(self) -> None:
-        """Let no new reader in, wait for the others, then close the cursors."""
+        """Lend no more cursors, wait until all are returned, then close them."""
         with self._change:
             self._closed = True
             self._change.wait_for(lambda: self._lent == 0)

@@ -23,20 +23,20 @@ from blocks import StoreLockedError
 from persistence._place import identity, system_errors
 
 RECORD = "pid {:>10}\nevents {:>20}\nrecords {:>20}\n"
-"""Of fixed width, so that one write replaces it whole."""
+"""The content of a lock file. Its length is fixed, so that one write replaces all of it."""
 
 
 @attrs.frozen
 class Marks:
-    """What was acknowledged and therefore has to be there; 0 when nothing is known."""
+    """How many events and artifact records were acknowledged, so that the file must have them; 0: unknown."""
 
     events: int = 0
     records: int = 0
-    """Of the audit of artifacts, which is only ever appended to: every put leaves one."""
+    """Records in the audit of artifacts. Every put adds one, and none is ever removed."""
 
 
 def lost(held: Marks, acknowledged: Marks) -> str:
-    """What is missing; empty if all is there."""
+    """What is missing, in words; empty if nothing is."""
     for what, here, known in (
         ("events", held.events, acknowledged.events),
         ("artifact records", held.records, acknowledged.records),
@@ -48,7 +48,7 @@ def lost(held: Marks, acknowledged: Marks) -> str:
 
 @attrs.define(eq=False)
 class FileLock:
-    """Held from `acquire` to `release`, by one process."""
+    """The lock on a database file; one process holds it from `acquire` to `release`."""
 
     database: Path
     path: Path
@@ -61,15 +61,15 @@ class FileLock:
     def acquire(cls, database: Path) -> "FileLock":
         """
         Raises:
-            StoreLockedError: somebody else holds it.
-            StoreError: the system does not let us lock.
+            StoreLockedError: another process, or another store of this process, holds it.
+            StoreError: the operating system denies locking.
         """
         try:
             return cls._taken(database)
         except StoreLockedError:
             if not _held:
                 raise
-        gc.collect()  # a store that was dropped may wait to be collected
+        gc.collect()  # the lock may belong to a dropped store that was not yet collected
         return cls._taken(database)
 
     @classmethod
@@ -80,7 +80,7 @@ class FileLock:
             try:
                 _held.add(lock)
                 lock.holds()
-                lock.note()  # from here on with our pid
+                lock.note()  # write our process id into the lock file
             except BaseException:
                 lock.release()
                 raise
@@ -98,27 +98,28 @@ class FileLock:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError as error:
                     raise _locked(database) from error
-                if identity(path) == _identity_of(file):  # or who held it took it away meanwhile
+                if identity(path) == _identity_of(file):  # else the former holder removed it
                     lock = cls(database, path, file, is_new, _marks_in(_text(file)))
                     undo.pop_all()
                     return lock
 
     def holds(self) -> None:
-        """Remember which file it is, whatever it is called; once more when it was just made."""
+        """Remember the identity of the database file; call this again after the file was created or replaced."""
         self._identity = identity(self.database)
 
     def is_of(self, file: tuple[int, int]) -> bool:
-        """Whether this is the lock of a file, by any of its names."""
+        """Whether this lock belongs to the file with this device and inode, under any of its names."""
         return self._identity == file
 
     def acknowledged(self) -> Marks:
-        """The high-water marks."""
+        """The acknowledged numbers."""
         return self._marks
 
     def note(self, *, events: int | None = None, records: int | None = None) -> None:
-        """Set the marks. Not synced: after a power cut an older mark is merely less strict.
+        """Set the acknowledged numbers; None leaves a number unchanged.
 
-        Nor does what was committed fail because there is no room to note it.
+        The write is not synced: after a power failure an older number only makes the check less strict.  A failed
+        write raises nothing, because the events themselves are already committed.
         """
         marks = self._marks
         self._marks = Marks(
@@ -130,17 +131,17 @@ class FileLock:
             os.pwrite(self._file.fileno(), text.encode(), 0)
 
     def note_records(self, records: int) -> None:
-        """Set the mark of the audit of artifacts."""
+        """Set the acknowledged number of artifact records."""
         self.note(records=records)
 
     def abandon(self) -> None:
-        """Release after the database could not be opened; leaves no file behind that it made."""
+        """Release the lock after the database could not be opened; remove the lock file if this lock created it."""
         if self._is_new:
             self.path.unlink(missing_ok=True)
         self.release()
 
     def release(self) -> None:
-        """Let go; a second time, nothing happens."""
+        """Release the lock; idempotent."""
         with _registry:
             _held.discard(self)
         if not self._file.closed:
@@ -148,13 +149,13 @@ class FileLock:
             self._file.close()
 
     def forget(self) -> None:
-        """In a forked child: let go of the inherited handle, without unlocking the parent's."""
+        """Close the inherited file handle in a forked child, without releasing the lock of the parent."""
         self._file.close()
 
 
 _held: WeakSet[FileLock] = WeakSet()
 _registry = RLock()
-"""Not a mere lock: a store may be collected, and release its lock, in a thread that has this one."""
+"""Reentrant, because the garbage collector may run inside it and release the lock of a dropped store."""
 
 
 def _after_fork() -> None:
@@ -178,7 +179,8 @@ def _identity_of(file: FileIO) -> tuple[int, int]:
 
 
 def refuse_if_ours(database: Path) -> None:
-    """Before the file is touched: to open and close it would drop the database's own lock."""
+    """Raise if this process has the file open. Call this before opening the file in any other way: closing it
+    would release the lock that the database holds on it."""
     file = identity(database)
     for lock in list(_held):
         if file is not None and lock.is_of(file):
@@ -203,7 +205,7 @@ def _open_here(database: Path, name: Path) -> StoreLockedError:
 
 
 def locked_by(database: Path, holder: str) -> StoreLockedError:
-    """The error that says who and what to do."""
+    """The error for a file that `holder` has open."""
     return StoreLockedError(
         f"{database} is held by {holder}; close it there; to look at what it holds by now:"
         " `foldline list`, `show` and the other commands that only read, or `persistence.look`"

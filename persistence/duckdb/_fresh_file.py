@@ -20,16 +20,16 @@ _FRESH: Final = "foldline_fresh"
 
 
 def write_anew(connection: "DuckDBPyConnection", path: Path) -> None:
-    """Put a copy of the database in the place of its file; no cursor is in use meanwhile.
+    """Replace the database file by a compacted copy; the caller ensures that no cursor is in use.
 
     Raises:
-        StoreError: its write-ahead log could not be folded into it.
+        StoreError: the write-ahead log could not be checkpointed, or the operating system denies writing.
     """
     fresh, wal = path.with_name(path.name + ".fresh"), path.with_name(path.name + ".wal")
     with system_errors(path):
         _discard(fresh)
         connection.execute(f"CHECKPOINT {STORE}")
-        if wal.exists() and wal.stat().st_size:  # it would be replayed into the copy
+        if wal.exists() and wal.stat().st_size:  # the database would replay it into the copy
             raise StoreError(f"{wal} could not be folded into {path.name}; repeat the call")
         try:
             _copy(connection, fresh)

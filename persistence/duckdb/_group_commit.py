@@ -20,12 +20,12 @@ import attrs
 T = TypeVar("T")
 
 BATCH_MAX = 1024
-"""Items in one commit; keeps a single one from growing without limit."""
+"""The largest number of items in one commit."""
 
 MOMENT = 0.00001
-"""Seconds, to which the system adds some 60 us; in them, several threads can come back."""
+"""Seconds of one short wait. The operating system adds about 60 us, enough for several threads to arrive."""
 MOMENTS_MAX = 16
-"""Before one commit."""
+"""The largest number of short waits before a commit."""
 
 
 def _locked() -> Lock:
@@ -39,27 +39,30 @@ class _Ticket(Generic[T]):
     item: T
     leads: bool = False
     is_seen: bool = False
-    """Whether somebody else has committed the item."""
+    """Whether a leader has passed the item to `commit`."""
     has_left: bool = False
-    """Whether the lead, if it was this ticket's, was passed on."""
+    """Whether the ticket has left the queue, and passed the lead on if it had it."""
     turn: Lock = attrs.field(factory=_locked)
-    """Released when the item was committed, or when it is this ticket's turn to lead."""
+    """A lock that is released when the item was committed, or when this ticket becomes the leader."""
 
 
 @attrs.define(eq=False)
 class GroupCommit(Generic[T]):
-    """Runs `commit` on batches, one at a time; `commit` reports through the items themselves."""
+    """Runs `commit` on batches of items, one batch at a time; `commit` stores its results in the items.
+
+    A waiting thread is the leader: it commits all waiting items, then the first thread left becomes the leader.
+    """
 
     _commit: Callable[[Sequence[T]], None]
     _waiting: list[_Ticket[T]] = attrs.field(factory=list[_Ticket[T]], init=False)
     _busy: bool = attrs.field(default=False, init=False)
     _around: int = attrs.field(default=0, init=False)
-    """How many were in the last commit or waited for it to end."""
+    """The number of items in the last commit, plus those that were waiting when it ended."""
     _mutex: Lock = attrs.field(factory=Lock, init=False)
     _committing: Lock = attrs.field(factory=Lock, init=False)
 
     def submit(self, item: T) -> None:
-        """Return once `commit` has seen `item`; items keep the order of their arrival."""
+        """Return once `commit` has handled `item`; items are committed in the order of their arrival."""
         ticket = _Ticket(item)
         try:
             with self._mutex:
@@ -74,7 +77,7 @@ class GroupCommit(Generic[T]):
             try:
                 self._leave(ticket)
             finally:
-                if not ticket.has_left:  # an interrupt struck on the way out
+                if not ticket.has_left:  # an interrupt stopped the first attempt
                     self._leave(ticket)
 
     def _lead(self) -> None:
@@ -91,10 +94,10 @@ class GroupCommit(Generic[T]):
             try:
                 _wake(batch)
             finally:
-                _wake(batch)  # those that an interrupt left out
+                _wake(batch)  # those that an interrupt left asleep
 
     def _gather(self) -> None:
-        """Let those come who were there a moment ago; who is alone waits for nobody."""
+        """Wait briefly for the threads of the last commit to submit again; a lone thread does not wait."""
         seen = 0
         for _ in range(MOMENTS_MAX):
             if not seen < len(self._waiting) < self._around:
@@ -103,10 +106,11 @@ class GroupCommit(Generic[T]):
             sleep(MOMENT)
 
     def _leave(self, ticket: _Ticket[T]) -> None:
-        """Pass the lead on. Also the way out of an interrupt, wherever it struck: begun once more, it goes on.
+        """Take the ticket out of the queue; if it is the leader, make the first waiting ticket the leader.
 
-        CPython raises an interrupt at the beginning of a function, behind a call and at the end of a turn of a
-        loop; nothing of that lies between a flag and the release that it tells of.
+        If an interrupt stops this method, calling it again completes it: CPython raises an interrupt only at the start
+        of a function, after a call and at the end of a loop iteration, never between setting a flag and the
+        release of the lock that the flag stands for.
         """
         if ticket.is_seen and not ticket.leads:
             ticket.has_left = True
@@ -126,13 +130,13 @@ class GroupCommit(Generic[T]):
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Nothing is committed inside this block but what the block itself commits."""
+        """Inside this block, nothing is committed except by the block itself."""
         with self._committing:
             yield
 
     @contextmanager
     def alone_at_once(self) -> Generator[bool]:
-        """The same without waiting: False if something is being committed."""
+        """Like `alone`, but do not wait: yield False if a commit is running."""
         is_alone = self._committing.acquire(blocking=False)
         try:
             yield is_alone
@@ -142,7 +146,7 @@ class GroupCommit(Generic[T]):
 
 
 def _wake(batch: Sequence[_Ticket[T]]) -> None:
-    """Let those go on whose item was committed, each once."""
+    """Release the threads whose items were committed, each once."""
     for ticket in batch:
         if not ticket.is_seen:
             ticket.is_seen = True

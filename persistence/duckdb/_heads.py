@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 HELD_MAX: Final = 4_096
-"""Timelines whose heads are kept; a head is some hundred bytes."""
+"""The largest number of heads in memory; a head has a few hundred bytes."""
 _NUMBERS: Final = "SELECT name, max(timeline) FROM timelines WHERE name IN ({}) GROUP BY name"
 _VERSION: Final = "SELECT {0}, coalesce(max(seq), 0) FROM events WHERE timeline = {0}"
-"""Of one timeline: where whole row groups are its own, zone maps alone tell."""
+"""For one timeline, which is faster: zone maps answer it if whole row groups belong to the timeline."""
 _VERSIONS: Final = """
 SELECT timeline, max(seq) FROM events WHERE timeline IN ({}) GROUP BY timeline
 """
@@ -43,29 +43,30 @@ JOIN timelines USING (timeline) ORDER BY timeline
 
 @attrs.frozen
 class Known:
-    """A timeline: its number in the tables, and its head, in which the times are left out."""
+    """A timeline: its number in the tables, and its head without the times."""
 
     name: TimelineId
     number: int = 0
-    """0: nobody has written to it."""
+    """0: the timeline has no events."""
     head: Head = attrs.field(factory=Head)
 
 
 @attrs.define(eq=False)
 class Heads:
-    """Of all timelines, some of them in memory; safe under threads."""
+    """The heads of all timelines, the most recently used of them in memory; thread-safe."""
 
     _cursors: CursorPool
     _held: OrderedDict[TimelineId, Known] = attrs.field(
         factory=OrderedDict[TimelineId, Known], init=False
     )
     _mutex: Lock = attrs.field(factory=Lock, init=False)
-    """Held while `_held` is looked at."""
+    """Held for each access to `_held`."""
     _moving: Lock = attrs.field(factory=Lock, init=False)
-    """Held while heads are read or published; whoever finds his in memory does not wait for it."""
+    """Held while heads are read from the file or published; a lookup that finds its head in memory does not need it."""
 
     def known(self, name: TimelineId) -> Known:
-        """
+        """The number and the head of a timeline.
+
         Raises:
             duckdb.Error: the file could not be read.
         """
@@ -76,7 +77,7 @@ class Heads:
         return known or self.load((name,))[name]
 
     def load(self, names: Collection[TimelineId]) -> dict[TimelineId, Known]:
-        """Several at once.
+        """The numbers and heads of several timelines.
 
         Raises:
             duckdb.Error: the file could not be read.
@@ -92,17 +93,17 @@ class Heads:
         return found
 
     def publish(self, known: Mapping[TimelineId, Known]) -> None:
-        """The heads after a commit."""
+        """Store the new heads after a commit."""
         with self._moving:
             self._keep(known)
 
     def drop(self, name: TimelineId) -> None:
-        """Know nothing more of a timeline whose rows are gone."""
+        """Forget a timeline whose rows were removed."""
         with self._moving, self._mutex:
             self._held.pop(name, None)
 
     def forget(self) -> None:
-        """Read them from the file again: nobody knows whether the last commit happened."""
+        """Forget all heads, so that they are read again: whether the last commit succeeded is unknown."""
         with self._moving, self._mutex:
             self._held.clear()
 
@@ -116,14 +117,14 @@ class Heads:
 
 
 def _read(cursor: "DuckDBPyConnection", names: Collection[TimelineId]) -> dict[TimelineId, Known]:
-    """What the file says of timelines; of those that it does not have, that they are new."""
+    """Read timelines from the file; one that the file does not have is new."""
     numbers = dict(cursor.execute(_NUMBERS.format(_marks(names)), list(names)).fetchall())
     versions = _versions(cursor, list(numbers.values()))
     heads = {number: list[Mark]() for number in versions}
     if versions:
         statement = _MARKS.format(_marks(versions))
         for number, version, kind, ref in cursor.execute(statement, list(versions)).fetchall():
-            if version <= versions[number]:  # or it came after the statement before
+            if version <= versions[number]:  # else it was added after the previous statement
                 heads[number].append(Mark(version, kind, ref))
     return {name: _known(name, numbers.get(name, 0), versions, heads) for name in names}
 
@@ -150,7 +151,7 @@ def _marks(values: Collection[object]) -> str:
 
 
 def all_heads(cursor: "DuckDBPyConnection") -> dict[TimelineId, Head]:
-    """Version and times of every timeline, in order of creation."""
+    """Version and times of each timeline, in the order of creation."""
     found = {
         TimelineId(name): Head(version=version, created_at=created_at, updated_at=updated_at)
         for name, version, created_at, updated_at in cursor.execute(_ALL).fetchall()

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 PAGE: Final = 2_000
 ROWS: Final = 32
-"""Rows that are taken from the database at once: those of older files may be large."""
+"""Rows that are fetched at a time; few, because rows in older files may be large."""
 _FOLDS: Final = (
     f"strlen(payload) <> length(payload) AND regexp_matches(payload, '[{FOLDED_TO_ASCII}]')"
 )
-_ODD: Final = (  # numbers as JSON writes them here, and Python does not
+_ODD: Final = (  # numbers that JSON writes differently here than Python does
     r"contains(payload, 'react.tool.call') AND regexp_matches(payload, '[0-9]e-?[0-9]|0\.0000')"
 )
 _APPENDED: Final = "contains(payload, '\"BlockAppended\"')"
@@ -45,7 +45,7 @@ _SUMMARIZED: Final = (
     "contains(payload, '\"RangeCompacted\"') OR contains(payload, '\"SummaryReplaced\"')"
 )
 _OTHER_LARGE: Final = f"{STANDS_IN} AND NOT {_APPENDED}"
-"""Large events whose block, a summary, is not in their stand-in."""
+"""Large events that are not appended blocks: their stand-ins do not have the text of the summary."""
 _BLOCKS: Final = """
     SELECT seq, coalesce(found[2]::VARCHAR, '""') AS turn,
            coalesce(found[3]::VARCHAR, '') = '"react.tool.result"' AS is_result
@@ -72,7 +72,7 @@ _LAST: Final = 2**63 - 1
 
 @attrs.frozen
 class DuckDBIndex:
-    """A `BlockIndex` that asks the database, with cursors from `inspect`."""
+    """A `BlockIndex` that queries the database, with cursors from `inspect`."""
 
     _inspect: "Callable[[], AbstractContextManager[tuple[DuckDBPyConnection, Marks]]]"
 
@@ -119,7 +119,8 @@ class DuckDBIndex:
     def _events(
         self, condition: str, given: Sequence[object]
     ) -> Iterator[tuple[TimelineId, Recorded]]:
-        """The conditions are ours; what somebody has typed is bound."""
+        """The events that meet `condition`, which is SQL of this module; `given` are its parameters, so that no input
+        becomes part of the SQL."""
         statement = (
             "SELECT name, timeline, seq, payload FROM events JOIN timelines USING (timeline)"  # noqa: S608
             f" WHERE {condition}"
@@ -138,7 +139,7 @@ def _timeline(row: tuple[str, int, int, str]) -> tuple[str, int]:
 
 
 def _conditions(words: Collection[str], kinds: Collection[str]) -> tuple[list[str], list[object]]:
-    """What every payload that can match fulfils, in SQL."""
+    """SQL conditions that every matching payload meets, and their parameters."""
     conditions: list[str] = []
     given: list[object] = []
     runs = {run for word in words for run in runs_in(word)}
@@ -155,7 +156,7 @@ def _conditions(words: Collection[str], kinds: Collection[str]) -> tuple[list[st
 
 
 def _holds(run: str) -> tuple[str, str]:
-    """The condition that a payload holds a run in any case, or what might be one; its parameter."""
+    """A condition that a payload contains a run in any case (it may also accept others), and its parameter."""
     if has_cases(run):
         condition, value = f"regexp_matches(payload, ?) OR {_FOLDS}", f"(?i:{re.escape(run)})"
     else:
@@ -164,9 +165,9 @@ def _holds(run: str) -> tuple[str, str]:
 
 
 def _alike(stems: Collection[tuple[str, ...]]) -> tuple[str, list[str]]:
-    """The condition that a payload contains all needles of one stem, or what might; its parameters.
+    """A condition that a payload contains all needles of one stem (it may also accept others), and its parameters.
 
-    One look for a needle of each stem at once passes over nearly all payloads.
+    It begins with one search for one needle of each stem, which rules out nearly all payloads.
     """
     if not stems or not all(stems):
         return "true", []
@@ -179,5 +180,5 @@ def _alike(stems: Collection[tuple[str, ...]]) -> tuple[str, list[str]]:
 
 
 def _telling(needles: Collection[str]) -> str:
-    """The one that the fewest payloads contain: that of the turn, if there is one."""
+    """The needle that the fewest payloads contain: that of the turn, if there is one, else the longest."""
     return max(needles, key=lambda needle: (needle.startswith('"'), len(needle)))

@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 Row: TypeAlias = tuple[int, str]
-"""A version and its payload."""
+"""A version, and the payload of its row."""
 Fetch: TypeAlias = Callable[[Sequence[int]], Sequence[tuple[int, int, str]]]
-"""The pieces of versions: version, number, text."""
+"""Reads the pieces of events, given their versions: (version, number of the piece, text)."""
 
 TABLE: Final = """
 CREATE TABLE IF NOT EXISTS pieces(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
                                   number BIGINT NOT NULL, piece VARCHAR NOT NULL)
 """
 LARGE: Final = 16_000
-"""Bytes of JSON from which on an event lies in pieces: 2,048 rows of it are 32 MB."""
+"""Bytes of JSON above which an event is stored in pieces: 2,048 rows of this size are 32 MB."""
 PIECE: Final = 1_500
-"""Bytes of all pieces but the last, give or take a character."""
+"""Bytes of each piece except the last, plus or minus a character."""
 FETCHED: Final = 2_048
-"""Pieces after which no further event is read with the others."""
+"""After events with this many pieces together, the pieces are fetched before further rows are read."""
 STANDS_IN: Final = """starts_with(payload, '{"pieces":')"""
-"""The same as `is_stand_in`, in SQL."""
+"""`is_stand_in`, as an SQL condition."""
 _BEGIN: Final = '{"pieces":'
 _KEPT: Final = ("event", "id", "at", "type", "turn", "call_id", "name")
-"""Of an event and its block: what logical paths and the views' narrow columns are made of."""
+"""Fields of an event and its block that a stand-in keeps: logical paths and narrow columns of views need them."""
 
 
 class _StandIn(msgspec.Struct):
@@ -44,17 +44,17 @@ class _StandIn(msgspec.Struct):
 
 
 def is_large(data: bytes) -> bool:
-    """Whether an event's JSON goes into pieces."""
+    """Whether an event with this JSON is stored in pieces."""
     return len(data) > LARGE
 
 
 def is_stand_in(payload: str) -> bool:
-    """Whether the event of this row lies in pieces."""
+    """Whether this payload is a stand-in, so that its event is stored in pieces."""
     return payload.startswith(_BEGIN)
 
 
 def stand_in(data: bytes) -> str:
-    """What the log holds in place of a large event."""
+    """The payload that replaces the JSON of a large event in its row."""
     fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     small: dict[str, object] = {"pieces": -(-len(data) // PIECE), **_kept(fields)}
     block = fields.get("block")
@@ -68,14 +68,14 @@ def _kept(fields: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
 
 
 def pieces_of(data: bytes) -> Iterator[str]:
-    """The JSON in pieces; no character is cut in two."""
+    """The JSON in pieces; no character is split."""
     decoder = getincrementaldecoder("utf-8")()
     for start in range(0, len(data), PIECE):
         yield decoder.decode(data[start : start + PIECE])
 
 
 def whole(rows: Iterable[Row], fetch: Fetch) -> Iterator[Row]:
-    """The rows, with the event in place of its stand-in; no more of them in memory than must be.
+    """The rows, with the JSON of the event instead of a stand-in; few of them are in memory at a time.
 
     Raises:
         CodecError: a piece is missing.
@@ -92,7 +92,7 @@ def whole(rows: Iterable[Row], fetch: Fetch) -> Iterator[Row]:
 
 
 def fetching(cursor: "DuckDBPyConnection", number: int) -> Fetch:
-    """Reads the pieces of timeline `number`."""
+    """A function that reads the pieces of events of timeline `number`."""
 
     def fetch(versions: Sequence[int]) -> Sequence[tuple[int, int, str]]:
         marks = ", ".join(["?"] * len(versions))
@@ -120,7 +120,7 @@ def _text(version: int, payload: str, pieces: Mapping[int, str]) -> str:
 
 
 def _count(payload: str) -> int:
-    """How many pieces an event has; none if it is whole."""
+    """The number of pieces of an event; 0 if it is stored in one row."""
     if not is_stand_in(payload):
         return 0
     try:

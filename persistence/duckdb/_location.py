@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class DuckDBLocation:
-    """A file, and what DuckDB and we keep beside it."""
+    """A DuckDB file, with its write-ahead log and its lock file."""
 
     path: Path
 
@@ -47,7 +47,8 @@ class DuckDBLocation:
     def moment(self, folder: Path) -> "DuckDBLocation":
         path = database_path(self.path)
         refuse_if_ours(path)
-        # What is acknowledged (in the lock) is in the log by then, and what the log points at in the file.
+        # In this order, so that the copied log has all events that the copied lock file counts as acknowledged, and
+        # the copied database has all that the copied log refers to.
         copy = copy_of_a_moment(path, (".lock", ".wal", ""), folder, _folded)
         return DuckDBLocation(copy)
 
@@ -62,11 +63,11 @@ class DuckDBLocation:
 
 
 HEADERS: Final = 3 * 4096
-"""Bytes at the beginning of a DuckDB file that say which of its blocks count."""
+"""Bytes at the start of a DuckDB file that contain its headers; these say which blocks are in use."""
 
 
 def _folded(path: Path) -> tuple[bytes, list[str]]:
-    """The headers, which are written last; and logs that are there only while it is folded."""
+    """The headers, which a checkpoint writes last; and the names of logs that exist only during a checkpoint."""
     with path.open("rb") as file:
         start = file.read(HEADERS)
     others = path.parent.glob(f"{glob.escape(path.name)}.*wal*")
@@ -74,9 +75,9 @@ def _folded(path: Path) -> tuple[bytes, list[str]]:
 
 
 def locate(where: "str | PathLike[str]") -> DuckDBLocation:
-    """The location of a path, or of a URL that begins with `duckdb://`.
+    """The location of a path or of a `duckdb://` URL.
 
     Raises:
-        MisuseError: it is neither.
+        MisuseError: it names no path.
     """
     return DuckDBLocation(path_in(where, "duckdb"))

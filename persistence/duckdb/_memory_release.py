@@ -22,20 +22,21 @@ if TYPE_CHECKING:
     from persistence.duckdb._append import Append
 
 ENOUGH: Final = 4_000_000
-"""Bytes read or written after which it is worth the while."""
+"""Bytes read or written after which the database's cache is emptied."""
 LOW: Final = "SET GLOBAL memory_limit = '8MB'"
 AGAIN: Final = "RESET GLOBAL memory_limit"
 LARGE: Final = 256_000
-"""Bytes of an append behind which the write-ahead log is looked at."""
+"""Bytes of an append after which the size of the write-ahead log is checked."""
 LOG_BYTES_MAX: Final = 8_000_000
-"""Half of what DuckDB lets gather there; then whoever commits next writes it into the file, and all others wait."""
+"""Bytes of a write-ahead log that is checkpointed at once. DuckDB does so at twice this size, during a commit for
+which all other appends wait."""
 UNSAID = 4_000_000
-"""What somebody has read or written who does not say how much."""
+"""Bytes to count for a read or a write of unknown size."""
 
 
 @attrs.define(eq=False)
 class Cache:
-    """Counts what passes through the database; rough counts will do, so without a lock."""
+    """Counts the bytes read and written, and empties the database's cache. Without a lock: rough counts suffice."""
 
     _connection: "DuckDBPyConnection"
     _group: "GroupCommit[Append]"
@@ -44,7 +45,7 @@ class Cache:
     _passed: int = attrs.field(default=0, init=False)
 
     def passed(self, size: int = UNSAID) -> None:
-        """So much was read or written; the caller holds no cursor and does not write."""
+        """Count `size` bytes read or written; the caller must not hold a cursor or be committing."""
         self._passed += size
         if self._passed < ENOUGH:
             return
@@ -53,7 +54,8 @@ class Cache:
                 self._passed = 0
 
     def written(self, size: int) -> None:
-        """The same, of an append: a large one does not leave a long log to those who append little."""
+        """Count an append of `size` bytes. If a large one leaves a long write-ahead log, checkpoint it now, so that
+        later small appends do not have to wait for that."""
         if size >= LARGE and self._log_bytes() >= LOG_BYTES_MAX:
             with self._group.alone_at_once() as is_alone:
                 if is_alone:
@@ -63,14 +65,14 @@ class Cache:
     def _log_bytes(self) -> int:
         try:
             return self._path.with_name(f"{self._path.name}.wal").stat().st_size
-        except OSError:  # there is none
+        except OSError:  # there is no log
             return 0
 
     @interrupts()
     def _fold_log(self) -> None:
         import duckdb
 
-        # Where it fails the log stays, and is as durable there.
+        # If this fails, the log stays, and the events in it are as durable.
         with suppress(duckdb.Error), cursor_of(self._connection) as cursor:
             cursor.execute("CHECKPOINT")
 
@@ -79,7 +81,7 @@ class Cache:
         import duckdb
 
         try:
-            with suppress(duckdb.OutOfMemoryException):  # it gave back what it could
+            with suppress(duckdb.OutOfMemoryException):  # DuckDB has released what it could
                 self._connection.execute(LOW)
         finally:
             self._connection.execute(AGAIN)

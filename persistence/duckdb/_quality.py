@@ -9,15 +9,15 @@ from persistence.duckdb._schema import OPTIONS, TABLES, interrupts
 from persistence.duckdb._views import ALL
 
 QualityRow: TypeAlias = tuple[str, int, str, str]
-"""Signal, version, turn and detail."""
+"""Signal, version, turn, detail."""
 ROWS = "SELECT signal, version, turn, detail FROM quality ORDER BY version, signal, detail"
 
 
 def quality_rows(events: Iterable[Recorded]) -> list[QualityRow]:
-    """What the view says of one log, by version; `events` are all of it, or its beginning.
+    """The rows of the view `quality` for one log, by version; `events` are the whole log or its beginning.
 
     Raises:
-        CodecError: an event holds something that is no data at all.
+        CodecError: an event has a value that cannot be encoded.
     """
     import duckdb
 

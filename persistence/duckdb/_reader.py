@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 PAGE_CHARACTERS = 4_000_000
-"""Of payloads in one page; it is full with the event that reaches it."""
+"""A page ends with the event that brings the payloads to this many characters."""
 FIRST_ROWS = 32
-"""Events that a page begins with; how large they are tells how many more it may ask for."""
+"""The number of events to read first; their size decides how many to read next."""
 WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
 IDS = """
 SELECT coalesce(json_extract_string(payload, '$.id'), '') FROM events
@@ -33,7 +33,7 @@ WHERE timeline = ? AND seq BETWEEN ? AND ? ORDER BY seq
 
 @attrs.define(eq=False)
 class Reader:
-    """Reads with cursors of the pool."""
+    """Reads events, with cursors of the pool."""
 
     _path: Path
     _writer: Writer
@@ -41,24 +41,24 @@ class Reader:
     _cache: Cache
 
     def known(self, timeline: TimelineId) -> Known:
-        """Number and head of a timeline."""
+        """The number and the head of a timeline."""
         with self._asking():
             return self._writer.heads.known(timeline)
 
     def all_known(self, timelines: Collection[TimelineId]) -> Collection[Known]:
-        """The same of several."""
+        """The numbers and heads of several timelines."""
         with self._asking():
             return self._writer.heads.load(timelines).values()
 
     @contextmanager
     def cursor(self) -> "Generator[DuckDBPyConnection]":
-        """A cursor to read with."""
+        """A cursor for reading."""
         with self._asking(), self._cursors.borrow() as cursor:
             yield cursor
 
     @contextmanager
     def _asking(self) -> Generator[None]:
-        """What the database refuses is told in our words, and the file asked anew."""
+        """Raise our error instead of the database's, and have the heads read anew from the file."""
         import duckdb
 
         try:
@@ -69,26 +69,30 @@ class Reader:
             raise translated(error, self._path) from error
 
     def events(self, timeline: Known, first: int, last: int) -> list[Recorded]:
-        """Events `first` to `last`, which must all be there."""
+        """The events `first` to `last`.
+
+        Raises:
+            DamagedStoreError: some of them are missing.
+        """
         return self.decoded(timeline, self._rows(timeline, first, last))
 
     def decoded(self, timeline: Known, rows: Sequence[Row]) -> list[Recorded]:
-        """The events of rows."""
+        """The events of these rows."""
         return [
             (seq, self._decoded(timeline, seq, payload))
             for seq, payload in self._whole(timeline, rows)
         ]
 
     def page(self, timeline: Known, after: int, last: int) -> list[Recorded]:
-        """Events after `after`, to `last` or as many as make a page."""
+        """The events after version `after`, up to `last` or to the end of a page."""
         rows = self.rows(timeline, after, last)
         return [(seq, self._decoded(timeline, seq, payload)) for seq, payload in rows]
 
     def rows(self, timeline: Known, after: int, last: int) -> list[Row]:
-        """The same as JSON."""
+        """Versions and JSON of these events."""
         found: list[Row] = []
         size, step = 0, FIRST_ROWS
-        while after < last and size < PAGE_CHARACTERS:  # nobody knows how large the next ones are
+        while after < last and size < PAGE_CHARACTERS:  # the size of the next events is unknown
             rows = self._rows(timeline, after + 1, min(after + step, last))
             for seq, payload in self._whole(timeline, rows):
                 found.append((seq, payload))
@@ -120,7 +124,7 @@ class Reader:
         return rows
 
     def _archived(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
-        """Those that were moved into files."""
+        """The rows that were moved into archive files."""
         with self.cursor() as cursor:
             kept = kept_of(cursor, timeline.number)
         kept.refuse_forgotten(timeline.name, first)
@@ -128,13 +132,13 @@ class Reader:
             yield from archived_rows(archive, first, min(last, kept.removed))
 
     def stored(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
-        """Events `first` to `last` as they are stored, a page in memory at a time."""
+        """Versions and JSON of the events `first` to `last`; a page at a time is in memory."""
         for start in range(first, last + 1, FIRST_ROWS):
             upto = min(start + FIRST_ROWS - 1, last)
             yield from self._whole(timeline, self._rows(timeline, start, upto))
 
     def _whole(self, timeline: Known, rows: Sequence[Row]) -> Iterator[Row]:
-        """The same rows, read to the end where they are large."""
+        """The rows, with large events put together from their pieces."""
         if not rows:
             return
         size = 0

@@ -15,10 +15,10 @@ _POSITION: Final = re.compile(r"byte position (\d+)")
 
 
 def readable_copy(path: Path, folder: Path) -> tuple[Path, str]:
-    """The path of the copy, and what had to be left out, in a sentence; empty: nothing.
+    """Copy a store into `folder`; return the path of the copy, and a sentence about what was left out (empty: nothing).
 
     Raises:
-        StoreLockedError: somebody else has the file open.
+        StoreLockedError: another process has the file open.
         DamagedStoreError: the file itself cannot be opened.
     """
     lock = FileLock.acquire(path)
@@ -41,7 +41,7 @@ def _copied(path: Path, folder: Path) -> Path:
 
 
 def _cut(copy: Path, wal: Path) -> str:
-    """Shorten the write-ahead log of a copy until it can be opened; what was cut off."""
+    """Truncate the write-ahead log of the copy if the copy cannot be opened otherwise; return what was cut off."""
     try:
         DuckDBStore(copy).close()
     except DamagedStoreError as damage:

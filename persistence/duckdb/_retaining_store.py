@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RetainingStore(ABC):
-    """A store with a file and a `Retention`."""
+    """The methods of `persistence.Retains`, for a store with a file and a `Retention`."""
 
     path: Path
     _retention: Retention
@@ -23,15 +23,15 @@ class RetainingStore(ABC):
 
     @abstractmethod
     def _refuse_if_not_ours(self) -> None:
-        """Raise what is raised by a store that is closed, or another process's."""
+        """Raise a `ClosedError` if the store is closed or belongs to another process."""
 
     def kept(self, timeline_id: TimelineId) -> Kept:
-        """What is left of a timeline."""
+        """Which part of a timeline is left."""
         self._refuse_if_not_ours()
         return self._retention.kept(timeline_id)
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
-        """What is left of all timelines from which something was removed."""
+        """Which part is left of each timeline from which events were removed."""
         self._refuse_if_not_ours()
         return self._retention.trimmed()
 
@@ -42,12 +42,12 @@ class RetainingStore(ABC):
         *,
         archive: "str | os.PathLike[str] | None" = None,
     ) -> Removed:
-        """Remove, or archive, the oldest events."""
+        """Remove or archive the oldest events."""
         self._refuse_if_not_ours()
         return self._retention.trim(timeline_id, before, archive)
 
     def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        """Put other events in the place of those of these versions."""
+        """Replace the events of these versions."""
         self._refuse_if_not_ours()
         return self._retention.rewrite(timeline_id, events)
 
@@ -57,7 +57,7 @@ class RetainingStore(ABC):
         return self._retention.remove(timeline_id)
 
     def erase(self) -> tuple[str, ...]:
-        """Write the file anew, without what was removed from it."""
+        """Replace the file by a copy without the removed content."""
         self._refuse_if_not_ours()
         self._retention.erase(self._connection, self.path)
         return ()

@@ -62,14 +62,14 @@ NAMES: Final = "SELECT timeline, name FROM timelines SEMI JOIN trims USING (time
 NEEDS_FORMAT: Final = """
 INSERT INTO foldline SELECT $1 WHERE (SELECT max(format) FROM foldline) < $1
 """
-"""Versions that know only older formats are to refuse the file."""
+"""Makes versions of the program that know only older formats refuse the file."""
 DROP_TRIMS: Final = "DELETE FROM trims WHERE timeline = ?"
 ADD_TRIM: Final = "INSERT INTO trims VALUES (?, ?, ?, ?, ?, ?)"
 
 
 @attrs.define(eq=False)
 class Retention:
-    """Changes what is there; one caller at a time, and only the last step while nobody appends."""
+    """Removes and rewrites events, one caller at a time; appends wait only during the last step."""
 
     _writer: Writer
     _reader: Reader
@@ -78,12 +78,12 @@ class Retention:
     _turn: Lock = attrs.field(factory=Lock, init=False)
 
     def kept(self, timeline: TimelineId) -> Kept:
-        """What is left of a timeline."""
+        """Which part of a timeline is left."""
         with self._reader.cursor() as cursor:
             return kept_of(cursor, self._writer.heads.known(timeline).number)
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
-        """What is left of all timelines from which something was removed."""
+        """Which part is left of each timeline from which events were removed."""
         with self._reader.cursor() as cursor:
             left, names = all_kept(cursor), cursor.execute(NAMES).fetchall()
         return {TimelineId(name): left[number] for number, name in names if number in left}
@@ -91,7 +91,7 @@ class Retention:
     def trim(
         self, timeline: TimelineId, before: int, archive: "str | PathLike[str] | None"
     ) -> Removed:
-        """Remove, or archive, what is older than `before`."""
+        """Remove or archive the events older than version `before`."""
         from persistence.archive import write_archive
 
         with self._turn:
@@ -109,7 +109,8 @@ class Retention:
             size = self._size(number, before - 1) if events else 0
 
             def change(cursor: "DuckDBPyConnection") -> None:
-                self._checked(timeline, before)  # an expansion may have needed it meanwhile
+                # Check again: an expansion may need these events by now.
+                self._checked(timeline, before)
                 put_kept(cursor, number, after)
                 for statement in TRIM:
                     cursor.execute(statement, [number, before - 1])
@@ -119,7 +120,7 @@ class Retention:
             return Removed(events=events, size=size, unused=self._unused(kept))
 
     def rewrite(self, timeline: TimelineId, events: Mapping[int, Event]) -> Removed:
-        """Put other events in the place of those of these versions."""
+        """Replace the events of these versions."""
         from persistence.archive import rewritten
 
         with self._turn:
@@ -157,7 +158,11 @@ class Retention:
             return Removed(events=version - kept.removed, size=size, unused=self._unused(kept))
 
     def erase(self, connection: "DuckDBPyConnection", path: Path) -> None:
-        """Write the file anew, without what was removed from it."""
+        """Replace the file by a copy without the removed content.
+
+        Raises:
+            StoreError: a cursor was still in use after a short wait.
+        """
 
         def write() -> None:
             with self._writer.changing():
@@ -171,14 +176,14 @@ class Retention:
                 raise StoreError(f"somebody reads {path}; repeat the call when nobody does")
 
     def _commit(self, change: "Callable[[DuckDBPyConnection], None]") -> None:
-        """Change rows in one commit, and fold it into the file at once: deletes and updates are in the
-        write-ahead log for a moment only, and nothing comes after them there."""
+        """Commit `change`, and checkpoint at once, so that deletes and updates are only briefly in the write-ahead
+        log and are the last entries there."""
         with self._writer.changing() as cursor:
             cursor.execute("BEGIN")
             cursor.execute(NEEDS_FORMAT, [FORMAT_WITH_TRIMS])
             change(cursor)
             cursor.execute("COMMIT")
-        with suppress(StoreError), self._writer.changing() as cursor:  # it is durable without, too
+        with suppress(StoreError), self._writer.changing() as cursor:  # already durable
             cursor.execute("CHECKPOINT")
 
     def _checked(self, timeline: TimelineId, before: int) -> Known:
@@ -217,7 +222,7 @@ class Retention:
 
 
 def put_kept(cursor: "DuckDBPyConnection", number: int, kept: Kept) -> None:
-    """Write down what is left of a timeline."""
+    """Store which part of a timeline is left."""
     cursor.execute(DROP_TRIMS, [number])
     for row in _trim_rows(number, kept):
         cursor.execute(ADD_TRIM, row)

@@ -2,7 +2,7 @@
 
     timelines  name -> number, in order of creation
     events     one row per event: its position, its time, the event itself as JSON
-    pieces     of events too large for a row, see `_large`
+    pieces     of events too large for a row, see `_large_events`
     marks      the few events that decide about windows, so that opening reads no payload
     trims      what was removed from the others, see `_retention`
     foldline   the format's number: 1; 2 after the first event in pieces; 3 after the first removal
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 FORMAT_WITH_PIECES = 2
-"""What reads only `FORMAT` would take a stand-in for an event."""
+"""A program that knows only `FORMAT` would take a stand-in for an event."""
 FORMAT_WITH_TRIMS = 3
-"""What reads only the formats before would take what was removed for lost."""
+"""A program that knows only the earlier formats would report removed events as lost."""
 
 TABLES = (
     "CREATE TABLE foldline(format INTEGER NOT NULL)",
@@ -47,28 +47,28 @@ TABLES = (
 
 OPTIONS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # faster for one-row commits; windows are small
-    "storage_compatibility_version": "v1.5.0",  # 1.5 and 2.0 read each other's files
+    "storage_compatibility_version": "v1.5.0",  # versions 1.5 and 2.0 read each other's files
     "default_block_size": 65536,  # a short conversation fits a small file
-    "temp_directory": "",  # rows not yet in the file are not put beside it, see `_cache`
-    # What large events took is given back: by default only what is over 128 MB and 512 MB is.
+    "temp_directory": "",  # never spill rows that are not yet in the file to disk, see `_memory_release`
+    # Release the memory of large events; the defaults release only what exceeds 128 MB and 512 MB.
     "allocator_flush_threshold": "4MB",
     "allocator_bulk_deallocation_flush_threshold": "4MB",
 }
 
 
 ROWS_AT_ONCE = 2048
-"""Rows of a row group. A checkpoint writes the last one anew, and one of 122,880 rows, as DuckDB has
-them, would be 490 MB of pieces. Only a database that is attached can have another size."""
+"""Rows in a row group. A checkpoint rewrites the last row group; with DuckDB's default of 122,880 rows that would
+be up to 490 MB of pieces. Only an attached database can have another size."""
 STORE = "foldline_store"
 USE = f"USE {STORE}"
 
 
 def open_database(path: Path) -> "DuckDBPyConnection":
-    """The database at `path`, created if there is none."""
+    """Open the database at `path`; create it if it does not exist."""
     if not path.exists():
         _create(path)
-    connection = connect(path)  # of which every part uses a cursor of its own
-    # Left to itself a forked child would write to its parent's file at exit; close() does it.
+    connection = connect(path)  # each user of it has its own cursor
+    # Otherwise a forked child would write to the file of its parent when it exits; `Writer.close` checkpoints.
     connection.execute("PRAGMA disable_checkpoint_on_shutdown")
     with errors(path):
         try:
@@ -81,7 +81,7 @@ def open_database(path: Path) -> "DuckDBPyConnection":
 
 
 def _complete(cursor: "DuckDBPyConnection") -> None:
-    """Add to a file of an earlier version what it lacks, and give it our views."""
+    """Add tables that a file of an earlier version lacks, and create the current views."""
     later = {"pieces": _large_events.TABLE, "trims": _trims.TABLE}
     tables = [statement for name, statement in later.items() if not has_table(cursor, name)]
     if not tables and cursor.execute(_views.CURRENT).fetchall() == [(_views.MARK,)]:
@@ -91,13 +91,13 @@ def _complete(cursor: "DuckDBPyConnection") -> None:
 
 
 def has_table(cursor: "DuckDBPyConnection", name: str) -> bool:
-    """False where no version that knows the table has opened the file for writing."""
+    """Whether the table exists; a file of an earlier version may lack it."""
     query = "SELECT count(*) FROM duckdb_tables() WHERE table_name = ?"
     return cursor.execute(query, [name]).fetchall() != [(0,)]
 
 
 def audit_records(cursor: "DuckDBPyConnection") -> int:
-    """How many records the audit of artifacts has."""
+    """The number of records in the audit of artifacts."""
     if not has_table(cursor, "artifact_audit"):
         return 0
     [(found,)] = cursor.execute("SELECT count(*) FROM artifact_audit").fetchall()
@@ -105,7 +105,7 @@ def audit_records(cursor: "DuckDBPyConnection") -> int:
 
 
 def _create(path: Path) -> None:
-    """Under another name first, so that a half-made file never looks like a store."""
+    """Create the file under another name and rename it at the end, so that an incomplete file is never opened."""
     if (wal := path.with_name(path.name + ".wal")).exists():
         raise DamagedStoreError(
             f"{wal} is there without {path.name}; put that back, or move it away"
@@ -139,19 +139,21 @@ def _connected(path: Path) -> "Generator[DuckDBPyConnection]":
 
 
 MAGIC = b"DUCK"
-"""What every DuckDB file has behind its first eight bytes."""
+"""Bytes 8 to 11 of every DuckDB file."""
 SQLITE = b"SQLite format 3\0"
-"""What every SQLite file begins with."""
+"""The first bytes of every SQLite file."""
 
 
 def check_magic(path: Path) -> None:
-    """
+    """Check that a file is a DuckDB database.
+
     Raises:
-        MisuseError: there is a file, and it is no DuckDB database.
+        MisuseError: it is not one.
+        StoreError: the operating system denies reading.
     """
     url = f"sqlite:///{path}"
     with system_errors(path):
-        if path.with_name(path.name + "-shm").exists():  # in use, and to open it would drop locks
+        if path.with_name(path.name + "-shm").exists():  # opening and closing it would drop locks
             raise MisuseError(f"{path} is an SQLite database; write {url}")
         with path.open("rb") as file:
             start = file.read(16)
@@ -163,7 +165,7 @@ def check_magic(path: Path) -> None:
 
 
 def connect(path: Path, access_mode: str = "READ_WRITE") -> "DuckDBPyConnection":
-    """A connection to an existing store of ours; one process at a time, see `_lock`."""
+    """A connection to an existing store; only one process may have it open, see `_file_lock`."""
     import duckdb
 
     check_magic(path)
@@ -181,13 +183,13 @@ def connect(path: Path, access_mode: str = "READ_WRITE") -> "DuckDBPyConnection"
 
 
 def reattach(connection: "DuckDBPyConnection", path: Path) -> None:
-    """Begin anew with a database that has given itself up; cursors of the connection go on."""
+    """Attach the database anew after a fatal error; cursors of the connection stay usable."""
     connection.execute(f"DETACH DATABASE IF EXISTS {STORE}")
     connection.execute(_attach(path, "READ_WRITE"))
 
 
 def cursor_of(connection: "DuckDBPyConnection") -> "DuckDBPyConnection":
-    """Another cursor of a connection, which also sees our tables."""
+    """A new cursor of a connection that uses the tables of the store."""
     cursor = connection.cursor()
     cursor.execute(USE)
     return cursor
@@ -218,7 +220,7 @@ def _check_format(cursor: "DuckDBPyConnection", path: Path) -> None:
 
 @contextmanager
 def errors(path: Path) -> Generator[None]:
-    """Turns the database's errors into ours."""
+    """Raise our errors instead of the database's."""
     import duckdb
 
     try:
@@ -230,7 +232,7 @@ def errors(path: Path) -> Generator[None]:
 
 @contextmanager
 def interrupts() -> Generator[None]:
-    """An interrupt (Ctrl-C) that the database met while it was at work is told by another name."""
+    """Raise `KeyboardInterrupt` for an interrupt (Ctrl-C) during a query, which DuckDB reports as a `RuntimeError`."""
     try:
         yield
     except RuntimeError as error:
@@ -240,7 +242,7 @@ def interrupts() -> Generator[None]:
 
 
 def translated(error: Exception, path: Path) -> FoldlineError:
-    """Our error for one of the database's. Its text may quote content, so only a line is shown."""
+    """Our error for one of the database's. Only the first line is quoted: the rest may contain stored content."""
     text = str(error).partition("\n")[0][:300]
     if "Could not set lock" in text:
         holder = text.partition("held in ")[2].partition(". See also")[0]
@@ -267,7 +269,7 @@ def translated(error: Exception, path: Path) -> FoldlineError:
 
 
 def _rescue(path: Path, text: str) -> str:
-    """How to get at what lies before the damage, without touching what is there."""
+    """What to do to save the events before the damage, without changing the damaged files."""
     if "byte position" in text:
         return (
             "`foldline repair` saves what comes before the damage into a new store; by hand: copy"

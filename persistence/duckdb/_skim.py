@@ -14,7 +14,7 @@ from persistence.duckdb._reader import Reader
 _Item = TypeVar("_Item")
 
 BATCH: Final = 256
-"""Timelines in one question."""
+"""Timelines in one query."""
 SKIM: Final = """
 WITH windows AS (SELECT unnest($1) AS timeline, unnest($2) AS cut, unnest($3) AS fold, unnest($4) AS last)
 SELECT timeline, seq, payload FROM events JOIN windows USING (timeline)
@@ -26,14 +26,14 @@ ORDER BY timeline, seq
 
 @attrs.frozen
 class Skimmer:
-    """Answers one question; see `persistence.Skimmable`."""
+    """Reads small parts of timelines; see `persistence.Skimmable`."""
 
     reader: Reader
     first: int
     kinds: Collection[str]
 
     def skimmed(self, timelines: Sequence[TimelineId]) -> Iterator[tuple[TimelineId, Skim]]:
-        """All of them, neighbours together, a batch in memory at a time."""
+        """The parts of all timelines, ordered by their number in the file; one batch at a time is in memory."""
         known = [each for batch in _batches(timelines) for each in self.reader.all_known(batch)]
         for batch in _batches(sorted(known, key=_number)):
             rows = self._rows([each for each in batch if each.head.version])
@@ -82,6 +82,6 @@ def _number(known: Known) -> int:
 
 
 def _fold(known: Known) -> int:
-    """The version of the compaction in force; 0: there is none."""
+    """The version of the compaction in force; 0 if there is none."""
     mark = known.head.in_force()
     return mark.version if mark else 0

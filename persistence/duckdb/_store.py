@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 
 
 class DuckDBStore(RetainingStore):
-    """Timelines in the file `path`, which belongs to this process until `close`.  Methods raise what
-    `EventStore` says.
+    """Timelines in the file `path`, which only this process may have open until `close`.  Its methods raise the errors
+    of `EventStore`.
 
     Raises:
-        StoreLockedError: somebody else has it open.
-        DamagedStoreError: the file does not hold together, or lost what was acknowledged.
-        MisuseError: there is no such folder, or the file is no store.
+        StoreLockedError: another process, or another store of this process, has the file open.
+        DamagedStoreError: the file is damaged, or lacks acknowledged events.
+        MisuseError: there is no such folder, or the file is not a store.
     """
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
@@ -78,7 +78,8 @@ class DuckDBStore(RetainingStore):
             raise
         parts = (self._writer.abandon, self._cursors.abandon, self._connection.close)
         self._dropped = finalize(self, _release, self.path, self._pid, parts, self._lock)
-        self._dropped.atexit = False  # then the system lets go, and the log is whole as it is
+        # At exit, the system releases the file; its log stays complete.
+        self._dropped.atexit = False
 
     def _open(self) -> None:
         is_new = not self.path.exists()
@@ -102,7 +103,7 @@ class DuckDBStore(RetainingStore):
             undo.pop_all()
 
     def _refuse_a_lost_tail(self) -> None:
-        """Going on would write new events over the versions of lost ones."""
+        """Refuse a file that lacks acknowledged events: new events would get the versions of the lost ones."""
         acknowledged = self._lock.acknowledged()
         with errors(self.path), cursor_of(self._connection) as cursor:
             held = Marks(self._writer.events_total, audit_records(cursor))
@@ -135,8 +136,8 @@ class DuckDBStore(RetainingStore):
         raise append.error or VersionConflictError(expected=append.expected, found=append.found)
 
     def _is_there(self, append: Append) -> bool:
-        """Whether exactly these events are already where they should go: because this is a repeat,
-        or because only what came after the commit has failed."""
+        """Whether exactly these events are already stored at these versions: the append is a repetition, or an error
+        occurred only after its commit."""
         if append.error and (self._closed or self._writer.is_suspect):
             return False
         ids = [event.id for event in append.events]
@@ -152,7 +153,7 @@ class DuckDBStore(RetainingStore):
         except ForgottenError:
             if self._known(timeline_id) == known:
                 raise
-            return self.load_window(timeline_id)  # a compaction has moved it on meanwhile
+            return self.load_window(timeline_id)  # a compaction has moved the window meanwhile
 
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
@@ -204,7 +205,7 @@ class DuckDBStore(RetainingStore):
 
     @contextmanager
     def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks]]":
-        """A cursor to read the tables with, and what was acknowledged so far."""
+        """A cursor to read the tables with, and the numbers acknowledged before."""
         self._refuse_if_not_ours()
         acknowledged = self._lock.acknowledged()
         with self._reading() as cursor:
@@ -218,7 +219,7 @@ class DuckDBStore(RetainingStore):
         clock: Callable[[], float] = time.time,
         random: Callable[[int], bytes] = os.urandom,
     ) -> "Artifacts":
-        """The artifacts in this file, beside the log; a file without any gets tables for them."""
+        """The artifacts in this file; creates their tables if the file has none."""
         from persistence.artifacts import Artifacts, DuckDBBackend
 
         self._refuse_if_not_ours()
@@ -229,11 +230,11 @@ class DuckDBStore(RetainingStore):
         return Artifacts(self._backend, keys=keys, clock=clock, random=random)
 
     def block_index(self) -> DuckDBIndex:
-        """What search asks; see `persistence.BlockIndex`."""
+        """The index for search; see `persistence.BlockIndex`."""
         return DuckDBIndex(self.inspect)
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
         from persistence.duckdb._verify import verify_tables
 
         with self.inspect() as (cursor, acknowledged):
@@ -247,7 +248,7 @@ class DuckDBStore(RetainingStore):
 
     @contextmanager
     def _writing(self) -> "Generator[DuckDBPyConnection]":
-        """A cursor to write beside the log with, while nobody appends to it."""
+        """A cursor to write artifacts with; nothing is appended meanwhile."""
         self._refuse_if_not_ours()
         with self._group.alone(), self._reading() as cursor:
             yield cursor
@@ -261,7 +262,7 @@ class DuckDBStore(RetainingStore):
                 return
             self._closed = True
             self._dropped.detach()
-            with ExitStack() as last:  # whatever interrupts one step, the next ones are taken
+            with ExitStack() as last:  # later steps run even if an earlier one is interrupted
                 last.callback(self._lock.release)
                 last.callback(self._connection.close)
                 last.callback(self._writer.close)
@@ -289,7 +290,7 @@ class DuckDBStore(RetainingStore):
 
 
 def _release(path: Path, pid: int, parts: Sequence[Callable[[], None]], lock: FileLock) -> None:
-    """Of a store that was dropped without `close`: let go of the file, and leave its log as it is."""
+    """Release the file of a store that was dropped without `close`; its write-ahead log stays as it is."""
     if os.getpid() != pid:
         return
     with ExitStack() as last:

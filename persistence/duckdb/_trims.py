@@ -35,12 +35,12 @@ _REMOVED: Final = "SELECT coalesce(sum(last - first + 1), 0)::BIGINT FROM trims"
 
 
 def kept_of(cursor: "DuckDBPyConnection", number: int) -> Kept:
-    """What is left of timeline `number`."""
+    """Which part of timeline `number` is left."""
     return _kept(cursor.execute(_OF, [number]).fetchall())
 
 
 def all_kept(cursor: "DuckDBPyConnection") -> dict[int, Kept]:
-    """What is left of all timelines from which something was removed, by number."""
+    """Which part is left of each timeline from which events were removed, by number."""
     rows: dict[int, list[TrimRow]] = {}
     for row in cursor.execute(_ALL).fetchall():
         rows.setdefault(row[0], []).append(row)
@@ -50,7 +50,8 @@ def all_kept(cursor: "DuckDBPyConnection") -> dict[int, Kept]:
 def refused_marks(
     cursor: "DuckDBPyConnection", before: "Known", after: "Known"
 ) -> FoldlineError | None:
-    """Why an append between these heads cannot be: the window would begin in what is gone."""
+    """The error of an append that changes the head from `before` to `after`, if the window would then begin among
+    forgotten events; None: the append is allowed."""
     import duckdb
 
     if before.head.marks == after.head.marks or not before.number:
@@ -65,8 +66,8 @@ def refused_marks(
 
 
 def removed_events(cursor: "DuckDBPyConnection") -> int:
-    """Events that were acknowledged once and are no longer in the table of events, those of timelines that
-    are gone included."""
+    """The number of acknowledged events that were removed from the table of events, including those of removed
+    timelines."""
     [(found,)] = cursor.execute(_REMOVED).fetchall()
     return int(found)
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 PAGE = 100
 TOGETHER = 500_000
-"""Events after which no further timeline is read with the others: their block ids are in memory."""
+"""Timelines are read together up to this many events, because the block ids of all of them are in memory."""
 Versions: TypeAlias = tuple[str, int, int, int, int | None, int | None]
-"""Of a timeline: name, number, events, different versions, the first and the last of them."""
+"""A timeline: its name, number, number of events, number of distinct versions, first version, last version."""
 
 VERSIONS = """
 SELECT name, timeline, coalesce(events, 0), coalesce(different, 0), first, last
@@ -55,7 +55,7 @@ DOUBLED = {
     "pieces": "timeline, seq, number, piece",
     "trims": "timeline, first",
 }
-"""Tables, and what no two rows of one have in common."""
+"""Tables, and the columns that together must be unique in each."""
 NAMELESS = "SELECT DISTINCT timeline FROM events ANTI JOIN timelines USING (timeline)"
 TWICE = """
 SELECT coalesce(name, ''), count(*) FROM timelines
@@ -68,10 +68,11 @@ WHERE timeline BETWEEN ? AND ?
 
 
 def verify_file(path: Path, keys: KeyRing | None) -> StoreReport:
-    """The report on a file that nobody has open."""
+    """The report on a file that is not open."""
     if not path.exists():
         raise MisuseError(f"no file {path} to verify")
-    lock = FileLock.acquire(path)  # first: to open and close a file drops the database's own lock
+    # First, because opening and closing the file would release the database's own lock.
+    lock = FileLock.acquire(path)
     try:
         check_magic(path)
         connection = connect(path, access_mode="READ_ONLY")
@@ -88,7 +89,7 @@ def verify_tables(
     cursor: "DuckDBPyConnection", path: Path, acknowledged: Marks, keys: KeyRing | None
 ) -> StoreReport:
     """The report on an open database."""
-    cursor.execute("BEGIN")  # one snapshot for all questions
+    cursor.execute("BEGIN")  # one snapshot for all queries
     try:
         counts = cursor.execute(VERSIONS).fetchall()
         events = sum(row[2] for row in counts)
@@ -103,7 +104,7 @@ def verify_tables(
     if what := lost(held, acknowledged):
         missing = StoreProblem(what=f"the file holds {what}; was a .wal deleted?")
         problems = (missing, *problems)
-    with cursor_of(cursor) as second:  # an error of the file's ends a snapshot
+    with cursor_of(cursor) as second:  # an error in the file ends the transaction of a cursor
         examination = Examination(DuckDBReader(second, path), keys)
         found = chain(damage, examination.problems(entries))
         return StoreReport(
@@ -133,7 +134,7 @@ def _problems(
     for some in _together(counts):
         yield from _event_problems(cursor, some)
     for name, number, seq in cursor.execute(NO_EVENT).fetchall():
-        if seq >= left.get(number, Kept()).first:  # those of what was removed stay
+        if seq >= left.get(number, Kept()).first:  # marks of removed events stay
             yield StoreProblem(timeline=name, version=seq, what="a mark of no event")
     yield from _doubled(cursor)
     if has_table(cursor, "pieces"):
@@ -152,7 +153,7 @@ def _doubled(cursor: "DuckDBPyConnection") -> Iterator[StoreProblem]:
 
 
 def _together(counts: Iterable[Versions]) -> Iterator[dict[int, str]]:
-    """Timelines that are read in one go, as names by number: their rows lie between each other's."""
+    """Groups of timelines to read in one query, as names by number: rows of timelines are interleaved in the file."""
     some, events = dict[int, str](), 0
     for name, number, count, *_ in counts:
         if some and events + count > TOGETHER:
@@ -167,7 +168,7 @@ def _together(counts: Iterable[Versions]) -> Iterator[dict[int, str]]:
 def _event_problems(
     cursor: "DuckDBPyConnection", names: Mapping[int, str]
 ) -> Iterator[StoreProblem]:
-    """Of the timelines with these numbers, which are all that there are from the first to the last."""
+    """Problems of the events of these timelines; `names` has every timeline from its lowest number to its highest."""
     blocks: dict[int, dict[str, int]] = {number: {} for number in names}
     with cursor_of(cursor) as second:
         cursor.execute(EVENTS, [min(names), max(names)])

@@ -19,7 +19,7 @@ WHOLE = f"""
                        WHERE p.timeline = e.timeline AND p.seq = e.seq) AS JSON)
             ELSE e.payload
        END"""  # noqa: S608 -- constants
-"""The payload of a row, from its pieces if it is large; costs nothing where it is not asked for."""
+"""The payload of a row, put together from pieces if it is large; computed only if a query selects it."""
 
 LOG = f"""
 CREATE VIEW log AS
@@ -71,11 +71,11 @@ SUMMARY = (
     ("Errors and their resolution", "errors[*]", "error resolution"),
     ("Turn Context (split turn)", "turn_context", ""),
 )
-"""Sections of a structured summary: title, where it is, the fields of a row of it."""
+"""Sections of a structured summary: title, path in the JSON, and the fields of a row (empty: the row is text)."""
 
 
 def _section(title: str, path: str, fields: str) -> str:
-    """A section as text, with its title; NULL when it is empty."""
+    """SQL for a section as text, with its title; NULL if it is empty."""
     where = f"'$.summary.{path}'"
     if not path.endswith("[*]"):
         text = f"json_extract_string(written, {where})"
@@ -163,7 +163,7 @@ FROM compacted JOIN folded f USING (timeline, version) LEFT JOIN undone u USING 
 
 
 class _Words:
-    """Expressions over a column that is JSON."""
+    """SQL expressions for fields of a JSON column."""
 
     def text(self, json: str, path: str) -> str:
         return f"json_extract_string({json}, '$.{path}')"
@@ -206,12 +206,12 @@ GROUP BY timeline, tool
 ALL = (LOG, BLOCKS, COMPACTIONS, REQUESTS, TOOL_USAGE, QUALITY)
 
 MARK = sha256("".join(ALL).encode()).hexdigest()[:16]
-"""Tells these views from those that another version has put into a file."""
+"""A hash that differs if another version created the views of a file."""
 CURRENT = "SELECT comment FROM duckdb_views() WHERE view_name = 'quality' AND NOT internal"
 
 
 def statements() -> Iterator[str]:
-    """What creates the views, or puts them in the place of those of another version."""
+    """SQL that creates the views, and replaces those of another version."""
     for view in ALL:
         yield view.replace("CREATE VIEW", "CREATE OR REPLACE VIEW")
     yield f"COMMENT ON VIEW quality IS '{MARK}'"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FORMAT_FOUND = "SELECT max(format) FROM foldline"
 COUNT = "SELECT count(*) FROM events"
 LAST_NUMBER = "SELECT coalesce(max(timeline), 0) FROM timelines"
-"""This and the count are in the statistics of the file: no row is read."""
+"""This query and `COUNT` are answered from statistics of the file, without reading rows."""
 ADD_FORMAT = "INSERT INTO foldline VALUES (?)"
 ADD_NAMES = "INSERT INTO timelines SELECT unnest(?), unnest(?)"
 ADD_MARKS = "INSERT INTO marks SELECT unnest(?), unnest(?), unnest(?), unnest(?)"
@@ -49,7 +49,7 @@ COPY = (
 
 @attrs.define(eq=False)
 class Writer:
-    """Owns the connection's writing cursor, and moves the heads."""
+    """Owns the connection's writing cursor, and updates the heads."""
 
     _connection: "DuckDBPyConnection"
     _path: Path
@@ -57,20 +57,20 @@ class Writer:
     heads: Heads
     _events_total: int = attrs.field(default=0, init=False)
     _last_number: int = attrs.field(default=0, init=False)
-    """Of the newest timeline."""
+    """The highest number of a timeline."""
     _cursor: "DuckDBPyConnection" = attrs.field(init=False)
     _appender: "Appender" = attrs.field(init=False)
     _pieces: "Appender" = attrs.field(init=False)
     _format: int = attrs.field(init=False)
     _closed: bool = attrs.field(default=False, init=False)
     is_suspect: bool = attrs.field(default=False, init=False)
-    """Something failed since the file was last asked what is true."""
+    """Whether a call has failed since memory was last loaded from the file, so that memory may be wrong."""
 
     def __attrs_post_init__(self) -> None:
         self._load()
 
     def _load(self) -> None:
-        """Make memory say what the file says."""
+        """Load the state of the file into memory."""
         self._cursor = cursor_of(self._connection)
         [(count,)] = self._cursor.execute(COUNT).fetchall()
         self._events_total = count + removed_events(self._cursor)
@@ -86,7 +86,7 @@ class Writer:
 
     @interrupts()
     def commit(self, batch: Sequence[Append]) -> None:
-        """Write those that name the right version, in one durable commit; tell the others."""
+        """Write the appends that expect the current version, in one durable commit; store the result in each append."""
         if self.is_suspect:
             self.refresh()
         known = self._known(batch)
@@ -100,7 +100,7 @@ class Writer:
             self._publish(accepted, known)
 
     def _known(self, batch: Sequence[Append]) -> dict[TimelineId, Known] | None:
-        """The timelines of a batch as they are; None, and the appends know why, if they cannot be read."""
+        """The timelines of a batch; if they cannot be read, None, and each append has the error."""
         import duckdb
 
         try:
@@ -113,7 +113,7 @@ class Writer:
 
     @contextmanager
     def _settling(self, accepted: Sequence[Append]) -> Generator[None]:
-        """Tells `accepted` how their commit went, and puts memory right when it went wrong."""
+        """Store the result of the commit in each append of `accepted`; reload memory if the commit failed."""
         import duckdb
 
         try:
@@ -123,7 +123,7 @@ class Writer:
             self._recover()
             self._retry_each(accepted, error)
         except BaseException:
-            self.is_suspect = True  # in case that the next line is interrupted, too
+            self.is_suspect = True  # in case the next line is interrupted, too
             self._recover()
             for append in accepted:
                 append.error = StoreError(f"a commit to {self._path} was interrupted; repeat it")
@@ -133,7 +133,7 @@ class Writer:
                 append.committed = True
 
     def _accept(self, append: Append, known: dict[TimelineId, Known]) -> bool:
-        """Whether it goes in; if so, its timeline in `known` is one step further."""
+        """Whether the append can be written; if so, `known` then has the head after it."""
         before = known.get(append.timeline) or Known(append.timeline)
         append.found, append.error = before.head.version, self._refusal()
         if append.error or append.found != append.expected:
@@ -149,7 +149,7 @@ class Writer:
         numbered = [(append, known[append.timeline].number) for append in accepted]
         marks = [row for append, number in numbered for row in mark_rows(append, number)]
         if not new and not marks and not any(append.has_large for append in accepted):
-            self._add_events(numbered)  # by itself one durable commit
+            self._add_events(numbered)  # one durable commit, without a transaction
             return
         self._cursor.execute("BEGIN")
         self._insert(ADD_NAMES, new)
@@ -160,11 +160,12 @@ class Writer:
 
     def _add_events(self, numbered: Sequence[tuple[Append, int]]) -> None:
         rows = [row for append, number in numbered for row in event_rows(append, number)]
-        self._appender.append_rows(rows)  # at once: a call takes longer than a row
+        # All rows in one call, because a call costs more than a row.
+        self._appender.append_rows(rows)
         self._appender.flush()
 
     def _add_pieces(self, numbered: Sequence[tuple[Append, int]]) -> None:
-        """What is too large for a row, a few megabytes at a time."""
+        """Write large events in pieces, a few megabytes at a time."""
         rows = (row for append, number in numbered for row in piece_rows(append, number))
         while page := list(islice(rows, FETCHED)):
             self._pieces.append_rows(page)
@@ -176,7 +177,7 @@ class Writer:
     def _number_new(
         self, accepted: Sequence[Append], known: dict[TimelineId, Known]
     ) -> list[tuple[int, TimelineId]]:
-        """Give a number to each timeline that has none; these numbers and their names."""
+        """Assign a number to each new timeline; return the numbers with the names."""
         new = dict.fromkeys(a.timeline for a in accepted if not known[a.timeline].number)
         rows = list(enumerate(new, self._last_number + 1))
         for number, name in rows:
@@ -188,7 +189,7 @@ class Writer:
             self._cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
 
     def _publish(self, accepted: Sequence[Append], known: dict[TimelineId, Known]) -> None:
-        """Make known what is durable by now."""
+        """Update memory and the lock file after a commit."""
         moved = {append.timeline: known[append.timeline] for append in accepted}
         self.heads.publish(moved)
         self._last_number = max(self._last_number, *(each.number for each in moved.values()))
@@ -196,7 +197,7 @@ class Writer:
         self._lock.note(events=self._events_total)
 
     def _refusal(self) -> Exception | None:
-        """A new error each time: one that is raised again and again would grow."""
+        """The error of every call now, or None. A new object each time, because a traceback grows with each raise."""
         if self._closed:
             return ClosedError(f"{self._path} is closed; open the store again")
         if self.is_suspect:
@@ -207,16 +208,16 @@ class Writer:
         return None
 
     def _recover(self) -> None:
-        """Forget the failed commit and ask the file what is true."""
+        """Discard the failed commit, and reload memory from the file."""
         import duckdb
 
         with suppress(duckdb.Error):
-            self._appender.clear()  # or it would write the rest when it is collected
+            self._appender.clear()  # else it would write its remaining rows when it is collected
             self._pieces.clear()
         self.refresh()
 
     def refresh(self) -> None:
-        """Ask the file what is true; if it does not answer, attach it anew."""
+        """Reload memory from the file; if this fails, attach the file anew and try once more."""
         import duckdb
 
         if self._closed:
@@ -233,7 +234,7 @@ class Writer:
                 return
 
     def _retry_each(self, accepted: Sequence[Append], error: Exception) -> None:
-        """One bad append must not take its neighbours with it: try each alone."""
+        """Commit each append on its own, so that one bad append does not fail the others."""
         if len(accepted) == 1:
             accepted[0].error = translated(error, self._path)
             return
@@ -241,7 +242,7 @@ class Writer:
             self.commit([append])
 
     def fork(self, source: TimelineId, at: int, append: Append) -> None:
-        """Copy rows inside the database and append to the copy, in one commit."""
+        """Copy the rows of `source` in the database and append to the copy, in one commit."""
         append.error = self._refusal()
         if append.error:
             return
@@ -263,7 +264,7 @@ class Writer:
 
     @contextmanager
     def changing(self) -> "Generator[DuckDBPyConnection]":
-        """The writing cursor, for what is no append; memory is put right when that goes wrong."""
+        """The writing cursor, for changes other than appends; after an error, memory is reloaded."""
         if self.is_suspect:
             self.refresh()
         if error := self._refusal():
@@ -276,12 +277,12 @@ class Writer:
             raise
 
     def moved(self) -> None:
-        """The file is another one now."""
+        """Adapt to the file's replacement by another one."""
         self._lock.holds()
         self._recover()
 
     def abandon(self) -> None:
-        """Let go of the file and leave everything as it is."""
+        """Release the file without changing it."""
         import duckdb
 
         self._closed = True
@@ -289,11 +290,11 @@ class Writer:
             self._cursor.close()
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file."""
+        """Checkpoint the write-ahead log into the file, and release it."""
         import duckdb
 
         self._closed = True
-        # If it fails nothing is lost: the write-ahead log stays and is replayed at the next open.
+        # If this fails, nothing is lost: the write-ahead log stays, and the next open replays it.
         with suppress(duckdb.Error), interrupts():
             self._cursor.execute("CHECKPOINT")
         self.abandon()

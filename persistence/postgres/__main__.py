@@ -8,7 +8,7 @@ from persistence.postgres._roles import roles
 
 
 def main() -> int:
-    """Print it; nothing is connected to."""
+    """Print the script; this connects to no server."""
     parser = ArgumentParser(prog="python -m persistence.postgres", description=roles.__doc__)
     parser.add_argument("--schema", default="foldline", help="where the tables are")
     parser.add_argument(

@@ -15,17 +15,19 @@ from blocks import TimelineId
 from persistence.postgres._tenants import TENANT
 
 CHANNELS: Final = 32
-"""A listener's locks are at most half of the 64 that a server sets aside for a connection."""
+"""The number of channels. A listener holds a lock for each, at most half of the 64 per connection that a server allows
+for by default."""
 LOCKS: Final = 731003324
-"""The first number of all these locks; it means nothing."""
+"""The first key of all these advisory locks; an arbitrary number."""
 ANYBODY: Final = CHANNELS
+"""The second key of the lock that every listener holds."""
 LOOK_SECONDS: Final = 1.0
-"""So long who appends believes what it has found out about listeners."""
+"""How long an appender relies on what it last learned about listeners."""
 SCOPE: Final = f"to_regclass('stored_events')::oid::bigint, {TENANT}"
 
 
 class Mark(NamedTuple):
-    """What is told of a timeline."""
+    """The notification about a timeline: its channel, and a hash of the timeline as payload."""
 
     channel: int
     hash: str
@@ -33,7 +35,7 @@ class Mark(NamedTuple):
 
 @attrs.frozen
 class Scope:
-    """Which timelines are meant: those of a tenant in a store, by the number of its table."""
+    """The store and tenant of a timeline; a store is identified by the object id of its table."""
 
     store: int
     tenant: str

@@ -34,22 +34,22 @@ FROM (SELECT %s::text AS name, %s::bigint AS expected) AS here,
      {{rows}} AS given(id, ts, kind, ref, payload, crc32, place)
 WHERE (SELECT coalesce(max(seq), 0) FROM events WHERE timeline = name) = expected
 """  # noqa: S608 -- constants
-"""Only behind the version that is expected: no row otherwise."""
+"""Inserts rows only if the current version is the expected one."""
 MANY: Final = (
     "unnest(%b::text[], %b::float8[], %b::text[], %s::bigint[], %b::bytea[], %s::bigint[])"
     " WITH ORDINALITY"
 )
 ONE: Final = "(%b::text, %b::float8, %b::text, %b::bigint, %b::bytea, %b::bigint, {place})"
 FEW: Final = 16
-"""Up to so many events are bound one by one: a list of each column takes the driver twice as long."""
+"""Up to this many events are bound value by value; for so few, a list per column takes the driver twice as long."""
 HOLD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 7310033245123))"
-"""Who holds which timeline, until the transaction ends; the number means nothing."""
+"""A lock on a timeline until the transaction ends; the second argument is an arbitrary seed."""
 STOP_APPENDS: Final = "LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE"
-"""An insert under way comes before us, and one that waits for us sees what we have done."""
+"""Waits until running inserts are committed; later ones wait, and then see the changes of this transaction."""
 
 
 def insertion(events: Sequence[StoredEvent]) -> tuple[LiteralString, list[object]]:
-    """The statement that appends these, and what is bound to it after timeline and version."""
+    """The statement that appends these events, and its parameters after timeline and version."""
     rows = [(*columns(event), event.data, checksum(event.data)) for event in events]
     if len(rows) <= FEW:
         return _of_few(len(rows)), [value for row in rows for value in row]
@@ -67,7 +67,7 @@ _OF_MANY: Final = INSERT.replace("{rows}", MANY)
 
 @attrs.frozen
 class PostgresConnection:
-    """A `Connection`."""
+    """A `Connection` to a server."""
 
     raw: "Raw[Any]"
 
@@ -80,7 +80,7 @@ class PostgresConnection:
 
 @lru_cache
 def _in_its_words(statement: str) -> LiteralString:
-    """A statement as the driver wants it; all of them are ours."""
+    """A statement in the form that the driver expects."""
     return cast("LiteralString", statement.replace("%", "%%").replace("?", "%s"))
 
 
@@ -97,12 +97,12 @@ class PostgresDatabase:
         return DIALECT
 
     def number(self, table: str) -> str:
-        del table  # it is the time
+        del table  # the number is the time
         return NUMBER
 
     @contextmanager
     def lent(self, seconds: float | None = None) -> Generator[PostgresConnection]:
-        """See `Database`; wait so long for one that is free, or as long as the pool says."""
+        """See `Database.lent`; wait `seconds` for a free connection (None: as long as the pool's default)."""
         with self._held(seconds) as raw:
             if not self._settings.is_pooled:
                 yield PostgresConnection(raw)
@@ -142,7 +142,7 @@ class PostgresDatabase:
         told = translated(error, self.name, is_lost=raw.closed)
         if isinstance(told, LostError):
             raw.close()
-            self._pool.check()  # the others broke as well, if it was the server
+            self._pool.check()  # if the server failed, the other connections are broken as well
         return told
 
     @contextmanager
@@ -203,7 +203,7 @@ class PostgresDatabase:
             return erase(raw, self.name, self._pool.timeout)
 
     def page_problems(self, connection: Connection) -> Sequence[str]:
-        del connection  # the server compares checksums, of every page that it reads
+        del connection  # the server itself compares the checksums of pages that it reads
         return ()
 
     def close(self) -> None:

@@ -26,10 +26,12 @@ REMAINS: Final = (
 
 
 def erase(raw: "Connection[Any]", name: str, seconds: float) -> tuple[str, ...]:
-    """Write the tables anew; where the content of deleted rows may be all the same.
+    """Rewrite the tables; return places where the content of deleted rows may remain.
+
+    `name` names the database in errors; `seconds` is how long to wait for the lock on a table.
 
     Raises:
-        StoreError: a table could not be, or still has such rows; `name` says of which database.
+        StoreError: a table could not be rewritten, or still has deleted rows.
     """
     left: list[int] = []
 
@@ -52,7 +54,7 @@ def erase(raw: "Connection[Any]", name: str, seconds: float) -> tuple[str, ...]:
 
 
 def _check(left: list[int], table: str, name: str) -> None:
-    """`left` are the deleted rows that could not be left out; nothing, where nothing was done."""
+    """`left` is the number of deleted rows that remain in the table; empty if VACUUM was not permitted."""
     if not left:
         raise StoreError(
             f"{name}: this role may not write table {table} anew; let its owner run VACUUM FULL {table}"

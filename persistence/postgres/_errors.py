@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     import psycopg
 
 LOST: Final = ("08", "57P01", "57P02", "57P03", "57P05")
-"""How the codes begin of what ends a connection."""
+"""Error codes, or their beginnings, that mean that the connection is lost."""
 NO_TABLE: Final = ("42P01", "42P07", "42703")
-"""A table or a column is not there, or is there already."""
+"""Error codes: a table or a column is missing, or exists already."""
 AGAIN: Final = ("40001", "40P01", "55P03")
-"""A serialization failure, a deadlock, a lock that was not to be had."""
+"""Error codes: a serialization failure, a deadlock, a lock that was not granted in time."""
 
 
 def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineError:
-    """Our error for one of the driver's; `name` says of which database, without a password."""
+    """Our error for one of the driver's; `name` names the database, without a password."""
     code = error.sqlstate or ""
     text = f"{name}: {_line(error)}"
     if is_lost or code.startswith(LOST):
@@ -49,5 +49,5 @@ def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineE
 
 
 def _line(error: "psycopg.Error") -> str:
-    """The first line: the next ones may quote what is stored."""
+    """The first line of the message; the following ones may quote stored content."""
     return (str(error).strip() or type(error).__name__).partition("\n")[0][:300]

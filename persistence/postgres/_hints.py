@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Hints(Watchers):
-    """The watchers of one store."""
+    """The watchers of one store, with its listener and its notifier."""
 
     def __init__(
         self, database: PostgresDatabase, connect: "Callable[[], Connection[Any]]"

@@ -28,22 +28,22 @@ WHERE: Final = f"SELECT {SCOPE}"
 HOLD: Final = f"SELECT pg_advisory_lock_shared({LOCKS}, ?)"
 LET_GO: Final = f"SELECT pg_advisory_unlock_shared({LOCKS}, ?)"
 PATIENCE: Final = "SET lock_timeout = '2s'"
-"""Nobody who means well holds one of these locks longer."""
+"""How long to wait for an advisory lock. Only appenders compete for them, and only for an instant."""
 KNOWN_SECONDS: Final = LOOK_SECONDS + 0.2
-"""After so long, who appends knows of a new listener."""
+"""Seconds after which all appenders know of a new listener."""
 PAUSES: Final = (0.1, 30.0)
-"""Between two attempts to connect: at first, and at most."""
+"""Seconds between two attempts to connect: the first pause, and the longest."""
 CLOSE_SECONDS: Final = 2.0
 NAME: Final = "foldline-listen"
 
 
 class PooledError(Exception):
-    """Between us and the server is a pooler, which lends one connection to many."""
+    """The connection goes through a pooler, which shares it between clients."""
 
 
 @attrs.define(eq=False)
 class _Bell:
-    """Ends the wait of a thread, from any other."""
+    """Ends the wait of a thread from any other thread."""
 
     _ends: tuple[socket, socket] = attrs.field(factory=socketpair, init=False)
 
@@ -52,11 +52,11 @@ class _Bell:
             end.settimeout(0)
 
     def ring(self) -> None:
-        with suppress(OSError):  # it has rung often enough, or nobody hears it any more
+        with suppress(OSError):  # it is full of unread rings, or closed
             self._ends[0].send(b"!")
 
     def wait(self, seconds: float, connection: "Connection[Any] | None" = None) -> None:
-        """Until it rings, or something arrives on the connection, or so long."""
+        """Wait until `ring` is called, the connection has data to read, or `seconds` have passed."""
         with DefaultSelector() as selector:
             selector.register(self._ends[1], EVENT_READ)
             if connection:
@@ -73,7 +73,7 @@ class _Bell:
 
 @attrs.define(eq=False)
 class _Ear:
-    """What is listened to on one connection."""
+    """Listens on one connection."""
 
     connection: PostgresConnection
     _scope: Scope
@@ -82,13 +82,15 @@ class _Ear:
     _channels: dict[int, tuple[float, ...]] = attrs.field(
         factory=dict[int, tuple[float, ...]], init=False
     )
-    """And when something may have been missed on each."""
+    """Channels that are listened to, each with the times at which to report all its timelines, because an append may
+    have been missed."""
 
     @classmethod
     def of(cls, raw: "Connection[Any]", clock: Callable[[], float]) -> Self:
-        """
+        """Prepare a connection for listening.
+
         Raises:
-            PooledError: the connection is not ours alone.
+            PooledError: the connection goes through a pooler.
         """
         connection = PostgresConnection(raw)
         if is_pooled(raw):
@@ -100,16 +102,16 @@ class _Ear:
 
     @property
     def due(self) -> float:
-        """When something may have been missed next; never, if nothing is."""
+        """The next time at which to report a timeline that may have been missed; infinity if there is none."""
         return min((dues[0] for dues in self._channels.values() if dues), default=float("inf"))
 
     def listen_to(self, timelines: Iterable[TimelineId]) -> None:
-        """To these and to no others."""
+        """Listen to the channels of these timelines, and to no others."""
         marks = {timeline: self._scope.mark(timeline) for timeline in timelines}
         self._hashes = {mark.hash: timeline for timeline, mark in marks.items()}
         wanted = {mark.channel for mark in marks.values()}
         for channel in wanted - self._channels.keys():
-            self.connection.run(f"LISTEN foldline_{channel}")  # before anybody can know of it
+            self.connection.run(f"LISTEN foldline_{channel}")  # before an appender can know of it
             self.connection.run(HOLD, [channel])
             now = self._clock()
             self._channels[channel] = (now, now + KNOWN_SECONDS)
@@ -119,7 +121,7 @@ class _Ear:
             del self._channels[channel]
 
     def heard(self) -> list[TimelineId]:
-        """What has grown, or may have."""
+        """The timelines that have grown, or may have grown unnoticed."""
         told = {notify.payload for notify in self.connection.raw.notifies(timeout=0)}
         now = self._clock()
         missed = [channel for channel, dues in self._channels.items() if dues and dues[0] <= now]
@@ -134,23 +136,23 @@ class _Ear:
 
 @attrs.define(eq=False)
 class Listener:
-    """Wakes those who watch when others append; there is a thread for it while anybody watches."""
+    """Wakes watchers when other processes append. Its thread runs while there are watchers."""
 
     _connect: Callable[[], "Connection[Any]"]
     _watchers: Watchers
     _clock: Callable[[], float] = time.monotonic
     hears: bool = attrs.field(default=False, init=False)
-    """Whether all that others append is told, but for accidents."""
+    """Whether all appends of other processes are reported, except after a failure."""
     pid: int = attrs.field(default=0, init=False)
-    """The server's process that listens for us."""
+    """The process id of the server process of the listening connection; 0: there is none."""
     _is_over: bool = attrs.field(default=False, init=False)
     _thread: Thread | None = attrs.field(default=None, init=False)
     _bell: _Bell | None = attrs.field(default=None, init=False)
     _lock: Lock = attrs.field(factory=Lock, init=False)
 
     def start(self) -> None:
-        """Somebody watches: see to it that somebody listens."""
-        with self._lock, suppress(RuntimeError, OSError):  # no thread is to be had: they look
+        """Start the thread if it is not running, and have it look at the watchers."""
+        with self._lock, suppress(RuntimeError, OSError):  # without a thread, watchers poll
             if self._thread is None and not self._is_over:
                 self._bell = _Bell()
                 thread = Thread(target=self._run, args=[self._bell], name=NAME, daemon=True)
@@ -159,12 +161,12 @@ class Listener:
         self.changed()
 
     def changed(self) -> None:
-        """Others watch now. Takes no lock, for the garbage collector may call it."""
+        """Have the thread look at the watchers. Takes no lock, because the garbage collector may call it."""
         if bell := self._bell:
             bell.ring()
 
     def close(self) -> None:
-        """End it for good."""
+        """Stop listening for good."""
         self._is_over = True
         thread = self._thread
         self.changed()
@@ -185,7 +187,7 @@ class Listener:
                 except (psycopg.Error, OSError):
                     pause = PAUSES[0] if self.hears else min(2 * pause, longest)
                     self._lost()
-                    bell.wait(pause * (0.5 + random()))  # noqa: S311 -- so that not all come at once
+                    bell.wait(pause * (0.5 + random()))  # noqa: S311 -- else all reconnect at once
                 else:
                     self._lost()
 

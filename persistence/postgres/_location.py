@@ -47,16 +47,16 @@ class PostgresLocation:
         return self
 
     def remove(self) -> None:
-        """Nothing: tables on a server may be in use by others by now, and empty ones do no harm."""
+        """Do nothing: other clients may use the tables by now, and empty tables do no harm."""
 
     def __str__(self) -> str:
         return self._address.name
 
 
 def locate(where: object) -> PostgresLocation:
-    """The location of a URL that begins with `postgresql://` or `postgres://`.
+    """The location of a `postgresql://` or `postgres://` URL.
 
     Raises:
-        MisuseError: it is none, or the driver is not installed.
+        MisuseError: it is not such a URL, or the driver is not installed.
     """
     return PostgresLocation(Address.of(where))

@@ -37,18 +37,18 @@ SELECT {SCOPE}, ARRAY(
     AND mode = 'ShareLock' AND granted AND pid <> ?
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 """  # noqa: S608 -- constants
-"""On which channels others listen. The list of all locks, which is dear on a busy server, is looked through only
-if anybody does."""
+"""The channels on which others listen. Reading the list of all locks is expensive on a busy server, so this happens
+only if the lock that every listener holds is taken."""
 TELL: Final = """
 SELECT pg_notify('foldline_' || channel, hash) FROM unnest(?::int[], ?::text[]) AS told(channel, hash)
 """
 WAIT_SECONDS: Final = 0.1
-"""For a connection: who appends waits no longer for the sake of others."""
+"""How long an append waits for a connection to look for listeners."""
 FAILED_SECONDS: Final = 10.0
-"""Until a server that could not be asked is asked again."""
+"""How long to wait after a failed query before the next one."""
 CLOSE_SECONDS: Final = 1.0
 REST_SECONDS: Final = 0.005
-"""Between two statements: what is appended meanwhile goes along with the next one."""
+"""Pause between two notifications; appends in this time are sent together."""
 
 
 def _one_thread() -> ThreadPoolExecutor:
@@ -57,11 +57,11 @@ def _one_thread() -> ThreadPoolExecutor:
 
 @attrs.define(eq=False)
 class Notifier:
-    """Tells of the appends of one store. It never fails: who follows looks from time to time anyway."""
+    """Notifies other processes of the appends of one store. It never raises, because followers also poll."""
 
     _database: PostgresDatabase
     _own_listener: Callable[[], int]
-    """The server's process of our own listener, who is told without the server."""
+    """Returns the server's process id of our own listener, which does not need these notifications."""
     _clock: Callable[[], float] = time.monotonic
     _look_at: float = attrs.field(default=float("-inf"), init=False)
     _scope: Scope | None = attrs.field(default=None, init=False)
@@ -70,10 +70,10 @@ class Notifier:
     _sending: Future[None] | None = attrs.field(default=None, init=False)
     _lock: Lock = attrs.field(factory=Lock, init=False)
     _thread: ThreadPoolExecutor = attrs.field(factory=_one_thread, init=False)
-    """Started with the first that is to be told."""
+    """Started with the first notification."""
 
     def appended(self, timeline: TimelineId) -> None:
-        """Tell of it if anybody listens, soon."""
+        """Notify listeners soon, if there are any."""
         if self._clock() >= self._look_at:
             self._look()
         if self._channels and self._scope:
@@ -82,13 +82,13 @@ class Notifier:
                 self._told(mark)
 
     def close(self) -> None:
-        """After what is still to be told."""
+        """Send what is pending, for at most `CLOSE_SECONDS`, and stop."""
         if self._sending:
             wait([self._sending], CLOSE_SECONDS)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _look(self) -> None:
-        self._look_at = self._clock() + LOOK_SECONDS  # and nobody else meanwhile
+        self._look_at = self._clock() + LOOK_SECONDS  # so that no other thread looks meanwhile
         try:
             with self._database.lent(WAIT_SECONDS) as connection:
                 [(store, tenant, channels)] = connection.rows(LOOK, [self._own_listener()])
@@ -102,7 +102,7 @@ class Notifier:
             is_due = not self._pending
             self._pending.add(mark)
             if is_due:
-                with suppress(RuntimeError):  # it is being closed
+                with suppress(RuntimeError):  # the notifier is being closed
                     self._sending = self._thread.submit(self._send)
 
     def _send(self) -> None:

@@ -23,12 +23,14 @@ RETAINS: Final = "stored_events, events, stored_trims, trims"
 
 
 def roles(schema: str, tenants: Sequence[tuple[str, str]] = (), extra: str = "") -> str:
-    """The script for a store in `schema`, to be run after the store was opened once, and again after each
-    new version of it. Each login role of `tenants` (role, tenant) gets the rows of this tenant and no others.
-    `extra` are rights on events that retention needs: "DELETE, UPDATE".
+    """The script for a store in `schema`; run it after the store was opened once, and again after each new version of
+    foldline.
+
+    `tenants` are pairs of a login role and the tenant whose rows it may use, and no others.  `extra` are further rights
+    on events, which retention needs: "DELETE, UPDATE".
 
     Raises:
-        MisuseError: a name that is none.
+        MisuseError: a name is not valid.
     """
     for name in (schema, *(role for role, _ in tenants)):
         if not is_sound(name) or not name.strip():
@@ -63,7 +65,7 @@ def _rights(extra: str) -> Iterator[str]:
 
 
 def _bound(role: str, tenant: str) -> Iterator[str]:
-    """A role may use what `foldline_app` or `foldline_reader` may, but not become it: the policy is the role's."""
+    """Give a role the rights of `foldline_app` without letting it become that role: the policy belongs to the role."""
     value = "'" + tenant.replace("'", "''") + "'"
     yield f"ALTER ROLE {role} SET {SETTING} = {value};"
     yield f"GRANT {APP} TO {role} WITH INHERIT TRUE, SET FALSE;"

@@ -42,9 +42,9 @@ TRIMS: Final = (
                           began_at double precision NOT NULL, manifest bytea NOT NULL)""",
 )
 STEPS: Final = (FIRST, TRIMS, _tenants.STEP, _tenants.SUMS)
-"""What leads from each format to the next; that of a database is how many were taken."""
+"""The statements that lead from each format to the next; the format of a database is the number of steps taken."""
 LOCK: Final = "SELECT pg_advisory_xact_lock(7310033245122)"
-"""One at a time; the number means nothing."""
+"""Lets one client at a time change the tables; the number is arbitrary."""
 TAKEN: Final = "SELECT to_regclass('events') IS NOT NULL"
 SCHEMA: Final = (
     "SELECT current_schema(), btrim(split_part(current_setting('search_path'), ',', 1), ' \"')"
@@ -52,11 +52,11 @@ SCHEMA: Final = (
 
 
 def set_up(database: PostgresDatabase, *, is_there: bool) -> None:
-    """Make the tables, or bring them up to date.
+    """Create the tables, or bring them up to date; `is_there` says whether the database has a store.
 
     Raises:
-        MisuseError: there are tables of somebody else.
-        StoreError: a later version has made them, or the role may not.
+        MisuseError: there are other tables of these names.
+        StoreError: a later version has changed them, or the role lacks the rights.
     """
     if not is_there:
         with database.writing() as connection:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 PID: Final = "SELECT pg_backend_pid()"
 SET: Final = "SELECT set_config(%s, %s, false)"
 FAST: Final = (("max_parallel_workers_per_gather", "0"), ("enable_bitmapscan", "off"))
-"""A parallel plan costs 25 ms where half of one is right.  In a table without statistics yet a bitmap seems
-cheap, and reads a whole timeline for its last row."""
+"""A parallel plan takes 25 ms where a serial one takes half of one.  Without statistics a bitmap scan seems cheap, and
+reads a whole timeline to find its last row."""
 DURABLE: Final = """
 SELECT set_config('synchronous_commit', 'on', {}) WHERE current_setting('synchronous_commit') = 'off'
 """
-"""What is acknowledged is on the server's disk, also where a server or a role has it otherwise."""
+"""Makes acknowledged commits durable on the server's disk, even if the server or the role is set otherwise."""
 OF_ROLE: Final = f"SET LOCAL {SETTING} TO DEFAULT"
 OPTION: Final = re.compile(r"(?:-c\s*|--)((?:\\.|[^\s\\])+)")
 
@@ -35,21 +35,22 @@ def _tenant(_: object, __: object, name: str) -> None:
 
 @attrs.define(eq=False)
 class Settings:
-    """Of the connections of one store."""
+    """The settings of the connections of one store."""
 
     _tenant: str = attrs.field(default="", validator=_tenant)
     _begin: str = attrs.field(default="", init=False)
-    """What follows BEGIN behind a pooler."""
+    """Statements that follow BEGIN if the connection goes through a pooler; empty if it does not."""
 
     @property
     def is_pooled(self) -> bool:
-        """Whether a connection was one of a pooler's, so that those to come may be."""
+        """Whether a connection so far went through a pooler, so that later ones may as well."""
         return bool(self._begin)
 
     def configure(self, connection: "Connection[Any]") -> None:
-        """Tell a new connection what it needs to know."""
+        """Apply the settings to a new connection."""
         if is_pooled(connection):
-            connection.prepare_threshold = None  # what is prepared stays with the pooler's own
+            # A prepared statement belongs to one connection of the pooler.
+            connection.prepare_threshold = None
             self._begin = "; ".join(("", *self._local(connection)))
             return
         for name, value in self._given():
@@ -57,7 +58,7 @@ class Settings:
         connection.execute(DURABLE.format("false"))
 
     def begin(self, mode: str = "BEGIN") -> LiteralString:
-        """The beginning of a transaction."""
+        """The statement that begins a transaction."""
         return cast("LiteralString", mode + self._begin)
 
     def _given(self) -> Iterator[tuple[str, str]]:
@@ -78,13 +79,13 @@ class Settings:
 
 
 def is_pooled(connection: "Connection[Any]") -> bool:
-    """Whether the server's process is not the one that the connection names."""
+    """Whether the connection goes through a pooler: its server process differs from the one that it reports."""
     [(pid,)] = connection.execute(PID).fetchall()
     return bool(pid != connection.info.backend_pid)
 
 
 def options(text: str) -> Iterator[tuple[str, str]]:
-    """The settings in a connection's parameter `options`: `-csearch_path=foldline`; a pooler does not apply them."""
+    """The settings in the connection parameter `options` (`-csearch_path=foldline`), which a pooler does not apply."""
     for found in OPTION.findall(text):
         name, _, value = re.sub(r"\\(.)", r"\1", found).partition("=")
         yield name.replace("-", "_"), value

@@ -21,19 +21,19 @@ WAIT_SECONDS: Final = 30.0
 
 
 class PostgresStore(SQLStore):
-    """Timelines in the database at `url`, `postgresql://user:password@host/database`, which any number of
-    processes on any number of machines may use.  Methods raise what `EventStore` says.
+    """Timelines in the database at `url`, `postgresql://user:password@host/database`, which any number of processes on
+    any number of machines may use.  Its methods raise the errors of `EventStore`.
 
-    As many threads as there are `connections` write at the same time; they are made when they are needed.
-    What a lost connection or a busy server prevents is repeated for up to `wait_seconds`.
+    At most `connections` are open at a time, so that as many threads can write at once; they are opened when needed.
+    What fails because of a lost connection or a busy server is repeated for up to `wait_seconds`.
 
-    A `tenant` has timelines and artifacts of its own, and sees no others. Without one it is what the URL
-    says (`?options=-cfoldline.tenant%3Dacme`) or the role has as its setting, or else the one without a name.
+    A `tenant` has its own timelines and artifacts, and sees no others. If it is empty, the tenant is the one in the
+    URL (`?options=-cfoldline.tenant%3Dacme`), or in the settings of the role, or else the tenant without a name.
 
     Raises:
-        MisuseError: the URL is none, `foldline[postgres]` is not installed, there are tables of
-            somebody else, or the tenant's name cannot be one.
-        StoreError: the server is not reached, the role may not, or a later version made the tables.
+        MisuseError: the URL is not valid, `foldline[postgres]` is not installed, there are other tables of these
+            names, or the tenant's name is not valid.
+        StoreError: the server cannot be reached, the role lacks the rights, or a later version changed the tables.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class PostgresStore(SQLStore):
             raise MisuseError(f"connections={connections}: a store needs at least one")
         settings = Settings(tenant)
         address = Address.of(url)
-        is_there = address.has_store(settings)  # the pool would only say that it took too long
+        is_there = address.has_store(settings)  # the pool would only report a timeout
         database = PostgresDatabase(
             address.name, _pool(address, settings, connections, wait_seconds), settings
         )

@@ -18,12 +18,12 @@ from persistence._log import is_sound
 SETTING: Final = "foldline.tenant"
 TENANT: Final = f"coalesce(current_setting('{SETTING}', true), '')"
 NAME_BYTES_MAX: Final = 200
-"""Of a tenant: a key of it and of a timeline's name fits into a page of an index."""
+"""Bytes of a tenant's name, so that an index key of it and a timeline's name fits into a page."""
 
 
 @attrs.frozen
 class Scoped:
-    """A table that was there before there were tenants."""
+    """A table that existed before there were tenants."""
 
     name: str
     columns: str
@@ -32,11 +32,11 @@ class Scoped:
 
     @property
     def stored(self) -> str:
-        """The table, of which `name` is the view."""
+        """The name of the table; `name` is the name of a view of it."""
         return f"stored_{self.name}"
 
     def steps(self) -> Iterator[str]:
-        """What makes it one of tenants; the rows that it has are those of the tenant ""."""
+        """The statements that give the table a tenant column; existing rows belong to the tenant ""."""
         table = self.stored
         yield f"ALTER TABLE {self.name} RENAME TO {table}"
         yield f"""ALTER TABLE {table} ADD COLUMN tenant text COLLATE "C" NOT NULL DEFAULT ''"""
@@ -52,7 +52,7 @@ class Scoped:
         yield self.view(self.columns)
 
     def view(self, columns: str) -> str:
-        """What shows the rows of a tenant; where it is there already, further columns."""
+        """The statement that creates the view of a tenant's rows; if it exists, adds further columns at its end."""
         return (
             f"CREATE OR REPLACE VIEW {self.name} WITH (security_invoker = true) AS"  # noqa: S608 -- constants
             f" SELECT {columns} FROM {self.stored} WHERE tenant = {TENANT}"
@@ -77,9 +77,10 @@ TABLES: Final = (
 
 
 def checked_tenant(name: str) -> str:
-    """
+    """The name, if it can name a tenant.
+
     Raises:
-        MisuseError: no tenant can have this name.
+        MisuseError: it cannot.
     """
     if not is_sound(name) or len(name.encode()) > NAME_BYTES_MAX:
         raise MisuseError(
@@ -94,4 +95,4 @@ SUMS: Final = (
     f"ALTER TABLE {TABLES[0].stored} ADD COLUMN crc32 bigint",
     TABLES[0].view(f"{TABLES[0].columns}, crc32"),
 )
-"""A checksum beside each event."""
+"""The statements that add a checksum to each event."""

@@ -13,27 +13,28 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 HAS_STORE: Final = "SELECT to_regclass('foldline') IS NOT NULL"
-NO_URL: Final = (  # and not what it is: there may be a password in it
+NO_URL: Final = (  # does not quote it: it may contain a password
     "no URL of a PostgreSQL database; write postgresql://user:password@host/database, with %40 for an"
     " @ in the password, and so on"
 )
 DEFAULTS: Final = {"connect_timeout": "10", "application_name": "foldline"}
 ALIVE: Final = {"keepalives_idle": "15", "keepalives_interval": "5", "keepalives_count": "3"}
-"""A connection on which one only waits finds out within half a minute that the server cannot be reached."""
+"""Options that make a connection on which we only wait notice within half a minute that the server is unreachable."""
 
 
 @attrs.frozen
 class Address:
-    """A database; `name` is for people."""
+    """The address of a database; `name` is for messages and has no password."""
 
     name: str
     conninfo: str = attrs.field(repr=False)
 
     @classmethod
     def of(cls, url: object) -> "Address":
-        """
+        """The address in a URL.
+
         Raises:
-            MisuseError: it is no URL, or the driver is not installed.
+            MisuseError: it is not a URL of a database, or the driver is not installed.
         """
         if not all(map(find_spec, ("psycopg", "psycopg_pool"))):
             raise MisuseError(
@@ -47,17 +48,17 @@ class Address:
         try:
             parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
             conninfo = make_conninfo(**{**DEFAULTS, **parts, "client_encoding": "UTF8"})
-        except ProgrammingError:  # which may quote the password
+        except ProgrammingError:  # its text may quote the password
             raise MisuseError(NO_URL) from None
         if not _is_plausible(parts):
             raise MisuseError(NO_URL)
         return cls(_shown(parts), conninfo)
 
     def has_store(self, settings: Settings) -> bool:
-        """Connect once, and look whether there is a store.
+        """Connect once, and return whether the database has a store.
 
         Raises:
-            StoreError: the server is not reached.
+            StoreError: the server cannot be reached.
         """
         import psycopg
 
@@ -73,7 +74,7 @@ class Address:
             ) from error
 
     def waiting(self) -> "Connection[Any]":
-        """A connection on which to wait for what the server says."""
+        """A new connection for waiting for notifications."""
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
@@ -82,7 +83,8 @@ class Address:
 
 
 def _is_plausible(parts: dict[str, str]) -> bool:
-    """False where a password with a sign of the URL in it has become a host, a port or a name."""
+    """False if an unescaped sign in the password was taken for the end of a part, so that a part of the password is in
+    the host, port or name."""
     where = f"{parts.get('host', '')}{parts.get('dbname', '')}{parts.get('user', '')}"
     return "@" not in where and parts.get("port", "0").replace(",", "").isdecimal()
 

@@ -58,4 +58,4 @@ ALL: Final = tuple(
     f"CREATE OR REPLACE VIEW {name} WITH (security_invoker = true) AS {query}"
     for name, query in views(_Words())
 )
-"""What gives a database its views, or replaces those of another version."""
+"""SQL that creates the views, and replaces those of another version."""

@@ -31,10 +31,10 @@ from persistence.search._scan import index_of, names_left
 
 
 def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None:
-    """The original block at a path, or None; of a summary that was rewritten, as it is now.
+    """The original block at a path; None if there is none. A summary that was rewritten comes back as rewritten.
 
     Raises:
-        ForgottenError: it is not among the events that are left of the log.
+        ForgottenError: the block may be among forgotten events.
         ClosedError: the store is closed.
     """
     version = version_in(path)
@@ -52,7 +52,7 @@ def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None
 
 
 def _named(store: EventStore, timeline: TimelineId, path: str, version: int) -> Block | None:
-    """The block of a version, if this is its path."""
+    """The block that this version appended, or the summary that it wrote; None if that has another path."""
     page = store.read(timeline, after=version - 1, limit=1)
     event = page[0][1] if page and page[0][0] == version else None
     if isinstance(event, BlockAppended):
@@ -73,10 +73,10 @@ def _is_named(block: Block, version: int, path: str) -> bool:
 
 
 def _first(path: str, events: Iterable[Recorded]) -> Block | None:
-    """The block at a path among the events of a log that can have to do with it.
+    """The block at a path; `events` are those of the log that `BlockIndex.related` gives for it.
 
-    Blocks are counted turn by turn.  Where turns have names with dots in them, a path of one can look
-    like that of another: it is the one's whose name has none; so it is named, and so it is read.
+    Blocks are counted by turn.  If names of turns contain dots, blocks of two turns can have the same path; the path
+    then means the block of the turn whose name has no dot, as in `Naming`.
     """
     owner = turn_in(path)
     own, alike = dict.fromkeys(stems_of(path), 0), dict.fromkeys(stems_of(path), 0)
@@ -100,7 +100,7 @@ def _first(path: str, events: Iterable[Recorded]) -> Block | None:
 
 
 class _Summaries:
-    """The summaries that compactions wrote, counted as blocks are."""
+    """The summaries that compactions wrote, counted as blocks are; `found` is the one at `path`, or None."""
 
     def __init__(self, path: str) -> None:
         self.found: Block | None = None
@@ -109,7 +109,7 @@ class _Summaries:
         self._version = 0
 
     def add(self, version: int, event: Event) -> None:
-        """Note the next event, if it is about a summary."""
+        """Handle the next event, if it writes or replaces a summary."""
         if not isinstance(event, RangeCompacted | SummaryReplaced):
             return
         stem = path_stem(event.summary)
@@ -124,6 +124,6 @@ class _Summaries:
 
 
 def stems_of(path: str) -> tuple[str, ...]:
-    """The stems that a block with this path can have."""
+    """The path stems that a block with this path can have."""
     stem, _ = numbered(path)
     return tuple(dict.fromkeys((path, stem)))

@@ -6,8 +6,8 @@ from persistence.search._scan import index_of
 
 
 def source_at(store: EventStore, timeline: TimelineId, source: str) -> int:
-    """Version of the newest block from the foreign message, item or response with this id; 0: there is none
-    among the events that are left.
+    """Version of the newest block that came from the foreign message, item or response with this id; 0: none of the
+    blocks that are left.
 
     Raises:
         ClosedError: the store is closed.

@@ -18,9 +18,9 @@ FOLDED_TO_ASCII: Final = (
     "\u00df\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a"
     "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
 )
-"""All letters outside ASCII whose case folding has one of ASCII in it."""
+"""All letters outside ASCII whose case folding contains an ASCII letter."""
 CONDITIONS_MAX: Final = 32
-"""More would cost a database more than they spare Python."""
+"""With more conditions, a query takes the database longer than it saves in Python."""
 SUMMARY: Final = "su:"
 _CALL: Final = "tc:"
 _UNSAFE: Final = frozenset('"\\')
@@ -29,7 +29,7 @@ _NAME: Final = re.compile(r"(?!None|True|False)(?=[\d-]*+[^\W\d])[\w-]++")
 
 
 def runs_in(text: str) -> Iterator[str]:
-    """The longest pieces that stand in a payload as they stand in a text."""
+    """The longest runs of characters in a text that a payload contains in the same form, apart from case."""
     start = 0
     for index, letter in enumerate((*text, '"')):
         if not _is_plain(letter):
@@ -45,21 +45,20 @@ def _is_plain(letter: str) -> bool:
 
 
 def has_cases(run: str) -> bool:
-    """Whether a run may stand in the payload with other cases."""
+    """Whether a payload may contain the run in another case."""
     return any(letter.isascii() and letter.isalpha() for letter in run)
 
 
 def is_number(run: str) -> bool:
-    """Whether a run may be a piece of a number, which JSON may write otherwise."""
+    """Whether the run may be part of a number, which JSON may write differently."""
     return bool(_NUMBER.fullmatch(run))
 
 
 def needles_of(stem: str) -> tuple[str, ...]:
-    """What the payload of every block with this path stem contains.
+    """Texts that the payload of every block with this path stem contains.
 
-    The names between the dots, wherever turn, kind and call id begin.  A turn begins where the stem
-    does, and a call id or a name ends where it does, so there the JSON has a quotation mark.  Not those
-    that could be the text of a value that is no string.
+    They are the names between the dots of the stem.  The first begins a turn and the last ends a call id or a name, so
+    there the payload has a quotation mark.  Names that could be JSON values other than strings are left out.
     """
     inner = stem.rpartition(".")[0] if stem.startswith(_CALL) else stem
     names = inner.partition(":")[2].split(".")
@@ -73,5 +72,5 @@ def needles_of(stem: str) -> tuple[str, ...]:
 
 
 def is_needle(piece: str) -> bool:
-    """Whether a piece of a path stem stands in the payload as it stands in the path."""
+    """Whether a payload contains this piece of a path stem in the same form."""
     return bool(_NAME.fullmatch(piece)) and not is_number(piece)

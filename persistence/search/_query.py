@@ -38,10 +38,10 @@ _TOKEN: Final = re.compile(
 
 @attrs.frozen
 class Needle:
-    """Words that stand in this order; mostly one."""
+    """One or more words that must occur in this order."""
 
     words: tuple[str, ...]
-    """Case-folded."""
+    """The words, case-folded."""
 
     @classmethod
     def of(cls, text: str) -> "Needle":
@@ -52,19 +52,19 @@ class Needle:
         return re.compile(r"\s+".join(map(re.escape, self.words)))
 
     def is_in(self, folded: str) -> bool:
-        """Whether it occurs in a case-folded text."""
+        """Whether the words occur in a case-folded text."""
         if any(word not in folded for word in self.words):
             return False
         return len(self.words) == 1 or self._phrase.search(folded) is not None
 
     def spans(self, folded: str) -> Iterator[tuple[int, int]]:
-        """Where it occurs, in order."""
+        """Start and end of each occurrence, in order."""
         return (match.span() for match in self._phrase.finditer(folded))
 
 
 @attrs.frozen(kw_only=True)
 class Query:
-    """A query, read."""
+    """A parsed query."""
 
     wanted: tuple[Needle, ...] = ()
     unwanted: tuple[Needle, ...] = ()
@@ -75,10 +75,10 @@ class Query:
 
     @classmethod
     def read(cls, text: str) -> "Query":
-        """The query of a text.
+        """Parse a query.
 
         Raises:
-            MisuseError: it asks for nothing, or is too long.
+            MisuseError: it has no search term, or is too long.
         """
         if len(text) > QUERY_CHARACTERS_MAX:
             raise MisuseError(f"a query has at most {QUERY_CHARACTERS_MAX:,} characters")
@@ -99,7 +99,7 @@ class Query:
         return query
 
     def accepts(self, block: Block) -> bool:
-        """Whether kind and turn of a block are asked for."""
+        """Whether the query admits the block's kind and turn."""
         tag, turn = tag_of(block), block.turn
         return (
             (not self.types or tag in self.types)
@@ -109,7 +109,7 @@ class Query:
         )
 
     def matches(self, folded: str) -> bool:
-        """Whether a case-folded text has everything that is wanted and nothing that is not."""
+        """Whether a case-folded text contains all wanted needles and no unwanted one."""
         return all(needle.is_in(folded) for needle in self.wanted) and not any(
             needle.is_in(folded) for needle in self.unwanted
         )
@@ -121,7 +121,7 @@ def _needles(texts: "list[str] | tuple[str, ...]") -> tuple[Needle, ...]:
 
 
 def searched_text(block: Block) -> str:
-    """What is searched: all that the block says, and no stand-ins for pictures."""
+    """The text that is searched: all texts of a block, without placeholders for images."""
     match block:
         case UserPrompt() | UserFollowup() | UserSteer():
             return "\n".join((block.text, *_texts(block.parts)))

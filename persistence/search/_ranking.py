@@ -14,22 +14,22 @@ from persistence.search._query import Needle, Query
 SATURATION: Final = 1.2
 LENGTH_SHARE: Final = 0.75
 LENGTH_PIVOT: Final = 1_000
-"""Characters of a block of usual length."""
+"""The usual length of a block, in characters."""
 COUNTED_MAX: Final = 32
-"""Occurrences of one needle that are counted; more hardly change a score."""
+"""The largest number of occurrences of a needle that are counted; more hardly change a score."""
 INSIDE: Final = 0.5
-"""Weight of an occurrence inside a longer word."""
+"""The weight of an occurrence inside a longer word; others have 1."""
 
 SNIPPET_CHARACTERS: Final = 240
 _LEAD: Final = 60
-"""Characters of its line that are shown before the first match, at most."""
+"""How many characters of its line a snippet shows before the first match, at most."""
 _SPANS_MAX: Final = 200
 
 Span: TypeAlias = tuple[int, int]
 
 
 def score(query: Query, folded: str) -> float:
-    """How well a case-folded text that matches does so; 0 where the query has no words."""
+    """How well a matching, case-folded text answers the query; 0 if the query has no words."""
     length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(folded) / LENGTH_PIVOT
     total = 0.0
     for needle in query.wanted:
@@ -46,7 +46,7 @@ def _weight(needle: Needle, folded: str) -> float:
 
 
 def _is_whole(folded: str, span: Span) -> bool:
-    """Whether no letter or digit is next to it."""
+    """Whether the span is a whole word: no letter or digit is next to it."""
     start, end = span
     before, after = folded[start - 1 : start], folded[end : end + 1]
     return not (before.isalnum() and folded[start].isalnum()) and not (
@@ -55,7 +55,7 @@ def _is_whole(folded: str, span: Span) -> bool:
 
 
 def snippet(query: Query, text: str) -> tuple[str, tuple[Span, ...]]:
-    """The piece of a text where most of the query is together, and the matches in it."""
+    """The piece of a text with most of the query's needles close together, and the matches in it."""
     folded = text.casefold()
     spans = _spans(query.wanted, folded)
     first, last = _closest(spans)
@@ -73,7 +73,7 @@ def snippet(query: Query, text: str) -> tuple[str, tuple[Span, ...]]:
 
 
 def _word_start(text: str, line: int, begin: int) -> int:
-    """Where to begin, so that no more than a lead stands before a match, and only whole words."""
+    """Where the snippet begins: at a word, at most `_LEAD` characters before the first match."""
     start = max(line, begin - _LEAD)
     if start > line:
         start = text.find(" ", start, begin) + 1 or start
@@ -89,7 +89,7 @@ def _first_words(text: str) -> Span:
 
 
 def _spans(needles: Sequence[Needle], folded: str) -> list[tuple[int, int, int]]:
-    """Where which needle occurs, in the order of the text."""
+    """Occurrences in the order of the text: start, end, index of the needle."""
     return sorted(
         (*span, index)
         for index, needle in enumerate(needles)
@@ -98,7 +98,7 @@ def _spans(needles: Sequence[Needle], folded: str) -> list[tuple[int, int, int]]
 
 
 def _closest(spans: Sequence[tuple[int, int, int]]) -> Span:
-    """Start and end of the first stretch of a snippet's length that holds most needles."""
+    """Start and end of the first stretch with the most different needles that fits into a snippet."""
     best, most = (0, 0), 0
     for index, (start, end, _) in enumerate(spans):
         found: dict[int, int] = {}
@@ -112,7 +112,7 @@ def _closest(spans: Sequence[tuple[int, int, int]]) -> Span:
 
 
 def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Spans that overlap become one."""
+    """Merge overlapping spans."""
     merged: list[Span] = []
     for start, end in spans:
         if merged and start < merged[-1][1]:
@@ -123,7 +123,7 @@ def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 class _Offsets:
-    """Positions of a case-folded text in the text itself: folding makes two letters of some."""
+    """Converts positions in a case-folded text to positions in the text: folding turns some letters into several."""
 
     def __init__(self, text: str, folded: str) -> None:
         self._starts: list[int] | None = None
@@ -131,16 +131,16 @@ class _Offsets:
             self._starts = [0, *accumulate(len(letter.casefold()) for letter in text)]
 
     def of(self, position: int) -> int:
-        """Where the letter at a position of the folded text is."""
+        """The position of the letter that is at this position of the folded text."""
         if self._starts is None:
             return position
         return min(bisect_right(self._starts, position) - 1, len(self._starts) - 1)
 
     def end_of(self, position: int) -> int:
-        """Where the letter before a position of the folded text ends."""
+        """The end of the letter that precedes this position of the folded text."""
         return self.of(position - 1) + 1 if position else 0
 
 
 def _folds_evenly(text: str, folded: str) -> bool:
-    """Whether every letter stays one letter: no letter folds to none, so lengths tell."""
+    """Whether every letter folds to one letter. No letter folds to none, so comparing lengths is enough."""
     return len(text) == len(folded)

@@ -22,7 +22,7 @@ PAGE = 2_000
 
 
 def index_of(store: EventStore) -> BlockIndex:
-    """The best way to look into a store."""
+    """The index of a store if it has one, else a scan."""
     if not isinstance(store, Indexed):
         return Scan(store)
     index = store.block_index()
@@ -31,7 +31,7 @@ def index_of(store: EventStore) -> BlockIndex:
 
 @attrs.frozen
 class WithArchives:
-    """An index of what is in a store itself, and its archives, read from end to end."""
+    """The index of a store, and a scan of its archives, which the index does not cover."""
 
     _index: BlockIndex
     _store: EventStore
@@ -71,11 +71,10 @@ class WithArchives:
 
 
 def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, Block, str]]:
-    """The blocks that are left of a log of which some are forgotten, summaries included: version, block,
-    path.
+    """The blocks and summaries that are left of a log with forgotten events: version, block, path.
 
-    The compaction that folded what is forgotten knows the names that were given.  Where it is not the
-    one in force, or did not note them, blocks are named by version.
+    The compaction that folded the forgotten events noted the paths given before.  If it is not the compaction in force,
+    or did not note them, paths have versions instead of numbers.
     """
     gone = kept_of(store, timeline).forgotten
     found, naming = store.load_window(timeline).compaction, None
@@ -94,7 +93,7 @@ def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, B
 
 @attrs.frozen
 class Scan:
-    """A `BlockIndex` over any store; it gives everything that there is."""
+    """A `BlockIndex` for any store; it reads logs from end to end and returns every event."""
 
     _store: EventStore
 
@@ -125,7 +124,7 @@ class Scan:
             after = page[-1][0]
 
     def new_turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
-        del timeline, last  # `related` gives all the blocks that there are
+        del timeline, last  # `related` returns all blocks anyway
         yield from ()
 
     def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterator[TurnChange]:

@@ -38,14 +38,14 @@ LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000
 
 STRETCHES_MAX: Final = 32
-"""Up to so many parts of a log are read each for itself; with more of them, it is read from the beginning."""
+"""With more stretches than this, the log is read from the beginning instead."""
 
 _Place: TypeAlias = tuple[TimelineId, int]
 
 
 @attrs.frozen
 class Candidate:
-    """A block that may match, and where it is."""
+    """A block that matches a query, and its place."""
 
     timeline: TimelineId
     version: int
@@ -58,21 +58,21 @@ _Scored: TypeAlias = tuple[float, Candidate]
 
 @attrs.frozen(kw_only=True)
 class Hit:
-    """A block that answers a query."""
+    """A block in the result of a search."""
 
     timeline: TimelineId
     version: int
     block: BlockId
     path: str
-    """What `Timeline.read` takes."""
+    """The block's path; `Timeline.read` accepts it."""
     type: str
     """The block's kind."""
     at: float
     """When it was appended, in seconds since the epoch."""
     score: float
-    """How well it answers: occurrences of the query's words, against the length of the block."""
+    """How well the block answers the query: occurrences of the query's words, relative to the length of the block."""
     snippet: str
-    """The piece of its text where most of the query is together."""
+    """The piece of its text with most of the query's words close together."""
     matches: tuple[tuple[int, int], ...]
     """Start and end of each match in the snippet."""
 
@@ -80,13 +80,13 @@ class Hit:
 def search_blocks(
     store: EventStore, query: str, timeline: TimelineId | None = None, limit: int = LIMIT
 ) -> Sequence[Hit]:
-    """The blocks that match a query, best first, of equal ones the newest; of one timeline or all.
+    """The blocks of one timeline or of all that match a query, best first; of equally good ones, the newest first.
 
-    Words must all occur, in any case, also inside longer words; `"a phrase"` occurs as it stands;
-    `-word` must not occur; `type:react.tool.result` and `turn:t3` say where to look.
+    All words must occur, in any case, also inside longer words.  `"a phrase"` must occur in this order; `-word` must
+    not occur; `type:react.tool.result` and `turn:t3` restrict kind and turn.
 
     Raises:
-        MisuseError: the query asks for nothing or is too long, or the limit is not in 1..1000.
+        MisuseError: the query has no search term or is too long, or the limit is not in 1..1000.
         ClosedError: the store is closed.
     """
     if not 1 <= limit <= LIMIT_MAX:
@@ -113,7 +113,7 @@ def _rank(scored: _Scored) -> tuple[float, float, int, str]:
 
 
 def _paths(store: EventStore, index: BlockIndex, chosen: Sequence[Candidate]) -> dict[_Place, str]:
-    """The paths of candidates, as `Timeline.read` derives them."""
+    """The paths of candidates, as `Timeline.read` accepts them, by timeline and version."""
     by_timeline: dict[TimelineId, list[Candidate]] = {}
     for candidate in sorted(chosen, key=lambda each: each.version):
         by_timeline.setdefault(candidate.timeline, []).append(candidate)
@@ -133,10 +133,10 @@ def _paths(store: EventStore, index: BlockIndex, chosen: Sequence[Candidate]) ->
 def _counted(
     index: BlockIndex, timeline: TimelineId, candidates: Sequence[Candidate]
 ) -> Iterator[tuple[int, str]]:
-    """Blocks of a timeline by version, with their paths, the candidates among them.
+    """Versions and paths of blocks of a timeline, among them all candidates.
 
-    Only in the turn that is new, until another begins, are blocks counted; and how many there are before
-    a block is in this part of the log.
+    Blocks are only counted in a turn that is new, until another turn begins; so their numbers follow from this stretch
+    of the log alone.
     """
     new = [*index.new_turns(timeline, candidates[-1].version)]
     for candidate in candidates:
@@ -156,7 +156,7 @@ def _counted(
 def _stretches(
     new: Sequence[TurnChange], candidates: Sequence[Candidate]
 ) -> Sequence[tuple[int, Sequence[Candidate]]]:
-    """The parts of a log where candidates may be counted: where each begins, and its candidates."""
+    """The stretches of a log in which candidates may be counted: the version of the first block, and the candidates."""
     begun = [turn for place, turn in enumerate(new) if not turn.is_result or place == 0]
     first = [turn.version for turn in begun]
     found: dict[int, list[Candidate]] = {}
@@ -170,7 +170,7 @@ def _stretches(
 
 
 def _named(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator[tuple[int, str]]:
-    """Blocks by version, with their paths, given when turns began and all events of the same stems since."""
+    """Versions and paths of blocks, given the changes of turn and all events with the same stems in these stretches."""
     naming, counts = Naming(), Counter[tuple[str, str]]()
     for version, met in merge(((turn.version, turn) for turn in turns), related, key=itemgetter(0)):
         if isinstance(met, TurnChange):

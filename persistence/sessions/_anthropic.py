@@ -14,7 +14,7 @@ _BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking",
 
 
 def looks(source: Source) -> bool:
-    """Whether these messages hold what only Anthropic's have."""
+    """Whether these messages have something that only Anthropic's have."""
     if "messages" in source.document and "system" in source.document:
         return True
     return any(

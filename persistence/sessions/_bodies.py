@@ -23,7 +23,7 @@ _REQUESTS: Final = (
     "input.inputBodyJson",
     "additional_args.complete_input_dict",
 )
-"""In HTTP archives, in logs of LiteLLM and Bedrock, of tracers and gateways."""
+"""Paths to a request in HTTP archives, and in logs of LiteLLM, Bedrock, tracers and gateways."""
 _RESPONSES: Final = (
     "response.body",
     "response.body_raw",
@@ -39,11 +39,11 @@ _TALKS: Final = ("messages", "contents", "input")
 _BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking"})
 _DATA: Final = "data:"
 _SEARCHED: Final = 8
-"""Events in which a stream says whose it is; there are pings among them."""
+"""How many events of a stream are searched for its format; some of the first may be pings."""
 
 
 def at_path(record: Json, path: str) -> Any:
-    """What stands at a path such as `request.body`; None: nothing does."""
+    """The value at a path such as `request.body`; None if there is none."""
     value: Any = record
     for name in path.split("."):
         value = obj(value).get(name)
@@ -51,7 +51,7 @@ def at_path(record: Json, path: str) -> Any:
 
 
 def request_in(record: Json) -> Json | None:
-    """The body of the request that a record holds, or is with what a gateway says of it."""
+    """The body of the request in a record; or the record itself, if it is a request with additions of a gateway."""
     for path in _REQUESTS:
         body = obj(_json(at_path(record, path)))
         if _is_request(body):
@@ -67,7 +67,7 @@ def _is_request(body: Json) -> bool:
 
 
 def talk_in(body: Json) -> tuple[Format, list[Json]]:
-    """The conversation of a request, with the format of its messages."""
+    """The messages of a request, and their format."""
     if "contents" in body:
         return "gemini", objs(body["contents"])
     if messages := objs(body.get("messages")):
@@ -82,7 +82,7 @@ def _has_block(message: Json) -> bool:
 
 
 def answer_in(record: Json) -> Response | None:
-    """The response that a record holds, or is; None: there is none, or none that could be read."""
+    """The response in a record, or the record itself; None if there is none that can be read."""
     for path in _RESPONSES:
         if found := _answer(at_path(record, path)):
             return found
@@ -102,7 +102,7 @@ def _answer(value: Any) -> Response | None:
 
 
 def _unpacked(content: Json) -> str:
-    """The text of a response in an HTTP archive."""
+    """The text of a response in an HTTP archive; empty if `content` is not one."""
     text = string(content.get("text"))
     if content.get("encoding") != "base64":
         return text if "mimeType" in content else ""
@@ -154,7 +154,7 @@ def _format(found: Json) -> Format | None:
 
 
 def _json(value: Any) -> Any:
-    """What a text says as JSON; anything else as it is."""
+    """The value of a JSON text, or None if it is invalid; any other value unchanged."""
     if not isinstance(value, str):
         return value
     try:

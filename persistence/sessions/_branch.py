@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 def path_to(
     place: int, parents: Sequence[str], places: Mapping[str, int], roots: Collection[str]
 ) -> list[int]:
-    """The places of the entries that lead to the one at `place`, first to last.
+    """The places of the entries on the path to the entry at `place`, from first to last.
 
-    `parents`: of each entry the id of its parent; `places`: where the entry of an id stands.  A parent that is
-    missing from the file is taken to be the entry before, as in a flat list.
+    `parents` are the ids of the entries' parents, `places` the places of entries by id.  If a parent is missing from
+    the file, the previous entry counts as the parent, as in a flat list.
     """
     path: list[int] = []
     while place >= 0:

@@ -34,12 +34,12 @@ from persistence.sessions._stretch import NEW, Asked, Stretch
 
 _Talk = TypeVar("_Talk")
 Voice: TypeAlias = Literal["prompt", "steer"]
-"""What a user's own words would be: a prompt, or a word inside the running turn."""
+"""What a user's text is: a prompt, or a steer that arrives in a running turn."""
 
 
 @attrs.define
 class Builder:
-    """One session in the making."""
+    """Builds one session."""
 
     source: Source
     format: str
@@ -54,12 +54,12 @@ class Builder:
         factory=Pairing[Stretch, tuple[Returned, float]], init=False
     )
     _asked: list[Asked] = attrs.field(factory=list[Asked], init=False)
-    """Calls of the line that is being read; its time comes last."""
+    """Calls in the current line; they get its time in `tick`."""
     _response_ids: set[str] = attrs.field(factory=set[str], init=False)
     _turn: TurnId = attrs.field(default=TurnId(""), init=False)
     _turns: int = attrs.field(default=0, init=False)
     _fresh: bool = attrs.field(default=False, init=False)
-    """The open turn has neither a prompt nor a response yet."""
+    """Whether the current turn has neither a prompt nor a response yet."""
 
     def __attrs_post_init__(self) -> None:
         self._stretches = [Stretch(id="", turn=self._turn, at=0.0)]
@@ -71,14 +71,14 @@ class Builder:
 
     @property
     def started(self) -> bool:
-        """Whether anything has been said."""
+        """Whether a turn has begun."""
         return bool(self._turn)
 
     def pick(self, conversations: Sequence[_Talk]) -> _Talk:
-        """Of a file with several conversations, the one asked for; the first if none was.
+        """The requested one of several conversations in the file; if none was requested, the first.
 
         Raises:
-            SessionFormatError: there are not so many.
+            SessionFormatError: there is no such conversation.
         """
         number, path = len(conversations), self.source.path
         index = self.source.index
@@ -89,18 +89,18 @@ class Builder:
         return conversations[index or 0]
 
     def tick(self, at: float | None) -> None:
-        """Move the clock; a log's clock may run backwards, ours does not."""
+        """Set the clock to `at`, unless that is earlier; None: no time."""
         self.clock = max(self.clock, at or 0.0)
         for asked in self._asked:
             asked.at = self.clock if at else 0.0
         self._asked.clear()
 
     def skip(self, line: int, text: str) -> None:
-        """Report something that does not enter the session."""
+        """Report something that the session does not contain."""
         self.notices.append(Notice(line=line, text=text))
 
     def user(self, parts: Sequence[Part], at: float | None, voice: Voice = "prompt") -> None:
-        """What the user's side sent: their words, and the texts of the harness among them."""
+        """Add a message of the user: the user's own text, and the texts of the program in it as attachments."""
         self.tick(at)
         own = [p for p in parts if not (isinstance(p, TextPart) and context_name(p.text))]
         if not own:
@@ -114,14 +114,14 @@ class Builder:
         self._fresh = False
 
     def attach(self, parts: Sequence[Part], at: float | None, name: str = "context") -> None:
-        """Context that is nobody's prompt."""
+        """Add context that is not a prompt of the user."""
         self.tick(at)
         if parts:
             header = () if self._turn else self._next_turn()
             self._arrive((*header, *self._attachments(parts, name)))
 
     def respond(self, response_id: str = "") -> Stretch:
-        """A model response begins; it was asked for when the last thing before it was logged."""
+        """Begin a model response, at the time of the last line before it."""
         if not self._turn:
             self._arrive(self._next_turn())
         self._fresh = False
@@ -131,14 +131,14 @@ class Builder:
         return self.latest
 
     def call(self, response: Stretch, raw_id: str, name: str, tool_input: Json) -> None:
-        """The response asks for a tool."""
+        """Add a tool call to the response."""
         call_id, early = self._pairing.call(response, raw_id)
         self._asked.append(response.call(call_id, name, tool_input))
         if early:
             response.answer(call_id, *early)
 
     def result(self, raw_id: str, returned: Returned, at: float | None) -> None:
-        """A tool gave something back."""
+        """Add the result of a tool call."""
         self.tick(at)
         try:
             asked = self._pairing.answer(raw_id, (returned, self.clock))
@@ -150,7 +150,7 @@ class Builder:
             response.answer(call_id, returned, self.clock)
 
     def build(self) -> Session:
-        """The session, with its blocks numbered and its clock monotone."""
+        """The session, with numbered blocks and times that never decrease."""
         for raw_id, (returned, _) in self._pairing.early.items():
             self.skip(returned.line, f"result without a call ({raw_id!r}), skipped")
         items = [item for stretch in self._stretches for item in stretch.items()]
@@ -176,13 +176,13 @@ class Builder:
         return (TurnHeader(id=NEW, turn=self._turn),)
 
     def _open(self, voice: Voice) -> tuple[TurnHeader, ...]:
-        """A new turn for a prompt, unless one stands open that only has context so far."""
+        """Begin a turn for a prompt, unless the current turn has only context so far."""
         if self._turn and (voice == "steer" or self._fresh):
             return ()
         return self._next_turn()
 
     def _words(self, own: Sequence[Part], voice: Voice) -> Block:
-        """Text up to the first picture is the text; from there on all are parts, in their order."""
+        """The user's block: text up to the first image is its text, all that follows are parts, in order."""
         texts = list(takewhile(lambda part: isinstance(part, TextPart), own))
         text, parts = text_of_parts(texts), tuple(own[len(texts) :])
         kind = UserSteer if voice == "steer" and not self._fresh else UserPrompt

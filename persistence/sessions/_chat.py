@@ -11,7 +11,7 @@ from persistence.sessions._times import seconds
 
 
 def add_response(builder: Builder, response: Stretch, message: Json) -> None:
-    """Text and tool calls of an assistant message; its reasoning is never sent back."""
+    """Add text and tool calls of an assistant message; its reasoning is left out, because it is never sent back."""
     for read in messages_in({**message, "role": "assistant"}, "openai.chat"):
         response.say("\n".join(c.text for c in read.content if isinstance(c, Said)))
         for call in read.content:
@@ -20,7 +20,7 @@ def add_response(builder: Builder, response: Stretch, message: Json) -> None:
 
 
 def add_message(builder: Builder, number: int, message: Json) -> None:
-    """One chat message, whatever its role."""
+    """Add one chat message of any role."""
     at = seconds(message.get("timestamp"))
     for read in messages_in(message, "openai.chat"):
         parts = parts_in(read.content)
@@ -42,6 +42,6 @@ def add_message(builder: Builder, number: int, message: Json) -> None:
 
 
 def usage_of(response: Stretch, usage: Json) -> UsageRecorded | None:
-    """What the completion cost."""
+    """The usage that the completion reports; None: not reported."""
     found = usage_in(usage)
     return found and replace(found, model=response.model, response=response.id)

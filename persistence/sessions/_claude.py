@@ -10,13 +10,13 @@ from persistence.sessions._stretch import Stretch
 
 
 def add_response(builder: Builder, response: Stretch, content: Any) -> None:
-    """The blocks of an assistant message; server tools and unknown kinds have no place here."""
+    """Add the blocks of an assistant message, except those of server tools and of unknown kinds."""
     for message in messages_in({"role": "assistant", "content": content}, "anthropic"):
         add_said(builder, response, message.content)
 
 
 def add_results(builder: Builder, content: Any, at: float | None, line: int) -> Any:
-    """The tool results of a user message; returns the rest of its content."""
+    """Add the tool results of a user message; return the rest of its content."""
     if not isinstance(content, list):
         return content
     rest: list[Any] = []
@@ -33,5 +33,6 @@ def add_results(builder: Builder, content: Any, at: float | None, line: int) -> 
 
 
 def words_of(rest: Any, content: Any) -> Voice:
-    """Words in the same message as results reach an agent that is still at work."""
+    """What the text of a user message is: a steer if the message also has results, because the agent is still
+    running."""
     return "prompt" if rest == content else "steer"

@@ -23,7 +23,7 @@ _SPOKEN = ("user", "assistant")
 
 
 def looks(source: Source) -> bool:
-    """Whether these are lines of such a log."""
+    """Whether these are lines of a Claude Code log."""
     return any(
         line.get("type") in _SPOKEN
         and "content" in obj(line.get("message"))
@@ -44,12 +44,12 @@ def read(source: Source) -> Session:
             case "attachment":
                 reader.queued(line)
             case _:
-                pass  # bookkeeping: no line that a model saw
+                pass  # lines that no model saw
     return reader.builder.build()
 
 
 def _main(records: Sequence[Record]) -> Sequence[Record]:
-    """The lines of the agent itself; a subagent's own file has only sidechain lines."""
+    """The lines of the main agent; the file of a subagent has only sidechain lines, so these are its own."""
     main = [record for record in records if not record[1].get("isSidechain")]
     return main if any(line.get("type") in _SPOKEN for _, line in main) else records
 
@@ -61,7 +61,7 @@ class _Reader:
 
     def user(self, number: int, line: Json) -> None:
         if line.get("isCompactSummary"):
-            return  # a recorded compaction; the history is kept whole
+            return  # a compaction; the session keeps the whole history
         content = obj(line.get("message")).get("content")
         at = seconds(line.get("timestamp"))
         rest = add_results(self.builder, content, at, number)
@@ -75,7 +75,7 @@ class _Reader:
     def assistant(self, line: Json) -> None:
         message = obj(line.get("message"))
         if message.get("model") == "<synthetic>" or line.get("isApiErrorMessage"):
-            return  # Claude Code speaking to its user in the model's name
+            return  # a message of Claude Code itself, not of the model
         response_id = string(message.get("id")) or string(line.get("uuid"))
         response = self._responses.get(response_id)
         if response is None:
@@ -87,7 +87,7 @@ class _Reader:
         self.builder.tick(seconds(line.get("timestamp")))
 
     def queued(self, line: Json) -> None:
-        """What the user typed while the agent ran; all other attachments are reminders."""
+        """Add what the user typed while the agent was running; other attachments are reminders."""
         attachment = obj(line.get("attachment"))
         if attachment.get("type") == "queued_command":
             parts = parts_of(attachment.get("prompt"))
@@ -95,7 +95,7 @@ class _Reader:
 
 
 def _usage(response: Stretch, usage: dict[str, Any]) -> UsageRecorded | None:
-    """Every line of a response repeats its usage; only the output grows as it streams in."""
+    """The usage in a line of a response. Each line repeats it, and only the output grows while the response streams."""
     if not usage:
         return None
     output = count(usage.get("output_tokens"))

@@ -33,11 +33,11 @@ NAME = "codex"
 _TYPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})")
 _HEADER_CHARS = 200
-"""How far into an output its exit code stands."""
+"""How many characters at the beginning of an output may contain its exit code."""
 
 
 def looks(source: Source) -> bool:
-    """Whether these are lines of such a rollout."""
+    """Whether these are lines of a Codex rollout."""
     return any(string(line.get("type")) in _TYPES and "payload" in line for _, line in source.head)
 
 
@@ -56,7 +56,7 @@ def read(source: Source) -> Session:
             case "session_meta":
                 reader.meta(payload)
             case _:
-                pass  # `compacted` replaces the history; we keep it whole
+                pass  # `compacted` replaces the history; the session keeps the whole one
     return reader.builder.build()
 
 
@@ -65,16 +65,17 @@ class _Reader:
     builder: Builder
     model: str = attrs.field(default="", init=False)
     _open: Stretch | None = attrs.field(default=None, init=False)
-    """The response that still takes items."""
+    """The current response, to which items are added."""
     _thoughts: list[Json] = attrs.field(factory=list[Json], init=False)
-    """Reasoning whose response has not begun."""
+    """Reasoning for the next response."""
     _in_task: bool = attrs.field(default=False, init=False)
     _at_work: bool = attrs.field(default=False, init=False)
-    """The model has answered in the running task: what a user says now, steers."""
+    """Whether the model has answered in the running task, so that a user's message now is a steer."""
     _total: Json = attrs.field(factory=dict[str, Any], init=False)
 
     def meta(self, payload: Json) -> None:
-        """Repeated on every resume; a fork's own line comes before its parent's."""
+        """Read the system prompt. The line is repeated on each resume, and a fork has its own line before its
+        parent's."""
         instructions = payload.get("base_instructions", payload.get("instructions"))
         text = string(obj(instructions).get("text")) or string(instructions)
         self.builder.system = self.builder.system or text
@@ -102,7 +103,7 @@ class _Reader:
                 self.builder.result(call_id, _returned(parts, number), at)
                 self._close()
             case _:
-                pass  # searches that the provider ran itself: it kept both call and result
+                pass  # searches of the provider, which kept calls and results
 
     def event(self, payload: Json) -> None:
         match payload.get("type"):
@@ -113,7 +114,7 @@ class _Reader:
             case "task_complete" | "turn_aborted":
                 self._in_task, self._at_work = False, False
             case _:
-                pass  # what was drawn on the screen
+                pass  # only for display
 
     def _message(self, item: Json, at: float | None) -> None:
         parts = parts_of(item.get("content"))
@@ -143,7 +144,8 @@ class _Reader:
         self._open, self._thoughts = None, []
 
     def _tokens(self, info: Json) -> None:
-        """Logged after the outputs of its response, sometimes twice, and empty on a compaction."""
+        """Set the usage. Its line follows the outputs of the response, may be repeated, and is empty for a
+        compaction."""
         total, last = obj(info.get("total_token_usage")), obj(info.get("last_token_usage"))
         if total == self._total or not count(last.get("input_tokens")):
             return

@@ -18,7 +18,7 @@ _TYPES = frozenset({"session.start", "user.message", "assistant.message", "tool.
 
 
 def looks(source: Source) -> bool:
-    """Whether these are such events."""
+    """Whether these are events of Copilot CLI."""
     return any(
         string(event.get("type")) in _TYPES and isinstance(event.get("data"), dict)
         for _, event in source.head
@@ -26,7 +26,7 @@ def looks(source: Source) -> bool:
 
 
 def read(source: Source) -> Session:
-    """The main conversation of `source`, or the chosen one."""
+    """The main conversation of `source`, or the requested one."""
     builder = Builder(source, NAME)
     agents = {
         string(event.get("agentId")): string(obj(event.get("data")).get("toolCallId"))
@@ -47,9 +47,9 @@ def read(source: Source) -> Session:
 
 
 def _owner(event: Json, agents: Mapping[str, str]) -> str:
-    """The call that made the agent whose event it is; empty: it is the main agent's.
+    """The id of the call that started the subagent of an event; empty for the main agent.
 
-    Old versions name the call, new ones the agent.
+    Old versions write the call, new ones the agent.
     """
     agent = string(event.get("agentId"))
     call = string(obj(event.get("data")).get("parentToolCallId"))
@@ -61,13 +61,13 @@ class _Reader:
     builder: Builder
     _model: str = attrs.field(default="", init=False)
     _thoughts: list[str] = attrs.field(factory=list[str], init=False)
-    """Reasoning that was told before its message."""
+    """Reasoning that precedes its message."""
     _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
     _at_work: bool = attrs.field(default=False, init=False)
-    """The last message asked for tools: what a user says now, steers."""
+    """Whether the last message called tools, so that a user's message now is a steer."""
 
     def task(self, main: list[Record], owner: str) -> None:
-        """A subagent's prompt stands in the call that made it."""
+        """Add a subagent's prompt, which is in the call that started it."""
         for _, event in main:
             for request in objs(obj(event.get("data")).get("toolRequests")):
                 if request.get("toolCallId") == owner:
@@ -102,7 +102,7 @@ class _Reader:
             case "abort":
                 self._at_work = False
             case _:
-                pass  # hooks, starts and ends, what was drawn on the screen
+                pass  # hooks, beginnings, ends, and events only for display
 
     def _respond(self, data: Json) -> None:
         response = self._response(string(data.get("apiCallId")) or string(data.get("messageId")))
@@ -121,7 +121,7 @@ class _Reader:
         self._at_work = bool(requests)
 
     def _response(self, response_id: str) -> Stretch:
-        """Messages of one call of the model's API are one response."""
+        """The response for messages with this id of an API call."""
         response = self._responses.get(response_id)
         if response is None or not response_id:
             response = self._responses[response_id] = self.builder.respond(response_id)

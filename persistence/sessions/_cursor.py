@@ -19,7 +19,7 @@ _ROLES = frozenset({"user", "assistant"})
 
 
 def looks(source: Source) -> bool:
-    """Whether these are lines of such a transcript."""
+    """Whether these are lines of a Cursor transcript."""
     return any(
         string(line.get("role")) in _ROLES and "content" in obj(line.get("message"))
         for _, line in source.head
@@ -38,9 +38,9 @@ def read(source: Source) -> Session:
 class _Reader:
     builder: Builder
     _named: set[str] = attrs.field(factory=set[str], init=False)
-    """Calls that do have an id."""
+    """Ids of calls that have one in the log."""
     _open: deque[str] = attrs.field(factory=deque[str], init=False)
-    """Calls that have neither an id nor a result yet, by the number that they get here."""
+    """The ids given here to calls without an id in the log, as long as they have no result; oldest first."""
     _calls: int = attrs.field(default=0, init=False)
 
     def line(self, number: int, line: Json) -> None:

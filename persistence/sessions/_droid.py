@@ -12,7 +12,7 @@ _BLOCKS = frozenset({"tool_use", "tool_result"})
 
 
 def looks(source: Source) -> bool:
-    """Whether these are lines of such a session."""
+    """Whether these are lines of a Droid session."""
     return any(
         line.get("type") == "session_start"
         or (
@@ -31,7 +31,7 @@ def read(source: Source) -> Session:
     builder = Builder(source, NAME)
     for number, line in source.records:
         if line.get("type") != "message":
-            continue  # its title, its list of things to do, a compaction
+            continue  # its title, its to-do list, a compaction
         at = seconds(line.get("timestamp"))
         fields = {**obj(line.get("message")), "id": line.get("id")}
         for message in messages_in(fields, "anthropic"):

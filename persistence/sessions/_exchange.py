@@ -25,14 +25,14 @@ _IDS: Final = ("request_id", "requestId", "litellm_call_id", "call_id", "id")
 
 @attrs.frozen(kw_only=True)
 class Exchange:
-    """One request, and what came back."""
+    """A request and its response."""
 
     line: int
     body: Json
     format: Format
-    """Of `talk`."""
+    """The format of `talk`."""
     talk: Sequence[Json]
-    """The messages of the request; items, where its format has these."""
+    """The messages of the request; in formats with items, its items."""
     began: float | None
     ended: float | None
     answer: Response | None = None
@@ -45,7 +45,7 @@ def logged(source: Source) -> Sequence[Record]:
 
 
 def exchanges_in(records: Iterable[Record], skip: Callable[[int, str], None]) -> Iterator[Exchange]:
-    """What was asked and answered, in the order of the requests; `skip` is told of the rest."""
+    """The requests with their responses, in the order of the requests; `skip` is called for unusable records."""
     for pair in _paired(records, skip):
         yield pair.exchange()
 
@@ -57,7 +57,7 @@ class _Pair:
     body: Json
     answer: Response | None
     told: Json
-    """The record of the response, which may be that of the request."""
+    """The record with the response; it may be that of the request."""
 
     def exchange(self) -> Exchange:
         name, talk = talk_in(self.body)
@@ -65,7 +65,7 @@ class _Pair:
         ended = _time(self.told, _ENDS)
         took = self.asked.get("time")
         if began and "startedDateTime" in self.asked and isinstance(took, int | float):
-            ended = began + took / 1000  # of an HTTP archive, in milliseconds
+            ended = began + took / 1000  # in an HTTP archive, in milliseconds
         return Exchange(
             line=self.line,
             body=self.body,
@@ -78,7 +78,8 @@ class _Pair:
 
 
 def _paired(records: Iterable[Record], skip: Callable[[int, str], None]) -> list[_Pair]:
-    """A response on a line of its own is of the request that has its id, or else of the latest without one."""
+    """Pairs of request and response. A response in a record of its own belongs to the request with the same id, or else
+    to the latest request without a response."""
     pairs: list[_Pair] = []
     waiting: list[_Pair] = []
     for number, record in records:

@@ -28,7 +28,7 @@ from persistence.sessions._source import Source
 from persistence.sessions._stretch import Stretch
 
 EXPORT = NAME = "foldline"
-"""The name of our own format."""
+"""The name of foldline's own format."""
 _HEADER = "foldline_export"
 _FIRST = "first"
 _VERSION = 1
@@ -37,12 +37,12 @@ _VERSION = 1
 def export_lines(
     timeline_id: TimelineId, events: Iterable[Recorded | tuple[int, bytes]]
 ) -> Iterator[str]:
-    """The lines of an export file, each with its line break; events that are bytes stay as they are.
+    """The lines of an export file, each with its line break; events given as bytes are written unchanged.
 
-    Where the beginning of the log is forgotten, the header says at which version it begins.
+    If the oldest events of the log were forgotten, the header has the first version.
 
     Raises:
-        CodecError: an event holds something that is no data.
+        CodecError: an event has a value that cannot be stored.
     """
     header: dict[str, object] = {_HEADER: _VERSION, "timeline": timeline_id}
     rows = iter(events)
@@ -55,25 +55,25 @@ def export_lines(
 
 
 def exported_events(path: str, bytes_max: int = BYTES_MAX) -> list[bytes]:
-    """The events of an export, each as it was stored.
+    """The JSON of the events of an export, as they were stored.
 
     Raises:
         SessionFormatError: the file is missing, unreadable or too large.
-        MisuseError: the limit is none.
+        MisuseError: the limit is less than 1.
     """
     with opened(path, bytes_max) as lines:
         return [bytes(line).strip() for _, line in lines][1:]
 
 
 def looks(source: Source) -> bool:
-    """Whether this is such an export."""
+    """Whether this is an export of foldline."""
     return _HEADER in source.records[0][1]
 
 
 def read(source: Source) -> Session:
-    """The session in `source`, with the ids that its blocks have.
+    """The session in `source`; its blocks keep their ids.
 
-    Hidden and folded blocks are all there: an export holds the log, not one view of it.
+    Hidden and folded blocks are included, because an export has the whole log.
     """
     header = source.records[0][1]
     if _HEADER not in header:
@@ -97,7 +97,7 @@ def read(source: Source) -> Session:
 
 
 def _cut_off(header: Mapping[str, object]) -> Iterator[Notice]:
-    """That versions in its events are not those that an import gives."""
+    """A notice if the export lacks the oldest events: versions in its events then differ from those after an import."""
     if _FIRST in header:
         text = (
             f"the log begins at version {header[_FIRST]}: its blocks are read, not what folded them"
@@ -110,7 +110,7 @@ class _Reader:
     stretches: list[Stretch] = attrs.field(init=False)
     _clock: float = attrs.field(default=0.0, init=False)
     _anonymous: bool = attrs.field(default=False, init=False)
-    """The last block was the model's, of a response without an id."""
+    """Whether the last block was the model's, of a response without an id."""
 
     def __attrs_post_init__(self) -> None:
         self.stretches = [Stretch(id="", turn=TurnId(""), at=0.0)]
@@ -127,7 +127,7 @@ class _Reader:
         block = event.block
         anonymous = isinstance(block, AssistantBlock) and not block.response
         if isinstance(block, AssistantBlock) and not (
-            anonymous and isinstance(block, Note | Plan)  # written down by the host, not in a call
+            anonymous and isinstance(block, Note | Plan)  # recorded by the host, not by a call
         ):
             known = block.response or (self._anonymous and self.stretches[-1].id)
             self._response(str(known or f"r{len(self.stretches)}"), block.turn).blocks.append(block)

@@ -15,7 +15,7 @@ NAME = "gemini-cli"
 
 
 def looks(source: Source) -> bool:
-    """Whether this is such a chat."""
+    """Whether this is a chat of Gemini CLI."""
     return "projectHash" in source.records[0][1] or any(
         message.get("type") == "gemini" for _, message in source.messages
     )
@@ -32,12 +32,12 @@ def read(source: Source) -> Session:
             case "gemini":
                 _respond(builder, number, message, at)
             case _:
-                pass  # `info` and `error` are for the screen
+                pass  # `info` and `error` are only for display
     return builder.build()
 
 
 def _latest(messages: tuple[Record, ...]) -> list[Record]:
-    """A line with the id of an earlier one is that message again, further on."""
+    """The last record of each message; a later line with the same id replaces an earlier one."""
     found: dict[Any, Record] = {}
     for place, record in enumerate(messages):
         found[string(record[1].get("id")) or place] = record
@@ -69,7 +69,7 @@ def _returned(call: Json, line: int) -> Returned:
 
 
 def _usage(response: Stretch, tokens: Json) -> UsageRecorded | None:
-    """All zero where it was not known; the input includes what was cached."""
+    """The usage; None if the log has only zeros, because it was unknown. The input includes cached tokens."""
     prompt = count(tokens.get("input"))
     if not prompt:
         return None

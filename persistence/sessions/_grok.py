@@ -13,7 +13,7 @@ NAME = "grok"
 
 
 def looks(source: Source) -> bool:
-    """Whether these are lines of such a history."""
+    """Whether these are lines of a Grok history."""
     return any(
         (line.get("type") == "assistant" and "model_id" in line)
         or (line.get("type") == "tool_result" and "tool_call_id" in line)
@@ -34,7 +34,7 @@ def read(source: Source) -> Session:
 class _Reader:
     builder: Builder
     _thoughts: list[Json] = attrs.field(factory=list[Json], init=False)
-    """Reasoning whose response has not begun."""
+    """Reasoning for the next response."""
 
     def line(self, number: int, line: Json) -> None:
         parts = parts_of(line.get("content"))
@@ -57,7 +57,7 @@ class _Reader:
                 returned = Returned(parts=parts, line=number)
                 self.builder.result(string(line.get("tool_call_id")), returned, None)
             case _:
-                pass  # searches that the provider ran itself
+                pass  # searches that the provider ran
 
     def _respond(self, line: Json) -> None:
         response = self.builder.respond(string(line.get("id")))

@@ -10,12 +10,12 @@ NAME = "inspect"
 
 
 def looks(source: Source) -> bool:
-    """Whether this is such a log."""
+    """Whether this is a log of Inspect."""
     return "samples" in source.document and "eval" in source.document
 
 
 def read(source: Source) -> Session:
-    """The chosen sample of `source`."""
+    """The requested sample of `source`, or the first."""
     builder = Builder(source, NAME)
     builder.model = string(obj(source.document.get("eval")).get("model"))
     sample = builder.pick(objs(source.document.get("samples")))
@@ -25,7 +25,7 @@ def read(source: Source) -> Session:
 
 
 def _chat(message: Json) -> Json:
-    """The message as chat completions have it: `function` is an object there, a name here."""
+    """The message in the format of chat completions, where `function` is an object instead of a name."""
     calls = [
         {"id": call.get("id"), "function": {**call, "name": call.get("function")}}
         for call in objs(message.get("tool_calls"))

@@ -15,7 +15,7 @@ NAME = "kimi"
 
 
 def looks(source: Source) -> bool:
-    """Whether these are lines of such a log."""
+    """Whether these are lines of a Kimi log."""
     return any(
         string(line.get("type")).startswith("context.append_") or "protocol_version" in line
         for _, line in source.head
@@ -40,11 +40,11 @@ def read(source: Source) -> Session:
 class _Reader:
     builder: Builder
     _ids: dict[str, str]
-    """The provider's id of the response, by step: the log has it when the step is over."""
+    """The provider's id of the response of each step, which the log has only at the end of the step."""
     _model: str = attrs.field(default="", init=False)
     _steps: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
     _at_work: bool = attrs.field(default=False, init=False)
-    """The last step asked for tools: what a user says now, steers."""
+    """Whether the last step called tools, so that a user's message now is a steer."""
 
     def line(self, number: int, line: Json) -> None:
         at = seconds(line.get("time"))
@@ -59,7 +59,7 @@ class _Reader:
             case "context.append_loop_event":
                 self._event(number, obj(line.get("event")), at)
             case _:
-                pass  # compactions among them: the history is kept whole
+                pass  # also compactions: the session keeps the whole history
 
     def _message(self, number: int, message: Json, at: float | None) -> None:
         parts = parts_of(message.get("content"))

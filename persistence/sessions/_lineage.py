@@ -26,22 +26,22 @@ from persistence.sessions._exchange import Exchange
 
 _Key: TypeAlias = tuple[str, ...]
 _COMPARED: Final = 64
-"""Of equal answers, the latest that are looked at."""
+"""Of steps with equal answers, only this many of the latest are compared."""
 
 
 @attrs.define(eq=False)
 class Step:
-    """One request in its conversation."""
+    """A request and its place in a conversation."""
 
     exchange: Exchange
     root: str
-    """Of what the user said first."""
+    """A hash of the user's first text."""
     before: "Step | None" = None
-    """The one whose answer it goes on with; None: it begins a conversation."""
+    """The step whose answer this request continues; None: it begins a conversation."""
     new: Sequence[Json] = ()
-    """What it says that was neither said nor answered before."""
+    """The messages of this request that were neither in an earlier request nor an answer."""
     calls: int = attrs.field(init=False)
-    """Answers up to here."""
+    """The number of answers in the conversation up to this step."""
     after: "list[Step]" = attrs.field(factory=list["Step"], init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -49,7 +49,7 @@ class Step:
 
     @property
     def path(self) -> "list[Step]":
-        """The conversation up to here."""
+        """The steps of the conversation up to this one."""
         steps: list[Step] = []
         step: Step | None = self
         while step is not None:
@@ -59,8 +59,8 @@ class Step:
 
 
 def conversations(exchanges: Iterable[Exchange]) -> tuple[list[Step], list[Step]]:
-    """The last step of each conversation, the one with the most calls first; and asides: requests whose answer
-    nothing followed, though the conversation went on."""
+    """The last steps of all conversations, those with the most answers first; and asides: requests whose answer no
+    later request continues, in a conversation that goes on."""
     lineage = _Lineage()
     for exchange in exchanges:
         lineage.add(exchange)
@@ -81,15 +81,15 @@ _Table: TypeAlias = dict[Any, list[Step]]
 @attrs.define
 class _Lineage:
     siblings: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
-    """By what they go on with; those that begin, by what they ask."""
+    """Steps by the step that they continue; for those that begin a conversation, by root and number of messages."""
     _answers: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
-    """By what was answered, and to whom."""
+    """Steps by their root and a part of their answer."""
     _lengths: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
-    """By how many messages they ask with."""
+    """Steps by their root and the number of their messages."""
     _ids: dict[str, Step] = attrs.field(factory=dict[str, Step], init=False)
 
     def add(self, exchange: Exchange) -> None:
-        """The next request of the log."""
+        """Add the next request of the log."""
         root = _root(exchange)
         before, known = self._before(exchange, root)
         step = Step(exchange, root, before, exchange.talk[known:])
@@ -105,7 +105,8 @@ class _Lineage:
                     self._answers.setdefault((whose, *key), []).append(step)
 
     def _before(self, exchange: Exchange, root: str) -> tuple[Step | None, int]:
-        """Whose answer a request goes on with, and how many of its messages were known then."""
+        """The step whose answer a request continues, and how many of its messages were known then; (None, 0) if
+        none."""
         talk, name = exchange.talk, exchange.format
         earlier = string(exchange.body.get("previous_response_id"))
         if earlier and earlier in self._ids:
@@ -124,12 +125,12 @@ class _Lineage:
         return None, 0
 
     def _answered(self, said: Sequence[Content], root: str, asked: int) -> Step | None:
-        """The latest step with this answer; rather one that asked with as many messages."""
+        """The latest step with this answer, if possible one whose request had `asked` messages."""
         keys = list(_keys(said))
         calls = [key for key in keys if key[0] == "call"]
         for key in calls or keys:
             found = self._answers.get((root, *key), [])
-            if calls and not found:  # a history that was cut keeps its calls
+            if calls and not found:  # a shortened history has the same calls
                 found = self._answers.get(("", *key), [])
             latest = found[-_COMPARED:]
             exact = [step for step in latest if len(step.exchange.talk) == asked]
@@ -138,7 +139,8 @@ class _Lineage:
         return None
 
     def _edited(self, exchange: Exchange, root: str, asked: int) -> Step | None:
-        """A step that asked the same, whose answer the client has changed, or the log has not."""
+        """The latest step with the same messages before its answer: the client edited the answer, or the log lacks
+        it."""
         if not asked:
             return None
         tail = _heard(exchange.talk[asked - 1], exchange.format)
@@ -150,7 +152,7 @@ class _Lineage:
 
 
 def _root(exchange: Exchange) -> str:
-    """A hash of the user's first words: requests may be many, and the words long."""
+    """A hash of the user's first text, because texts may be long and requests many."""
     for item in exchange.talk:
         for message in messages_in(item, exchange.format):
             if message.role == "user":
@@ -159,13 +161,13 @@ def _root(exchange: Exchange) -> str:
 
 
 def _said(item: Json, name: Format) -> Sequence[Content] | None:
-    """What the model says in a message; None: it is not the model's."""
+    """The content of a model's message; None if the model did not write it."""
     messages = [m for m in messages_in(item, name) if m.role == "assistant"]
     return [c for message in messages for c in message.content] if messages else None
 
 
 def _heard(item: Json, name: Format) -> list[str]:
-    """What a message says that is not the model's; of results, whose they are."""
+    """The text of a message of the user or of tools, and the call ids of its results."""
     found = [c for message in messages_in(item, name) for c in message.content]
     ids = [content.call_id for content in found if isinstance(content, Result)]
     return [text_of_parts(parts_in(found)), *ids]

@@ -10,7 +10,7 @@ from persistence.sessions._stretch import Stretch
 
 
 def add_said(builder: Builder, response: Stretch, content: Iterable[Content]) -> None:
-    """What a model said; server tools and unknown kinds have no place here."""
+    """Add the content of a model's message, except that of server tools and of unknown kinds."""
     for said in content:
         match said:
             case Said(text=text):
@@ -24,7 +24,7 @@ def add_said(builder: Builder, response: Stretch, content: Iterable[Content]) ->
 
 
 def add_message(builder: Builder, message: Message, number: int, at: float | None) -> None:
-    """A message of a history. Words beside results reach an agent that is still at work."""
+    """Add a message of a history. Text beside results is a steer, because the agent is still running."""
     parts = parts_in(message.content)
     match message.role:
         case "assistant":
@@ -45,7 +45,7 @@ def add_message(builder: Builder, message: Message, number: int, at: float | Non
 
 
 def add_history(builder: Builder, said: Iterable[Message], number: int, at: float | None) -> None:
-    """Messages in a row; what the model said without anything in between is one response."""
+    """Add consecutive messages; messages of the model with nothing between them are one response."""
     response: Stretch | None = None
     for message in said:
         if message.role != "assistant":

@@ -15,11 +15,11 @@ from persistence.sessions._times import seconds
 
 NAME = "mini-swe-agent"
 _FIRST_CALL_SECONDS = 5.0
-"""Only answers have times; the first question is taken to be this much older than its answer."""
+"""Only answers have times; the first request is assumed to be this much earlier than its answer."""
 
 
 def looks(source: Source) -> bool:
-    """Whether this is such a trajectory."""
+    """Whether this is a trajectory of mini-SWE-agent."""
     first = source.document
     if "messages" in first:
         return string(first.get("trajectory_format")).startswith(NAME) or "mini_version" in obj(
@@ -60,7 +60,7 @@ def _add(builder: Builder, message: Json) -> None:
             returned = Returned(parts=parts, key_fields=key_fields)
             builder.result(string(message.get("tool_call_id")), returned, at)
         case _:
-            pass  # `exit`: how the run ended, told to no model
+            pass  # `exit`: the end of the run, which no model saw
 
 
 def _respond(builder: Builder, message: Json, at: float | None) -> None:

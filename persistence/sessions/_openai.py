@@ -12,7 +12,7 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 
 
 def looks(source: Source) -> bool:
-    """Whether these are chat messages at all."""
+    """Whether these are chat messages."""
     return any(
         string(message.get("role")) in _ROLES and ("content" in message or "tool_calls" in message)
         for _, message in source.messages

@@ -24,7 +24,7 @@ _KINDS = ("session", "message", "part")
 
 
 def looks(source: Source) -> bool:
-    """Whether this is such an export, or such a storage."""
+    """Whether this is an export of OpenCode, or its storage folder."""
     document = source.document
     if any("parts" in message and "info" in message for message in objs(document.get("messages"))):
         return True
@@ -32,7 +32,7 @@ def looks(source: Source) -> bool:
 
 
 def read(source: Source) -> Session:
-    """The first conversation of `source`, or the chosen one."""
+    """The requested conversation of `source`, or the first."""
     builder = Builder(source, NAME)
     document = source.document
     talks = [document] if "messages" in document else list(_stored(document))
@@ -43,13 +43,13 @@ def read(source: Source) -> Session:
 
 
 def _kind(path: str) -> str:
-    """`.../message/SESSION/MESSAGE.json`: what stands in the file of this path."""
+    """The kind of the file at `.../message/SESSION/MESSAGE.json`: the folder above the session; else empty."""
     kind = PurePosixPath(path).parent.parent.name
     return kind if kind in _KINDS else ""
 
 
 def _stored(files: Json) -> Iterator[Json]:
-    """Its sessions as exports have them, those of subagents last."""
+    """The sessions of a storage in the form of exports, oldest first, those of subagents last."""
     sessions: dict[str, Json] = {}
     messages: defaultdict[str, list[Json]] = defaultdict(list)
     parts: defaultdict[str, list[Json]] = defaultdict(list)
@@ -85,18 +85,19 @@ def _created(found: Json) -> float:
 class _Reader:
     builder: Builder
     _open: Stretch | None = attrs.field(default=None, init=False)
-    """The response that still takes parts."""
+    """The current response, to which parts are added."""
     _unpaid: Stretch | None = attrs.field(default=None, init=False)
-    """The latest response of the message, until it is told what it took."""
+    """The latest response of the message, until its usage is known."""
     _ended: float = attrs.field(default=0.0, init=False)
-    """When a tool of the open response was done: what begins later, is of the next."""
+    """When a tool of the current response ended; parts that begin later belong to the next response."""
 
     def message(self, info: Json, parts: list[Json]) -> None:
         at = _created(info) or None
         match info.get("role"):
             case "user":
                 self._hear(info, parts, at)
-            case "assistant" if info.get("summary") is not True:  # the history is kept whole
+            # Summaries are left out: the session keeps the whole history.
+            case "assistant" if info.get("summary") is not True:
                 self.builder.tick(at)
                 for part in parts:
                     self._add(info, part)
@@ -152,7 +153,8 @@ class _Reader:
         return self._open
 
     def _finish(self, told: Json) -> None:
-        """A step is over, or the message: both say what was spent, and the step is nearer."""
+        """Set the usage at the end of a step or of the message. Both report it; a step's is more precise, and comes
+        first."""
         if self._unpaid is not None:
             self._unpaid.usage = _usage(self._unpaid, obj(told.get("tokens")))
         self._open, self._unpaid, self._ended = None, None, 0.0
@@ -163,7 +165,7 @@ def _model(info: Json) -> str:
 
 
 def _typed(part: Json) -> Json:
-    """A part as everybody else has it: its kind of file is `mime`."""
+    """A part in the usual form, with the file's type in `media_type`."""
     return {**part, "media_type": part.get("mime")}
 
 
@@ -184,7 +186,8 @@ def _returned(state: Json) -> Returned:
 
 
 def _usage(response: Stretch, tokens: Json) -> UsageRecorded | None:
-    """The input is without what the cache gave and took; reasoning is not among the output."""
+    """The usage; None if it is zero. In the log, the input excludes tokens read from and written to the cache, and the
+    output excludes reasoning."""
     cache = obj(tokens.get("cache"))
     uncached, cached, written = (
         count(found) for found in (tokens.get("input"), cache.get("read"), cache.get("write"))

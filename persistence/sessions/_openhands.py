@@ -20,11 +20,11 @@ from persistence.sessions._tools import definitions
 
 NAME = "openhands"
 _SILENT = frozenset({"change_agent_state", "recall", "condensation", "condensation_request"})
-"""Actions that no model asked for."""
+"""Actions that no model requested."""
 
 
 def looks(source: Source) -> bool:
-    """Whether these are such events, or a run with its history of them."""
+    """Whether these are events of OpenHands, or a run with a history of them."""
     first = source.records[0][1]
     events = _events(first.get("history")) or [event for _, event in source.head]
     return any(
@@ -34,7 +34,7 @@ def looks(source: Source) -> bool:
 
 
 def read(source: Source) -> Session:
-    """The session in `source`, or the chosen one of several runs."""
+    """The session in `source`, or the requested one of several runs."""
     reader = _Reader(Builder(source, NAME))
     events = [event for _, event in source.records]
     if "history" in events[0]:
@@ -47,7 +47,7 @@ def read(source: Source) -> Session:
 
 
 def _events(history: Any) -> list[Json]:
-    """Its events; old ones stand in pairs: an action and what was observed, as a list or by these names."""
+    """The events of a history. Old histories have pairs of action and observation, as a list or as fields."""
     events: list[Json] = []
     for entry in items(history):
         pair = [obj(obj(entry).get(name)) for name in ("action", "observation")]
@@ -63,7 +63,7 @@ class _Reader:
     _last: str = attrs.field(default="", init=False)
 
     def begin(self, run: Json, events: list[Json]) -> None:
-        """What stands beside the history: the task, where nobody says it there, and the model."""
+        """Read what is beside the history: the model; and the task, if no message of the user has it."""
         costs = objs(obj(run.get("metrics")).get("costs"))
         self.builder.model = next((string(cost.get("model")) for cost in costs), "")
         told = [event for event in events if event.get("action") == "message"]
@@ -87,7 +87,7 @@ class _Reader:
                 self.builder.tick(at)
             case _:
                 pass
-        self._observe(event, at)  # a few old ones are both
+        self._observe(event, at)  # a few old events are both action and observation
 
     def _act(self, event: Json, action: str) -> None:
         metadata = obj(event.get("tool_call_metadata"))
@@ -111,7 +111,7 @@ class _Reader:
     def _observe(self, event: Json, at: float | None) -> None:
         key = _key(event["cause"]) if event.get("cause") is not None else self._last
         if "observation" not in event or key not in self._calls:
-            return  # news of the harness, not of a tool
+            return  # a message of the program, not of a tool
         kind = event.get("observation")
         if kind == "agent_state_changed":
             return
@@ -126,7 +126,7 @@ class _Reader:
 
 
 def _nobody(builder: Builder) -> str:
-    """Whose a message is that does not say it: what comes first is the user's."""
+    """The source of a message that states none: the user for the first message, else the agent."""
     return "agent" if builder.started else "user"
 
 
@@ -140,7 +140,7 @@ def _message(completion: Json) -> Json:
 
 
 def _asked(message: Json, metadata: Json) -> Json:
-    """The input as the model wrote it; the event's own arguments have defaults among them."""
+    """The input as the model wrote it; the event's own arguments also have defaults."""
     for call in objs(message.get("tool_calls")):
         if call.get("id") == metadata.get("tool_call_id"):
             return tool_input(obj(call.get("function")).get("arguments"))

@@ -16,7 +16,7 @@ _KINDS = frozenset({"ActionEvent", "ObservationEvent", "MessageEvent", "SystemPr
 
 
 def looks(source: Source) -> bool:
-    """Whether these are such events."""
+    """Whether these are events of the OpenHands SDK."""
     return any(string(event.get("kind")) in _KINDS for _, event in source.head)
 
 
@@ -71,7 +71,7 @@ class _Reader:
         self.builder.call(response, call_id, name, tool_input(given))
 
     def _response(self, event: Json) -> Stretch:
-        """Parallel calls share the id of their response."""
+        """The response of an event; parallel calls have the same response id."""
         response_id = string(event.get("llm_response_id"))
         response = self._responses.get(response_id)
         if response is None or not response_id:

@@ -11,7 +11,7 @@ from persistence.sessions._session import Item
 
 
 def clocked(items: Sequence[Item]) -> Iterator[Item]:
-    """Never earlier than the item before; what comes before the first known time has that time."""
+    """The items with times that never decrease; items before the first known time get that time."""
     clock = next((item.at for item in items if item.at > 0), 0.0)
     for item in items:
         clock = max(clock, item.at)
@@ -19,7 +19,7 @@ def clocked(items: Sequence[Item]) -> Iterator[Item]:
 
 
 def numbered(items: Iterable[Item]) -> Iterator[Item]:
-    """Block ids in item order, so that the same file always gives the same blocks."""
+    """The items with block ids numbered in order, so that the same file always gives the same ids."""
     n = 0
     for item in items:
         blocks: list[Block] = []

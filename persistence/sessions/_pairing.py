@@ -17,17 +17,17 @@ _Result = TypeVar("_Result")
 
 @attrs.define
 class Pairing(Generic[_Owner, _Result]):
-    """Calls by owner (the response that made them), results as the importer brings them."""
+    """Matches results to calls; an owner is the response that made a call."""
 
     early: dict[str, _Result] = attrs.field(factory=dict[str, _Result], init=False)
-    """Results still without a call, by the log's id."""
+    """Results that precede their calls, by the log's id."""
     _open: defaultdict[str, list[tuple[_Owner, CallId]]] = attrs.field(
         factory=lambda: defaultdict[str, list[tuple[_Owner, CallId]]](list), init=False
     )
     _ids: set[str] = attrs.field(factory=set[str], init=False)
 
     def call(self, owner: _Owner, raw_id: str) -> tuple[CallId, _Result | None]:
-        """A unique id for a call, and its result if that came first."""
+        """Add a call; return a unique id for it, and its result if that came first."""
         call_id = CallId(unused(raw_id or "call", self._ids))
         waiting = self._open[raw_id]
         if raw_id in self.early:
@@ -36,10 +36,10 @@ class Pairing(Generic[_Owner, _Result]):
         return call_id, None
 
     def answer(self, raw_id: str, result: _Result) -> tuple[_Owner, CallId] | None:
-        """Who asked for the result. Nobody yet: it waits in `early`.
+        """Add a result; return the owner and the id of its call, or None if the call is not there yet (see `early`).
 
         Raises:
-            KeyError: all calls of this id have their result, or another one waits already.
+            KeyError: all calls with this id have a result, or another result already waits for one.
         """
         if raw_id in self.early:
             raise KeyError(raw_id)
@@ -55,7 +55,7 @@ class Pairing(Generic[_Owner, _Result]):
 
 
 def unused(wanted: str, taken: set[str]) -> str:
-    """`wanted`, or `wanted_2` and so on, which is taken from now on."""
+    """`wanted` if it is not in `taken`, else `wanted_2` and so on; adds it to `taken`."""
     found, n = wanted, 1
     while found in taken:
         n += 1

@@ -18,7 +18,7 @@ NAME = "pi"
 
 
 def looks(source: Source) -> bool:
-    """Whether this is such a session: by its header, or by a role that only pi has."""
+    """Whether this is a session of pi: it has pi's header, or a role that only pi uses."""
     return any(
         (entry.get("type") == "session" and "timestamp" in entry)
         or (
@@ -37,7 +37,7 @@ def read(source: Source) -> Session:
 
 
 def _branch(records: Sequence[Record]) -> Sequence[Record]:
-    """The active branch: the path that leads to the last entry."""
+    """The active branch: the path to the last entry."""
     places = {
         string(entry.get("id")): place
         for place, (_, entry) in enumerate(records)
@@ -54,7 +54,7 @@ def _branch(records: Sequence[Record]) -> Sequence[Record]:
 class _Reader:
     builder: Builder
     _at_work: bool = attrs.field(default=False, init=False)
-    """The last response asked for tools: what a user says now, steers."""
+    """Whether the last response called tools, so that a user's message now is a steer."""
 
     def entry(self, number: int, entry: Json) -> None:
         at = seconds(entry.get("timestamp"))
@@ -69,7 +69,7 @@ class _Reader:
             case "session" | "model_change":
                 self.builder.model = self.builder.model or string(entry.get("modelId"))
             case _:
-                pass  # `compaction` among them: the history is kept whole
+                pass  # also `compaction`: the session keeps the whole history
 
     def _message(self, number: int, message: Json, at: float | None) -> None:
         parts = parts_of(message.get("content"))
@@ -109,14 +109,14 @@ class _Reader:
 
 
 def _thinking(block: Json) -> Json:
-    """The block as its provider had sent it."""
+    """The block in the form in which its provider sent it."""
     signature = string(block.get("thinkingSignature"))
     signed = {"signature": signature} if signature else {}
     return {"type": "thinking", "thinking": string(block.get("thinking")), **signed}
 
 
 def _usage(response: Stretch, usage: Json) -> UsageRecorded | None:
-    """All zero when the response was broken off."""
+    """The usage; None if it is zero, because the response was interrupted."""
     keys = ("input", "cacheRead", "output", "cacheWrite")
     uncached, cached, output, written = (count(usage.get(key)) for key in keys)
     if not any((uncached, cached, output, written)):

@@ -18,18 +18,18 @@ import attrs
 from blocks import MisuseError, SessionFormatError
 
 BYTES_MAX: Final = 256 * 2**20
-"""Of a session file when it is unpacked. In memory a session takes three to ten times as much."""
+"""The largest session file, in bytes after unpacking. In memory a session takes three to ten times as much."""
 VALUE_BYTES: Final = 24
-"""A file may hold a JSON value for each so many bytes of its limit: real ones hold fewer."""
+"""A file may have one JSON value per this many bytes of its limit; real files have fewer."""
 VALUES_MIN: Final = 100_000
-"""Values that any file may hold."""
+"""The number of values that any file may have."""
 _PIECE_BYTES: Final = 2**20
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 8192
 
 Numbered: TypeAlias = tuple[int, bytearray]
-"""A line that is not blank, with its number from 1."""
+"""A line that is not blank, and its number from 1."""
 
 
 @contextmanager
@@ -37,8 +37,8 @@ def opened(path: str, bytes_max: int) -> "Generator[Lines]":
     """The lines of a file.
 
     Raises:
-        SessionFormatError: it cannot be read or unpacked, is no text, or is too large.
-        MisuseError: the limit is none.
+        SessionFormatError: it cannot be read or unpacked, is not text, or is too large.
+        MisuseError: the limit is less than 1.
     """
     if bytes_max < 1:
         raise MisuseError(
@@ -67,7 +67,7 @@ class Lines:
     _stream: gzip.GzipFile | BufferedReader
     _bytes_max: int
     _has: str
-    """What is said of a file that is too large: it `has` or it `unpacks to`."""
+    """The verb of the error for a file that is too large: `has` or `unpacks to`."""
     _number: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     _values: int = attrs.field(default=0, init=False)
@@ -94,13 +94,17 @@ class Lines:
         return line
 
     def rest(self, data: bytearray) -> None:
-        """Put all that is left behind what was given out; each line break as it is."""
+        """Append a line break and all unread content to `data`, unchanged."""
         data += b"\n"
         while piece := self._stream.read(_PIECE_BYTES):
             data += self._counted(piece)
 
     def _counted(self, piece: bytes) -> bytes:
-        """Values are at most as many as commas and opening brackets, and one a line."""
+        """Count the bytes and estimate the JSON values: one for each comma, opening bracket and line.
+
+        Raises:
+            SessionFormatError: there are too many.
+        """
         self._bytes += len(piece)
         self._values += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
         values_max = max(self._bytes_max // VALUE_BYTES, VALUES_MIN)
@@ -118,7 +122,7 @@ class Lines:
 
 
 def numbered(data: bytearray, first: int) -> Iterator[Numbered]:
-    """The lines of what is in memory that are not blank; `first`: the number of the first."""
+    """The lines in `data` that are not blank; `first` is the number of its first line."""
     start, number = 0, first
     while start < len(data):
         end = data.find(b"\n", start)

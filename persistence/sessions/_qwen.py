@@ -27,11 +27,11 @@ from persistence.sessions._times import seconds
 NAME = "qwen"
 _SPOKEN = frozenset({"user", "assistant", "tool_result"})
 _TYPED = frozenset({"", "mid_turn_user_message"})
-"""What a user wrote; other words of the user's side are of the harness."""
+"""Subtypes of the user's own text; texts with other subtypes come from the program."""
 
 
 def looks(source: Source) -> bool:
-    """Whether these are records of such a chat."""
+    """Whether these are records of a Qwen Code chat."""
     return any(
         "uuid" in record and "parts" in obj(record.get("message")) for _, record in source.head
     )
@@ -46,7 +46,7 @@ def read(source: Source) -> Session:
 
 
 def _active(records: tuple[Record, ...]) -> list[Record]:
-    """The branch of what was said last, or of what was gone back to."""
+    """The branch of the last message, or of the message to which the user last went back."""
     places = {string(record.get("uuid")): place for place, (_, record) in enumerate(records)}
     last = [place for place, (_, record) in enumerate(records) if _leads(record)]
     if not last:
@@ -78,7 +78,7 @@ class _Reader:
                 for returned in _results(record, number):
                     self.builder.result(*returned, at)
             case _:
-                pass  # titles, rewinds, compressions: the history is kept whole
+                pass  # titles, rewinds, compressions: the session keeps the whole history
 
     def _hear(self, record: Json, at: float | None) -> None:
         subtype = string(record.get("subtype"))

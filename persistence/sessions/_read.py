@@ -40,7 +40,7 @@ class _Format:
     read: Callable[[Source], Session]
 
 
-# Most telling first: message lists come last, because other formats contain them.
+# The most specific formats come first, message lists last, because other formats contain those.
 _FORMATS: Mapping[str, _Format] = {
     module.NAME: _Format(module.looks, module.read)
     for module in (
@@ -78,15 +78,14 @@ def read_session(
     format: str = "auto",  # noqa: A002 -- the word users know from the command line
     bytes_max: int = BYTES_MAX,
 ) -> Session:
-    """The recorded session at `path`; its format is told from its content unless given.
+    """The recorded session at `path`; without `format`, its format is recognized by its content.
 
-    What is broken in the file is skipped and reported in the session's notices.  A file may have
-    `bytes_max` bytes, unpacked, and a JSON value for each 24 of them; a session takes three to ten
-    times as much in memory.
+    Broken places in the file are skipped and reported in the session's notices.  A file may have `bytes_max` bytes
+    after unpacking, and a JSON value for each 24 of them; in memory a session takes three to ten times as much.
 
     Raises:
         SessionFormatError: the file is missing, unreadable, too large, or of no known format.
-        MisuseError: there is no such format, or the limit is none.
+        MisuseError: there is no such format, or the limit is less than 1.
     """
     path = os.fspath(path)
     if format != "auto" and format not in _FORMATS:

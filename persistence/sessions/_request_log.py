@@ -30,13 +30,13 @@ from persistence.sessions._tools import definitions
 
 NAME = "request-log"
 _HEAD = 20
-"""Records of which one has to be a request, and one a response."""
+"""Among so many records at the beginning, there must be a request and a response."""
 
 
 def looks(source: Source) -> bool:
-    """Whether there are requests with their responses in it.
+    """Whether this is a log of requests and responses.
 
-    A document of messages that names no model, as the OpenHands SDK logs them, is read as these messages.
+    A document with messages but without a model, as the OpenHands SDK writes it, is read as chat messages instead.
     """
     if objs(source.document.get("messages")) and "model" not in source.document:
         return False
@@ -45,7 +45,7 @@ def looks(source: Source) -> bool:
 
 
 def read(source: Source) -> Session:
-    """The largest conversation of `source`, or the chosen one."""
+    """The requested conversation of `source`, or the largest."""
     builder = Builder(source, NAME)
     talks, asides = conversations(exchanges_in(logged(source), builder.skip))
     if asides:
@@ -69,7 +69,7 @@ def _open(builder: Builder, body: Json) -> None:
 
 
 def _finished(answer: Response) -> Sequence[Content]:
-    """What an answer says; if it was cut off, without the call at its end, which may lack anything."""
+    """The content of an answer; if it was cut off, without a call at its end, which may be incomplete."""
     content = answer.message.content
     is_broken = answer.is_cut_off and content and isinstance(content[-1], Call)
     return content[:-1] if is_broken else content

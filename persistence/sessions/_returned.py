@@ -29,16 +29,16 @@ _HEAD, _TAIL = 40, 300
 
 @attrs.frozen(kw_only=True)
 class Returned:
-    """A result, as an importer reads it."""
+    """The result of a tool call, as an importer reads it."""
 
     parts: tuple[Part, ...] = ()
     is_error: bool = False
     key_fields: Json = attrs.field(factory=dict[str, Any])
-    """What the log says beside the content; the call and the text may say more."""
+    """What the log says beside the content; `envelope` adds what it finds in the call and the text."""
     line: int = 0
 
     def envelope(self, call: ToolCall, started_at: float, ended_at: float) -> Envelope:
-        """Everything that is known about it, as the answer to this call; 0: no time is."""
+        """The envelope of this result of `call`; a time of 0 is unknown."""
         key_fields = {**_key_fields(call, self.parts), **self.key_fields}
         failed = self.is_error or key_fields.get("exit_code", 0) != 0
         durability = default_durability(call.name, call.input)
@@ -68,6 +68,6 @@ def _key_fields(call: ToolCall, parts: tuple[Part, ...]) -> Json:
 
 
 def _mark(parts: tuple[Part, ...]) -> Determinism:
-    """Of a text; of what else a tool returned, only a part would be compared."""
+    """The state of a source that returned only text; for other results it stays empty."""
     text = text_of_parts(parts) if all(isinstance(part, TextPart) for part in parts) else ""
     return Determinism.of(text) if text else Determinism()

@@ -9,7 +9,7 @@ from blocks import Block, UsageRecorded
 
 @attrs.frozen(kw_only=True)
 class Arrived:
-    """Something that was not the model's: user text, attachments, tool results, notices."""
+    """Blocks that the model did not write: the user's text, attachments, tool results, notices."""
 
     at: float
     """Seconds since the epoch; never earlier than the item before."""
@@ -18,47 +18,47 @@ class Arrived:
 
 @attrs.frozen(kw_only=True)
 class Responded:
-    """One model response: one *call*. Split and parallel parts are together again."""
+    """One model response, that is one *call*; parts that the log splits are joined."""
 
     at: float
-    """When the call was made: the time of what was logged last before the response."""
+    """When the call was made: the time of the last line logged before the response."""
     id: str
     blocks: tuple[Block, ...]
     """Thinking, text and tool calls, in order; never empty."""
     model: str = ""
     usage: UsageRecorded | None = None
-    """What the log says the call cost; its `id` and `at` are placeholders."""
+    """The usage that the log reports; its fields `id` and `at` are placeholders. None: not reported."""
 
 
 Item: TypeAlias = Arrived | Responded
-"""What happened next in a session."""
+"""A step of a session."""
 
 
 @attrs.frozen(kw_only=True)
 class Notice:
-    """Something in the file that was skipped or mended."""
+    """Something in the file that was skipped or repaired."""
 
     line: int
-    """Line number in the file from 1; 0: no particular line."""
+    """Line number in the file, from 1; 0: no particular line."""
     text: str
 
 
 @attrs.frozen(kw_only=True)
 class Session:
-    """A recorded session over its full, uncompacted history."""
+    """A recorded session with its whole history, without compactions."""
 
     name: str
     format: str
     model: str = ""
-    """As recorded; of the first response that names one."""
+    """The model that the log names; else that of the first response that names one; else empty."""
     system: str = ""
-    """The system prompt, where the log has it."""
+    """The system prompt; empty if the log does not have it."""
     tools: tuple[dict[str, Any], ...] = ()
-    """Tool definitions (`name`, `description`, `input_schema`), where the log has them."""
+    """Tool definitions (`name`, `description`, `input_schema`); empty if the log does not have them."""
     items: tuple[Item, ...] = ()
     notices: tuple[Notice, ...] = ()
 
     @property
     def calls(self) -> tuple[Responded, ...]:
-        """The model calls, in order; their index is the call number of replay and dump."""
+        """The model calls, in order; their index is the call number in a replay and its dump."""
         return tuple(item for item in self.items if isinstance(item, Responded))

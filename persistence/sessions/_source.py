@@ -18,29 +18,29 @@ from persistence.sessions._pieces import BYTES_MAX, Lines, Numbered, numbered, o
 from persistence.sessions._session import Notice
 
 Record: TypeAlias = tuple[int, Json]
-"""A JSON object with its line number; 0 when it is an item of one big list."""
+"""A JSON object, and its line number; 0 if it is an item of a list."""
 
 _HEAD_RECORDS = 200
 _SUFFIXES = (".gz", ".jsonl", ".json", ".traj", ".ndjson")
 NOTICES_MAX: Final = 1_000
-"""Lines that are reported one by one; the rest are counted."""
+"""Lines that are reported separately; further ones are only counted."""
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _stdlib = json.JSONDecoder()
 
 
 @attrs.frozen(kw_only=True)
 class Source:
-    """A file as its JSON objects: the lines of JSONL, the items of a list, or one document."""
+    """The JSON objects of a file: the lines of JSONL, the items of a list, or one document."""
 
     path: str
     records: tuple[Record, ...]
     notices: tuple[Notice, ...] = ()
     index: int | None = None
-    """Which conversation was asked for, in a file of several: `results.json#3`."""
+    """The number of the requested conversation in the file (`results.json#3`); None: none was requested."""
 
     @property
     def name(self) -> str:
-        """The file's name without what only says its format."""
+        """The file's name without its suffixes, with the number of the conversation."""
         name = Path(self.path).name
         for suffix in _SUFFIXES:
             name = name.removesuffix(suffix)
@@ -48,7 +48,7 @@ class Source:
 
     @property
     def head(self) -> tuple[Record, ...]:
-        """Enough to tell a format by."""
+        """The first records, by which the format is recognized."""
         return self.records[:_HEAD_RECORDS]
 
     @property
@@ -59,7 +59,7 @@ class Source:
 
     @property
     def document(self) -> Json:
-        """The only object; empty when there are several."""
+        """The only record; empty if there are several."""
         return self.records[0][1] if len(self.records) == 1 else {}
 
 
@@ -67,7 +67,7 @@ def open_source(path: str, bytes_max: int = BYTES_MAX) -> Source:
     """Read `path`, which may end in `#` and the number of a conversation in the file.
 
     Raises:
-        SessionFormatError: there is no JSON object in it that could be read, or it is too large.
+        SessionFormatError: no JSON object in it can be read, or it is too large.
     """
     file, mark, number = path.rpartition("#")
     if mark and number.isdecimal() and not Path(path).exists():
@@ -82,7 +82,7 @@ def _read(path: str, bytes_max: int) -> Source:
             raise SessionFormatError(f"{path}: empty; there is no session in it")
         try:
             value = msgspec.json.decode(first[1])
-        except _BROKEN:  # a document over many lines, or a broken line
+        except _BROKEN:  # a document on several lines, or a broken line
             return _held(path, first, lines)
         second = next(lines, None)
         if second is None:
@@ -92,7 +92,7 @@ def _read(path: str, bytes_max: int) -> Source:
 
 
 def _held(path: str, first: Numbered, lines: Lines) -> Source:
-    """A file whose first line says nothing by itself, so that all of it has to be looked at."""
+    """The source of a file whose first line is not valid JSON, so that the whole file must be in memory."""
     data = first[1]
     lines.rest(data)
     try:
@@ -110,7 +110,7 @@ def _one(path: str, value: Any) -> Source:
 
 
 def _lines(path: str, lines: Iterable[Numbered], data: bytearray | None = None) -> Source:
-    """The objects of many lines; `data`: all of them, in case that they are one document."""
+    """The objects of several lines; `data` has all lines, in case they are one document."""
     records: list[Record] = []
     notices: list[Notice] = []
     unread = 0
@@ -140,7 +140,7 @@ def _complaint(value: Any) -> str:
 
 
 def _values(line: bytearray) -> Iterator[Any]:
-    """What a line holds: one object, several glued together, or the error that broke it."""
+    """The values in a line: one object, or several without a separator; or the error that reading it raised."""
     try:
         value = msgspec.json.decode(line)
     except _BROKEN:
@@ -155,7 +155,7 @@ def _glued(text: str) -> Iterator[Any]:
     while end < len(text):
         try:
             value, end = _stdlib.raw_decode(text, end)
-            # Python's reader lets NaN and lone surrogates through, which no store can hold.
+            # Python's reader accepts NaN and lone surrogates, which no store can represent.
             yield clean_json(value)
         except (ValueError, RecursionError, CodecError) as error:
             yield error
@@ -165,12 +165,12 @@ def _glued(text: str) -> Iterator[Any]:
 
 
 def _whole(data: bytearray) -> list[Record]:
-    """One document over many lines that only Python's reader accepts (it holds a NaN)."""
+    """The records of a document on several lines that only Python's reader accepts, for example with NaN."""
     text = data.decode("utf-8", "replace").strip()
     values = list(_glued(text))
     return _document(values[0]) if len(values) == 1 else []
 
 
 def _document(value: Any) -> list[Record]:
-    """The items of a list, or one object."""
+    """The records of a document: the items of a list, or one object."""
     return [(1, found)] if (found := obj(value)) else [(0, item) for item in objs(value)]

@@ -22,27 +22,28 @@ from persistence.sessions._returned import Returned
 from persistence.sessions._session import Arrived, Item, Responded
 
 NEW = BlockId("")
-"""Stands for the id until all blocks have their place."""
+"""A placeholder until `numbered` assigns block ids."""
 
 
 @attrs.define(eq=False)
 class Asked:
-    """A call of the response."""
+    """A tool call of the response."""
 
     call: ToolCall
     at: float = 0.0
-    """When it was logged; 0: the log does not say."""
+    """When it was logged; 0: unknown."""
 
 
 @attrs.define(eq=False)
 class Stretch:
-    """A response, the results of its calls (whenever they were logged), and what else arrived."""
+    """A response, the results of its calls even if they were logged later, and everything else until the next
+    response."""
 
     id: str
     turn: TurnId
     at: float
     until: float = math.inf
-    """When the next response was asked for."""
+    """When the next response was requested."""
     model: str = ""
     usage: UsageRecorded | None = None
     blocks: list[Block] = attrs.field(factory=list[Block])
@@ -51,13 +52,13 @@ class Stretch:
     _asked: dict[CallId, Asked] = attrs.field(factory=dict[CallId, Asked], init=False)
 
     def say(self, text: str) -> None:
-        """Text of the model; blank text is none."""
+        """Add text of the model, unless it is blank."""
         if text.strip():
             block = AssistantCompletion(id=NEW, turn=self.turn, response=self.id, text=text)
             self.blocks.append(block)
 
     def call(self, call_id: CallId, name: str, tool_input: Json) -> Asked:
-        """The response asks for a tool."""
+        """Add a tool call to the response."""
         block = ToolCall(
             id=NEW,
             turn=self.turn,
@@ -71,7 +72,7 @@ class Stretch:
         return asked
 
     def answer(self, call_id: CallId, returned: Returned, at: float) -> None:
-        """One of its calls has a result."""
+        """Add the result of one of its calls."""
         asked = self._asked[call_id]
         block = ToolResult(
             id=NEW,
@@ -81,19 +82,19 @@ class Stretch:
             is_error=returned.is_error,
             envelope=returned.envelope(asked.call, asked.at, at),
         )
-        # A late result goes back to its call, and then it was there before the next response.
+        # The result is moved to its call, so its time must not be later than the next response.
         at = max(min(at, self.until), self.at)
         self.results.append(Arrived(at=at, blocks=(block,)))
 
     def think(self, provider: Json) -> None:
-        """A thinking block, as the provider sent it."""
+        """Add a thinking block, as the provider sent it."""
         self.blocks.append(
             AssistantThinking(id=NEW, turn=self.turn, response=self.id, provider=provider)
         )
 
     def spent(self, prompt: int, cached: int, output: int, written: int = 0) -> UsageRecorded:
-        """What the response cost; the prompt is without what was written to the cache, and includes
-        what was read from it."""
+        """The usage of the response. `prompt` includes the tokens read from the cache (`cached`), but not those written
+        to it (`written`)."""
         cached = min(cached, prompt)
         return UsageRecorded(
             id=EventId(""),
@@ -108,7 +109,8 @@ class Stretch:
 
     @property
     def is_call(self) -> bool:
-        """Thinking alone is a response that broke off: nothing of it was ever sent back."""
+        """Whether the response has more than thinking; otherwise it was interrupted, and nothing of it was sent
+        back."""
         return not all(isinstance(block, AssistantThinking) for block in self.blocks)
 
     def items(self) -> Iterator[Item]:
@@ -120,6 +122,6 @@ class Stretch:
                 model=self.model,
                 usage=self.usage,
             )
-        # Results first: a provider wants them directly behind their calls.
+        # Results come first, because providers require them directly after their calls.
         yield from self.results
         yield from self.arrived

@@ -15,7 +15,7 @@ NAME = "swe-agent"
 
 
 def looks(source: Source) -> bool:
-    """Whether this is such a trajectory."""
+    """Whether this is a trajectory of SWE-agent."""
     return "history" in source.document and "trajectory" in source.document
 
 

@@ -10,12 +10,12 @@ NAME = "tau-bench"
 
 
 def looks(source: Source) -> bool:
-    """Whether these are such results."""
+    """Whether these are results of tau-bench."""
     return all("traj" in run and "task_id" in run for _, run in source.head)
 
 
 def read(source: Source) -> Session:
-    """The chosen conversation of `source`."""
+    """The requested conversation of `source`, or the first."""
     builder = Builder(source, NAME)
     run = builder.pick([run for _, run in source.records])
     for message in objs(run.get("traj")):

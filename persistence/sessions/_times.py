@@ -7,11 +7,11 @@ from typing import Any
 from blocks.formats import string
 
 _MILLISECONDS_MIN = 1e11
-"""Numbers from here on count milliseconds: as seconds they would lie in the year 5138."""
+"""Numbers greater than this are milliseconds: as seconds they would be in the year 5138."""
 
 
 def seconds(value: Any) -> float | None:
-    """A time in seconds since the epoch, from ISO text or a number; text without a zone is UTC."""
+    """A time in seconds since the epoch, from ISO text (UTC if it has no zone) or a number; None if it is neither."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not math.isfinite(value) or value <= 0:
             return None

@@ -6,7 +6,7 @@ from blocks.formats import Json, obj, objs, string
 
 
 def definitions(tools: Any) -> tuple[Json, ...]:
-    """`tools` as `name`, `description`, `input_schema`; what has no schema is left out."""
+    """`tools` in the form `name`, `description`, `input_schema`; tools without a schema are left out."""
     return tuple(found for tool in objs(tools) if (found := _definition(tool)))
 
 

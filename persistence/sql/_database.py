@@ -16,76 +16,76 @@ Rows: TypeAlias = list[tuple[Any, ...]]
 
 
 class TakenError(Exception):
-    """There is a row of this key; nothing was written."""
+    """A row with this key exists already; nothing was written."""
 
 
 class PassingError(StoreError):
-    """Nothing was written, and the same may succeed in a moment."""
+    """Nothing was written, and the same may succeed later."""
 
 
 class LostError(PassingError):
-    """The connection broke: what was under way was written, or not."""
+    """The connection broke; it is unknown whether the current write succeeded."""
 
 
 class Connection(Protocol):
-    """One connection, for the time that it is lent."""
+    """A borrowed connection."""
 
     def rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
-        """All rows of the answer."""
+        """All rows of the result; each `?` is a value of `given`."""
         ...
 
     def run(self, statement: str, given: Sequence[object] = ()) -> int:
-        """How many rows were changed."""
+        """Run a statement; return the number of changed rows."""
         ...
 
 
 class Database(Protocol):
-    """A database with our tables in it.
+    """A database with the tables of a store.
 
-    Raises, from each of these and from what is done inside:
-        PassingError: nothing was written, and the same may succeed in a moment.
+    Raises, from every method and inside every context:
+        PassingError: nothing was written, and the same may succeed later.
         LostError: the connection broke.
-        DamagedStoreError: the database says that it is.
-        StoreError: anything else that it says.
+        DamagedStoreError: the database reports damage.
+        StoreError: the database reports another error.
     """
 
     @property
     def name(self) -> str:
-        """For people, without a password."""
+        """Its name for messages, without a password."""
         ...
 
     @property
     def dialect(self) -> Dialect:
-        """How it is asked about payloads."""
+        """SQL for conditions on payloads."""
         ...
 
     def number(self, table: str) -> str:
-        """SQL for the column `made` of a new row: it orders rows by when they were made."""
+        """SQL for the column `made` of a new row in `table`; its values order rows by their creation."""
         ...
 
     def lent(self) -> AbstractContextManager[Connection]:
-        """A connection on which each statement is a transaction of its own."""
+        """A connection on which each statement is a transaction."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Connection]:
-        """One that sees the same throughout, and does not write."""
+        """A read-only connection that sees one consistent state."""
         ...
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """A transaction: at its end everything is durable, or nothing was done."""
+        """A transaction: at its end all changes are durable, or none was made."""
         ...
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
-        """Write the events behind version `expected` if that is the current one, else nothing."""
+        """Append the events if `expected` is the current version; return whether they were written."""
         ...
 
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
     ) -> bool:
-        """The same as a part of a transaction.
+        """`append` within a transaction.
 
         Raises:
-            TakenError: somebody else has just done so.
+            TakenError: another process has just written this version.
         """
         ...
 
@@ -94,21 +94,21 @@ class Database(Protocol):
         ...
 
     def stop_appends(self, connection: Connection) -> None:
-        """Wait until no append is under way, and let none begin until the end of the transaction."""
+        """Wait until running appends are done, and block others until the end of the transaction."""
         ...
 
     def erase(self) -> tuple[str, ...]:
-        """Overwrite what was deleted; where it may still be all the same.
+        """Overwrite deleted content; return places where copies of it may remain.
 
         Raises:
-            StoreError: that cannot be done now, or cannot be said.
+            StoreError: this is not possible now, or its success cannot be confirmed.
         """
         ...
 
     def page_problems(self, connection: Connection) -> Sequence[str]:
-        """What the database itself finds wrong with its files, where it can be asked."""
+        """Damage that the database itself finds in its files, one sentence each; empty if it has no such check."""
         ...
 
     def close(self) -> None:
-        """Let nobody new in, and let go of what nobody uses any more."""
+        """Refuse new borrowers, and close connections that are not in use."""
         ...

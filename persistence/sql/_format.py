@@ -11,20 +11,20 @@ NEW: Final = (
     "CREATE TABLE foldline(format INTEGER NOT NULL, views VARCHAR(16) NOT NULL)",
     "INSERT INTO foldline VALUES (0, '')",
 )
-"""A database without a format yet."""
+"""The statements for a new database, which has format 0."""
 FOUND: Final = "SELECT format, views FROM foldline"
 
 
 def bring_up_to_date(
     database: Database, steps: Sequence[Sequence[str]], views: Sequence[str], lock: str = ""
 ) -> None:
-    """Take the steps that a database lacks, one transaction for all, and give it our views.
+    """Take all steps that a database lacks in one transaction, and create the current views.
 
-    `lock` is a statement that waits until nobody else does the same.
+    `lock` is a statement that waits until no other client does the same.
 
     Raises:
-        DamagedStoreError: it has no format.
-        StoreError: a later version has made it.
+        DamagedStoreError: its format is missing.
+        StoreError: a later version has changed it.
     """
     current = (len(steps), sha256("".join(views).encode()).hexdigest()[:16])
     with database.lent() as connection:
@@ -33,7 +33,8 @@ def bring_up_to_date(
     with database.writing() as connection:
         if lock:
             connection.run(lock)
-        there, mark = _format(connection, database.name, current[0])  # or another was faster
+        # Again: another client may have been faster.
+        there, mark = _format(connection, database.name, current[0])
         for statement in (each for step in steps[there:] for each in step):
             connection.run(statement)
         if mark != current[1]:
@@ -43,7 +44,7 @@ def bring_up_to_date(
 
 
 def format_problems(connection: Connection) -> Sequence[str]:
-    """What is wrong with the table `foldline` of a database that is open."""
+    """Problems of the table `foldline` in an open database."""
     found = connection.rows(FOUND)
     return [] if len(found) == 1 else [f"table foldline has {len(found)} rows, and should have 1"]
 

@@ -24,12 +24,12 @@ ADD: Final = """
 INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, crc32)
 VALUES (?, ?, ?, ?, ?, ?, ?, {number}, ?)
 """
-"""The first row of a fork whose copied events are all in archives."""
+"""Inserts the first row of a fork whose copied events are all in archives."""
 
 
 @attrs.frozen(kw_only=True)
 class Held:
-    """What is there of a timeline until the transaction ends."""
+    """The state of a timeline, which no other removal or compaction changes until the transaction ends."""
 
     connection: Connection
     timeline: TimelineId
@@ -38,7 +38,7 @@ class Held:
 
     @classmethod
     def by(cls, database: Database, connection: Connection, timeline: TimelineId) -> "Held":
-        """Wait for the timeline."""
+        """Wait for the lock on a timeline, and read its state."""
         database.hold(connection, timeline)
         trimmed = trimmed_of(connection, timeline)
         head = head_of(connection, timeline, trimmed)
@@ -48,17 +48,17 @@ class Held:
 def append_plain(
     database: Database, timeline: TimelineId, expected: int, stored: Sequence[StoredEvent]
 ) -> bool:
-    """`Database.append` of events behind the window's beginning, which wait for nobody."""
+    """`Database.append` for events that do not change the window; waits for no lock."""
     return database.append(timeline, expected, stored)
 
 
 def append_marks(
     database: Database, timeline: TimelineId, expected: int, stored: Sequence[StoredEvent]
 ) -> bool:
-    """`Database.append` of events that decide where the window begins.
+    """`Database.append` for events that may change the window.
 
     Raises:
-        ForgottenError: it would begin in what is gone.
+        ForgottenError: the window would begin among forgotten events.
     """
     try:
         with database.writing() as connection:
@@ -73,14 +73,14 @@ def append_marks(
 def fork(
     database: Database, source: TimelineId, target: TimelineId, event: StoredEvent, at: int
 ) -> bool:
-    """Copy what is left of a log up to a version, in one transaction; archives are shared.
+    """Fork a timeline, in one transaction: copy what is left of it up to version `at`; archives are shared.
 
     Raises:
         UnknownTimelineError, MisuseError, TimelineExistsError, ForgottenError: as `EventStore.fork`.
-        TakenError: somebody else has just made the target.
+        TakenError: another process has just created the target.
     """
 
-    sound = str(source) if is_sound(str(source)) else ""  # or it is no timeline
+    sound = str(source) if is_sound(str(source)) else ""  # an unsound name is no timeline
 
     def head(name: TimelineId) -> Head:
         rows = connection.rows(HEAD, [name]) if is_sound(name) else [(0,)]

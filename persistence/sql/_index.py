@@ -23,9 +23,9 @@ from persistence.search._likely import (
 from persistence.sql._rows import VERSION_MAX, damaged
 
 ROWS: Final = 64
-"""Events in memory at once, as long as nobody knows how large they are."""
+"""Events to read at first, while their size is unknown."""
 BYTES: Final = 1_000_000
-"""Of payloads in memory at once, about."""
+"""Approximate bytes of payloads in memory at a time."""
 OF_ALL: Final = """
 SELECT timeline, seq, payload FROM events
 WHERE (timeline, seq) > (?, ?) AND {condition} ORDER BY timeline, seq LIMIT ?
@@ -34,7 +34,7 @@ OF_ONE: Final = """
 SELECT timeline, seq, payload FROM events
 WHERE timeline = ? AND seq > ? AND {condition} ORDER BY seq LIMIT ?
 """
-"""A page begins in the index where the last one ended, which no database finds out from the other form."""
+"""A separate query for one timeline: databases do not use the index to continue a page in the other form."""
 TURNS: Final = """
 WITH blocks AS (
     SELECT seq, {turn} AS turn, CASE WHEN {is_result} THEN 1 ELSE 0 END AS is_result
@@ -52,23 +52,23 @@ ORDER BY seq
 
 @attrs.frozen(kw_only=True)
 class Dialect:
-    """How a database is asked about a payload; conditions in SQL."""
+    """SQL of a database for questions about a payload."""
 
     holds: str
-    """It holds some bytes, which are bound."""
+    """Condition: the payload contains the bound bytes."""
     holds_any_case: str
-    """It holds a text in any case of A to Z, or a letter of `FOLDED_TO_ASCII`; a pattern is bound, as often as
-    there is a `?`, see `pattern`."""
+    """Condition: the payload contains a text in any case of A to Z, or a letter of `FOLDED_TO_ASCII`. For each `?`
+    in it, the result of `pattern` is bound."""
     pattern: Callable[[str], str]
     odd: str
-    """It is a tool call and has a number that Python may write otherwise."""
+    """Condition: the payload is a tool call with a number that Python may write differently."""
     turn: str
-    """The turn of a block: a JSON list that begins with it, never NULL."""
+    """Expression: a JSON list whose first item is the turn of the block; never NULL."""
     is_result: str
-    """Whether a block is a tool result."""
+    """Expression: whether the block is a tool result."""
     new_turns: str
-    """A query for the first block of each turn: `seq`; the turn, as `turn`; 1 for a tool result, else 0.  Bound
-    are a timeline, a version, which is the last, and the timeline again."""
+    """A query for the first block of each turn: `seq`, the turn as in `turn`, and 1 for a tool result, else 0.  Its
+    parameters are a timeline, the last version, and the timeline again."""
 
 
 Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -92,7 +92,7 @@ class SQLIndex:
     def _conditions(
         self, words: Collection[str], kinds: Collection[str]
     ) -> tuple[list[str], list[object]]:
-        """What every payload that can match fulfils."""
+        """Conditions that every matching payload meets, and their parameters."""
         conditions: list[str] = []
         given: list[object] = []
         runs = {run for word in words for run in runs_in(word)}
@@ -107,7 +107,7 @@ class SQLIndex:
         return conditions, given
 
     def _any_case(self, run: str) -> tuple[str, object]:
-        """The condition that a payload holds a run in any case, or what might be one; its parameter."""
+        """A condition that a payload contains a run in any case (it may also accept others), and its parameter."""
         dialect = self._dialect
         value: object
         if has_cases(run):
@@ -117,7 +117,7 @@ class SQLIndex:
         return f"{condition} OR {dialect.odd}" if is_number(run) else condition, value
 
     def _any_of(self, alternatives: Collection[Sequence[str]]) -> str:
-        """That a payload holds all texts of one of these."""
+        """A condition that a payload contains all texts of one of the alternatives."""
         each = (
             " AND ".join([self._dialect.holds] * len(texts) or ["1 = 1"]) for texts in alternatives
         )
@@ -159,7 +159,7 @@ class SQLIndex:
     def _events(
         self, statement: str, condition: str, given: Sequence[object], place: tuple[str, int]
     ) -> Iterator[tuple[TimelineId, Recorded]]:
-        """The conditions are ours; what somebody has typed is bound."""
+        """The events that meet `condition`, which is SQL of this module, after `place`; `given` are its parameters."""
         statement, limit = statement.replace("{condition}", condition), ROWS
         while rows := self._ask(statement, [*place, *given, limit]):
             for name, version, payload in rows:

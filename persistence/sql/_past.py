@@ -24,23 +24,23 @@ from persistence.sql._rows import (
 from persistence.sql._trims import Trimmed, head_of, trimmed_of
 
 STEP: Final = 64
-"""Events that are in memory before it is known how large they are."""
+"""Events to read at first, while their size is unknown."""
 
 _Found = TypeVar("_Found")
 
 
 @attrs.frozen
 class Past:
-    """Reads logs that do not begin in the rows."""
+    """Reads logs whose oldest events are not in the tables."""
 
     _database: Database
 
     def page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[Row]:
-        """What `read_bytes` gives.
+        """The result of `read_bytes`.
 
         Raises:
-            ForgottenError: the first of them is gone.
-            DamagedStoreError: one is not where it should be.
+            ForgottenError: the first of these events was forgotten.
+            DamagedStoreError: an event is missing.
         """
 
         def page(connection: Connection, trimmed: Trimmed) -> Sequence[Row]:
@@ -57,11 +57,11 @@ class Past:
         return self._steady(timeline, page)
 
     def window(self, timeline: TimelineId) -> LogWindow:
-        """The window, which begins in an archive.
+        """The window, if it begins in an archive.
 
         Raises:
-            ForgottenError: it begins in what is gone.
-            DamagedStoreError: an event is not where it should be.
+            ForgottenError: it begins among forgotten events.
+            DamagedStoreError: an event is missing.
         """
 
         def window(connection: Connection, trimmed: Trimmed) -> LogWindow:
@@ -76,7 +76,7 @@ class Past:
     def _steady(
         self, timeline: TimelineId, read: Callable[[Connection, Trimmed], _Found]
     ) -> _Found:
-        """What is read, once no archive was replaced meanwhile."""
+        """The result of `read`, repeated if an archive was replaced meanwhile."""
         trimmed = Trimmed()
         while True:
             try:
@@ -92,10 +92,10 @@ class Past:
 def rows_of(
     connection: Connection, timeline: TimelineId, kept: Kept, after: int, last: int
 ) -> Sequence[Row]:
-    """The rows behind version `after` up to `last`, those in archives included.
+    """Versions and payloads of the events after version `after`, up to `last`, from archives and from the table.
 
     Raises:
-        DamagedStoreError: one is not where it should be.
+        DamagedStoreError: an event is missing.
     """
     from persistence.archive import archived_rows
 

@@ -17,7 +17,7 @@ LONGEST_PAUSE: Final = 0.5
 
 @attrs.frozen(kw_only=True)
 class Patience:
-    """Repeats with growing pauses, each longer or shorter by chance, so that rivals part."""
+    """Repeats an action with growing pauses, which are randomized so that competing clients do not stay in step."""
 
     seconds: float = 30.0
     clock: Callable[[], float] = time.monotonic
@@ -25,10 +25,10 @@ class Patience:
     random: Callable[[], float] = random.random
 
     def repeated(self, action: Callable[[], Answer]) -> Answer:
-        """What the action returns, once it does.
+        """Call `action` until it succeeds; return its result.
 
         Raises:
-            PassingError: what it raises, after all this time.
+            PassingError: `action` still raises it after `seconds`.
         """
         pause, end = FIRST_PAUSE, self.clock() + self.seconds
         while True:

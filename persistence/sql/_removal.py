@@ -22,7 +22,7 @@ from persistence.sql._trims import DROP, Trimmed, all_trimmed, marks_of, put_tri
 
 Change: TypeAlias = Callable[[Held], Removed]
 Settled: TypeAlias = Callable[[Callable[[], Removed]], Removed]
-"""Repeats a write until it is known what became of it."""
+"""Repeats a write until its outcome is known."""
 
 SIZE: Final = """
 SELECT count(*), coalesce(sum(length(payload)), 0) FROM events WHERE timeline = ? AND seq < ?
@@ -40,7 +40,7 @@ REPLACE: Final = "UPDATE events SET payload = ?, crc32 = ? WHERE timeline = ? AN
 
 @attrs.frozen
 class Removal:
-    """Changes what is there."""
+    """Removes and rewrites events."""
 
     _database: Database
     _settled: Settled
@@ -48,7 +48,7 @@ class Removal:
     def trim(
         self, timeline: TimelineId, before: int, archive: "str | PathLike[str] | None"
     ) -> Removed:
-        """Remove, or archive, what is older than `before`."""
+        """Remove or archive the events older than version `before`."""
 
         def change(held: Held) -> Removed:
             checked_trim(timeline, before, held.head)
@@ -62,7 +62,7 @@ class Removal:
         return self._changed(timeline, change)
 
     def rewrite(self, timeline: TimelineId, events: Mapping[int, Event]) -> Removed:
-        """Put other events in the place of those of these versions."""
+        """Replace the events of these versions."""
         from persistence.archive import rewritten
 
         def change(held: Held) -> Removed:
@@ -94,8 +94,8 @@ class Removal:
         return self._changed(timeline, change)
 
     def _changed(self, timeline: TimelineId, change: Change) -> Removed:
-        """What a change has done.  Where a connection broke at its end it is done once more, and changes
-        nothing if it was done; then the first answer is the right one."""
+        """The result of a change in one transaction.  If the connection breaks during the commit, the change is
+        repeated; if it had succeeded, the repetition changes nothing, and the first result counts."""
         if not is_sound(timeline):
             raise UnknownTimelineError(timeline)
         name, lost, answers = TimelineId(timeline), False, list[Removed]()
@@ -124,7 +124,7 @@ def _existing(database: Database, connection: Connection, timeline: TimelineId) 
 
 
 def _trimmed(held: Held, before: int, after: Kept) -> Removed:
-    """Remove the rows, once `after` is known to be left."""
+    """Remove the rows older than `before`; `after` is what is then left of the log."""
     connection, timeline = held.connection, held.timeline
     first = held.trimmed.kept.first
     old = marks_of(connection.rows(OLD_MARKS, [timeline, before]))
@@ -138,7 +138,7 @@ def _trimmed(held: Held, before: int, after: Kept) -> Removed:
 
 
 def _archiving(held: Held, before: int, folder: "str | PathLike[str]") -> Kept:
-    """What is left once these rows are in a file, which they are on return."""
+    """Write the rows into an archive file; return what is then left of the log."""
     from persistence.archive import write_archive
 
     def rows() -> Iterator[tuple[int, str]]:
@@ -168,7 +168,7 @@ def _replacement(held: Held, version: int, event: Event) -> StoredEvent:
 
 
 def _unused(held: Held) -> tuple[str, ...]:
-    """The archives that the timeline had and that no log refers to any more."""
+    """The archive files of the timeline to which no log refers any more."""
     kept = held.trimmed.kept
     if not kept.archives:
         return ()

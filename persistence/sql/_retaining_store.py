@@ -15,18 +15,18 @@ from persistence.sql._trims import all_trimmed, trimmed_of
 
 
 class SQLRetaining(ABC):
-    """A store with a database."""
+    """The methods of `persistence.Retains`, for a store in a database."""
 
     _database: Database
     _patience: Patience
 
     @abstractmethod
     def _refuse_if_not_ours(self) -> None:
-        """Raise what is raised by a store that is closed, or another process's."""
+        """Raise a `ClosedError` if the store is closed or belongs to another process."""
 
     @abstractmethod
     def _settled(self, write: Callable[[], Answer]) -> Answer:
-        """What a write returns, repeated until it is known what became of it."""
+        """The result of `write`, repeated until its outcome is known."""
 
     @property
     def _past(self) -> Past:
@@ -37,7 +37,7 @@ class SQLRetaining(ABC):
         return Removal(self._database, self._settled)
 
     def kept(self, timeline_id: TimelineId) -> Kept:
-        """What is left of a timeline."""
+        """Which part of a timeline is left."""
 
         def found() -> Kept:
             with self._database.lent() as connection:
@@ -47,7 +47,7 @@ class SQLRetaining(ABC):
         return self._patience.repeated(found) if is_sound(timeline_id) else Kept()
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
-        """What is left of all timelines from which something was removed."""
+        """Which part is left of each timeline from which events were removed."""
 
         def found() -> Mapping[TimelineId, Kept]:
             with self._database.lent() as connection:
@@ -63,11 +63,11 @@ class SQLRetaining(ABC):
         *,
         archive: "str | PathLike[str] | None" = None,
     ) -> Removed:
-        """Remove, or archive, the oldest events."""
+        """Remove or archive the oldest events."""
         return self._removal.trim(timeline_id, before, archive)
 
     def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        """Put other events in the place of those of these versions."""
+        """Replace the events of these versions."""
         return self._removal.rewrite(timeline_id, events)
 
     def remove(self, timeline_id: TimelineId) -> Removed:
@@ -75,6 +75,6 @@ class SQLRetaining(ABC):
         return self._removal.remove(timeline_id)
 
     def erase(self) -> tuple[str, ...]:
-        """Overwrite what was removed, in the files of the database."""
+        """Overwrite removed content in the files of the database."""
         self._refuse_if_not_ours()
         return self._database.erase()

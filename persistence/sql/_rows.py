@@ -20,9 +20,9 @@ Row: TypeAlias = tuple[int, bytes]
 
 VERSION_MAX: Final = 2**62
 PAGE_BYTES: Final = 4_000_000
-"""Of payloads in one page; it is full with the event that reaches it."""
+"""A page ends with the event that brings the payloads to this many bytes."""
 FIRST_ROWS: Final = 64
-"""Events that a page begins with; how large they are tells how many more it may ask for."""
+"""The number of events to read first; their size decides how many to read next."""
 
 HEAD: Final = "SELECT max(seq) FROM events WHERE timeline = ?"
 RANGE: Final = (
@@ -32,7 +32,7 @@ PAGE: Final = """
 SELECT seq, payload FROM events WHERE timeline = ? AND seq > ? AND seq <= ?
 UNION ALL SELECT -first, NULL FROM trims WHERE timeline = ? AND first > ? + 1 ORDER BY 1
 """
-"""The same, and before them a row with a version below 0 where older ones were removed."""
+"""`RANGE`, preceded by a row with a negative version if some of these events were removed."""
 IDS: Final = "SELECT id FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
 SUMS: Final = """
 SELECT seq, payload, crc32 FROM events
@@ -50,13 +50,13 @@ WITH marks AS (
 """
 """The compaction in force, found by the index on marks."""
 _BEGIN: Final = "coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1)"
-"""Where the window begins."""
+"""The version at which the window begins."""
 WINDOW: Final = f"""{_FOLD}
 SELECT seq, payload, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut FROM events
 WHERE timeline = ? AND seq >= (SELECT {_BEGIN})
 ORDER BY seq
 """  # noqa: S608 -- constants
-"""The window in one question: the compaction in force, and a range."""
+"""Reads the compaction in force and the window in one query."""
 SKIM: Final = f"""{_FOLD}
 SELECT seq, payload, 1 AS is_first, NULL AS fold FROM events WHERE timeline = ? AND seq <= ?
 UNION ALL
@@ -65,7 +65,8 @@ WHERE timeline = ? AND seq >= (SELECT {_BEGIN})
   AND (kind IN ({{kinds}}) OR seq = (SELECT seq FROM fold))
 ORDER BY 1
 """  # noqa: S608 -- constants
-"""The first events; then, each beside the version of the compaction in force, that one and those of some kinds."""
+"""The first events; then the compaction in force and the window's events of some kinds, each with the version of the
+compaction."""
 LIST: Final = """
 SELECT timeline, coalesce((SELECT began_at FROM trims t WHERE t.timeline = f.timeline), ts) AS began,
        (SELECT max(seq) FROM events l WHERE l.timeline = f.timeline),
@@ -75,10 +76,10 @@ FROM events f WHERE made IS NOT NULL ORDER BY began, f.made, f.timeline
 
 
 def checked_rows(events: Sequence[StoredEvent]) -> None:
-    """Refuse what no column takes.
+    """Refuse events that do not fit the columns.
 
     Raises:
-        CodecError: a reference is no version.
+        CodecError: a reference is not a version.
     """
     for event in events:
         if event.ref is not None and abs(event.ref) > VERSION_MAX:
@@ -86,28 +87,28 @@ def checked_rows(events: Sequence[StoredEvent]) -> None:
 
 
 def columns(event: StoredEvent) -> tuple[str, float, str, int | None]:
-    """Id, time, kind and reference, as they lie in their columns; a time that is none is 0."""
+    """Id, time, kind and reference as they are in the columns; a time that is not finite is 0."""
     at = event.at if isfinite(event.at) else 0.0
     return column(event.id), at, column(event.kind), event.ref
 
 
 def checksum(payload: bytes | str) -> int:
-    """What lies beside a payload, so that a bit of it that flips is found."""
+    """The checksum stored beside a payload, which detects altered bits."""
     return crc32(payload.encode() if isinstance(payload, str) else payload)
 
 
 def column(text: str) -> str:
-    """A text without NUL, which not every database takes; different texts stay different."""
+    """A text with NUL escaped, because not every database accepts NUL; different texts stay different."""
     return text.replace("\\", "\\\\").replace("\0", "\\0")
 
 
 def window_of(
     timeline: TimelineId, rows: Sequence[tuple[int, bytes, int | None, int | None]]
 ) -> LogWindow:
-    """The window that the answer to `WINDOW` holds.
+    """The window in the result of `WINDOW`.
 
     Raises:
-        DamagedStoreError: an event is missing, or is none.
+        DamagedStoreError: an event is missing or cannot be read.
     """
     if not rows:
         return LogWindow(version=0)
@@ -121,13 +122,13 @@ def window_of(
 
 
 def begins_late(rows: Sequence[tuple[int, bytes, int | None, int | None]]) -> bool:
-    """Whether the window begins before the rows of the answer to `WINDOW`."""
+    """Whether the window begins before the first row in the result of `WINDOW`."""
     first, _, fold, cut = rows[0] if rows else (1, b"", None, None)
     return first > (1 if fold is None or cut is None else max(1, min(cut, fold)))
 
 
 def without_gaps(timeline: TimelineId, after: int, rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows, which must be those behind version `after`.
+    """The rows, checked to follow version `after` without a gap.
 
     Raises:
         DamagedStoreError: an event is missing.
@@ -139,10 +140,10 @@ def without_gaps(timeline: TimelineId, after: int, rows: Sequence[Row]) -> Seque
 
 
 def events_of(timeline: TimelineId, rows: Iterable[Row]) -> list[Recorded]:
-    """The events of rows.
+    """The events of these rows.
 
     Raises:
-        DamagedStoreError: one is none.
+        DamagedStoreError: one cannot be read.
     """
     found: list[Recorded] = []
     for seq, payload in rows:

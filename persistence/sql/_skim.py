@@ -12,14 +12,14 @@ from persistence.sql._rows import SKIM, VERSION_MAX, column, events_of
 
 @attrs.frozen
 class Skimmer:
-    """Asks with `ask`; see `persistence.Skimmable`."""
+    """Reads small parts of timelines, with queries by `ask`; see `persistence.Skimmable`."""
 
     ask: Callable[[str, Sequence[object]], Rows]
     first: int
     kinds: Collection[str]
 
     def skimmed(self, timelines: Sequence[TimelineId]) -> Iterator[tuple[TimelineId, Skim]]:
-        """One after the other."""
+        """The parts of the timelines, one query for each."""
         kinds = [column(kind) for kind in self.kinds]
         statement = SKIM.format(kinds=", ".join(["?"] * len(kinds)) or "NULL")
         first = min(self.first, VERSION_MAX)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class SQLStore(SQLRetaining):
-    """An `EventStore` over a database, which is closed with it."""
+    """An `EventStore` in a database; closing the store closes the database."""
 
     def __init__(
         self, database: Database, patience: Patience, watchers: Watchers | None = None
@@ -100,7 +100,7 @@ class SQLStore(SQLRetaining):
         return expected_version + len(stored)
 
     def _is_there(self, timeline: TimelineId, after: int, stored: Sequence[StoredEvent]) -> bool:
-        """Whether exactly these events are already where they should go."""
+        """Whether exactly these events are already stored at these versions."""
         after = min(after, _rows.VERSION_MAX)
         rows = self._rows(_rows.IDS, [timeline, after, after + len(stored)])
         return [id_ for (id_,) in rows] == [_rows.column(event.id) for event in stored]
@@ -124,7 +124,7 @@ class SQLStore(SQLRetaining):
         checked_page(after, limit)
         after, found = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
         last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
-        while step and size < _rows.PAGE_BYTES:  # nobody knows how large the next ones are
+        while step and size < _rows.PAGE_BYTES:  # the size of the next events is unknown
             begin = after + len(found)
             given = [timeline_id, begin, begin + step, timeline_id, begin]
             rows = self._rows(_rows.PAGE, given)
@@ -181,14 +181,14 @@ class SQLStore(SQLRetaining):
 
         self._refuse_if_not_ours()
         if not all(is_sound(each) for each in given if isinstance(each, str)):
-            return []  # a name that cannot be one
+            return []  # such a name names no timeline
         return self._patience.repeated(once)
 
     def _settled(self, write: Callable[[], Answer]) -> Answer:
-        """What a write returns, repeated until it is known what became of it.
+        """The result of `write`, repeated until its outcome is known.
 
         Raises:
-            OutcomeUnknownError: that cannot be found out.
+            OutcomeUnknownError: the outcome stayed unknown.
         """
         lost = False
 
@@ -233,12 +233,12 @@ class SQLStore(SQLRetaining):
         return SQLBackend(self._database, patience, refuse, clock, self._shelf_lock)
 
     def block_index(self) -> SQLIndex:
-        """What search asks; see `persistence.BlockIndex`."""
+        """The index for search; see `persistence.BlockIndex`."""
         self._refuse_if_not_ours()
         return SQLIndex(self._rows, self._database.dialect)
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read everything, and report what does not hold together; see `persistence.verify`."""
+        """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
         from persistence.sql._verify import verify_tables
 
         return verify_tables(self._database, self._backend(time.time), keys)
@@ -268,7 +268,7 @@ class SQLStore(SQLRetaining):
 
 
 def _release(database: Database, watchers: Watchers, pid: int) -> None:
-    """Of a store that was dropped without `close`."""
+    """Close the database of a store that was dropped without `close`, and warn."""
     if os.getpid() == pid:
         watchers.closed()
         database.close()

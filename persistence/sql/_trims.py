@@ -31,13 +31,13 @@ BEGAN: Final = "SELECT ts FROM events WHERE timeline = ? AND seq = ?"
 
 @attrs.frozen(kw_only=True)
 class Trimmed:
-    """What is left of a log, and the marks of the events that are in its archives."""
+    """Which part of a log is left, and the marks of its archived events."""
 
     kept: Kept = attrs.field(factory=Kept)
     marks: tuple[Mark, ...] = ()
 
     def cut_to(self, version: int) -> "Trimmed":
-        """What is left of a fork at a version."""
+        """What is left of a fork at this version."""
         marks = tuple(mark for mark in self.marks if mark.version <= version)
         return Trimmed(kept=self.kept.cut_to(version), marks=marks)
 
@@ -62,18 +62,18 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def trimmed_of(connection: Connection, timeline: TimelineId) -> Trimmed:
-    """What is left of one timeline; all of it, where nothing was removed."""
+    """Which part of a timeline is left; the default if nothing was removed."""
     rows = connection.rows(FOUND, [timeline])
     return _read(*rows[0]) if rows else Trimmed()
 
 
 def all_trimmed(connection: Connection) -> dict[TimelineId, Kept]:
-    """What is left of all timelines from which something was removed."""
+    """Which part is left of each timeline from which events were removed."""
     return {TimelineId(row[0]): _read(*row).kept for row in connection.rows(ALL)}
 
 
 def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
-    """Rows whose column says something else than their manifest."""
+    """Problems: rows whose columns contradict their manifest."""
     for timeline, first, began_at, manifest in connection.rows(FIRSTS):
         due = _read(timeline, began_at, manifest).kept.first
         if first != due:
@@ -84,7 +84,7 @@ def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
 
 
 def put_trimmed(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> None:
-    """Write down what is left of a timeline."""
+    """Store which part of a timeline is left."""
     connection.run(DROP, [timeline])
     kept = trimmed.kept
     if kept == Kept():
@@ -101,7 +101,7 @@ def put_trimmed(connection: Connection, timeline: TimelineId, trimmed: Trimmed) 
 
 
 def head_of(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> Head:
-    """The head of a timeline, all compactions included; the time of its last event is left out."""
+    """The head of a timeline, with all marks but without the time of its last event."""
     [(version,)] = connection.rows(END, [timeline])
     if not version:
         return Head()

@@ -21,11 +21,11 @@ SUMMARY: Final = (
     ("Errors and their resolution", "errors", ("error", "resolution")),
     ("Turn Context (split turn)", "turn_context", None),
 )
-"""Sections of a structured summary: title, where it is, the fields of a row of it."""
+"""Sections of a structured summary: title; field; and the fields of its rows: () for texts, None for one text."""
 
 
 class FewWords(Protocol):
-    """Expressions in SQL; `json` is one, a `path` has dots between its names."""
+    """SQL expressions; `json` is one, and `path` is a list of names separated by dots."""
 
     def text(self, json: str, path: str) -> str:
         """A value as text; NULL if there is none."""
@@ -36,19 +36,19 @@ class FewWords(Protocol):
         ...
 
     def length(self, json: str, path: str) -> str:
-        """How many a list has; NULL if there is none."""
+        """The number of items of a list; NULL if there is none."""
         ...
 
 
 class Words(FewWords, Protocol):
-    """All that the views are made of."""
+    """All SQL expressions that the views need."""
 
     line: ClassVar[str]
-    """The end of a line."""
+    """A line break."""
     payload: ClassVar[str]
     """The payload of a row of `events`, as JSON."""
     happened: ClassVar[str]
-    """The time of such a row, as a timestamp; NULL for times that no calendar has."""
+    """The time of such a row, as a timestamp; NULL for a time outside the calendar."""
 
     def inner(self, json: str, path: str) -> str:
         """A value as JSON; NULL if there is none."""
@@ -59,20 +59,20 @@ class Words(FewWords, Protocol):
         ...
 
     def whole(self, number: str) -> str:
-        """A sum as a whole number."""
+        """A sum, cast to a whole number."""
         ...
 
     def lines(self, json: str, path: str, each: str) -> str:
-        """A line for each of a list, in its order; NULL if there is none. `each` has `item` for one."""
+        """A line for each item of a list, in order; NULL if there are none. In `each`, `item` is the item."""
         ...
 
     def has(self, json: str, path: str, wanted: str) -> str:
-        """Whether a list of texts has one."""
+        """Whether a list of texts contains `wanted`."""
         ...
 
 
 def views(words: Words) -> Iterator[tuple[str, str]]:
-    """Names, and what they stand for."""
+    """The names and queries of the views."""
     yield "log", _log(words)
     yield "blocks", _blocks(words)
     yield "compactions", _compactions(words)
@@ -81,7 +81,7 @@ def views(words: Words) -> Iterator[tuple[str, str]]:
 
 
 def _joined(parts: list[str], between: str) -> str:
-    """Texts with something between them; those that are NULL are left out."""
+    """Texts joined by `between`; those that are NULL are left out."""
     told = " || ".join(f"coalesce({between} || {part}, '')" for part in parts)
     return f"substr({told}, length({between}) + 1)"
 
@@ -94,7 +94,7 @@ FROM events
 
 
 def author(own: str) -> str:
-    """Who a block is by, as its `type` says; `own`: as a block says itself whose type we do not know."""
+    """SQL for the author of a block, by its `type`; `own` is the block's own author, for unknown types."""
     return f"""CASE WHEN type LIKE 'user.%' THEN 'user'
             WHEN type LIKE 'assistant.%' THEN 'assistant'
             WHEN type IN ('react.tool.call', 'react.note', 'react.plan') THEN 'assistant'
@@ -130,7 +130,7 @@ FROM told
 
 
 def _section(words: Words, title: str, name: str, fields: tuple[str, ...] | None) -> str:
-    """A section as text, with its title; NULL when it is empty."""
+    """SQL for a section as text, with its title; NULL if it is empty."""
     where = f"summary.{name}"
     if fields is None:
         text = words.text("written", where)
@@ -142,7 +142,8 @@ def _section(words: Words, title: str, name: str, fields: tuple[str, ...] | None
 
 
 def _key_facts(words: Words) -> str:
-    digest = "CASE WHEN model = '' THEN {} END"  # nobody wrote any facts: what is known
+    # Without a model there are no facts, so the digest is used.
+    digest = "CASE WHEN model = '' THEN {} END"
     ran = f"'ran ' || {words.text('item', 'command')} || ' -> ' || coalesce({words.text('item', 'status')}, '')"
     found, each = f"'found ' || {words.text('item', 'description')}", words.text("item", "")
     parts = [
@@ -158,7 +159,7 @@ def _key_facts(words: Words) -> str:
 
 
 def _compacted(words: Words) -> str:
-    """Folds, and what made room without one, each with what was written of it at last."""
+    """Compactions, including those that folded nothing, each with the last version of its summary."""
 
     def number(name: str) -> str:
         return words.number("payload", name)
@@ -223,10 +224,10 @@ FROM compacted c
 """  # noqa: S608 -- constants
 
 
-# A request and the usage that the provider reported for it are neighbours among the events of
-# these two kinds; either may be missing (a request that failed, an imported log).
+# Among events of these two kinds, a request and the usage that the provider reported for it are neighbours. Either may
+# be missing: a failed request has no usage, and an imported log may have no requests.
 def requests(words: FewWords) -> str:
-    """The view of this name, also of a DuckDB file."""
+    """The view `requests`, which DuckDB files also use."""
 
     def tokens(name: str) -> str:
         return f"coalesce({words.number('usage', name)}, 0) AS {name}"

@@ -32,9 +32,9 @@ from persistence.sqlite._dialect import DIALECT
 from persistence.sqlite._new_turns import register
 
 IDLE_MAX: Final = 8
-"""Connections that are kept for the next."""
+"""The largest number of idle connections that are kept."""
 NO_TABLE: Final = ("no such table", "no such column", "table ")
-"""How the database begins to say that a table is not there, is another one, or is there already."""
+"""Beginnings of error messages that say that a table or column is missing, differs or exists already."""
 NUMBER: Final = "(SELECT coalesce(max(made), 0) + 1 FROM {table} WHERE made IS NOT NULL)"
 INSERT: Final = f"""
 INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, crc32, made)
@@ -44,7 +44,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")}
 
 @attrs.frozen
 class SQLiteConnection:
-    """A `Connection`."""
+    """A `Connection` to an SQLite file."""
 
     raw: sqlite3.Connection
 
@@ -57,7 +57,7 @@ class SQLiteConnection:
 
 @attrs.define(eq=False)
 class SQLiteDatabase:
-    """A `Database` in a file."""
+    """A `Database` in an SQLite file."""
 
     path: Path
     _wait_seconds: float
@@ -116,10 +116,10 @@ class SQLiteDatabase:
         return True
 
     def hold(self, connection: Connection, timeline: str) -> None:
-        """There is one writer at a time."""
+        """Do nothing: SQLite has one writer at a time."""
 
     def stop_appends(self, connection: Connection) -> None:
-        """There is one writer at a time."""
+        """Do nothing: SQLite has one writer at a time."""
 
     def erase(self) -> tuple[str, ...]:
         with self._writer, self.lent() as connection:
@@ -158,8 +158,7 @@ class SQLiteDatabase:
 
 
 def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
-    """A connection that is its own for a thread; what it commits is on the disk, and what it deletes is
-    overwritten."""
+    """A connection for one thread at a time; commits are synced to disk, and deleted content is overwritten."""
     raw = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA secure_delete = ON")
@@ -180,14 +179,14 @@ def _transaction(raw: sqlite3.Connection, begin: str) -> Generator[None]:
 
 @contextmanager
 def errors(path: Path) -> Generator[None]:
-    """Turns the database's errors into ours."""
+    """Raise our errors instead of the database's."""
     try:
         yield
     except sqlite3.IntegrityError as error:
         raise TakenError from error
     except sqlite3.Error as error:
         raise translated(error, path) from error
-    except UnicodeDecodeError as error:  # it quotes what it cannot read
+    except UnicodeDecodeError as error:  # its text quotes the bytes
         raise DamagedStoreError(f"{path} is damaged; restore it from a backup") from error
 
 

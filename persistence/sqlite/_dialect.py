@@ -12,7 +12,7 @@ _FOLDED: Final = " OR ".join(
     f"instr(payload, x'{begin.hex()}') > 0"
     for begin in sorted({letter.encode()[:2] for letter in FOLDED_TO_ASCII})
 )
-"""By how the letters begin: a class of letters in GLOB takes 50 times as long."""
+"""Whether the payload has a letter that folds to ASCII: tests the first two bytes; a GLOB class is 50 times slower."""
 
 
 def _pattern(run: str) -> str:
@@ -23,7 +23,7 @@ def _pattern(run: str) -> str:
 
 DIALECT: Final = Dialect(
     holds="instr(payload, ?) > 0",
-    holds_any_case=(  # most have nothing but ASCII
+    holds_any_case=(  # most payloads have only ASCII
         f"({_TEXT} LIKE ? ESCAPE '|' OR length(payload) <> length({_TEXT}) AND ({_FOLDED}))"
     ),
     pattern=_pattern,
@@ -31,7 +31,7 @@ DIALECT: Final = Dialect(
         f"({_TEXT} GLOB '*react.tool.call*' AND"
         f" ({' OR '.join(f'{_TEXT} GLOB {number}' for number in _ODD)}))"
     ),
-    # Of several paths it makes a JSON list: what one path names keeps no type.
+    # With several paths, `json_extract` gives a JSON list; with one path, it would give the value without its type.
     turn=f"json_extract({_TEXT}, '$.block.turn', '$.block.turn')",
     is_result=f"json_extract({_TEXT}, '$.block.type') = 'react.tool.result'",
     new_turns=f"""

@@ -27,7 +27,7 @@ SAVE: Final = (
 
 @attrs.frozen
 class SQLiteLocation:
-    """A file, and what SQLite keeps beside it while it is open."""
+    """An SQLite file, with the write-ahead log beside it while it is open."""
 
     path: Path
 
@@ -44,7 +44,7 @@ class SQLiteLocation:
         if not lost_commits(database_path(self.path)):
             with self.open() as store:
                 return store.verify(keys=keys)
-        with TemporaryDirectory() as folder:  # to open the file would take its log away
+        with TemporaryDirectory() as folder:  # opening the file would remove its log
             copy = self._copied(Path(folder))
             lost = lost_commits(copy)
             with SQLiteStore(copy) as store:
@@ -74,7 +74,7 @@ class SQLiteLocation:
         return folder / path.name
 
     def remove(self) -> None:
-        """Unless another process has it open by now, which is seen from a file beside it."""
+        """Remove the file, unless its write-ahead log exists, which means that another process has it open."""
         if not self.path.with_name(self.path.name + "-wal").exists():
             self.path.unlink(missing_ok=True)
 
@@ -83,7 +83,7 @@ class SQLiteLocation:
 
 
 def _folded(path: Path) -> tuple[int, int, bytes]:
-    """Pages that were written into the file show in its time, a log that began anew in its first bytes."""
+    """Values that change at a checkpoint: size and time of the file, and the header of the write-ahead log."""
     found, wal = path.stat(), path.with_name(f"{path.name}-wal")
     try:
         with wal.open("rb") as file:
@@ -94,7 +94,7 @@ def _folded(path: Path) -> tuple[int, int, bytes]:
 
 
 def locate(where: "str | PathLike[str]") -> SQLiteLocation:
-    """The location of a URL that begins with `sqlite://`.
+    """The location of an `sqlite://` URL.
 
     Raises:
         MisuseError: it names no file.

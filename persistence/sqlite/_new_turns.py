@@ -10,23 +10,24 @@ from typing import Any, Final
 import msgspec
 
 NEW_TURNS: Final = "new_turns"
-"""Its name in SQL."""
+"""The name of the function in SQL."""
 _RESULT: Final = b"react.tool.result"
 _BEGINNING: Final = re.compile(
     rb'\{[^{}]*"block":\{"type":"([^"\\]*)"[^{}]*?,"turn":"([^"\\]*)"'
 ).match
-"""Of a payload as we write it: no object begins before the turn, but the event and its block."""
+"""Matches type and turn in a payload as this version writes it: no object other than the event and its block begins
+before the turn."""
 
 
 class NewTurns:
-    """An aggregate function of `seq` and `payload`: a JSON list of lists, of the version of the first block of
-    a turn, the turn, and 1 where the block is a tool result, else 0."""
+    """An aggregate SQL function of `seq` and `payload`. The result is a JSON list with an item per turn: the version of
+    its first block, the turn, and whether that block is a tool result (1 or 0)."""
 
     def __init__(self) -> None:
         self._first: dict[bytes, tuple[int, bool]] = {}
 
     def step(self, seq: int, payload: bytes) -> None:
-        """The next row; rows come in any order."""
+        """Handle a row; rows may come in any order."""
         found = _BEGINNING(payload)
         kind, turn = found.groups() if found else _parsed(payload)
         before = self._first.get(turn)
@@ -34,14 +35,14 @@ class NewTurns:
             self._first[turn] = seq, kind == _RESULT
 
     def finalize(self) -> str:
-        """All that were met."""
+        """The result for all rows."""
         found = sorted((first, turn) for turn, first in self._first.items())
         rows = [(seq, turn.decode(errors="replace"), int(late)) for (seq, late), turn in found]
         return msgspec.json.encode(rows).decode()
 
 
 def _parsed(payload: bytes) -> tuple[bytes, bytes]:
-    """Kind and turn of a block that is written in another way, or is damaged."""
+    """Type and turn of a block in JSON of another form; empty if the payload is damaged."""
     try:
         event: Any = msgspec.json.decode(payload)
         kind, turn = event["block"].get("type"), event["block"].get("turn")
@@ -51,6 +52,6 @@ def _parsed(payload: bytes) -> tuple[bytes, bytes]:
 
 
 def register(raw: sqlite3.Connection) -> None:
-    """Let the statements of a connection use it."""
-    function: Any = NewTurns  # the types know functions of one number only
+    """Make the function available on a connection."""
+    function: Any = NewTurns  # the type stubs know only functions of one argument
     raw.create_aggregate(NEW_TURNS, 2, function)

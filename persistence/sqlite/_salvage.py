@@ -17,18 +17,18 @@ from persistence.sqlite._schema import open_database
 
 TABLES: Final = {
     "events": ("text", "integer", "text", "real", "text"),
-    "trims": (),  # which look like pieces
+    "trims": (),  # none, because its rows look like pieces
     "artifacts": ("text", "text", "blob"),
     "artifact_pieces": ("text", "integer", "real", "blob"),
     "artifact_audit": ("text", "integer", "blob"),
 }
-"""With the types of the first columns, by which their rows are told from those of other tables."""
+"""Tables, with the types of their first columns, which tell their rows from those of other tables."""
 BEYOND: Final = 10_000
-"""Row ids that are tried behind the last row that was read, where nothing is known of an end."""
+"""Row ids to try after the last readable row, if the end of the table is unknown."""
 TRIED_MAX: Final = 10_000_000
-"""Row ids that are tried one by one between two rows that can be read."""
+"""The largest number of row ids to try one by one between two readable rows."""
 LEAF: Final = b"\x0d"
-"""How a page begins that has rows of a table."""
+"""The first byte of a page that has rows of a table."""
 KNOWN: Final = """
 SELECT timeline, seq FROM events INDEXED BY sqlite_autoindex_events_1
 ORDER BY timeline {order}, seq {order}
@@ -48,12 +48,13 @@ WHERE made IS NULL AND (timeline, seq) IN (SELECT timeline, min(seq) FROM events
 
 
 def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
-    """The path of a file that is whole, in `folder` if it is not this one; and a sentence on what is not in
-    it, empty if nothing.
+    """Copy a damaged file into `folder`; return the path of the copy, and a sentence about what is lost (or "").
+
+    An undamaged file is not copied: its own path is returned.
 
     Raises:
         MisuseError: it is no SQLite database.
-        DamagedStoreError: it does not even say which tables it has.
+        DamagedStoreError: the list of its tables cannot be read.
     """
     new = folder / f"salvaged {path.name}"
     with errors(path), closing(connected(path, 0)) as old:
@@ -69,7 +70,7 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
             for name in holed:
                 _copy_leaves(old, made, name, path)
             if _note_lost(old, made) and "events" in holed:
-                holed.remove("events")  # each that is lost is told
+                holed.remove("events")  # each lost event is reported itself
             _drop_broken(made)
             made.execute("COMMIT")
     tables_told = ", ".join(holed)
@@ -93,7 +94,7 @@ def _is_sound(old: sqlite3.Connection) -> bool:
 
 
 def _copied(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
-    """Whether there are rows that cannot be read; all others are copied."""
+    """Copy all readable rows of a table; return whether there are unreadable ones."""
     columns, put = _columns(old, new, table)
     is_holed = False
     for row in _rows(old, table, columns):
@@ -105,7 +106,7 @@ def _copied(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> boo
 
 
 def _columns(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> tuple[str, str]:
-    """Those that both have, and what adds a row of them that is not there."""
+    """The columns that a table has in both files, and a statement that inserts a row of them unless it exists."""
     theirs = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
     ours = [row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
     columns, marks = ", ".join(ours), ", ".join("?" * len(ours))
@@ -113,7 +114,7 @@ def _columns(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> tu
 
 
 def _copy_leaves(old: sqlite3.Connection, new: sqlite3.Connection, table: str, path: Path) -> None:
-    """Add the rows of pages to which none leads any more: each is read as if it were the whole table."""
+    """Copy the rows of pages to which no readable page refers, by reading each page as if it were the whole table."""
     columns, put = _columns(old, new, table)
     types = zip(columns.split(", "), TABLES[table], strict=False)
     alike = " AND ".join(f"typeof({column}) = '{type_}'" for column, type_ in types) or "false"
@@ -133,8 +134,8 @@ def _copy_leaves(old: sqlite3.Connection, new: sqlite3.Connection, table: str, p
 
 
 def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """The rows, from the first on and, where one cannot be read, from the last on; then those between. None
-    says that there was one that cannot be."""
+    """The readable rows of a table. If a row is unreadable, yield None once, then the rows from the end backwards
+    down to the next unreadable one, then the rows between by their ids."""
     ask, last = f"SELECT rowid, {columns} FROM {table} NOT INDEXED", 0  # noqa: S608 -- names of ours
     for row in _scanned(old, f"{ask} ORDER BY rowid"):
         if row is None:
@@ -159,7 +160,7 @@ def _rows(old: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[A
 def _scanned(
     old: sqlite3.Connection, statement: str, *given: int
 ) -> Iterator[tuple[Any, ...] | None]:
-    """The rows up to the first that cannot be read, for which there is None."""
+    """The rows up to the first unreadable one; for that one, yield None and stop."""
     try:
         yield from old.execute(statement, given)
     except (sqlite3.DatabaseError, UnicodeDecodeError):
@@ -167,8 +168,8 @@ def _scanned(
 
 
 def _note_lost(old: sqlite3.Connection, new: sqlite3.Connection) -> bool:
-    """Add the events that only the index knows, and say which are the first of their timelines; whether the
-    index knows all."""
+    """Insert an empty event for each event that only the index still has, and mark the first event of each timeline;
+    return whether the whole index could be read."""
     are_all = False
     for order in ("", "DESC"):
         known = [*_scanned(old, KNOWN.format(order=order))]
@@ -180,7 +181,7 @@ def _note_lost(old: sqlite3.Connection, new: sqlite3.Connection) -> bool:
 
 
 def _drop_broken(new: sqlite3.Connection) -> None:
-    """Remove rows that nobody can read and that keep others from being read."""
+    """Remove damaged rows of `trims` and `artifacts`, because they prevent reading other rows."""
     for (timeline,) in new.execute("SELECT timeline FROM trims").fetchall():
         try:
             trimmed_of(SQLiteConnection(new), TimelineId(timeline))

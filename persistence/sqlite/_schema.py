@@ -41,16 +41,16 @@ TRIMS: Final = (
 )
 SUMS: Final = ("ALTER TABLE events ADD COLUMN crc32 INTEGER",)
 STEPS: Final = (FIRST, TRIMS, SUMS)
-"""What leads from each format to the next; that of a file is how many were taken."""
+"""The statements that lead from each format to the next; the format of a file is the number of steps taken."""
 OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
 
 
 def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
-    """The database at `path`, made if there is none, in the newest format.
+    """Open the database at `path`, create it if it does not exist, and bring it to the newest format.
 
     Raises:
-        MisuseError: the file is no store.
-        StoreError: it is of a later version, or the system does not let us use it.
+        MisuseError: the file is not a store.
+        StoreError: a later version has changed it, or the operating system denies access.
     """
     if not path.exists():
         _create(path)
@@ -75,7 +75,7 @@ def _refuse_a_foreign_one(database: SQLiteDatabase) -> None:
 
 
 def _create(path: Path) -> None:
-    """Under another name first, so that a half-made file never looks like a store."""
+    """Create the file under another name, then link it to `path`, so that an incomplete file is never opened."""
     new = path.with_name(f"{path.name}.{token_hex(4)}.new")
     try:
         with errors(new), closing(connected(new, 0)) as connection:

@@ -12,15 +12,15 @@ WAIT_SECONDS: Final = 30.0
 
 
 class SQLiteStore(SQLStore):
-    """Timelines in the file `path`, which any number of processes may have open.  Methods raise what
-    `EventStore` says.
+    """Timelines in the file `path`, which several processes may have open.  Its methods raise the errors of
+    `EventStore`.
 
     An append waits up to `wait_seconds` while other processes write.
 
     Raises:
-        DamagedStoreError: the file does not hold together.
-        MisuseError: there is no such folder, or the file is no store.
-        StoreError: the file is of a later version, or the system does not let us use it.
+        DamagedStoreError: the file is damaged.
+        MisuseError: there is no such folder, or the file is not a store.
+        StoreError: a later version has changed the file, or the operating system denies access.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ _TEXT: Final = "CAST(payload AS TEXT)"
 
 
 class _Words:
-    """JSON is text here, and what has NUL in it is cut there; so NUL is shown as U+FFFD."""
+    """SQL expressions of SQLite. Its JSON is text and would end at a NUL, so NUL is shown as U+FFFD."""
 
     line: ClassVar[str] = "char(10)"
     payload: ClassVar[str] = rf"""CASE WHEN instr({_TEXT}, '\u0000') = 0 THEN {_TEXT}
@@ -58,4 +58,4 @@ ALL: Final = tuple(
     for name, query in views(_Words())
     for statement in (f"DROP VIEW IF EXISTS {name}", f"CREATE VIEW {name} AS {query}")
 )
-"""What gives a file its views, or replaces those of another version."""
+"""SQL that creates the views, and replaces those of another version."""

@@ -15,15 +15,15 @@ from typing import Final
 HEADER: Final = Struct(">8I")
 FRAME: Final = Struct(">6I")
 MAGIC: Final = {0x377F0682: "<II", 0x377F0683: ">II"}
-"""And how the checksum reads the bytes."""
+"""Magic numbers of a log, each with the byte order in which its checksums read words."""
 _MASK: Final = 0xFFFFFFFF
 
 
 def lost_commits(database: Path) -> str:
-    """A sentence on the commits that cannot be read; empty if all can."""
+    """A sentence about unreadable commits in the write-ahead log; empty if there are none."""
     wal = database.with_name(f"{database.name}-wal")
     found = _lost(wal)
-    return found if found and found == _lost(wal) else ""  # somebody may have been writing
+    return found if found and found == _lost(wal) else ""  # else the log changed meanwhile
 
 
 def _lost(wal: Path) -> str:
@@ -49,7 +49,7 @@ def _lost(wal: Path) -> str:
 
 
 def _readable(data: bytes, page: int, sums: tuple[int, int], words: str) -> int:
-    """Where the first frame begins that SQLite does not take."""
+    """The position of the first frame that SQLite would not accept."""
     salts, at = data[16:24], HEADER.size
     while at + FRAME.size + page <= len(data):
         head, body = data[at : at + FRAME.size], data[at + FRAME.size : at + FRAME.size + page]

@@ -5,7 +5,7 @@ With pytest, derive from `StoreContract` and give it a fixture `store`; without 
 
 import sys
 
-if "pytest" in sys.modules:  # then it shows what an assertion compared
+if "pytest" in sys.modules:  # so that pytest shows compared values
     import pytest
 
     for _part in (

@@ -22,7 +22,7 @@ from persistence.testing._events import TURN, T, U, forked, holding, many, refus
 
 
 class AppendContract:
-    """Append is all or nothing, at an expected version, and a retry is no harm."""
+    """An append writes all or nothing, at the expected version; repeating it is harmless."""
 
     def test_what_goes_in_comes_out_in_order(self, store: EventStore) -> None:
         assert store.append(T, [said("a"), said("b")], expected_version=0) == 2

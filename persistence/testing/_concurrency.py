@@ -16,14 +16,14 @@ TRIES_MAX = 10_000
 
 
 def at_once(*work: Callable[[], object]) -> None:
-    """Do it in threads of their own; raises what one of them raised."""
+    """Run each function in a thread of its own; raise what one of them raised."""
     with ThreadPoolExecutor(len(work)) as pool:
         for answer in [pool.submit(each) for each in work]:
             answer.result()
 
 
 def insist(store: EventStore, name: str) -> None:
-    """Append three events at whatever version the log is then, and once more what was appended."""
+    """Append three events at the current version, repeat that append, and read the events."""
     events = [said(f"{name}.{n}") for n in range(3)]
     for _ in range(TRIES_MAX):
         version = store.head(T)
@@ -40,7 +40,7 @@ def insist(store: EventStore, name: str) -> None:
 
 
 class ConcurrencyContract:
-    """Appends happen one after the other, each once and as a whole, whoever looks and whoever repeats."""
+    """Appends happen one after the other, completely and once, despite concurrent reads and repetitions."""
 
     def test_concurrent_appenders_of_one_timeline_conflict_and_lose_nothing(
         self, store: EventStore
@@ -128,7 +128,7 @@ class ConcurrencyContract:
             assert store.read(TimelineId(f"fork {n}"))[:4] == store.read(T, limit=4)
 
     def test_who_watches_is_woken(self, store: EventStore) -> None:
-        """Only of a store that has `watch`."""
+        """Only for a store that has `watch`."""
         if not isinstance(store, Watchable):
             return
         mine, other = Signal(), Signal()
@@ -139,8 +139,8 @@ class ConcurrencyContract:
         store.fork(T, U, forked(T, 1), at=1)
         assert other.wait(10), "a fork begins a timeline"
         end()
-        end()  # once more is no harm
+        end()  # a second call is harmless
         store.append(T, many(1, first=2), expected_version=1)
-        mine.clear()  # of what was under way
+        mine.clear()  # ignore a call that was already running
         store.append(T, many(1, first=3), expected_version=2)
         assert not mine.is_set(), "it was ended"

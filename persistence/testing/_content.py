@@ -15,7 +15,7 @@ from persistence.testing._events import TURN, T, U, forked, holding, many, refus
 
 
 class ContentContract:
-    """Whatever an event holds comes back: equal, or visibly replaced."""
+    """Everything that an event contains comes back equal, or visibly replaced."""
 
     def test_text_comes_back_unchanged(self, store: EventStore) -> None:
         odd = ("", "nul \0 inside", "quotes ' \" \\ `", "\\u0000 spelled out", "語 🙂\u2028")
@@ -69,7 +69,7 @@ class ContentContract:
 
 
 class CloseContract:
-    """A closed store says so."""
+    """A closed store raises `ClosedError`."""
 
     def test_close_may_be_repeated_and_everything_else_is_refused(self, store: EventStore) -> None:
         store.append(T, many(1), expected_version=0)

@@ -27,13 +27,13 @@ class StoreContract(
     ConcurrencyContract,
     CloseContract,
 ):
-    """All that a store promises, a test each; `store` is a new and empty one, closed afterwards."""
+    """All promises of a store, a test each; `store` is a new, empty store, which is closed after the test."""
 
 
 def broken_promises(open_store: Callable[[], EventStore]) -> dict[str, str]:
-    """The tests of the contract that a store does not pass, and why; empty: it keeps every promise.
+    """The tests of the contract that a store fails, with the reasons; empty: it keeps all promises.
 
-    `open_store` is called once a test and gives a new and empty store.
+    `open_store` is called for each test, and must return a new, empty store.
     """
     contract, broken = StoreContract(), dict[str, str]()
     for name in filter(_is_test, dir(contract)):

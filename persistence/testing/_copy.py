@@ -8,11 +8,11 @@ from persistence.testing._events import T, U, compacted, many, refused, versions
 from persistence.testing._search import odd_log
 
 OLD = b'{"event":"FromTheFuture","id":"e",  "at":1.50, "deep":{"b":1e2,"a":null}}'
-"""Nobody here would write it like this."""
+"""JSON in a form that this version would not write."""
 
 
 class CopyContract:
-    """What a store holds can be taken to another one and back."""
+    """Timelines can be copied from a store into another one and back."""
 
     def test_bytes_come_back_as_they_went_in(self, store: EventStore) -> None:
         if not isinstance(store, Copyable):

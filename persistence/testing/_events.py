@@ -29,7 +29,7 @@ TURN = TurnId("t1")
 
 
 def said(name: str, *, at: float = 0.0) -> BlockAppended:
-    """An event whose ids follow from its name."""
+    """An event whose ids and text are derived from its name."""
     block = UserPrompt(id=BlockId(f"block {name}"), turn=TURN, text=f"text {name}")
     return BlockAppended(id=EventId(name), at=at, block=block)
 
@@ -68,7 +68,7 @@ def versions(recorded: Sequence[Recorded]) -> list[int]:
 
 @contextmanager
 def refused(error: type[FoldlineError], saying: str = "") -> Generator[None]:
-    """What is done inside raises `error`, and its message has something that matches `saying`."""
+    """The code inside must raise `error` with a message that matches the regular expression `saying`."""
     said = None
     try:
         yield

@@ -26,29 +26,29 @@ PAGE = 1000
 
 @attrs.define(kw_only=True)
 class Call:
-    """One call of a store, as the caller saw it."""
+    """A call of a store, and what its caller learned."""
 
     timeline: TimelineId
     begun: int
-    """Calls begin and end at moments that are counted."""
+    """When it began; a counter is the clock."""
     ended: float = inf
-    """`inf`: it raised something that leaves open whether it happened."""
+    """When it ended; `inf`: it raised an error that leaves its outcome open."""
     low: float = inf
-    """The version that it found; `inf`: it says nothing of when it happened."""
+    """The version that it found; `inf`: not known."""
     high: int = 0
-    """The version that it left."""
+    """The version after it."""
     appended: _Ids = ()
-    """Ids of the events that it was to append."""
+    """Ids of the events to append."""
     is_done: bool = False
-    """It was acknowledged."""
+    """Whether it was acknowledged."""
     is_refused: bool = False
     read: tuple[tuple[int, str], ...] = ()
-    """Versions and ids of what it returned."""
+    """Versions and ids of the events that it returned."""
 
 
 @attrs.define(eq=False)
 class RecordingStore:
-    """Passes every call on, from any thread, and keeps what came of it."""
+    """Passes every call on to a store, from any thread, and records it."""
 
     store: EventStore
     calls: list[Call] = attrs.field(factory=list[Call], init=False, repr=False)
@@ -84,7 +84,7 @@ class RecordingStore:
         page = self.store.read(timeline_id, after=after, limit=limit)
         call.read = _named(page)
         self._ended(call, page[-1][0] if page else 0)
-        call.low = inf if page else after  # a page need not be the last
+        call.low = inf if page else after  # the page may end before the end of the log
         return page
 
     def head(self, timeline_id: TimelineId) -> int:
@@ -110,7 +110,7 @@ class RecordingStore:
         self.store.close()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.store, name)  # what it may offer besides
+        return getattr(self.store, name)  # optional methods of the store
 
     def _begun(self, timeline_id: TimelineId) -> Call:
         call = Call(timeline=timeline_id, begun=self._tick())
@@ -121,7 +121,7 @@ class RecordingStore:
         call.ended, call.low, call.high = self._tick(), version, version
 
     def problems(self) -> Sequence[str]:
-        """Why no one log could have given these answers; nothing: it could. For when all calls have ended."""
+        """Contradictions between the calls and one append-only log; empty: none. All calls must have ended."""
         return [problem for name in self._names() for problem in self._problems_of(name)]
 
     def _names(self) -> Iterable[TimelineId]:
@@ -140,7 +140,7 @@ def _named(events: Iterable[Recorded]) -> tuple[tuple[int, str], ...]:
 
 
 def _misplaced(calls: Sequence[Call], log: dict[int, str]) -> Iterator[str]:
-    """Events that are not where they were said to be, or whose append was refused."""
+    """Events that are not at their acknowledged versions, or whose append was refused."""
     told = {name for c in calls if c.is_done for name in c.appended}
     untold = {name for c in calls if not (c.is_done or c.is_refused) for name in c.appended}
     for call in calls:
@@ -159,12 +159,12 @@ def _misplaced(calls: Sequence[Call], log: dict[int, str]) -> Iterator[str]:
 
 
 def _disordered(calls: Sequence[Call]) -> Iterator[str]:
-    """Calls that saw less than was there before they began."""
+    """Calls that saw an older version than a call that had ended before they began."""
     first: dict[_Ids, Call] = {}
     for call in calls:
         is_append = call.appended and not call.is_refused
         if is_append and first.setdefault(call.appended, call) is not call:
-            call.low = inf  # the repeat of an append: it happened then, or now
+            call.low = inf  # a repetition: the version that it found is not known
     ended = iter(sorted((c for c in calls if c.ended < inf), key=lambda c: c.ended))
     seen, before = 0, next(ended, None)
     for call in sorted(calls, key=lambda c: c.begun):

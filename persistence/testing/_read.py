@@ -16,7 +16,7 @@ from persistence.testing._events import (
 
 
 class ReadContract:
-    """Reads are gap-free, ordered, and as small as the question."""
+    """Reads are gap-free, ordered, and return no more than requested."""
 
     def test_pages_follow_one_another(self, store: EventStore) -> None:
         store.append(T, many(10), expected_version=0)
@@ -82,7 +82,7 @@ class ReadContract:
 
 
 class ForkContract:
-    """A fork is a copy of bytes up to a version, and knows what was folded there."""
+    """A fork is a byte-exact copy up to a version, with the compaction that was in force there."""
 
     def test_a_fork_shares_the_past_and_nothing_else(self, store: EventStore) -> None:
         store.append(T, many(5), expected_version=0)

@@ -18,7 +18,7 @@ _C = TypeVar("_C")
 def where_it_can(
     promise: Callable[[_C, RetainingStore], None],
 ) -> Callable[[_C, EventStore], None]:
-    """The promise, for a store that makes it; nothing is asked of others."""
+    """A test that runs only for stores that can remove events."""
 
     @wraps(promise)
     def test(self: _C, store: EventStore) -> None:

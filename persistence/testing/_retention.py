@@ -36,7 +36,7 @@ from persistence.testing._retaining import RetainingStore, where_it_can
 
 
 def _paths(log: Iterable[Event]) -> Iterator[str]:
-    """The paths of all blocks, by count and by version."""
+    """The paths of all blocks, by number and by version."""
     naming = Naming()
     for version, event in enumerate(log, 1):
         if isinstance(event, BlockAppended):
@@ -45,18 +45,18 @@ def _paths(log: Iterable[Event]) -> Iterator[str]:
 
 
 def saying(text: str, event: BlockAppended) -> BlockAppended:
-    """The same event with another block in it."""
+    """The same event, with another text in its block."""
     block = UserPrompt(id=event.block.id, turn=event.block.turn, text=text)
     return msgspec.structs.replace(event, block=block)
 
 
 LOG = [*many(6), compacted("c1", cut=4), *many(3, first=8), compacted("c2", start=4, cut=9)]
-"""Its window begins at version 9 of 11."""
+"""A log whose window begins at version 9 of 11."""
 LARGE_LOG = [said("x" * 40_000, at=1.0), *LOG[1:]]
 
 
 class RetentionContract:
-    """What the window does not need can be removed, or moved into files; the rest stays what it was."""
+    """Events that the window does not need can be removed or archived; everything else stays the same."""
 
     @where_it_can
     def test_what_is_forgotten_is_gone_and_all_else_is_as_it_was(

@@ -26,7 +26,7 @@ from persistence.search._search import search_blocks
 from persistence.testing._events import T, U, compacted, many
 
 NAMES = ("t1", "t.1", "7", 'say "hi"', "back\\slash", "naïve", "None", "line\nbreak", "語")
-"""Of turns and calls: what a path, JSON or SQL could trip over."""
+"""Names of turns and calls that are difficult for paths, JSON or SQL."""
 TEXTS = (
     *("Error", "ERRORS", "straße", "STRASSE", "ﬁle", 'say "hi"', "back\\slash", "100%", "語", "İ"),
     "far behind " + "x" * 40_000 + " needle",
@@ -48,7 +48,7 @@ def _blocks() -> Iterator[Block]:
 
 
 def odd_log() -> list[Event]:
-    """Blocks whose names and texts are hard to find again, some of them folded."""
+    """A log of blocks with difficult names and texts, some of them folded."""
     blocks = [*_blocks()]
     log: list[Event] = [
         BlockAppended(id=EventId(f"e{number}"), at=float(number), block=block)
@@ -65,7 +65,7 @@ def odd_log() -> list[Event]:
 
 
 class SearchContract:
-    """Whatever a store knows about its blocks, the answers are those of reading everything."""
+    """Whatever index a store has, its results are those of reading everything."""
 
     def test_search_finds_what_a_scan_finds(self, store: EventStore) -> None:
         plain = MemoryStore()

@@ -28,7 +28,7 @@ LOGS: dict[TimelineId, list[Event]] = {
 
 
 def filled(store: EventStore) -> list[TimelineId]:
-    """All logs, and a fork; and one that nobody has written to."""
+    """Append all logs and a fork; return their names and one of an unknown timeline."""
     for name, events in LOGS.items():
         store.append(name, events, expected_version=0)
     store.fork(T, U, forked(T, 8), at=8)
@@ -36,7 +36,7 @@ def filled(store: EventStore) -> list[TimelineId]:
 
 
 def slowly(store: EventStore, name: TimelineId, kinds: Collection[str]) -> Skim:
-    """What is found by reading all of it."""
+    """The same, found by reading the whole window."""
     window, gone = store.load_window(name), kept_of(store, name).forgotten
     return Skim(
         first=list(store.read(name, after=gone, limit=FIRST)),
@@ -58,7 +58,7 @@ def _check(store: EventStore, names: list[TimelineId]) -> None:
 
 
 class SkimContract:
-    """It is what reading all of them would have found."""
+    """A skim returns what reading the logs would return."""
 
     def test_a_little_of_many_timelines_is_what_reading_them_finds(self, store: EventStore) -> None:
         _check(store, filled(store))

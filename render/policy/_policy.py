@@ -123,7 +123,7 @@ class Policy:
     """Tokens of the beginning of a split turn, which has a room of its own; at most an eighth of the limit."""
     digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
     """Share of the digest without its index."""
-    index_ratio: float = attrs.field(default=0.45, validator=checks.share())
+    index_ratio: float = attrs.field(default=0.5, validator=checks.share())
     """Share of the digest's index of rare identifiers with excerpts."""
     index_wide: float = attrs.field(default=0.6, validator=checks.share())
     """No longer has an effect, because an index is filled from one budget. Accepted so that older policies load."""
@@ -142,7 +142,7 @@ class Policy:
     texts exceed 2.5 times this share."""
     user_tokens_each: int = attrs.field(default=800, validator=checks.whole())
     """Tokens of one folded user text."""
-    clip_ratio: float = attrs.field(default=0.04, validator=checks.share())
+    clip_ratio: float = attrs.field(default=0.03, validator=checks.share())
     """Share that one tool result may always have; all results of one round together may have twice as much."""
     clip_room: float = attrs.field(default=0.0, validator=checks.share())
     """Share of the room below the trigger that new results may fill unclipped, even if one is larger than

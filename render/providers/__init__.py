@@ -23,7 +23,7 @@ def provider_of(model: Model) -> Provider:
     """The provider that serves a model.
 
     Raises:
-        MisuseError: there is none of the name that the model gives.
+        MisuseError: there is no provider of the name in `Model.provider`.
     """
     try:
         return PROVIDERS[model.provider]

@@ -102,10 +102,10 @@ class Verdicts(Generic[F]):
 
 
 def fields(value: object) -> Mapping[str, Any]:
-    """An object that a request holds; without fields, if it is none."""
+    """An object in a request; empty if it is not an object."""
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def items(value: object) -> Sequence[object]:
-    """A list that a request holds; nothing, if it is none."""
+    """A list in a request; empty if it is not a list."""
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()

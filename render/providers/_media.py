@@ -34,7 +34,7 @@ def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) ->
 
 
 def misplaced(what: str, kind: object, taken: Collection[str]) -> str:
-    """Why a provider's own part is refused that is none of these types."""
+    """Why a provider's own part is refused if it has none of these types."""
     near = did_you_mean(kind, taken) or f"; there are {', '.join(sorted(taken))}"
     return f"{what} of type {in_words(kind)} cannot go there{near}"
 

@@ -31,7 +31,7 @@ def response_json(response: object, field: str, **said: tuple[str, ...]) -> Json
 
     Raises:
         MisuseError: it is none, is of another API, or is an error.
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it holds a value that cannot be stored; the error says where.
     """
     wanted = wanted_of(field)
     found = as_json(response, wanted)
@@ -73,7 +73,7 @@ def _item(item: object, where: str) -> Json:
 
 
 def fields(value: object) -> Mapping[str, Any]:
-    """What an object has; nothing, if it is none."""
+    """The fields of an object; empty if it is not an object."""
     try:
         return as_json(value)
     except MisuseError:
@@ -122,7 +122,7 @@ def usage_in_response(
     """What a response says about its cost, if it says anything.
 
     Raises:
-        MisuseError: it is no JSON object, and no object that gives one.
+        MisuseError: it is neither a JSON object nor an object that gives one.
     """
     found = as_json(response, wanted_of(field))
     return usage_of({**found, "usage": plain(found.get("usage"))}, read)

@@ -1,9 +1,9 @@
-"""Cache points: positions in a rendered request up to which the provider may reuse its work.
+"""Cache points: positions in a rendered request up to which the provider may cache.
 
-A provider writes its cache only at marks, and may look back from each mark over so many positions
-and no more (`Limits.lookback`; a run of tool results may be one position) for what an earlier request
-wrote.  So two things matter: that a point stays a prefix of the next request, and that the next
-request's points come near enough to it.
+A provider writes its cache only at marks, and looks back from each mark over a limited number of positions
+(`Limits.lookback`; a run of tool results may be one position) for an entry that an earlier request
+wrote.  So two things matter: that a point stays a prefix of the next request, and that one of the next
+request's points is near enough to it.
 
 At most three points in the messages; another is at the end of system and tools.
 

@@ -67,8 +67,8 @@ class Rendered:
         with later renders and must not be changed.
 
         Raises:
-            MisuseError: it was rendered for another provider, or `max_tokens` is no number of tokens;
-                0 only warms the provider's cache.
+            MisuseError: it was rendered for another provider, or `max_tokens` is not a number of tokens
+                (0 is allowed, and only warms the provider's cache).
         """
         self._check("anthropic", "anthropic()", max_tokens=max_tokens)
         return {"model": self.model, "max_tokens": max_tokens, **self.request()}

@@ -13,7 +13,6 @@ write a file (see `_shell`).  What else they, other programs and people do to a 
 it is read again.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from posixpath import basename
 from typing import Any, Final, TypeAlias, cast
@@ -21,8 +20,9 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
-from render.summary._changes import WORD, Change, changes_of, name_of
+from render.summary._changes import Change, changes_of, name_of
 from render.summary._commands import WENT_WELL, status_of
+from render.summary._file_lines import lines_in
 from render.summary._output import is_cut, is_output
 from render.summary._outside import TELLING, Line, Run, contradicts, runs_after
 from render.summary._pieces import LINE_CHARACTERS, Source
@@ -31,7 +31,6 @@ from render.view._group import Entry
 
 LOOKING: Final = frozenset({"read", "search", "web"})
 """Kinds of calls that change no file."""
-_NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
 _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
 
 _Place: TypeAlias = tuple[Source, int, int, "_Place | None"]
@@ -49,6 +48,25 @@ class _File:
     """Of its lines those that may only be a part of one: an edit can begin and end within a line."""
     runs: list[Run] = attrs.field(factory=list[Run])
     """What the agent wrote and has not changed since."""
+    waiting: list[tuple[Source, set[str] | None]] = attrs.field(
+        factory=list[tuple[Source, set[str] | None]]
+    )
+    """Sources whose lines are to be known once something else comes of the file, and of which only these
+    lines hold (None: all but the stale ones).  Most files are named only once."""
+
+    def known(self) -> "_File":
+        """The same, with the lines of what was waiting."""
+        for source, held in self.waiting:
+            lines = lines_in(source)
+            if held is not None:
+                lines = [line for line in lines if line[2] in held]
+            elif source.stale:
+                lines = [line for line in lines if line[0] not in source.stale]
+            self.add(source, lines)
+            if held is None and source.is_call:
+                self.fragments.update(text for _, _, text in lines)
+        self.waiting.clear()
+        return self
 
     def read(self, source: Source, lines: Sequence[Line], since: int) -> None:
         """Lines were shown, asked for at a version; earlier copies of them are no longer needed."""
@@ -128,13 +146,7 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
     files = dict[str, _File]()
     for source in earlier:
         if source.file:
-            held = _lines(source)
-            if source.stale:
-                held = [line for line in held if line[0] not in source.stale]
-            file = _file(files, source.file)
-            file.add(source, held)
-            if source.is_call:
-                file.fragments.update(text for _, _, text in held)
+            _file(files, source.file).waiting.append((source, None))
     calls = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolCall)}
     done = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolResult)}
     for entry, sources in folded:
@@ -179,7 +191,7 @@ def _apply(
     """A call changed files; what it wrote holds, if it is in one."""
     numbers = {change.file: list[int]() for change in changes}
     for change in changes:
-        file = _file(files, change.file)
+        file = _file(files, change.file).known()
         numbers[change.file].append(file.change(change))
         file.runs = runs_after(file.runs, change, done)
     names = {change.file for change in changes if change.new or change.old}
@@ -190,7 +202,7 @@ def _apply(
     new = _left(change for change in changes if change.file == name)
     for source in sources:
         source.file, source.line = name, line
-        files[name].add(source, [line for line in _lines(source) if line[2] in new])
+        files[name].waiting.append((source, new))
 
 
 def _left(changes: Iterable[Change]) -> set[str]:
@@ -219,10 +231,10 @@ def _show(
         if not is_output(source.text) or source.text.rstrip().count("\n") >= shown.lines:
             continue
         source.line, line = line, 0  # of a text that is searched in two parts, only the first
-        lines = _lines(source)
+        lines = lines_in(source)
         if lines and (any(number for _, number, _ in lines) or not is_change):
             source.file = name_of(shown.file)
-            _file(files, source.file).read(source, lines, since)
+            _file(files, source.file).known().read(source, lines, since)
 
 
 def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
@@ -251,49 +263,3 @@ def _first_line(arguments: Mapping[str, Any]) -> int:
         if isinstance(value, int) and value > 0:
             return value
     return 1
-
-
-def _lines(source: Source) -> Sequence[Line]:
-    """The lines of a source that say anything, as they stand in the file; looked for once in a text, because
-    most are followed at one compaction after the other."""
-    place, known = (source.is_call, source.line), source.reading.in_file
-    if known is None or known[0] != place:
-        known = source.reading.in_file = place, list(_looked_for(source))
-    return known[1]
-
-
-def _looked_for(source: Source) -> Iterator[Line]:
-    texts, starts = source.text.split("\n"), source.line_starts()
-    numbers = [] if source.is_call else numbers_in(texts, source.line)
-    if not any(numbers):
-        shift = source.line if not source.is_call else 0
-        for place, text in enumerate(texts):
-            plain = text[1:] if source.is_call and text.startswith("+") else text
-            if WORD.search(plain):
-                yield starts[place], shift and shift + place, plain.strip()
-        return
-    for place, number in enumerate(numbers):
-        plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
-        if WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
-            yield starts[place], number or source.line, plain.strip()
-
-
-def line_at(source: Source, position: int) -> int:
-    """The number in its file of the line at a position, as far as it is known."""
-    if not source.file or source.is_call:
-        return source.line
-    start = source.text.rfind("\n", 0, position) + 1
-    if shown := _NUMBER.match(source.text, start):
-        return int(shown[1])
-    return source.line and source.line + source.text.count("\n", 0, position)
-
-
-def numbers_in(texts: Sequence[str], first: int) -> list[int]:
-    """The number that a viewer put before each line, 0 where it did not."""
-    found = [_NUMBER.match(text) for text in texts]
-    numbers = [int(each[1]) if each else -1 for each in found]
-    around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)
-    return [
-        number if number > 0 and number in {first, before + 1, after - 1} else 0
-        for before, number, after in around
-    ]

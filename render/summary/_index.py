@@ -17,7 +17,7 @@ is no longer worth its tokens falls out.  Between compactions the index does not
 cached prefix.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, starmap
 from operator import attrgetter, is_
@@ -26,7 +26,8 @@ from typing import Any, Final, cast
 from msgspec import structs
 
 from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, is_sealed
-from render.summary._files import follow, line_at
+from render.summary._file_lines import line_at
+from render.summary._files import follow
 from render.summary._identifiers import searched
 from render.summary._market import USES_MAX, IndexBudget, Known, Market
 from render.summary._output import texts_of
@@ -63,16 +64,20 @@ def build_index(
     read = [(entry, list(_sources(entry, reader))) for entry in folded]
     follow(sorted([*chain(*frozen), *earlier], key=attrgetter("seen")), read)
     sources = [*earlier, *(source for _, each in read for source in each)]
-    _read_all(sources, known)
+    noted = _read_all(sources, known)
     ranked = _ranked(known)
-    lines = set[str]()
-    shown = [Source("", 0, text, reading=reader.read(text)) for text in _in_sight(visible)]
     # What the model sees with its surroundings needs no excerpt.
-    for source in chain(shown, *frozen):
-        lines.update(source.holding())
-        for term in source.names & known.uses.keys():
-            known.sources[term].append(source)
-    market = Market(sources=sources, ranked=ranked, known=known, reader=reader, lines=lines)
+    shown = [Source("", 0, text, reading=reader.read(text)) for text in _in_sight(visible)]
+    in_sight = [*shown, *chain(*frozen)]
+    market = Market(
+        sources=sources,
+        noted=noted,
+        in_sight=in_sight,
+        ranked=ranked,
+        known=known,
+        reader=reader,
+        lines=set(chain.from_iterable(source.holding() for source in in_sight)),
+    )
     market.buy(budget)
     terms = _terms(ranked, known, market.bare)
     layers = tuple(starmap(_aged, zip(previous.layers, frozen, strict=True)))
@@ -90,13 +95,16 @@ def _in_sight(visible: Iterable[str]) -> Iterable[str]:
 
 def _ranked(known: Known) -> Sequence[str]:
     """The first of the names: what the agent has used first, then the newest."""
-    alike = defaultdict[int, defaultdict[int, list[str]]](lambda: defaultdict(list))
+    alike = defaultdict[int, list[str]](list)
     for term, uses in known.uses.items():
-        alike[min(uses, USES_MAX)][known.seen[term]].append(term)
+        alike[min(uses, USES_MAX)].append(term)
     ranked = list[str]()
-    for _, versions in sorted(alike.items(), reverse=True):
-        for _, terms in sorted(versions.items(), reverse=True):
-            ranked += sorted(terms)
+    for _, terms in sorted(alike.items(), reverse=True):
+        terms.sort()
+        terms.sort(key=known.seen.__getitem__, reverse=True)
+        ranked += terms
+        if len(ranked) >= TERMS_MAX:
+            break
     return ranked[:TERMS_MAX]
 
 
@@ -152,23 +160,24 @@ def _superseded(value: Any) -> Iterator[str]:
             stack += cast("list[Any]", item)
 
 
-def _read_all(sources: Sequence[Source], known: Known) -> None:
-    """Note the identifiers of all texts that can come among the first in the ranking.
+def _read_all(sources: Sequence[Source], known: Known) -> Sequence[set[str]]:
+    """Note the identifiers of all texts that can come among the first in the ranking: those of each text.
 
     First those that the agent has written; then everything from the newest on.  Once newer texts
     have given enough names, an older one is only looked through for those.
     """
-    for source in sources:
-        if source.own:
-            known.add(source.names)
-            for term in source.names:
-                known.uses[term] += 1
-    seen = known.seen
-    for source, terms in zip(sources, reversed(list(_noted(sources, known))), strict=True):
-        version = source.seen
-        for term in terms:
-            known.sources[term].append(source)
-            seen[term] = max(seen[term], version)
+    written = Counter(chain.from_iterable(source.names for source in sources if source.own))
+    for term, uses in written.items():
+        known.uses[term] = known.uses.get(term, 0) + uses
+    noted = list(_noted(sources, known))
+    noted.reverse()
+    newest = dict[str, int]()
+    for source, names in sorted(zip(sources, noted, strict=True), key=lambda each: each[0].seen):
+        newest.update(dict.fromkeys(names, source.seen))
+    for term in newest.keys() & known.seen.keys():
+        newest[term] = max(newest[term], known.seen[term])
+    known.seen.update(newest)
+    return noted
 
 
 def _noted(sources: Sequence[Source], known: Known) -> Iterator[set[str]]:

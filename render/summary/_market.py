@@ -1,29 +1,24 @@
 """What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, count
 from typing import Final, TypeAlias
 
 import attrs
 
 from blocks import label_of
+from render.summary._mentions import repeated, spread, surrounded
 from render.summary._pieces import Source
 from render.summary._reading import Reader
 from render.summary._text import file_heading
 
-SURROUNDINGS_MIN: Final = 8
-"""A piece with less than that besides a term says nothing about it."""
 USES_MAX: Final = 4
 """An agent that wrote a name four times knows it; more says nothing more."""
 REPEATED: Final = 0.5
 """What it adds to a name's worth that several texts say it."""
 UNUSED: Final = 0.35
 """What a name is worth that the agent has not written."""
-EARLIER: Final = 0.2
-"""Of a name's worth, what the place before its last one has."""
-NEIGHBOUR: Final = 0.3
-"""Of a name's worth, what the pieces before and behind it have."""
 OWN: Final = 1.5
 """What a line that the agent has written is worth by itself, when it is new."""
 OWN_CHARACTERS: Final = 60
@@ -38,6 +33,10 @@ SIZE_POWER: Final = 0.8
 """Worth is divided by tokens to this power: what is long is not quite as dear as it is long."""
 CHARACTERS_PER_TOKEN: Final = 3.6
 """For ranking; what is bought is counted."""
+NAME_MIN: Final = 2
+"""Tokens that a name in a list costs at least, with the end of its line."""
+SIZES_KNOWN: Final = 512
+"""Lengths whose price is remembered: no piece is longer, but a line without a blank."""
 LABEL_TOKENS: Final = 2
 """The brackets around a label, and the end of its line."""
 
@@ -50,7 +49,7 @@ class IndexBudget:
     is_naming: bool = True
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class Known:
     """What is known about identifiers while the index is built.
 
@@ -59,21 +58,17 @@ class Known:
     """
 
     uses: dict[str, int]
+    """How often the agent has written each; 0 where it has not."""
     seen: dict[str, int]
-    sources: defaultdict[str, list[Source]] = attrs.field(
-        factory=lambda: defaultdict[str, list[Source]](list)
-    )
-    """Texts that a name occurs in, in the order in which they were read."""
+    """The newest version that each occurs at."""
 
     def add(self, names: set[str]) -> int:
         """Know of these names; how many of them are new."""
         new = names.difference(self.uses)
         self.uses.update(dict.fromkeys(new, 0))
-        self.seen.update(dict.fromkeys(new, 0))
         return len(new)
 
 
-_NOWHERE: Final[Sequence[Source]] = ()
 _BITS: Final = 32
 _NUMBERS: Final = (1 << _BITS) - 1
 _NAMES: Final = 0
@@ -89,6 +84,10 @@ class Market:
     """What is on offer, and what was bought."""
 
     sources: Sequence[Source]
+    noted: Sequence[set[str]]
+    """Of each source, the names that count."""
+    in_sight: Sequence[Source]
+    """Texts that the model sees anyway."""
     ranked: Sequence[str]
     known: Known
     reader: Reader
@@ -108,32 +107,49 @@ class Market:
     def buy(self, budget: IndexBudget) -> None:
         """Buy what is worth most for its tokens, as long as it can be paid for."""
         self._is_naming = budget.is_naming
-        offers: _Offers = dict(self._names(is_naming=budget.is_naming))
+        ranks = dict(zip(self.ranked, count(), strict=False))
+        around = surrounded(self.in_sight, ranks.keys())
+        worths = self._worths(ranks.keys() - around)
+        spread(self.sources, self.noted, worths, ranks)
         self._value_own_lines()
-        offers.update(self._pieces())
+        offers: _Offers = dict(self._pieces())
+        if budget.is_naming:
+            offers.update(self._names(worths, ranks))
         left = budget.tokens
         for offer in sorted(sorted(offers), key=offers.__getitem__):
             if left <= 0:
                 break
             place, number = (offer >> _BITS) & _NUMBERS, offer & _NUMBERS
             if place == _NAMES:
-                if self.ranked[number] not in self._shown:
+                if left >= NAME_MIN and self.ranked[number] not in self._shown:
                     left -= self._list(self.ranked[number], left)
-            elif (source := self.sources[place - 1]).costs[number] <= left:
+                continue
+            source = self.sources[place - 1]
+            if source.costs[number] <= left and (
+                left > LABEL_TOKENS or source.seen in self._labels
+            ):
                 left -= self._cut(source, number, left)
 
-    def _names(self, *, is_naming: bool) -> Iterator[tuple[int, float]]:
-        """Give the pieces that hold names their worth; offer the names that nothing visible shows."""
-        newest, known = self._newest(), self.known
-        for rank, term in enumerate(self.ranked):
-            seen, sources = known.seen[term], known.sources.get(term, _NOWHERE)
-            worth = UNUSED + min(known.uses[term], USES_MAX) + REPEATED * (len(sources) > 1)
-            worth *= _decay(newest - seen)
-            if sources and not _spread(term, sources, worth):
-                continue
-            if is_naming and (not sources or sources[-1].path):
-                size = len(term) / CHARACTERS_PER_TOKEN + 1
-                yield _offer(seen, _NAMES, rank), -BARE * worth / size**SIZE_POWER
+    def _worths(self, names: Iterable[str]) -> dict[str, float]:
+        """What each of these names is worth."""
+        newest, uses, seen = self._newest(), self.known.uses, self.known.seen
+        again = repeated(chain(self.noted, (source.names for source in self.in_sight)))
+        decays = {version: _decay(newest - version) for version in set(seen.values())}
+        return {
+            term: (UNUSED + min(uses[term], USES_MAX) + REPEATED * (term in again))
+            * decays[seen[term]]
+            for term in names
+        }
+
+    def _names(
+        self, worths: Mapping[str, float], ranks: Mapping[str, int]
+    ) -> Iterator[tuple[int, float]]:
+        """Offer the names that nothing visible shows."""
+        seen = self.known.seen
+        in_sight = set[str]().union(*(source.names for source in self.in_sight))
+        for term in worths.keys() - in_sight:
+            worth = -BARE * worths[term] / _size(len(term))
+            yield _offer(seen[term], _NAMES, ranks[term]), worth
 
     def _newest(self) -> int:
         return max((source.seen for source in self.sources), default=0)
@@ -157,8 +173,7 @@ class Market:
         for place, source in enumerate(self.sources, 1):
             first, starts, ends = _offer(source.seen, place, 0), source.starts, source.ends
             for number, worth in source.worth.items():
-                size = (ends[number] - starts[number]) / CHARACTERS_PER_TOKEN + 1
-                yield first + number, -worth / size**SIZE_POWER
+                yield first + number, -worth / _size(ends[number] - starts[number])
 
     def _list(self, term: str, left: int) -> int:
         """List a name that nothing shows; what it cost."""
@@ -187,7 +202,8 @@ class Market:
         if not self._is_naming:
             return left - room + cost
         shown = f"{source.file}\n{text}" if is_new else text
-        terms = self.reader.names(shown) & self.known.uses.keys()
+        names = source.names if source.is_whole and not is_new else self.reader.names(shown)
+        terms = names & self.known.uses.keys()
         self._shown.update(terms)
         given_back = sum(self.bare.pop(term) for term in terms & self.bare.keys())
         return left - room + cost - given_back
@@ -212,63 +228,11 @@ def _is_beyond(line: str, tokens: int) -> bool:
     return len(line) > tokens and len(line.split(maxsplit=max(tokens, 0))) > tokens
 
 
+@lru_cache(maxsize=SIZES_KNOWN)
+def _size(characters: int) -> float:
+    """What worth is divided by."""
+    return float((characters / CHARACTERS_PER_TOKEN + 1) ** SIZE_POWER)
+
+
 def _decay(age: int) -> float:
     return 1 / (1 + age / HALF_AGE)
-
-
-def _spread(term: str, sources: Sequence[Source], worth: float) -> bool:
-    """Give the pieces that a name occurs in with something around it what it is worth: in the newest text
-    the last mention, and a part of that in the one before; False: what it stands in last is visible."""
-    is_last, least = True, len(term) + SURROUNDINGS_MIN
-    for source in reversed(sources):
-        position = source.text.rfind(term)
-        if source.stale:
-            position = _holding(source, term, position)
-        if position < 0:
-            continue
-        number = bisect_right(source.starts, position) - 1
-        is_long = source.ends[number] - source.starts[number] >= least and not source.is_whole
-        if not (is_long or _is_surrounded(source.text, position, least)):
-            continue
-        if is_last and not source.path:
-            return False
-        if source.path:
-            _value(source, number, position + len(term), worth)
-        if not is_last:
-            break
-        is_last, worth = False, EARLIER * worth
-    return True
-
-
-def _holding(source: Source, term: str, position: int) -> int:
-    """Where a term occurred last, be it inside a longer name, in what still holds; `position`: in all."""
-    while position >= 0 and source.is_stale(source.piece_at(position)):
-        position = source.text.rfind(term, 0, position)
-    return position
-
-
-def _is_surrounded(text: str, position: int, least: int) -> bool:
-    """Whether a position's line and the lines around it have so many characters."""
-    start, end = text.rfind("\n", 0, position), text.find("\n", position)
-    if (len(text) if end < 0 else end) - start > least:
-        return True
-    if start > 0:
-        start = text.rfind("\n", 0, start)
-    if end >= 0:
-        end = text.find("\n", end + 1)
-    return (len(text) if end < 0 else end) - start > least
-
-
-def _value(source: Source, first: int, end: int, worth: float) -> None:
-    """Let the pieces of a name be worth more, and their neighbours; `end`: of the name."""
-    source.add(first, worth)
-    if source.is_whole:
-        return
-    last, ends, most = first, source.ends, len(source.ends) - 1
-    while last < most and end > ends[last]:
-        last += 1
-        source.add(last, worth)
-    if first > 0:
-        source.add(first - 1, NEIGHBOUR * worth)
-    if last < most:
-        source.add(last + 1, NEIGHBOUR * worth)

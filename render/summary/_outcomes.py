@@ -23,21 +23,37 @@ SEARCHED: Final = 4000
 """Characters at the end of an output."""
 _COUNTS: Final = r"\d{1,9} [a-z]+(?:(?:, | \| |; )\d{1,9} [a-z]+)*"
 _LINES: Final = tuple(
-    re.compile(line, re.MULTILINE)
-    for line in (
-        rf"^(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",
-        r"^Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
-        rf"^Tests: +(?P<counts>{_COUNTS})$",
-        rf"^ *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",
-        r"^ +(?P<counts>\d{1,9} (?:passing|failing))\b",
-        r"^[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",
-        r"^test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
-        r"^\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",
-        r"^(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",
-        r"^(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",
-        r"^(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
+    (word, re.compile(line, re.MULTILINE))
+    for word, line in (
+        (" in ", rf"^(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b"),
+        (
+            "Ran ",
+            r"^Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
+        ),
+        ("Tests:", rf"^Tests: +(?P<counts>{_COUNTS})$"),
+        ("Tests ", rf"^ *Tests +(?P<counts>{_COUNTS}) \(\d+\)$"),
+        ("ing", r"^ +(?P<counts>\d{1,9} (?:passing|failing))\b"),
+        (" pass ", r"^[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$"),
+        (
+            "test result:",
+            r"^test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
+        ),
+        (
+            "tests passed,",
+            r"^\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",
+        ),
+        (
+            "Tests run:",
+            r"^(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",
+        ),
+        ("tests completed,", r"^(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed"),
+        (
+            " failure",
+            r"^(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
+        ),
     )
 )
+"""The line of each runner, and a word in it: only where that occurs, the line is looked for."""
 _PACKAGE: Final = re.compile(
     r"^(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)", re.MULTILINE
 )
@@ -63,14 +79,19 @@ def outcome(output: str) -> str:
     text = output
     if len(text) > SEARCHED:  # whole lines
         text = text[-SEARCHED:].partition("\n")[2]
-    if not _MENTIONED.search(text):
-        return ""
+    said = _counts(text) or _packages(text)
+    return said if said and _MENTIONED.search(text) else ""
+
+
+def _counts(text: str) -> str:
     counts = Counter[str]()
-    for line in _LINES:
-        for found in line.finditer(text):
+    for word, line in _LINES:
+        for found in line.finditer(text) if word in text else ():
             counts += _counted(found)
-    if any(counts[word] for word in _SAID):
-        return ", ".join(f"{counts[word]} {word}" for word in _SAID if counts[word])
+    return ", ".join(f"{counts[word]} {word}" for word in _SAID if counts[word])
+
+
+def _packages(text: str) -> str:
     packages = Counter(_PACKAGE.findall(text))
     if packages["FAIL"]:
         return f"{packages['FAIL']} package{'s' * (packages['FAIL'] > 1)} failed"

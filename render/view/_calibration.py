@@ -17,7 +17,7 @@ FADING: Final = 0.98
 PRIOR_TOKENS: Final = 2000
 """The ratio begins at 1 and is moved only by growth that outweighs this."""
 GROWTH_MAX: Final = 3.0
-"""Real tokens per estimated one; more is no text of ours but a change of the hidden prefix."""
+"""Largest plausible number of real tokens per estimated token; more means that the hidden prefix has changed."""
 
 
 def calibrated(old: Calibration, usage: UsageRecorded | TokensCounted) -> Calibration:

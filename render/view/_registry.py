@@ -1,4 +1,4 @@
-"""What a fold has to find again without looking through the window: calls, ids, paths.
+"""What a fold has to look up without searching the window: calls, ids, paths.
 
 Views follow one another, so they share one registry, and whoever folds the next block goes on with
 it.  Now and then a view is tried and dropped, and another one follows from the same start: for that

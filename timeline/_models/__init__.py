@@ -1,4 +1,4 @@
-"""What is known of models: the table that comes with the library, and files of the user's own over it."""
+"""Facts about models: the table that comes with the library, and the user's own file, which extends it."""
 
 from timeline._models._table import describe_model as describe_model
 from timeline._models._table import guess_about as guess_about

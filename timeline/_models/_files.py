@@ -1,7 +1,7 @@
-"""Files of models: the table's own form (TOML), and the list of prices that litellm keeps (JSON).
+"""Files of models: the table's own form (TOML), and litellm's list of prices (JSON).
 
-A row has what its provider's models have in common, then what its `tokenizer`, its `cache` and its `image` say,
-then its own fields.  A row of the user's that has the name of a known model changes only the fields that it gives.
+The fields of a row are applied after those of its provider's models, its `tokenizer`, its `cache` and its `image`. A
+row in the user's file with the name of a known model changes only the fields that it has.
 """
 
 import json
@@ -20,9 +20,9 @@ from timeline._models._litellm import rows_of_litellm
 Row: TypeAlias = Mapping[str, Any]
 
 SHARED: Final = {"tokenizer": "tokenizers", "cache": "caches", "image": "images"}
-"""Fields of a row that name a table of fields, and where that is."""
+"""Fields of a row that name a shared table of fields, and the sections with these tables."""
 NEEDED: Final = ("tokens_window", "price_input", "price_output")
-"""What a row for a new model must say."""
+"""Fields that the row of a new model must have."""
 _FIELDS: Final = frozenset(field.name for field in attrs.fields(Model)) - {"known"}
 _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*models[ \t]*\]\]", re.MULTILINE)
 
@@ -42,7 +42,7 @@ _SECTIONS: Final = tuple(field.name for field in attrs.fields(ModelTable))
 
 
 def merged(table: ModelTable, own: ModelTable) -> ModelTable:
-    """A table with the user's own over it."""
+    """A table with the user's own rows laid over it."""
     sections = {name: {**getattr(table, name), **getattr(own, name)} for name in _SECTIONS}
     sections["models"] |= {
         name: {**table.models.get(name, {}), **row} for name, row in own.models.items()
@@ -51,10 +51,10 @@ def merged(table: ModelTable, own: ModelTable) -> ModelTable:
 
 
 def built(table: ModelTable) -> dict[str, Model]:
-    """The models of a table, by name.
+    """The models of a table by name.
 
     Raises:
-        ArgumentError: a row is no model.
+        ArgumentError: a row is not a valid model.
     """
     return {name: model_of(row, table) for name, row in table.models.items()}
 
@@ -63,7 +63,7 @@ def model_of(row: Row, table: ModelTable) -> Model:
     """The model that a row describes.
 
     Raises:
-        ArgumentError: it does not; the message says why.
+        ArgumentError: the row is not a valid model; the message says why.
     """
     name = f"model {row.get('name')!r}"
     if missing := [field for field in NEEDED if field not in row]:
@@ -88,7 +88,7 @@ def model_of(row: Row, table: ModelTable) -> Model:
 
 
 def read_models(path: Path, over: ModelTable | None = None) -> ModelTable:
-    """The tables of a file; see `models_in`."""
+    """The tables in a file; see `models_in`."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -97,15 +97,15 @@ def read_models(path: Path, over: ModelTable | None = None) -> ModelTable:
 
 
 def models_in(data: bytes, path: Path, over: ModelTable) -> ModelTable:
-    """The tables of a file, every row of which is a model once it is laid over those of `over`.
+    """The tables in a file; together with those of `over`, every row must be a valid model.
 
     Raises:
-        MisuseError: it is no file of models; the message has the path and the line.
+        MisuseError: it is not a valid file of models; the message has the path and the line.
     """
     try:
         text = data.decode()
         table = _parsed(text, over)
-    except ValueError as error:  # of TOML, of JSON, of UTF-8
+    except ValueError as error:  # from TOML, JSON or UTF-8
         raise MisuseError(f"file of models {path}: {error}") from error
     whole = merged(over, table)
     for name in table.models:
@@ -145,7 +145,7 @@ def _by_name(rows: list[dict[str, Any]]) -> dict[str, Row]:
 
 
 def _line_of(name: str, problem: str, text: str) -> int:
-    """Where a row is: its line with the field that a message names, or its beginning; 0: not found."""
+    """The line of a row's field that an error message names, or else of the row's beginning; 0: not found."""
     header = re.search(rf'^.*"(\w+/)?{re.escape(name)}".*$', text, re.MULTILINE)
     if header is None:
         return 0

@@ -1,7 +1,7 @@
-"""The list of prices and windows that litellm keeps (`model_prices_and_context_window.json`), as rows of ours.
+"""Converts litellm's list of prices and windows (`model_prices_and_context_window.json`) to rows of the model table.
 
-Its prices are dollars for one token.  What it calls the most input is for some models the window, for others the
-prompt without the answer; so it is the window of models that nobody else describes, and says nothing of the others.
+Its prices are dollars per token.  Its largest input is the window for some models, and the prompt without the answer
+for others; so it is used only as the window of models that are not known otherwise.
 """
 
 import re
@@ -13,7 +13,7 @@ PROVIDERS: Final = {
     "anthropic": "anthropic",
     "gemini": "gemini",
 }
-"""What we call its providers; the models of others are left out, they are hosted under many names."""
+"""Our names of its providers. Models of other providers are left out, because they are hosted under many names."""
 _MODES: Final = ("chat", "responses")
 _MILLION: Final = 1_000_000
 _LONG: Final = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
@@ -22,17 +22,17 @@ _LIMITS: Final = ("tokens_window", "output_tokens_max")
 _INPUT, _OUTPUT = "input_cost_per_token", "output_cost_per_token"
 _READ, _WRITE = "cache_read_input_token_cost", "cache_creation_input_token_cost"
 _LATER: Final = {"anthropic": "_above_1hr", "openai.responses": "_above_12hr"}
-"""How its price of a write for the longer time is called."""
+"""The suffix of its price for cache writes with the longer lifetime."""
 
 
 def rows_of_litellm(
     data: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """A row for each language model of a known provider that has a window and a price; of a model that is
-    known already its prices, and none for other names of one.
+    """A row for each language model of a known provider that has a window and a price. A model that is already in the
+    table gets only its prices; other names of such a model get no row.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such model.
     """
     found = {row["name"]: row for key, entry in data.items() for row in _rows(key, entry)}
     aliases = {alias for row in known.values() for alias in row.get("aliases", ())}
@@ -52,7 +52,7 @@ def rows_of_litellm(
 
 
 def _rows(key: str, given: object) -> Iterator[dict[str, Any]]:
-    """The row, if it is one."""
+    """The row of an entry, if it is a language model of a known provider."""
     entry = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     if entry.get("mode") not in _MODES:
         return
@@ -80,7 +80,7 @@ def _rows(key: str, given: object) -> Iterator[dict[str, Any]]:
 def _prices(
     entry: Mapping[str, Any], provider: str, suffix: str, prefix: str
 ) -> dict[str, float | list[float]]:
-    """Prices of prompts of one length, by our names."""
+    """The prices for prompts of one length, under our names."""
 
     def dollars(field: str) -> float | None:
         found = entry.get(field + suffix)
@@ -93,5 +93,5 @@ def _prices(
         prices[f"{prefix}read"] = read
     writes = [dollars(_WRITE), dollars(_WRITE + later)] if (later := _LATER.get(provider)) else []
     known = [price for price in writes if price is not None]
-    prices[f"{prefix}writes"] = known if known == writes else []  # empty: by the provider's rule
+    prices[f"{prefix}writes"] = known if known == writes else []  # empty: the provider's rule
     return prices

@@ -1,4 +1,4 @@
-"""The dated table of models (`models.toml`), with the user's own file over it, read when first needed."""
+"""The dated table of models (`models.toml`), extended by the user's own file; both are read on first use."""
 
 import os
 import re
@@ -14,13 +14,13 @@ from render import Model
 from timeline._models._files import ModelTable, built, merged, models_in, read_models
 
 VARIABLE: Final = "FOLDLINE_MODELS"
-"""Names the user's own file of models, instead of the usual place."""
+"""The environment variable with the path of the user's own file of models."""
 
 _SIZED = re.compile(r"\[([1-9]\d{0,3})([km])\]$")
-"""How agents name a model that is to be used with a window of another size: `[1m]`."""
+"""The suffix with which agents name a model with a window of another size, such as `[1m]`."""
 
-# What may follow a model's name without making it another model: a date, a platform's suffix. Not "-6":
-# claude-opus-5-6 is not Opus 5; and not any word: GPT-5 mini has other prices than GPT-5.
+# What may follow a model's name without making it another model: a date, or a platform's suffix. Not "-6",
+# because claude-opus-5-6 is not Opus 5; and not any word, because GPT-5 mini has other prices than GPT-5.
 _SUFFIX = re.compile(
     r"(-\d{8}|-\d{4}-\d{2}-\d{2})(\D.*)?|-(latest|thinking)(\W.*)?|-v\d.*|[^a-z0-9-].*"
 )
@@ -31,14 +31,14 @@ def known_models() -> tuple[Model, ...]:
     """Every model of the table, and of the user's own file (`foldline models --from FILE`).
 
     Raises:
-        MisuseError: the file is none of models; it says where and why.
+        MisuseError: the file is not a valid file of models; the message says where and why.
     """
     return tuple(built(_table()).values())
 
 
 def models_file() -> Path:
-    """Where the user's own file of models is: what `FOLDLINE_MODELS` names, or `foldline/models.toml` in the
-    user's folder of settings."""
+    """The path of the user's own file of models: the value of `FOLDLINE_MODELS`, or `foldline/models.toml` in the
+    user's configuration folder."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
     settings = os.environ.get("XDG_CONFIG_HOME")
@@ -47,7 +47,7 @@ def models_file() -> Path:
 
 @lru_cache(maxsize=256)
 def model_named(name: str) -> Model:
-    """The model of this name, dated alias or longest known prefix; otherwise safe guesses, and a window
+    """The model with this name, dated alias or longest known prefix. For an unknown name: safe guesses, and a window
     of 128,000 tokens.
 
     Platforms decorate names: `us.anthropic.claude-opus-4-5-20251101-v1:0`,
@@ -69,20 +69,20 @@ def model_named(name: str) -> Model:
 
 @checked_call
 def describe_model(name: str, *, provider: str, **fields: Any) -> Model:
-    """A model that is in no table: what its provider's models have in common, and what is given.
+    """A model that is in no table, with the defaults of its provider's models and the given fields.
 
-    For a server of your own, say: `describe_model("qwen3-32b", provider="openai.chat", tokens_window=32_768,
-    price_input=0, price_output=0)`. It counts as known: say its window and its prices.
+    For example, for a server of your own: `describe_model("qwen3-32b", provider="openai.chat", tokens_window=32_768,
+    price_input=0, price_output=0)`. The model counts as known, so its window and prices are required.
 
     Raises:
-        ArgumentError: no such provider or field, or one that holds what it cannot; no window, no price.
+        ArgumentError: there is no such provider or field, a value is not valid, or the window or a price is missing.
     """
     row = {"name": name, "provider": provider, **fields}
     return built(attrs.evolve(_table(), models={name: row}))[name]
 
 
 def guess_about(model: Model) -> str:
-    """What is to be said of a model that nobody described; empty: somebody did."""
+    """A notice that a model is only guessed; empty if it is in a table or described."""
     if model.known:
         return ""
     near = did_you_mean(_bare(model.name), _by_name())
@@ -90,16 +90,16 @@ def guess_about(model: Model) -> str:
 
 
 def own_models(data: bytes, path: Path) -> tuple[str, ...]:
-    """The names of the models in a file of the user's, given what is in it.
+    """The names of the models in a user's file with this content.
 
     Raises:
-        MisuseError: it is no file of models.
+        MisuseError: it is not a valid file of models.
     """
     return tuple(models_in(data, path, _shipped()).models)
 
 
 def refresh_models() -> None:
-    """Forget what was read: the user's file has changed."""
+    """Discard the cached models, because the user's file has changed."""
     for read in (known_models, _table, _by_name, _by_full_name, model_named):
         read.cache_clear()
 
@@ -116,7 +116,7 @@ def _shipped() -> ModelTable:
 
 
 def _bare(name: str) -> str:
-    """Lower case, versions written with hyphens, without what stands before the name itself."""
+    """The name in lower case, with hyphens in versions and without platform prefixes."""
     lower = name.lower().rpartition("/")[2]
     return re.sub(r"(?<=\d)\.(?=\d)", "-", lower[max(lower.find("claude-"), 0) :])
 

@@ -1,1 +1,1 @@
-"""What a caller gives, looked at before anything is done with it."""
+"""Checks of what callers pass, before anything is done with it."""

@@ -1,11 +1,11 @@
-"""What is appended, as callers give it.
+"""Checks of blocks and results that callers append.
 
-Blocks are of the kinds that there are, with the fields that those have.  More is not asked of them.  What
-was recorded elsewhere comes in this way, and recorded logs hold results without calls, ids that repeat,
-images that a redaction has made unreadable.
+A block must be of a known kind, with fields of the right types.  Nothing else is required, because content that was
+recorded elsewhere is also appended this way, and such logs have results without calls, repeated ids, and images that a
+redaction has made unreadable.
 
-A response answers a request of this timeline.  It, and the result of a call, is taken only once; that is
-looked up in the window before each try to commit, as another process may have been faster.
+A response and the result of a call can be recorded only once.  This is checked in the window before each try to
+commit, because another process may have been faster.
 """
 
 from collections.abc import Sequence
@@ -35,11 +35,11 @@ from timeline.arguments._checks import checked_text, checked_words
 
 
 def checked_blocks(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks as they will be read back.
+    """The blocks as the store will give them back.
 
     Raises:
-        MisuseError: one is no block, has no id, a field of a wrong type, or a url that is none.
-        CodecError: one holds what JSON cannot.
+        MisuseError: an argument is not a block, or it has no id, a field of a wrong type, or an invalid URL.
+        CodecError: a block holds a value that JSON cannot represent.
     """
     return [_checked(block, f"block {n} of the append") for n, block in enumerate(blocks, 1)]
 
@@ -58,7 +58,7 @@ def _checked(block: Any, call: str) -> Block:
 
 
 def _check_names(block: Block, call: str) -> None:
-    """Ids that would be spelled differently once stored would not be found again."""
+    """Refuse ids that would change when they are stored, because they could not be found again."""
     if isinstance(block, OpaqueBlock):
         checked_words(block.tag, call, "the tag")
         fields: Any = block.fields
@@ -72,7 +72,7 @@ def _check_names(block: Block, call: str) -> None:
 
 
 def _reason(block: Block) -> str:
-    """What the decoder says about a block that it does not take."""
+    """The decoder's message about a block that it refuses."""
     try:
         msgspec.json.decode(encode_block(block), type=type(block))
     except msgspec.ValidationError as error:
@@ -84,7 +84,7 @@ def refuse_repeated_response(view: View, response: str) -> None:
     """Refuse a response whose id is in the log.
 
     Raises:
-        AlreadyRecordedError: with the version of its last event.
+        AlreadyRecordedError: the response is in the log; the error has the version of its last event.
     """
     version = view.recorded_at(response) if response else 0
     if version:
@@ -92,11 +92,11 @@ def refuse_repeated_response(view: View, response: str) -> None:
 
 
 def refuse_repeated_result(view: View, call_id: CallId) -> None:
-    """Refuse the result of a call that nobody made, or that has its result.
+    """Refuse the result of a call that was not made, or that already has a result.
 
     Raises:
-        UnknownCallError: with the open calls.
-        AlreadyRecordedError: with the version of that result.
+        UnknownCallError: there is no such call; the error names the open calls.
+        AlreadyRecordedError: the call has a result; the error has its version.
     """
     unanswered = view.unanswered(call_id)
     if unanswered is None:
@@ -107,10 +107,11 @@ def refuse_repeated_result(view: View, call_id: CallId) -> None:
 
 
 def answered_by(rendered: Rendered | None, version: int, who: str = "record()") -> Answered | None:
-    """The request that a response answers, if somebody says which; `version`: of the timeline.
+    """The reference to the request that a response answers; None: `rendered` is None. `version` is the timeline's
+    version.
 
     Raises:
-        MisuseError: it is no request, or of another timeline.
+        MisuseError: `rendered` is not a rendered request, or is of another timeline.
     """
     if rendered is None:
         return None

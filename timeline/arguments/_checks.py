@@ -1,6 +1,6 @@
-"""What a caller gives, looked at before anything is done with it.
+"""Checks of single arguments.
 
-`call` names the call in the message: "note()".
+`call` names the called method in error messages, such as "note()".
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ def checked_text(value: object, call: str, name: str = "text") -> str:
     """A text that can be stored and sent.
 
     Raises:
-        MisuseError: it is none, or holds half of a surrogate pair.
+        MisuseError: it is not a string, or holds half of a surrogate pair.
     """
     if not isinstance(value, str):
         raise MisuseError(f"{call}: {name} is a text (str), not {in_words(value)}")
@@ -34,7 +34,7 @@ def checked_text(value: object, call: str, name: str = "text") -> str:
 
 
 def checked_words(value: object, call: str, name: str = "text") -> str:
-    """A text with something to read in it: the provider refuses any other."""
+    """A text that is not empty, because providers refuse empty texts."""
     text = checked_text(value, call, name)
     if not text.strip():
         raise MisuseError(f"{call}: {name} is empty, and would not be shown")
@@ -52,7 +52,7 @@ def checked_name(value: object, call: str) -> str:
 
 
 def checked_whole(value: Any, call: str, name: str, least: int = 0) -> int:
-    """A whole number, at least so much."""
+    """A whole number, not below a minimum."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise MisuseError(
             f"{call}: {name} is a whole number, {least} or more, not {in_words(value)}"
@@ -61,21 +61,21 @@ def checked_whole(value: Any, call: str, name: str, least: int = 0) -> int:
 
 
 def checked_kind(value: object, kind: type[_T], call: str, name: str) -> _T:
-    """An object of a class."""
+    """An instance of a class."""
     if not isinstance(value, kind):
         raise MisuseError(f"{call}: {name} is a {kind.__name__}, not {in_words(value)}")
     return value
 
 
 def checked_choice(value: object, known: Sequence[str], call: str, name: str) -> str:
-    """One of a few words."""
+    """One of the known words."""
     if not isinstance(value, str) or value not in known:
         raise MisuseError(f"{call}: {name} is one of {', '.join(known)}, not {in_words(value)}")
     return value
 
 
 def checked_struct(value: object, kind: type[_T], call: str, name: str) -> _T:
-    """Data of a class, each field of the type that it must have."""
+    """A struct of a class whose fields all have the declared types."""
     found = checked_kind(value, kind, call, name)
     try:
         msgspec.json.decode(msgspec.json.encode(found), type=kind)
@@ -99,26 +99,26 @@ def checked_keys(keys: tuple[Any, ...], call: str) -> tuple[str, ...]:
 
 
 def fields_of(value: object) -> Mapping[str, Any]:
-    """The fields of a JSON object; of anything else, none."""
+    """The fields of a JSON object; empty for anything else."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else _NO_FIELDS
 
 
 def checked_time(value: Any) -> float:
-    """A moment, in seconds since the epoch."""
+    """A time in seconds since the epoch."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise MisuseError(f"at={in_words(value)}: give seconds since the epoch")
     return value
 
 
 def checked_timeout(value: Any, call: str) -> float | None:
-    """Seconds to wait at most; None: for ever."""
+    """Largest number of seconds to wait; None: no limit."""
     if value is not None and not _are_seconds(value):
         raise MisuseError(f"{call}: timeout is seconds, 0 or more, or None, not {in_words(value)}")
     return cast("float | None", value)
 
 
 def checked_interval(value: Any, call: str) -> tuple[float, float]:
-    """Seconds between two looks: at first, and at most."""
+    """Seconds between two polls: at first, and at most."""
     match value:
         case (first, longest) if _are_seconds(first, longest) and 0 < first <= longest:
             return first, longest

@@ -1,4 +1,4 @@
-"""System prompt and tools as callers give them to a render, each render anew."""
+"""System prompt and tools as callers pass them to each render."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
@@ -11,7 +11,7 @@ from render import Fixed, Json
 System: TypeAlias = str | Sequence[Json] | None
 """A text, text blocks (`text`, or OpenAI's `input_text`), or messages of the role system or developer."""
 Tools: TypeAlias = Sequence[Json] | None
-"""Definitions of tools, as the Messages API takes them, or OpenAI's Responses or Chat Completions."""
+"""Tool definitions in the form of the Messages API, or of OpenAI's Responses or Chat Completions."""
 
 _SPEAKERS: Final = ("system", "developer")
 _TEXT_TYPES: Final = ("text", "input_text")
@@ -19,10 +19,10 @@ _TOOL_FIELDS: Final = ("name", "description", "input_schema", "parameters", "typ
 
 
 def fixed_content(system: System, tools: Tools) -> bytes:
-    """Both as JSON, without cache marks: where those go is ours to say.
+    """System prompt and tools as JSON, without cache marks, because the engine sets its own.
 
     Raises:
-        MisuseError: they are none; the message says which and why.
+        MisuseError: one of them is not valid; the message says which and why.
     """
     texts = [plain(block) for block in _texts(system) if block["text"].strip()]
     definitions = [plain(tool) for tool in _definitions(tools)]
@@ -34,10 +34,10 @@ def fixed_content(system: System, tools: Tools) -> bytes:
 
 
 def fixed_of(content: bytes) -> Fixed:
-    """What `fixed_content` gave, read back.
+    """System prompt and tools, read back from `fixed_content`.
 
     Raises:
-        MisuseError: it is nested too deeply.
+        MisuseError: the JSON is nested too deeply.
     """
     try:
         system, tools = msgspec.json.decode(content)
@@ -49,7 +49,7 @@ def fixed_of(content: bytes) -> Fixed:
 
 
 def plain(block: Json) -> Json:
-    """Without a cache mark."""
+    """The block without its cache mark."""
     return {key: value for key, value in block.items() if key != "cache_control"}
 
 
@@ -61,7 +61,7 @@ def _texts(system: System) -> Sequence[Json]:
 
 
 def _texts_in(block: object, where: str) -> Sequence[Json]:
-    """A text block as the Messages API has it; those of a message."""
+    """The text blocks, in the form of the Messages API, of a text block or a message."""
     if not isinstance(block, Mapping):
         raise MisuseError(f"render(): {where} is a text block, not {in_words(block)}")
     content = cast("Json", block)
@@ -80,7 +80,7 @@ def _texts_in(block: object, where: str) -> Sequence[Json]:
 
 
 def _definitions(tools: Tools) -> Sequence[Json]:
-    """Tools that have names; which of the provider's own need none is the provider's to say."""
+    """The tool definitions. Each must have a name, except the provider's own tools."""
     for number, tool in enumerate(_listed(tools, "tools", "a list of definitions")):
         where = f"render(): tools.{number}"
         if not isinstance(tool, Mapping):
@@ -116,6 +116,6 @@ def _listed(value: object, name: str, wanted: str) -> Sequence[object]:
 
 
 def _is_google(definition: Mapping[str, Any]) -> bool:
-    """Whether it is a tool of Gemini's, which has one field, and that is its kind: `{"googleSearch": {}}`."""
+    """Whether it is one of Gemini's own tools, which have their kind as the only field: `{"googleSearch": {}}`."""
     [(kind, value), *more] = definition.items() or [("", None)]
     return not more and kind not in _TOOL_FIELDS and isinstance(value, dict | list)

@@ -1,4 +1,4 @@
-"""Parts as callers give them: ours, or content blocks as the Messages API defines them."""
+"""Parts as callers pass them: foldline's, or content blocks as the Messages API defines them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
@@ -19,10 +19,10 @@ _HINTS: Final[Mapping[type, str]] = {
 
 
 def output_parts(output: object, call: str) -> tuple[Part, ...]:
-    """The parts of what a tool returned.
+    """The parts of a tool's return value.
 
     Raises:
-        MisuseError: it is neither a text nor a list of parts, or the provider would refuse one.
+        MisuseError: it is neither a text nor a list of parts, or the provider would refuse a part.
     """
     if isinstance(output, str):
         return (TextPart(text=output),) if output else ()
@@ -35,19 +35,19 @@ def output_parts(output: object, call: str) -> tuple[Part, ...]:
 
 
 def given_parts(items: Sequence[object], where: Where, call: str) -> tuple[Part, ...]:
-    """Parts that can be shown there.
+    """The parts, if they can be shown at this place.
 
     Raises:
-        MisuseError: an item is no part, or the provider would refuse it; the message says why.
+        MisuseError: an item is not a part, or the provider would refuse it; the message says why.
     """
     return tuple(_checked(item, where, f"{call}, part {n}") for n, item in enumerate(items, 1))
 
 
 def checked_prompt(text: object, parts: Sequence[object], call: str) -> tuple[Part, ...]:
-    """The parts of what a user says; without any, the text has to say something.
+    """The parts of a user's prompt; without parts the text must not be empty.
 
     Raises:
-        MisuseError: nothing of it could be shown, or not all of it.
+        MisuseError: the prompt is empty, or a part of it cannot be shown.
     """
     found = given_parts(parts, "user", call)
     if found:
@@ -86,7 +86,7 @@ def _part(item: object, call: str) -> Part:
 
 
 def _foreign(content: Mapping[str, Any], call: str) -> Part:
-    """Our part where it says everything that the content block says; else the block, verbatim."""
+    """Our part if it can represent the whole content block; otherwise the block, verbatim."""
     if content.get("type") == "text":
         text: object = content.get("text")
         if not isinstance(text, str):

@@ -1,4 +1,4 @@
-"""The options of `open`, looked at before anything is opened: their names, and what they hold."""
+"""Checks of the options of `open`, names and values, before anything is opened."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -15,7 +15,7 @@ RETENTIONS: Final = ("keep", "archive", "forget")
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
-    """Whether a value has these; its class may make them up when asked, which is not done here."""
+    """A check that a value has these attributes. It also accepts classes with `__getattr__`, which is not called."""
 
     def has(value: object) -> bool:
         kind, own = value.__class__, getattr(value, "__dict__", {})
@@ -78,14 +78,14 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "archive": (_is_place, "a folder"),
 }
 _NONE_SAYS: Final = frozenset({"artifacts"})
-"""Options of which None says something; of all others it says: the default."""
+"""Options for which None has a meaning of its own; for all others it means the default."""
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given, those that are None left out.
+    """The options that were given, without those that are None.
 
     Raises:
-        ArgumentError: there is no such option, or it holds what it cannot; the message names it.
+        ArgumentError: there is no such option, or its value is not valid; the message names it.
     """
     unknown = [f"{n!r}{did_you_mean(n, _RULES)}" for n in options if n not in _RULES]
     if unknown:

@@ -7,7 +7,7 @@ from timeline.cli._parser import tokens
 from timeline.cli._store import existing, store_option
 
 NAME = "mcp"
-HELP = "serve what a store holds to an agent, as MCP tools on standard input and output"
+HELP = "let an agent read a store, through MCP tools on standard input and output"
 READER = "mcp"
 
 
@@ -17,7 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--tenant", default="", metavar="NAME", help="read the artifacts of this tenant"
     )
     parser.add_argument(
-        "--window", type=tokens, metavar="N", help="the agent's window, which bounds an answer"
+        "--window", type=tokens, metavar="N", help="the agent's window, which limits an answer"
     )
     store_option(parser)
 
@@ -37,8 +37,8 @@ def run(options: argparse.Namespace) -> int:
         store = where.open()
     except StoreLockedError as error:
         raise UsageError(
-            f"{error}. If that is `foldline proxy` or `foldline wrap`, it serves the same tools itself:"
-            f" register the URL http://127.0.0.1:PORT{PATH} in place of this command"
+            f"{error}. If that process is `foldline proxy` or `foldline wrap`, it serves the same tools:"
+            f" register the URL http://127.0.0.1:PORT{PATH} instead of this command"
         ) from error
     room = Options() if options.window is None else Options(window=options.window)
     with closing(store):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from timeline.cli._console import DONE, complain
 from timeline.cli._parser import tokens
-from timeline.cli._store import location, store_option
+from timeline.cli._store import SHARED, location, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from timeline.gateway import Gateway, Savings
 
 NAME = "proxy"
-HELP = "stand between an agent and its provider, and send what a timeline renders"
+HELP = "forward an agent's requests to its provider, rendered by a timeline"
 PORT = 8787
 
 
@@ -27,7 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
     add("--port", type=int, default=PORT, metavar="N", help=f"default {PORT}; 0: any free one")
-    add("--token", metavar="TEXT", help="what who asks has to know; needed for other hosts")
+    add("--token", metavar="TEXT", help="clients must send it; required with another --host")
 
 
 def gateway_options(parser: argparse.ArgumentParser) -> None:
@@ -37,12 +37,12 @@ def gateway_options(parser: argparse.ArgumentParser) -> None:
         "--window",
         type=tokens,
         metavar="N",
-        help="tokens that a prompt may have (the model's window)",
+        help="most tokens in a prompt (default: the model's window)",
     )
-    add("--policy", default="default", metavar="NAME", help="name or TOML file of a policy")
-    add("--upstream", metavar="URL", help="where requests go (the makers of the models)")
-    add("--record-only", action="store_true", help="change nothing; say what would have been saved")
-    add("--fail-closed", action="store_true", help="refuse what cannot be rendered")
+    add("--policy", default="default", metavar="NAME", help="policy: its name, or a TOML file")
+    add("--upstream", metavar="URL", help="where requests go (default: the model's vendor)")
+    add("--record-only", action="store_true", help="change no request; report what would be saved")
+    add("--fail-closed", action="store_true", help="refuse requests that cannot be rendered")
 
 
 def gateway_of(
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve until interrupted, then say what was saved."""
     from timeline.gateway import GatewayServer
 
-    with closing(location(options).open()) as store:
+    with closing(location(options, new=SHARED).open()) as store:
         gateway = gateway_of(options, store, options.upstream, options.token)
         server = GatewayServer(gateway=gateway, host=options.host, port=options.port)
         server.listen()

@@ -25,9 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="for others than this machine: a token is asked for, and printed (default: 127.0.0.1)",
+        help="address to listen on; other machines need a token, which is printed (default: 127.0.0.1)",
     )
-    add("--token", default="", metavar="TEXT", help="that token (default: one is made)")
+    add("--token", default="", metavar="TEXT", help="that token (default: a random one)")
     add("--with-hidden", action="store_true", help=WITH_HIDDEN)
     size_options(parser)
     fixed_options(parser)

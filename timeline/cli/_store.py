@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _Row = TypeVar("_Row")
 
 DEFAULT = "foldline.duckdb"
+SHARED = "sqlite:///foldline.sqlite"
+"""What a gateway makes: several of them can have it open at the same time, and so can commands that read."""
 VARIABLE = "FOLDLINE_STORE"
 PAGE = 5_000
 
@@ -29,20 +31,25 @@ def store_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         metavar="WHERE",
-        help=f"path or URL of the store (default: ${VARIABLE}, or {DEFAULT} in this folder)",
+        help=f"path or URL of the store (default: ${VARIABLE}, or foldline.duckdb or foldline.sqlite"
+        " in this folder)",
     )
 
 
-def location(options: argparse.Namespace) -> "StoreLocation":
-    """Where the store is that was asked for.
+def location(options: argparse.Namespace, new: str = DEFAULT) -> "StoreLocation":
+    """Where the store is that was asked for; if none was, the one in this folder, or `new` if there is none.
 
     Raises:
         MisuseError: there cannot be one.
     """
     from persistence import locate_store
 
-    given = options.store
-    return locate_store(os.environ.get(VARIABLE) or DEFAULT if given is None else given)
+    if options.store is not None:
+        return locate_store(options.store)
+    if named := os.environ.get(VARIABLE):
+        return locate_store(named)
+    here = map(locate_store, (DEFAULT, SHARED))
+    return next((place for place in here if place.exists()), locate_store(new))
 
 
 @contextmanager

@@ -8,12 +8,13 @@ import sys
 from collections import Counter
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from timeline.cli._console import UsageError, complain
 from timeline.cli._parser import Parser
 from timeline.cli._proxy import gateway_of, gateway_options, savings_json
-from timeline.cli._store import location, store_option
+from timeline.cli._store import SHARED, location, store_option
 from timeline.cli._visible import visible
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from timeline.gateway.clients import Client
 
 NAME = "wrap"
-HELP = "run Claude Code, Codex, opencode or pi through a gateway of its own"
+HELP = "run Claude Code, Codex, opencode or pi through a gateway"
 NAMES: Final = ("claude", "codex", "opencode", "pi")
 TOKEN_BYTES: Final = 24
 NOTES_MAX: Final = 10
@@ -34,12 +35,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     gateway_options(parser)
     store_option(parser)
-    parser.add_argument("client", choices=NAMES, help="the agent")
+    known = f"the agent to run: {', '.join(NAMES[:-1])} or {NAMES[-1]}"
+    parser.add_argument("client", choices=NAMES, metavar="AGENT", help=known)
     parser.add_argument(
         "arguments",
         nargs=argparse.REMAINDER,
         metavar="ARGS",
-        help="what the agent is given: options of ours stand before it, or before a --",
+        help="arguments of the agent; put foldline's options before its name, or before a --",
     )
 
 
@@ -105,14 +107,14 @@ def _store(options: argparse.Namespace) -> "Generator[EventStore]":
     """The store; one that was made for nothing is taken away again."""
     from blocks import StoreLockedError
 
-    where = location(options)
+    where = location(options, new=SHARED)
     is_new = not where.exists()
     try:
         store = where.open()
     except StoreLockedError as error:
         raise StoreLockedError(
-            f"{error}. Several agents at once: one store each (--store), or one that processes share,"
-            " as --store sqlite:///agents.sqlite"
+            f"{error}. To run several agents at once, give each its own --store, or use one that processes"
+            f" can share: --store {SHARED}"
         ) from error
     try:
         yield store
@@ -128,7 +130,9 @@ def _tools_at(url: str, options: argparse.Namespace) -> str:
     if options.record_only:
         return ""
     if find_spec("mcp") is None:
-        complain("the agent cannot read back what is folded without: pip install 'foldline[mcp]'")
+        complain(
+            "the agent cannot read folded blocks back; to allow it: pip install 'foldline[mcp]'"
+        )
         return ""
     from timeline.gateway._mcp import PATH
 
@@ -186,7 +190,9 @@ def _tell(options: argparse.Namespace, savings: "Savings") -> None:
     elif savings.calls or savings.passed:
         for text in savings.lines():
             complain(text)
+        named = f" --store {quote(options.store)}" if options.store is not None else ""
+        complain(f"kept in {location(options)}: look at it with `foldline list{named}`")
     else:
         complain(
-            f"no request came by; if {options.client} has asked a model, its own settings name another URL"
+            f"no request came by; if {options.client} called a model, its own settings name another URL"
         )

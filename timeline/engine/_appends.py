@@ -170,10 +170,10 @@ class Appending:
         `sync`; default: that of the model's provider.
 
         Raises:
-            MisuseError: it is not a response of this format, it has neither content nor usage, or
+            MisuseError: `response` is not a response of this format, it has neither content nor usage, or
                 `rendered` is not a request of this timeline.
             AlreadyRecordedError: the response is already in the log.
-            CodecError: it holds a value that JSON cannot represent.
+            CodecError: the response holds a value that JSON cannot represent.
         """
         answers = answered_by(rendered, self.engine.view.version)
         made = self._recorder

@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("foldline")
 
 Probe: TypeAlias = Callable[[ToolCall], Determinism | None]
-"""What the source of a call looks like now; None: it cannot be said."""
+"""The current state of a call's source; None: unknown."""
 Content: TypeAlias = tuple[ArtifactId, str, int]
-"""An artifact, its text or the beginning of it, and how many characters it has in all."""
+"""An artifact's id, its text or the beginning of its text, and its full length in characters."""
 
 BYTES_EACH = 8
-"""For each token that an artifact may have, what is read of it: nearly all text has fewer."""
+"""Bytes that are read for each token that a restored artifact may have; nearly all text has fewer per token."""
 
 PERMISSIONS: Final = frozenset({"read", "read:confidential", "read:restricted"})
 REMOVED: Final = "it was removed, or its time is over"
@@ -62,33 +62,33 @@ UNREADABLE: Final = "it cannot be read"
 
 @attrs.define(kw_only=True)
 class ArtifactService:
-    """One timeline's access to its artifacts; the store is opened when it is first needed."""
+    """One timeline's access to its artifacts; the store is opened on first use."""
 
     timeline: TimelineId
     opener: "Callable[[], ArtifactStore] | None" = None
     requester: "Requester | None" = None
-    """In whose name artifacts are stored and come back; None: the timeline's."""
+    """The requester on whose behalf artifacts are stored and read; None: one with the timeline's name."""
     probe: Probe | None = None
     clock: Callable[[], float] = time.time
     seconds: float = 0.0
-    """How long what is stored lasts; 0: for ever."""
+    """Seconds after which stored artifacts expire; 0: never."""
     _store: "ArtifactStore | None" = attrs.field(default=None, init=False)
     _turn: TurnId = attrs.field(default=TurnId(""), init=False)
     _held: dict[ArtifactId, "Content | None"] = attrs.field(
         factory=dict[ArtifactId, "Content | None"], init=False, repr=False
     )
-    """What was read in this turn: an artifact is asked for once, and stays until the turn ends."""
+    """Artifacts that were read during this turn. Each is read once and kept until the turn ends; None: unreadable."""
 
     @property
     def store(self) -> "ArtifactStore | None":
-        """The artifact store, if there is one."""
+        """The artifact store; None: there is none."""
         if self._store is None and self.opener is not None:
             self._store = self.opener()
         return self._store
 
     @property
     def reader(self) -> "Requester":
-        """Who asks."""
+        """The requester on whose behalf artifacts are read."""
         if self.requester is None:
             from persistence import Requester
 
@@ -97,27 +97,28 @@ class ArtifactService:
 
     @property
     def reading_as(self) -> str:
-        """In whose name summaries are shared; empty: nobody in particular was named."""
+        """The identity for which summaries are shared; empty: no requester was given."""
         who = self.reader
         if who.id == self.timeline and not who.tenant:
             return ""
         return json.dumps([who.tenant, who.id, *sorted(who.permissions)])
 
     def expires_at(self) -> float:
-        """When what is stored now is over; 0: never."""
+        """The time at which an artifact that is stored now expires; 0: never."""
         return self.clock() + self.seconds if self.seconds else 0.0
 
     # Moving content out.
 
     def move(self, view: View, plan: CompactionPlan) -> Flow[bool]:
-        """Store what a plan externalizes, before the plan is committed; False: it could not be."""
+        """Store the content that a plan externalizes, before the plan is committed; return whether all of it was
+        stored."""
         results = {e.block.id: e.block for e in view.entries if isinstance(e.block, ToolResult)}
         for proposal in plan.proposals:
             if not isinstance(proposal, Externalize):
                 continue
             block = results.get(proposal.blocks[0])
             if block and block.artifact == proposal.artifact:
-                continue  # it is there already
+                continue  # already stored
             put = partial(self._put, proposal, text_of(block) if block else "")
             if (yield RunBlocking(put)) != proposal.artifact:
                 return False
@@ -141,12 +142,12 @@ class ArtifactService:
             log.exception("an artifact could not be stored; its content stays in the prompt")
             return None
 
-    # Bringing it back.
+    # Restoring content to the prompt.
 
     def bring_back(
         self, view: View, context: Context, artifacts: Sequence[ArtifactId]
     ) -> Flow[tuple[Returned, ...]]:
-        """The artifacts that the agent has named, as far as it may see them and there is room."""
+        """The artifacts that the agent has named, if the policy lets the prompt show them and there is room."""
         if self._turn != view.turn:
             self._turn, self._held = view.turn, {}
         for artifact in artifacts:
@@ -156,12 +157,12 @@ class ArtifactService:
         return returned(found, context, context.limit - total_tokens(view, context))
 
     def sweep(self) -> Flow[None]:
-        """Remove what has expired, where what is stored does."""
+        """Remove expired artifacts, if artifacts of this timeline expire."""
         if self.seconds and self.store is not None:
             yield RunBlocking(self.store.sweep)
 
     def drop(self) -> None:
-        """Know nothing of what was read: it may have been forgotten."""
+        """Discard all content that was read, because some of it may have been forgotten."""
         self._held = {}
 
     def _read(self, artifact: ArtifactId, context: Context) -> Content | None:
@@ -187,8 +188,8 @@ class ArtifactService:
         return artifact, text, max(about.size - len(start) + len(text), len(text))
 
     def sealed(self, artifact: ArtifactId) -> SealedContent | str:
-        """The content of a confidential result, whatever the requester may read: it was appended here; or
-        why it is not to be had."""
+        """The content of a confidential result, whatever the requester may read, because it belongs to this log; or
+        the reason why it cannot be read."""
         if (store := self.store) is None:
             return NO_STORE
         try:
@@ -200,12 +201,12 @@ class ArtifactService:
             log.exception("artifact %s could not be read", artifact)
             return UNREADABLE
 
-    # Looking at sources.
+    # Checking sources.
 
     def current(self, view: View, context: Context) -> Flow[dict[CallId, Determinism]]:
-        """What the sources of replayable results look like now, as far as a probe can tell."""
+        """The current state of the sources of replayable results, as far as the probe can tell."""
         found: dict[CallId, Determinism] = {}
-        built_in = {"externalize", "summarize", "drop"}  # none of which asks about sources
+        built_in = {"externalize", "summarize", "drop"}  # none of these needs the sources
         if built_in.issuperset(context.policy.rungs):
             return found
         for call in replayable_calls(view, context):
@@ -230,7 +231,7 @@ def opener_of(
     keys: "KeyRing | None",
     clock: Callable[[], float],
 ) -> "Callable[[], ArtifactStore] | None":
-    """How to open the store that was given: a store, a folder, a URL; "": beside the log."""
+    """A function that opens the given store: an artifact store, a folder or a URL; "": the folder beside the log."""
     if given is None:
         return None
     if given == "":

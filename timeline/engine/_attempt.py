@@ -36,17 +36,17 @@ _Withheld: TypeAlias = dict[BlockId, ArtifactId]
 
 
 OVERTAKEN_MAX: Final = 2
-"""Conflicts of a render, after which its decisions are committed behind what the others append."""
+"""Conflicts in one render after which its decisions are committed even if others have appended since."""
 
 
 @attrs.frozen(kw_only=True)
 class Made:
-    """A request whose decisions are committed."""
+    """A rendered request whose decisions are committed."""
 
     before: View
-    """What was decided on."""
+    """The view before the decisions."""
     tokens: int
-    """Before a compaction."""
+    """Tokens of the request before a compaction."""
     rendered: Rendered
 
 
@@ -56,33 +56,33 @@ def _compacted_of(attempt: "Attempt") -> int:
 
 @attrs.define(kw_only=True)
 class Attempt:
-    """One render, or whatever else may ask hooks and summarisers."""
+    """The state of one render, or of another operation that may call hooks and summarisers."""
 
     journal: Journal
     kept: list[Event] = attrs.field(factory=list[Event])
-    """What was committed on the way."""
+    """Decisions of this render that are already committed."""
     made: Made | None = None
-    """What was the first of it to be committed behind what others had appended."""
+    """The first request whose decisions were committed although others had appended since."""
     _conflicts: int = attrs.field(default=0, init=False)
     _compacted: int = attrs.field(default=attrs.Factory(_compacted_of, takes_self=True), init=False)
-    """Version of the newest compaction when it began."""
+    """Version of the newest compaction when the attempt began."""
     is_told: bool = False
-    """The hooks before a compaction have been called."""
+    """Whether the hooks before a compaction have been called."""
     vetoed: bool = False
     edits: list[Edit] = attrs.field(factory=list[Edit])
     _summaries: dict[str, tuple[int, _Withheld, Summary]] = attrs.field(
         factory=dict[str, tuple[int, _Withheld, Summary]], init=False
     )
-    """By source hash: the cut, what was hidden on request then, and the answer."""
+    """By source hash: the cut, the blocks that were hidden on request at that time, and the summary."""
     _latest: View | None = attrs.field(default=None, init=False, repr=False)
-    """The view after what was kept last."""
+    """The view after the last commit of `keep`."""
     is_nested: bool = False
-    """Another flow of this timeline waits for foreign code, which may be what has begun this one:
-    it is not called again, or there would be no end to it."""
+    """Whether another flow of this timeline is waiting for foreign code, which may have started this attempt.
+    Foreign code is then not called again, because the calls could recurse without end."""
 
     @contextmanager
     def away(self) -> Generator[None]:
-        """While foreign code is called."""
+        """Mark the journal as waiting for foreign code inside this block."""
         self.journal.away += 1
         try:
             yield
@@ -90,26 +90,26 @@ class Attempt:
             self.journal.away -= 1
 
     def is_first(self, view: View) -> bool:
-        """Whether nothing was compacted since it began, here or by others."""
+        """Whether nothing was compacted since the attempt began, by it or by others."""
         return self.made is None and view.compacted == self._compacted
 
     def is_overtaken(self) -> bool:
-        """Count a conflict; whether there were too many to decide once more and hope for the best."""
+        """Count a conflict; return whether there were so many that deciding again would probably fail, too."""
         self._conflicts += 1
         return self._conflicts >= OVERTAKEN_MAX
 
     def keep(self, view: View) -> Flow[View]:
-        """Commit what a view has decided so far, and go on from there."""
+        """Commit the decisions of a view so far; return the view after the commit."""
         yield from self.journal.settle(view)
         self.kept += view.decisions
         self._latest = self.journal.view
         return self._latest
 
     def current(self, view: View) -> View:
-        """The view to go on from, when what was kept on the way has led nowhere.
+        """The view to continue from after an edit has failed: the one after the last `keep`, if there was one.
 
         Raises:
-            VersionConflictError: something else was appended as well.
+            VersionConflictError: something else was appended, too.
         """
         if self._latest is not None and self._latest is self.journal.view:
             return self._latest
@@ -117,7 +117,7 @@ class Attempt:
         return view
 
     def hear(self, hook: object, answer: object) -> None:
-        """Note what a hook before a compaction has answered."""
+        """Record the answer of a hook before a compaction."""
         match answer:
             case False:
                 self.vetoed = True
@@ -129,33 +129,33 @@ class Attempt:
                 log.warning("hook %r answered %r, which means nothing", hook, type(answer).__name__)
 
     def summary_of(self, plan: RangePlan, view: View) -> Summary | None:
-        """What a summariser has answered for this range, if nothing was hidden since."""
+        """The summariser's answer for this range; None: there is none, or the hidden blocks have changed since."""
         _, withheld, summary = self._summaries.get(plan.source_hash, (0, None, None))
         return summary if withheld == view.state.withheld else None
 
     def answered(self, plan: RangePlan, view: View, summary: Summary) -> None:
-        """Note a summariser's answer."""
+        """Record a summariser's answer."""
         self._summaries[plan.source_hash] = (plan.cut, view.state.withheld, summary)
 
     @property
     def cuts(self) -> tuple[int, ...]:
-        """Where the ranges end that were summarised."""
+        """The cuts of the ranges that were summarised."""
         return tuple(cut for cut, _, _ in self._summaries.values())
 
 
 Edited: TypeAlias = tuple[PlannedCompaction, Summary | None]
-"""A plan, and the summary that it is to have if nobody is to be asked."""
+"""A plan, and its summary if the hook has given one."""
 
 
 class NoSuchEditError(Exception):
-    """Why an edit is not carried out."""
+    """An edit cannot be carried out; the message says why."""
 
 
 def edited_plan(view: View, planned: PlannedCompaction, edit: Edit, context: Context) -> Edited:
-    """The plan as a hook wants it.
+    """The plan after a hook's edit, and the summary that the hook has given.
 
     Raises:
-        NoSuchEditError: it cannot be had.
+        NoSuchEditError: the plan cannot be changed in this way.
     """
     if planned.fitted is None:
         raise NoSuchEditError("this compaction folds nothing")
@@ -171,7 +171,7 @@ def edited_plan(view: View, planned: PlannedCompaction, edit: Edit, context: Con
 
 
 def rewritten(summary: Summary, edit: Edit, attempt: Attempt) -> Flow[Summary]:
-    """The summary after a hook's function has seen it."""
+    """The summary as changed by the function of a hook's edit, if it has one."""
     if not callable(edit.summary):
         return summary
     with attempt.away():
@@ -185,7 +185,7 @@ def outcome(
     """The view after an edited compaction.
 
     Raises:
-        NoSuchEditError: the request would not fit, or gain too little.
+        NoSuchEditError: the request would not fit, or the compaction would free too little.
     """
     after = apply_compaction(view, planned, summary, context)
     tokens = total_tokens(after, context)

@@ -25,7 +25,7 @@ from timeline.engine._sync import (
 
 @attrs.frozen(kw_only=True)
 class Branching(Removing):
-    """The operations that return more than a version."""
+    """The operations that return a new timeline or a recording."""
 
     def fork(self, name: str, *, at: int | None = None) -> Flow[Self]:
         """Create a timeline in the same store that begins as a copy of this one, at version `at` (default: now).
@@ -55,7 +55,7 @@ class Branching(Removing):
 
     def recording(
         self,
-        format: Format,  # noqa: A002 -- as for a session
+        format: Format,  # noqa: A002 -- the public name
         rendered: Rendered | None = None,
     ) -> Flow[Arriving]:
         """Record a response while it streams: pass each event to `add` inside a `with` block. Blocks and usage are
@@ -75,7 +75,7 @@ class Branching(Removing):
         self,
         messages: object,
         *,
-        format: Format,  # noqa: A002 -- as for a session
+        format: Format,  # noqa: A002 -- the public name
         on_divergence: OnDivergence = "raise",
         after: int = 0,
         rendered: Rendered | None = None,
@@ -103,7 +103,7 @@ class Branching(Removing):
         """
         checked_choice(on_divergence, ON_DIVERGENCE, "sync()", "on_divergence")
         checked_whole(after, "sync()", "after")
-        history = messages if isinstance(messages, History) else None  # read already
+        history = messages if isinstance(messages, History) else None  # already parsed
         history = history or history_of(messages, checked_format(format, "sync()"), after)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         operations, parted, is_new = self, None, False
@@ -134,7 +134,7 @@ class Branching(Removing):
             try:
                 return (yield from self.fork(found.forks[-1], at=found.version)), True
             except TimelineExistsError:
-                pass  # of the last time
+                pass  # an earlier call has already created this fork
         other = self._elsewhere(found.forks[-1])
         yield from other.engine.load()
         return other, not other.engine.version

@@ -49,7 +49,8 @@ log = logging.getLogger("foldline")
 
 @attrs.frozen(kw_only=True)
 class Compactor(PaidSummaries):
-    """Decides with `render`, waits for nobody but the summariser and the hooks."""
+    """Plans and carries out compactions with `render`; it waits only for the artifact store, the summariser and the
+    hooks."""
 
     hooks: Hooks = attrs.field(factory=Hooks)
     patience: Patience = attrs.field(factory=Patience)
@@ -59,10 +60,10 @@ class Compactor(PaidSummaries):
     def compact(
         self, view: View, context: Context, attempt: Attempt, trigger: Trigger
     ) -> Flow[View]:
-        """The view after a compaction that is due, if nothing speaks against it.
+        """The view after a compaction that is due; if it is not carried out, the view records why.
 
         Raises:
-            VersionConflictError: the hooks have appended something; what was planned is out of date.
+            VersionConflictError: a hook has appended an event, so the plan is out of date.
         """
         is_under_way = attempt.is_nested and trigger != "forced"
         if is_under_way and total_tokens(view, context) <= context.limit:
@@ -79,7 +80,7 @@ class Compactor(PaidSummaries):
         if planned is None:
             over = total_tokens(view, context) > context.limit
             return skip(view, "cannot_fit" if over else "no_cut", context)
-        if not is_worth_it(planned, context):  # nobody is asked, nothing paid for what is not to be
+        if not is_worth_it(planned, context):  # it will be skipped, so no hook or model is called
             return apply_compaction(view, planned, None, context)
         yield from self._tell(planned.plan, attempt)
         attempt.journal.check_current(view)
@@ -90,8 +91,8 @@ class Compactor(PaidSummaries):
     def carry_out(
         self, view: View, planned: PlannedCompaction, context: Context, attempt: Attempt
     ) -> Flow[View]:
-        """The view after what a plan says, as the hooks have edited it; its artifacts are stored
-        already.  An edit that does not do is told in the log, and nothing else comes of it."""
+        """The view after a plan is carried out with the hooks' edits; its artifacts must be stored already. An edit
+        that cannot be applied is logged and ignored."""
         for edit in attempt.edits:
             try:
                 return (yield from self._edited(view, planned, edit, context, attempt))
@@ -116,7 +117,7 @@ class Compactor(PaidSummaries):
     def _written(
         self, view: View, planned: PlannedCompaction, attempt: Attempt
     ) -> Flow[tuple[View, Summary | None]]:
-        """The summary that a plan needs; the view, once what was paid for it is committed."""
+        """The summary that a plan needs (None: it folds nothing), and the view after a model's answer is committed."""
         if planned.fitted is None:
             return view, None
         plan = planned.fitted.range
@@ -137,7 +138,8 @@ class Compactor(PaidSummaries):
     def known(
         self, view: View, context: Context, trigger: Trigger, cuts: tuple[int, ...] = ()
     ) -> Flow[ExternalFacts]:
-        """What somebody has paid for or can look at."""
+        """The facts that planning needs from outside the log: cuts of prepared summaries, and the current state of
+        sources."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
         known = ExternalFacts(cuts=cuts, on_refused=_refused)
         if self.artifact_service is None or self.artifact_service.probe is None:
@@ -146,14 +148,14 @@ class Compactor(PaidSummaries):
         return attrs.evolve(known, current=current)
 
     def stored(self, view: View, planned: PlannedCompaction) -> Flow[bool]:
-        """Whether what a plan externalizes is in the artifact store now."""
+        """Store what a plan externalizes; return whether all of it is in the artifact store."""
         if "externalize" not in planned.plan.rungs:
             return True
         service = self.artifact_service
         return (yield from service.move(view, planned.plan)) if service else False
 
     def _tell(self, plan: CompactionPlan, attempt: Attempt) -> Flow[None]:
-        """Tell the hooks, once, and hear what they say."""
+        """Call the hooks before a compaction, once per attempt, and record their answers."""
         if attempt.is_told or attempt.is_nested:
             return
         attempt.is_told = True
@@ -166,7 +168,8 @@ class Compactor(PaidSummaries):
     def report(
         self, decided: Sequence[Event], before: int, after: int, attempt: Attempt
     ) -> Flow[None]:
-        """Tell the hooks about a compaction that is now committed, given the tokens of the request."""
+        """Call the hooks after a compaction, if one was committed; `before` and `after` are the tokens of the
+        request."""
         folds = [event for event in decided if isinstance(event, RangeCompacted)]
         rungs = {e.reason for e in decided if isinstance(e, BlocksHidden)} & LADDER
         if attempt.is_nested or not (folds or rungs):
@@ -181,10 +184,10 @@ class Compactor(PaidSummaries):
             with attempt.away():
                 yield CallHook(hook, done)
 
-    # The summary.
+    # Summaries.
 
     def summary(self, request: SummaryRequest, attempt: Attempt) -> Flow[Summary]:
-        """The summary, whatever the summariser does: the agent's loop never sees it fail."""
+        """The summary. A failure of the summariser gives a degraded summary, unless `Policy.on_failure` is "raise"."""
         if attempt.is_nested:
             return _degraded(extractive(request.plan))
         if self.is_spent(request.view, request.context):
@@ -203,7 +206,7 @@ class Compactor(PaidSummaries):
         return answer
 
     def asked(self, request: SummaryRequest) -> Flow[Summary]:
-        """What the summariser answers, without what is confidential; raises what it raises."""
+        """The summariser's answer, without confidential text. Errors of the summariser come through."""
         model = self._model(request.context)
         with self.traces.chat(model, model and model_named(model).provider) as span:
             summary: Summary = yield self.patience.asking(self.summarizer, request)
@@ -211,7 +214,7 @@ class Compactor(PaidSummaries):
         return attrs.evolve(summary, summary=unquoted(summary.summary, request.view))
 
     def _failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
-        """What was spent on a model that gave no summary; it counts as a call, too."""
+        """The cost of a call that gave no summary, which counts as a call; None: the summariser calls no model."""
         model = self._model(request.context)
         if not model:
             return None
@@ -221,20 +224,20 @@ class Compactor(PaidSummaries):
 
     @property
     def is_free(self) -> bool:
-        """Whether the summariser asks no model."""
+        """Whether the summariser calls no model."""
         return not model_asked(self.summarizer, "any")
 
     def _model(self, context: Context) -> str:
         return model_asked(self.summarizer, context.model.name)
 
     def is_spent(self, view: View, context: Context) -> bool:
-        """Whether the timeline has had the model calls that it may have."""
+        """Whether the timeline has used up its model calls for summaries (`Policy.summaries_max`)."""
         return bool(self._model(context)) and view.state.summaries >= context.policy.summaries_max
 
-    # Summaries that were paid for.
+    # Prepared summaries.
 
     def _prepared_cuts(self, view: View, context: Context, trigger: Trigger) -> tuple[int, ...]:
-        """Where the ranges end whose summaries were paid for, newest first."""
+        """The cuts of the ranges whose summaries are already in the log, newest first."""
         cuts: list[int] = []
         for event in reversed(view.prepared):
             plan = plan_at(view, context, trigger, event.cut)
@@ -243,7 +246,8 @@ class Compactor(PaidSummaries):
         return tuple(cuts)
 
     def to_prepare(self, view: View, context: Context) -> SummaryRequest | None:
-        """What to summarise ahead of time, now that the soft threshold is passed; None: nothing."""
+        """The request for a summary ahead of time, once the prompt exceeds `prepare_ratio`; None: nothing to
+        prepare."""
         policy = context.policy
         if not self._model(context) or self.is_spent(view, context):
             return None
@@ -260,7 +264,7 @@ class Compactor(PaidSummaries):
 
 
 def is_worth_it(planned: PlannedCompaction, context: Context) -> bool:
-    """Whether a compaction frees enough, as far as it was tried out."""
+    """Whether a compaction frees enough tokens, according to its plan."""
     return gains_enough(planned.plan, planned.plan.tokens_after, context)
 
 

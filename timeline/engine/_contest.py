@@ -16,22 +16,22 @@ from timeline._flow import Flow, Pause
 from timeline.engine._settings import IdFactory
 
 CONFLICTS_MAX: Final = 300
-"""In a row, after some fifteen seconds of waiting: somebody appends whenever this is tried, say."""
+"""Conflicts in a row, after about fifteen seconds of waiting, before a commit gives up."""
 REST_SECONDS: Final = 0.001
-"""About what a commit takes."""
+"""Longest wait in seconds after the first conflict, about the duration of a commit; it doubles with each conflict."""
 REST_SECONDS_MAX: Final = 0.1
 
 
 def rest_after(name: str, conflicts: int) -> float:
-    """How long to wait after so many conflicts in a row: longer each time, and not in step with others,
-    who have other names."""
+    """Seconds to wait after this many conflicts in a row. The wait grows with each conflict, and depends on the
+    name, so that different writers do not retry at the same time."""
     longest = min(REST_SECONDS * 2.0 ** min(conflicts, 10), REST_SECONDS_MAX)
     return longest * crc32(f"{name} {conflicts}".encode()) / 2**32
 
 
 @attrs.define
 class Contest:
-    """One thing to be written, tried until nobody else is faster."""
+    """The repeated tries of one commit against other writers."""
 
     _timeline: TimelineId
     _rest: Callable[[str, int], float]
@@ -40,16 +40,14 @@ class Contest:
     _conflicts: int = attrs.field(default=0, init=False)
 
     def lost(self, conflict: VersionConflictError) -> Flow[None]:
-        """Somebody else was faster: wait.
+        """Another writer was faster: wait before the next try.
 
         Raises:
-            VersionConflictError: that was so often that it always will be.
+            VersionConflictError: there were `CONFLICTS_MAX` conflicts, or waiting cannot help.
         """
-        if conflict.expected == conflict.found:  # a store that contradicts itself
+        if conflict.expected == conflict.found:  # the store contradicts itself
             raise conflict
-        if isinstance(
-            conflict.__cause__, VersionConflictError
-        ):  # what was tried inside has given up
+        if isinstance(conflict.__cause__, VersionConflictError):  # an inner contest has given up
             raise conflict
         self._conflicts += 1
         if self._conflicts >= CONFLICTS_MAX:

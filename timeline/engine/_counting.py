@@ -1,4 +1,4 @@
-"""Asking the provider, on request only, how many tokens a request has, to correct our estimate."""
+"""Asks the provider, only on request, for the token count of a request, to correct the estimate."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from timeline.engine._engine import Engine
 def calibrate(
     engine: Engine, context: Context, count: Callable[[Json], Any] | None
 ) -> Flow[Account]:
-    """Have the request that would be shown counted, record the answer, and account for it again."""
+    """Let the provider count the next request, record the count, and return the corrected account."""
     engine.check_open()
     if count is None:
         raise MisuseError(

@@ -52,20 +52,20 @@ from timeline.engine._retention import window_until
 
 PAGE = 2000
 NEAR_KNOWN = 1000
-"""Paths, of the newest blocks, among which one that may have been meant is looked for."""
+"""Number of the newest blocks among whose paths similar ones to an unknown path are looked for."""
 
 
 PASSES_MAX = 8
-"""Times that a request is made anew because its own hooks and observers have appended something; what
-they append to the last one comes after its answer."""
+"""Times that one render is repeated because its hooks and observers have appended events. Events that they append
+during the last pass are not in the request."""
 
 Teller: TypeAlias = Callable[[View, Rendered], Flow[None]]
-"""Tells observers about a request, given the view that it was decided on."""
+"""Tells observers about a request, given the view before its decisions."""
 
 
 @attrs.define(kw_only=True, repr=False)
 class Engine(Journal):
-    """One timeline, and how to do everything to it."""
+    """One timeline and its operations on blocks and requests."""
 
     clock: Callable[[], float]
     artifact_service: ArtifactService
@@ -82,25 +82,26 @@ class Engine(Journal):
         fit: Fit = as_they_are,
         answers: Answered | None = None,
     ) -> Flow[int]:
-        """Append blocks and further facts in one commit; `answers`: the request that the blocks answer."""
+        """Append blocks and further facts in one commit; `answers` is the request that the blocks answer."""
         events = self.appended(blocks, *facts, at=at, answers=answers)
         events = yield from self.sealing.sealed(events, self.view)
         try:
             return (yield from self.commit(*events, fit=fit))
-        except (MisuseError, DataError):  # certainly not written
+        except (MisuseError, DataError):  # nothing was written
             yield from self.sealing.put_back(events)
             raise
 
     def append_sealed(self, events: Sequence[Event]) -> Flow[int]:
-        """Append events right behind the view, confidential results in artifacts; the new version.
+        """Append events directly after the view, with the content of confidential results in artifacts; return the
+        new version.
 
         Raises:
-            VersionConflictError: somebody else was faster; see `repeated`.
+            VersionConflictError: another writer was faster; see `repeated`.
         """
         sealed = yield from self.sealing.sealed(events, self.view)
         try:
             return (yield from self.append_here(sealed))
-        except (MisuseError, DataError, VersionConflictError):  # certainly not written
+        except (MisuseError, DataError, VersionConflictError):  # nothing was written
             yield from self.sealing.put_back(sealed)
             raise
 
@@ -111,7 +112,7 @@ class Engine(Journal):
         at: float | None = None,
         answers: Answered | None = None,
     ) -> list[Event]:
-        """The events that append blocks, and further facts."""
+        """The events that append these blocks, followed by further facts."""
         if not blocks and not facts:
             raise MisuseError("nothing to append: give at least one block")
         now = checked_time(self.clock() if at is None else at)
@@ -128,9 +129,9 @@ class Engine(Journal):
     def render(
         self, context: Context, tell: "Teller | None" = None, *, force: bool = False
     ) -> Flow[Rendered]:
-        """Decide, commit what was decided once, show.
+        """Render: decide, commit the decisions, and return the request.
 
-        What hooks and observers append meanwhile is in the request: then all is decided anew.
+        If hooks or observers append events meanwhile, everything is decided again, so that the request contains them.
         """
         self.check_open()
         attempt, forced, passes = Attempt(journal=self, is_nested=self.away > 0), force, 0
@@ -157,7 +158,7 @@ class Engine(Journal):
         return rendered
 
     def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow["Made"]:
-        """Decide, show, and commit what was decided."""
+        """Decide and render, and commit the decisions."""
         before, version = self.view, self.version
         self._validator = self._validator or context.provider.validator()
         stages = render(before, context, self._validator)
@@ -175,7 +176,7 @@ class Engine(Journal):
             raise
         decisions = (*attempt.kept, *decided.view.decisions)
         attempt.kept.clear()
-        # What waits for the next commit has no version of its own yet: others may come before it.
+        # Pending events get their version only at the next commit, so they are not counted here.
         rendered = attrs.evolve(decided.rendered, shown=self.version, decisions=decisions)
         return attrs.evolve(attempt.made or made, rendered=rendered)
 
@@ -187,7 +188,7 @@ class Engine(Journal):
         *,
         force: bool,
     ) -> Flow[Decided]:
-        """What the pipeline comes to once it has had what it needs."""
+        """The result of the pipeline; this answers its requests for compactions and artifacts."""
         answer: object = None
         while True:
             try:
@@ -221,7 +222,7 @@ class Engine(Journal):
     # Reading.
 
     def read(self, path: str) -> Flow[Block]:
-        """The original block at a path, visible, hidden or folded."""
+        """The original block at a path, whether it is visible, hidden or folded."""
         entry = self.view.find(path)
         if entry is not None and entry.path == path:
             return entry.opened or entry.source
@@ -237,13 +238,13 @@ class Engine(Journal):
         return (yield from self.sealing.opened_block(found))
 
     def _carried(self, label: str) -> Block | None:
-        """What a compaction carried, named by its version."""
+        """The block with this version label, if the newest compaction carried it; otherwise None."""
         head = self.view.compaction.head.entries if self.view.compaction else ()
         version = version_in(label) if is_label(label) else 0
         return next((e.source for e in head if version and e.version == version), None)
 
     def unknown(self, path: str) -> Flow[UnknownPathError]:
-        """The error for a path that is none, with those that may have been meant."""
+        """The error for a path that does not exist; it names similar paths."""
         entries = self.view.entries
         head = self.view.compaction.head.entries if self.view.compaction else ()
         first = entries[0].version if entries else self.version + 1
@@ -255,12 +256,12 @@ class Engine(Journal):
         return UnknownPathError(path, get_close_matches(path, list(known)[-NEAR_KNOWN:], n=3))
 
     def kept(self) -> Flow[Kept]:
-        """What is left of the log."""
+        """The information about which events of the log are still stored."""
         kept: Kept = yield RunBlocking(partial(kept_of, self.store, self.id))
         return kept
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
-        """Everything that is left of the log, oldest first."""
+        """All events of the log that are still stored, oldest first."""
         found: list[Recorded] = []
         oldest = max(after, (yield from self.kept()).forgotten)
         while True:
@@ -271,10 +272,10 @@ class Engine(Journal):
             found += page
 
     def view_until(self, last: int, log: Sequence[Recorded], what: str) -> Flow[View]:
-        """The view as it was at a version, given all that is left of the log.
+        """The view as it was at a version; `log` has all events that are still stored.
 
         Raises:
-            ForgottenError: it needs events that are gone; `what` was to be done with it.
+            ForgottenError: the view needs events that were forgotten; `what` names the operation for the message.
         """
         kept = yield from self.kept()
         window = window_until(log, last, kept, self.id, what)

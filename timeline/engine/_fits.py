@@ -25,7 +25,7 @@ def turn_of(view: View, call_id: CallId) -> TurnId:
 
 
 def in_turn(turn: Callable[[View], TurnId], check: Callable[[View], None] | None = None) -> Fit:
-    """Appends blocks in the turn that the view says, unless `check` refuses them there."""
+    """A `Fit` that appends blocks in the turn that `turn` finds in the view, unless `check` raises."""
 
     def fit(view: View, events: Sequence[Event]) -> Sequence[Event]:
         if check is not None:

@@ -18,11 +18,11 @@ class _Followed:
 
     @property
     def version(self) -> int:
-        """Version of the newest event that was given: `follow(after=version)` goes on from there."""
+        """Version of the last event that the iterator returned: `follow(after=version)` continues from there."""
         return self._following.version
 
     def close(self) -> None:
-        """End it, even while a thread waits for the next event. Idempotent, callable from any thread."""
+        """End the iteration, even while a thread waits for the next event. Idempotent, callable from any thread."""
         self._following.close()
 
 

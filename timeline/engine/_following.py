@@ -20,16 +20,16 @@ from timeline.engine._journal import Journal
 from timeline.engine._signal import Signal
 
 FOLLOW_SECONDS: Final = (0.02, 1.0)
-"""Between two polls of the store: at first, and after nothing has come for a while."""
+"""Seconds between two polls of the store: at first, and after nothing has come for a while."""
 PRECAUTION: Final = 10
-"""A store that hears of all appends is polled less often by this factor: a lost notification then costs seconds,
-and a thousand followers poll a hundred times a second in all."""
+"""Factor by which a store that reports all appends is polled less often. A lost notification then costs seconds, and
+a thousand followers together poll a hundred times a second."""
 PAGE: Final = 500
 
 
 @attrs.define(kw_only=True, eq=False)
 class Following:
-    """A follower of a log. `version` is its position: a follower that begins there misses nothing."""
+    """A follower of a log. `version` is the version of the last event that it returned."""
 
     journal: Journal
     version: int
@@ -46,15 +46,15 @@ class Following:
         self.journal.followers.add(self._signal)
         if isinstance(self.journal.store, Watchable):
             end = self.journal.store.watch(self.journal.id, self._signal.say)
-            self._end = finalize(self, end)  # also of one that was dropped
+            self._end = finalize(self, end)  # also runs if the follower is garbage-collected
 
     @property
     def is_over(self) -> bool:
-        """Whether it or its timeline was closed."""
+        """Whether the follower or its timeline was closed."""
         return self._closed or self.journal.closed
 
     def close(self) -> None:
-        """End it; a thread that waits for the next event gets None. Idempotent, callable from any thread."""
+        """End the follower; a thread that waits for the next event gets None. Idempotent, callable from any thread."""
         self._closed = True
         self._signal.say()
         if self._end:
@@ -69,10 +69,10 @@ class Following:
         return found
 
     def next(self) -> Flow[Recorded | None]:
-        """The next event; None: it is over, or nothing came for `timeout` seconds."""
+        """The next event; None: the follower is closed, or nothing came for `timeout` seconds."""
         waited = pause = 0.0
         while not self._page:
-            self._signal.forget()  # before looking, so that nothing is missed in between
+            self._signal.forget()  # first, so that no signal is lost
             if self.is_over:
                 return None
             self._page.extend((yield from self._look()))
@@ -101,7 +101,7 @@ class Following:
         try:
             page: Sequence[Recorded] = yield RunBlocking(read)
         except ClosedError:
-            if self.is_over:  # with its store, while it was read
+            if self.is_over:  # the store was closed during the poll
                 return ()
             raise
         if page:

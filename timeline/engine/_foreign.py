@@ -1,6 +1,7 @@
 """The blocks of a foreign history that a timeline lacks."""
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
 
 import attrs
 
@@ -17,23 +18,23 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from blocks.formats import BlockMaker, Message, Result, context_name, parts_in
+from blocks.formats import INTERRUPTION, BlockMaker, Message, Result, context_name, parts_in
 from render import View
 from timeline.engine._parting import Missing
 
 
 @attrs.define(kw_only=True)
 class Filler:
-    """Makes the blocks that are missing, one message after the other."""
+    """Makes the blocks for the missing messages of a history, one message after the other."""
 
     view: View
     new_id: Callable[[], BlockId]
     now: float
     _turn: TurnId = attrs.field(init=False)
     _turns: int = attrs.field(default=0, init=False)
-    """Turns that were opened here."""
+    """Number of turns that were opened here."""
     _is_fresh: bool = attrs.field(default=False, init=False)
-    """Whether a turn was opened here that has only context so far."""
+    """Whether the newest turn was opened here and contains only context so far."""
     _asked: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
     """The turns of the calls that were made here."""
 
@@ -41,13 +42,13 @@ class Filler:
         self._turn = self.view.turn
 
     def blocks(self, missing: Missing) -> list[Block]:
-        """What is missing of one step."""
+        """The blocks for the missing pieces of one step."""
         content = [
             content
             for piece in missing.pieces
             for content in (piece.content if isinstance(piece, Message) else (piece,))
         ]
-        # Words beside results reach an agent that is still at work.
+        # Text beside tool results reaches an agent that is still working.
         is_meanwhile = any(isinstance(c, Result) for c in missing.step.message.content)
         voice = UserSteer if is_meanwhile else UserPrompt
         made = list(self._made(attrs.evolve(missing.step.message, content=tuple(content)), voice))
@@ -73,20 +74,19 @@ class Filler:
                 pass
 
     def _heard(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
-        """What a user said; before and behind it, what the user's program put beside it."""
+        """What a user said, and what the user's program put beside it, in its order. Words that come behind
+        something of the program's are a prompt of their own; behind an interruption also beside results."""
         parts = parts_in(message.content)
-        names = [context_name(part.text) if isinstance(part, TextPart) else "" for part in parts]
-        own = [part for part, name in zip(parts, names, strict=True) if not name]
-        is_asked = bool(own) and voice is UserPrompt
-        yield from self._next_turn() if is_asked and not self._is_fresh else self._opened()
-        self._is_fresh = self._is_fresh and not own
-        start = names.index("") if own else len(parts)
-        for part, name in zip(parts[:start], names, strict=False):
-            yield self._attachment(part, name, message.id)
-        yield from self._maker.words(attrs.evolve(message, content=tuple(own)), voice)
-        for part, name in zip(parts[start:], names[start:], strict=True):
+        awaits = not all(map(_name_of, parts))  # the first words
+        for name, run in groupby(parts, _name_of):
+            is_asked = voice is UserPrompt and (awaits or not name)
+            yield from self._next_turn() if is_asked and not self._is_fresh else self._opened()
             if name:
-                yield self._attachment(part, name, message.id)
+                yield from (self._attachment(part, name, message.id) for part in run)
+                voice = UserPrompt if name == INTERRUPTION else voice
+            else:
+                awaits = self._is_fresh = False
+                yield from self._maker.words(attrs.evolve(message, content=tuple(run)), voice)
 
     def _attachment(self, part: Part, name: str, source: str) -> Block:
         return UserAttachment(
@@ -98,7 +98,7 @@ class Filler:
         return BlockMaker(new_id=self.new_id, turn=self._turn)
 
     def _opened(self) -> Iterator[Block]:
-        """A turn, if there is none yet."""
+        """A turn header, if no turn is open yet."""
         return iter(()) if self._turn else self._next_turn()
 
     def _next_turn(self) -> Iterator[Block]:
@@ -109,3 +109,8 @@ class Filler:
 
     def _turn_of(self, call_id: CallId) -> TurnId:
         return self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn
+
+
+def _name_of(part: Part) -> str:
+    """What a part is that the user's program wrote; empty for all others."""
+    return context_name(part.text) if isinstance(part, TextPart) else ""

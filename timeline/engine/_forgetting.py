@@ -32,21 +32,21 @@ REPEATED: Final = "other blocks that say the same, and a model's words for it"
 
 @attrs.frozen(kw_only=True)
 class Forgotten:
-    """What is gone, and where it may still be."""
+    """What was removed, and where copies may remain."""
 
     timeline: TimelineId
     events: int = 0
-    """That were removed or, because they held or quoted it, replaced."""
+    """Number of events that were removed, or replaced because they held or quoted the content."""
     blocks: int = 0
     artifacts: int = 0
     size: int = 0
-    """Bytes of JSON that were removed or written instead, and of artifacts."""
+    """Bytes: the JSON of events that were removed or replaced, and the content of artifacts."""
     may_remain: tuple[str, ...] = ()
-    """Where a copy may still hold it."""
+    """Places where a copy may remain."""
 
 
 def forget_timeline(engine: Engine) -> Flow[Forgotten]:
-    """Remove a timeline, with its archives and its artifacts."""
+    """Remove a timeline with its archives and artifacts."""
     engine.check_open()
     store = _retaining(engine)
     log = yield from engine.events()
@@ -76,17 +76,17 @@ def forget_timeline(engine: Engine) -> Flow[Forgotten]:
 
 
 def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
-    """Replace a block by what stands for it, and take back what quotes it, in every stored event.
+    """Replace a block by a placeholder in every stored event, and remove all quotations of it.
 
     Raises:
-        UnknownPathError: there is no such block.
-        ForgottenError: it is gone already.
+        UnknownPathError: no block has this path or id.
+        ForgottenError: it was forgotten already.
     """
     store = _retaining(engine)
     [target] = yield from targets_of(engine, [key])
     yield from hide(engine, [key], FORGOTTEN)
     log = yield from engine.events()
-    gone = {} if is_forgotten(target.block) else {target.block.id: FORGOTTEN}  # a repeated call
+    gone = {} if is_forgotten(target.block) else {target.block.id: FORGOTTEN}  # repeated call
     after = taken_back(log, gone, engine.view.state.withheld)
     changed = {v: new for (v, old), (_, new) in zip(log, after, strict=True) if new != old}
     found = content_id(target.block)
@@ -108,10 +108,10 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
 
 
 def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
-    """Remove an artifact that was put for this timeline.
+    """Remove an artifact that was stored for this timeline.
 
     Raises:
-        MisuseError: there is none.
+        MisuseError: there is no such artifact, or it belongs to another timeline.
     """
     engine.check_open()
     number, size, lasting = yield from _forget_artifacts(engine, artifact)
@@ -145,8 +145,8 @@ def _retaining(engine: Engine) -> Retains:
 
 
 def _erased(store: Retains, remove: Callable[[], Removed]) -> Flow[tuple[Removed, tuple[str, ...]]]:
-    """Remove something, and whatever is left of it in files of the store and in its archives; where it may
-    still be."""
+    """Remove events, and rewrite the store's files so that nothing of them is left; return what was removed, and
+    where copies may remain."""
 
     def erased() -> tuple[Removed, tuple[str, ...]]:
         removed = remove()
@@ -161,7 +161,7 @@ def _erased(store: Retains, remove: Callable[[], Removed]) -> Flow[tuple[Removed
 def _forget_artifacts(
     engine: Engine, artifact: str | None = None
 ) -> Flow[tuple[int, int, tuple[str, ...]]]:
-    """How many artifacts were removed, their bytes, and why there may be more."""
+    """The number of artifacts that were removed, their size in bytes, and the reasons why some may remain."""
     service = engine.artifact_service
     store = service.store
     if store is None:
@@ -180,7 +180,7 @@ def _forget_artifacts(
 
 
 def _copies(engine: Engine) -> Flow[tuple[str, ...]]:
-    """Timelines that began as this one did: its forks, and what it was forked from."""
+    """The names of forks of this timeline, and of the timeline that it was forked from."""
 
     def found() -> tuple[str, ...]:
         infos = engine.store.list()
@@ -193,7 +193,7 @@ def _copies(engine: Engine) -> Flow[tuple[str, ...]]:
 
 
 def _is_copy(engine: Engine, info: TimelineInfo) -> bool:
-    """Whether another timeline has an event of this one, as far as there are events to compare."""
+    """Whether another timeline shares its first event with this one; also True if one of them has no events."""
     store = engine.store
     gone = max(kept_of(store, name).forgotten for name in (engine.id, info.id))
     mine, other = (store.read(name, after=gone, limit=1) for name in (engine.id, info.id))

@@ -19,26 +19,26 @@ from persistence import EventStore, Skim, skimmed
 from timeline.engine._sharing import withheld_in
 
 FIRST_EVENTS: Final = 32
-"""The first prompt is among them, or there is none worth a look."""
+"""Number of events at the beginning of a log in which the first prompt is looked for."""
 PROMPT_MAX: Final = 200
 KINDS: Final = ("BlocksHidden", "BlocksRestored", "RequestRendered", "UsageRecorded")
-"""What it takes to know the size of a timeline, and what nobody may see of it."""
+"""Kinds of events that tell the size of a timeline and which blocks are hidden."""
 
 
 @attrs.frozen(kw_only=True)
 class Gist:
-    """Each None where nothing says it."""
+    """A short description; a field is None if the log does not tell it."""
 
     prompt: str | None = None
-    """The beginning of the first prompt; what somebody asked to be hidden is not shown."""
+    """The beginning of the first prompt; None if it is hidden on request."""
     model: str | None = None
-    """The model that answered last."""
+    """The model that gave the newest answer."""
     tokens: int | None = None
-    """The size of the latest request: as the provider reported it, else as it was estimated."""
+    """Tokens of the newest request: the provider's count, or the estimate if there is none."""
 
 
 def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[TimelineId, Gist]]:
-    """Of each of these timelines, in any order."""
+    """The descriptions of these timelines, in any order."""
     for name, skim in skimmed(store, names, FIRST_EVENTS, KINDS):
         yield name, _gist(skim)
 
@@ -50,18 +50,18 @@ def _gist(skim: Skim) -> Gist:
 
 
 def first_prompt(events: Iterable[Event]) -> UserPrompt | None:
-    """The first among these."""
+    """The first prompt among these events."""
     blocks = (event.block for event in events if isinstance(event, BlockAppended))
     return next((block for block in blocks if isinstance(block, UserPrompt)), None)
 
 
 def beginning(prompt: UserPrompt) -> str:
-    """How it begins, on one line."""
+    """The beginning of a prompt, on one line."""
     return " ".join(text_of(prompt)[: 4 * PROMPT_MAX].split())[:PROMPT_MAX]
 
 
 def _withheld(skim: Skim) -> Collection[str]:
-    """What is hidden on request: what was when the window was cut, and what came of it since."""
+    """The blocks that are hidden on request, according to the newest compaction and the events since."""
     _, fold = skim.compaction or (0, None)
     before = fold.state.withheld if isinstance(fold, RangeCompacted) else {}
     return withheld_in(skim.window, before)

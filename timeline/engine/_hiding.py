@@ -39,25 +39,25 @@ from timeline._flow import Flow
 from timeline.engine._engine import Engine
 
 REPLACEMENT: Final = "[hidden on request]"
-"""What stands for a block unless another text is given."""
+"""The default text in place of a hidden block."""
 FORGOTTEN: Final = "[forgotten on request]"
-"""What stands for a block that was forgotten, in the log itself."""
+"""The text in place of a forgotten block, also in the log."""
 _Log: TypeAlias = Sequence[Recorded]
 
 
 @attrs.frozen
 class Target:
-    """A block to be hidden or restored."""
+    """A block that is to be hidden or restored."""
 
     version: int
     block: Block
-    """As it was appended."""
+    """The block as it was appended."""
     entry: Entry | None = None
-    """Where the view has it; None: it is folded."""
+    """The block's entry in the view; None: it is folded."""
 
 
 def hide(engine: Engine, keys: Sequence[str], replacement: str) -> Flow[int]:
-    """Hide blocks, named by path or id, behind a text, and take back what quotes them.
+    """Hide blocks, named by path or id, behind a text, and remove quotations of them.
 
     Raises:
         UnknownPathError: a key names no block.
@@ -66,7 +66,7 @@ def hide(engine: Engine, keys: Sequence[str], replacement: str) -> Flow[int]:
 
 
 def restore(engine: Engine, keys: Sequence[str]) -> Flow[int]:
-    """Show hidden blocks again; what quoted them in a summary in force quotes them again.
+    """Show hidden blocks again, and restore the quotations of them in current summaries.
 
     Raises:
         UnknownPathError: a key names no block.
@@ -75,7 +75,7 @@ def restore(engine: Engine, keys: Sequence[str]) -> Flow[int]:
 
 
 def _settled(engine: Engine, plan: Callable[[], Flow[list[Event]]]) -> Flow[int]:
-    """Commit what was planned for the view as it is; plan anew when somebody else was faster."""
+    """Commit the events that `plan` returns for the current view; plan again if another writer was faster."""
     engine.check_open()
 
     def settled() -> Flow[int]:
@@ -92,7 +92,7 @@ def _hidden(engine: Engine, keys: Sequence[str], text: str) -> Flow[list[Event]]
         Hidden(block=t.block.id, replacement=text, artifact=content_id(t.block)) for t in targets
     )
     events: list[Event] = [BlocksHidden(id=EventId(""), at=now, hidden=hidden, reason="requested")]
-    # A dropped span is shown as one line, in the place of its first block: it stays where it is.
+    # A dropped span is shown as one line at its first block; that line stays.
     entries = [target.entry for target in targets if target.entry]
     dropped = [_as_shown(entry, entry) for entry in entries if entry.hidden_as == "dropped"]
     if dropped:
@@ -118,7 +118,7 @@ def _restored(engine: Engine, keys: Sequence[str]) -> Flow[list[Event]]:
 
 
 def targets_of(engine: Engine, keys: Sequence[str]) -> Flow[list[Target]]:
-    """The blocks of these paths or ids, visible or folded."""
+    """The blocks with these paths or ids, whether visible or folded."""
     found: list[Target] = []
     log: _Log | None = None
     for key in dict.fromkeys(keys):
@@ -132,26 +132,26 @@ def targets_of(engine: Engine, keys: Sequence[str]) -> Flow[list[Target]]:
 
 
 def _folded(engine: Engine, key: str, log: _Log) -> Flow[Target]:
-    """A block that the view does not know by this key: folded, or named by its version."""
+    """A block that the view does not find by this key: it is folded, or the key is its version label."""
     there = {e.block.id: Target(v, e.block) for v, e in log if isinstance(e, BlockAppended)}
     if (target := there.get(BlockId(key))) is not None:
         return target
     block: Block = yield from engine.read(key)
-    if (target := there.get(block.id)) is None:  # a summary: what it stands for can be hidden
+    if (target := there.get(block.id)) is None:  # a summary; it cannot be hidden
         raise (yield from engine.unknown(key))
-    seen = engine.view.find(block.id)  # named by version: it may be visible all the same
+    seen = engine.view.find(block.id)  # a block named by its version label may still be visible
     return attrs.evolve(target, entry=seen if seen and seen.version == target.version else None)
 
 
 def content_id(block: Block) -> ArtifactId:
-    """The artifact that a result becomes when it is moved out of the prompt."""
+    """The id of the artifact that holds a result's content when it is externalized; empty for other blocks."""
     if not isinstance(block, ToolResult):
         return ArtifactId("")
     return block.artifact or artifact_id(text_of(block).encode(errors="surrogatepass"))
 
 
 def is_forgotten(block: Block) -> bool:
-    """Whether nothing is left of a block but what stands for it."""
+    """Whether only a placeholder of a block is left."""
     return stand_in(block, FORGOTTEN) == block
 
 
@@ -167,7 +167,7 @@ def _shown_anew(now: float, hidden: Sequence[Hidden], reason: HideReason) -> Blo
 
 
 def _as_shown(entry: Entry, shown: Entry) -> Hidden:
-    """What the log has to say of `entry` for it to be shown as `shown` is."""
+    """The `Hidden` record that makes `entry` appear as `shown` does."""
     return Hidden(
         block=entry.block.id,
         replacement=shown.replacement or "",
@@ -179,7 +179,7 @@ def _as_shown(entry: Entry, shown: Entry) -> Hidden:
 
 
 def _next_line(entry: Entry | None, view: View, restored: Collection[BlockId]) -> Iterator[Hidden]:
-    """The line of a dropped span for the next of its blocks, when the first comes back."""
+    """If the first block of a dropped span is restored, the record that moves the span's line to its next block."""
     span = entry.dropped if entry else None
     if entry is None or span is None:
         return
@@ -190,17 +190,16 @@ def _next_line(entry: Entry | None, view: View, restored: Collection[BlockId]) -
             return
 
 
-# What quotes a block.
+# Quotations.
 
 
 def _rewritten(
     engine: Engine, targets: Sequence[Target], withheld: Collection[BlockId], view: View
 ) -> Flow[list[Event]]:
-    """What takes quotations back once these blocks are withheld, or gives them back; `view` shows
-    the blocks themselves as they are to be.
+    """The events that remove quotations of blocks in `withheld` from summaries and replacements, or restore them;
+    `view` already has the targets hidden or restored.
 
-    Nothing older than the newest compaction could have been quoted by it, so mostly there is nothing
-    to do.
+    Empty if no target is older than the newest compaction, because only a compaction quotes blocks.
     """
     if all(target.version >= view.compacted for target in targets):
         return []
@@ -236,7 +235,7 @@ def _rewritten(
 
 @attrs.frozen
 class _Written:
-    """A summary in force: as it was written, and as it is shown."""
+    """A current summary: as it was written, and as it is shown now."""
 
     base: RangeSummary
     current: RangeSummary
@@ -244,9 +243,10 @@ class _Written:
 
 
 def _in_force(log: _Log, *, are_gone: bool) -> dict[int, _Written]:
-    """The summaries of all compactions that are not undone, by the compaction's version.
+    """The summaries of all compactions that were not undone, by the compaction's version.
 
-    Where hidden blocks are gone, nobody knows what quotes them: what was taken back stays so.
+    If hidden blocks are no longer stored (`are_gone`), quotations of them cannot be restored, so redacted summaries
+    stay redacted.
     """
     found: dict[int, _Written] = {}
     for version, event in log:
@@ -267,14 +267,14 @@ def _in_force(log: _Log, *, are_gone: bool) -> dict[int, _Written]:
 def _redacted(
     version: int, written: _Written, hidden: Mapping[int, Block], said: Iterable[Block]
 ) -> RangeSummary:
-    """What the summary of a compaction may say now."""
+    """The summary of a compaction without quotations of hidden blocks."""
     older = {seen: block for seen, block in hidden.items() if seen < version}
     summary = without_excerpts(written.base, older)
     return redaction_of(older.values(), [summary], said).redacted(summary)
 
 
 def _masked(entry: Entry, redaction: Redaction) -> Entry:
-    """A hidden entry, its replacement without what it may not quote."""
+    """A hidden entry without quotations of other hidden blocks in its replacement."""
     text, span = redaction.masked(entry.replacement or ""), redaction.redacted(entry.dropped)
     if text == entry.replacement and span == entry.dropped:
         return entry

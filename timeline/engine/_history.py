@@ -21,71 +21,71 @@ from blocks.formats import (
 )
 
 FORM: Final = "1"
-"""How the hash of a history begins; one of another form could not be compared."""
+"""The prefix of the hash of a history; hashes with different prefixes are not comparable."""
 Own: TypeAlias = Thought | Verbatim
-"""What only a provider reads: a program may drop it, so it is not compared."""
+"""Content that only a provider reads. It is not compared, because a program may drop it."""
 Piece: TypeAlias = Message | Said | Call | Result
-"""What is one block; a message: all parts of what a user, or the system, said in it."""
+"""Content that becomes one block. A `Message` holds all parts of a message by the user or the system."""
 
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """One piece of a history."""
+    """One piece of a history, with the content before it that only a provider reads."""
 
     number: int
-    """Index of its message in the list that was given."""
+    """Index of its message in the given list."""
     message: Message
     own: tuple[Own, ...]
-    """What only a provider reads, just before it."""
+    """The content just before it that only a provider reads."""
     piece: Piece | None
-    """None: the history ends in what only a provider reads."""
+    """The piece; None: the history ends with content that only a provider reads."""
 
 
 @attrs.frozen(kw_only=True)
 class History:
-    """A foreign history.
+    """The history of another program's conversation.
 
-    It is compared piece by piece and not by messages: a message that has one result today may have two
-    tomorrow.
+    Histories are compared piece by piece and not by messages, because a message that has one result now may have two
+    later.
     """
 
     steps: tuple[Step, ...]
     chain: tuple[str, ...]
-    """For each number of pieces from the beginning: the hash of them all."""
+    """For each number of pieces, from 0: the hash of that many pieces."""
     system: str
-    """What it has at its beginning for the system prompt; empty: nothing."""
+    """The system prompt at its beginning; empty: none."""
     messages: int
-    """How many of its messages say anything."""
+    """Number of messages with content."""
     after: int = 0
-    """Version of the timeline behind which it begins."""
+    """The timeline's version after which the history begins."""
 
     def number(self, step: int) -> int:
-        """Index of the message of a step in the list that was given; behind the last step: the next one."""
+        """Index in the given list of a step's message; for the number after the last step, the next index."""
         if step < len(self.steps):
             return self.steps[step].number
         return self.steps[-1].number + 1 if self.steps else 0
 
     def agrees(self, count: int) -> Agreed:
-        """The mark of so many of its pieces."""
+        """The mark for the first `count` pieces."""
         return Agreed(pieces=count, chain=self.chain[count])
 
     def is_like(self, mark: Agreed) -> bool:
-        """Whether a mark is of a history that begins where this one does."""
+        """Whether a mark is of a history with the same hash form and the same starting version."""
         return mark.chain.startswith(self.chain[0])
 
     def is_at(self, mark: Agreed | None) -> bool:
-        """Whether it begins with what a mark stands for."""
+        """Whether the history begins with the pieces that a mark stands for."""
         return mark is not None and (
             mark.pieces < len(self.chain) and self.chain[mark.pieces] == mark.chain
         )
 
 
 def history_of(messages: object, format: Format, after: int = 0) -> History:  # noqa: A002 -- as everywhere
-    """The history that a list of messages is, beginning behind a version of a timeline.
+    """The history in a list of messages that begins after version `after` of a timeline.
 
     Raises:
-        ArgumentError: it is none, or one of the messages is none.
-        CodecError: one holds what cannot be stored.
+        ArgumentError: it is not a list of messages of this format.
+        CodecError: a message holds a value that cannot be stored.
     """
     reader = HistoryReader(format=format, after=after)
     reader.add(messages)
@@ -94,23 +94,23 @@ def history_of(messages: object, format: Format, after: int = 0) -> History:  # 
 
 @attrs.define(kw_only=True)
 class HistoryReader:
-    """Reads a history that grows: what was read once is not read again."""
+    """Reads a growing history; each message is read once."""
 
     format: Format
     after: int = 0
-    """Version of the timeline behind which it begins."""
+    """The timeline's version after which the history begins."""
     _steps: list[Step] = attrs.field(factory=list[Step], init=False)
     _chain: list[str] = attrs.field(init=False)
     _digest: bytes = attrs.field(default=b"", init=False)
     _own: list[Own] = attrs.field(factory=list[Own], init=False)
-    """What only a provider reads, and no step has yet."""
+    """Content that only a provider reads, to be attached to the next step."""
     _last: tuple[int, Message] | None = attrs.field(default=None, init=False)
     _system: list[str] = attrs.field(factory=list[str], init=False)
     _newest: str = attrs.field(default="", init=False)
     _count: int = attrs.field(default=0, init=False)
-    """Messages that were read."""
+    """Number of messages that were read."""
     _telling: int = attrs.field(default=0, init=False)
-    """Of these, how many have a step."""
+    """Number of these messages that have a step."""
 
     def __attrs_post_init__(self) -> None:
         self._chain = [f"{FORM}@{self.after}:" if self.after else f"{FORM}:"]
@@ -119,8 +119,8 @@ class HistoryReader:
         """Read further messages.
 
         Raises:
-            ArgumentError: they are no list of messages of the format; it says which one is none.
-            CodecError: one holds what cannot be stored.
+            ArgumentError: it is not a list of messages of this format; the error names the wrong one.
+            CodecError: a message holds a value that cannot be stored.
         """
         for read in messages_from(messages, self.format):
             for message in read:
@@ -132,7 +132,7 @@ class HistoryReader:
             self._count += 1
 
     def history(self) -> History:
-        """All of it, as far as it was read."""
+        """The history of all messages that were read so far."""
         steps, telling = tuple(self._steps), self._telling
         if self._last and self._own:
             number, message = self._last
@@ -160,12 +160,12 @@ class HistoryReader:
             self._chain.append(f"{self._chain[0]}{self._digest.hex()[:32]}")
 
     def _is_first_of(self, number: int) -> bool:
-        """Whether the message of this index has no step yet; steps come in the order of their messages."""
+        """Whether no step of the message with this index was added yet; steps are in the order of the messages."""
         return not self._steps or self._steps[-1].number != number
 
 
 def _pieces(message: Message) -> Iterator[Piece | Own]:
-    """What a message is in the log, block for block; results come first."""
+    """The pieces of a message, one per block; tool results come first."""
     for content in message.content:
         if isinstance(content, Said | Call | Result | Thought | Verbatim):
             yield content
@@ -174,7 +174,7 @@ def _pieces(message: Message) -> Iterator[Piece | Own]:
 
 
 def _content(piece: Piece) -> bytes:
-    """What a piece says; not under which id, which a program may give anew."""
+    """The content of a piece as JSON, without ids that a program may change."""
     match piece:
         case Message(role=role, content=content):
             said: object = (role, content)

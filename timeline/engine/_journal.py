@@ -42,26 +42,26 @@ from timeline.observe._traces import Traces
 
 _T = TypeVar("_T")
 Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
-"""The events as they are right behind a view; raises a `MisuseError` where they must not be there."""
+"""Adapts events to the view after which they are appended; a `MisuseError` says that they do not fit there."""
 
 
 def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
-    """Events that are true whatever happened before."""
+    """A `Fit` for events that are true whatever happened before."""
     return events
 
 
 _PLAIN: Final = (BlockAppended, RequestRendered, SummaryPrepared, UsageRecorded, TokensCounted)
-"""Events that change nothing of what was there before."""
+"""Events that do not change earlier events."""
 NEWS_MAX: Final = 512
-"""Events of others that are read and folded by themselves; behind more, the window is loaded."""
+"""Largest number of new events by other writers that are folded; if there are more, the window is loaded."""
 
 
 @attrs.define(kw_only=True, repr=False)
 class Journal:
-    """The log of one timeline, seen from here.
+    """The log of one timeline, and the view of it in this process.
 
-    A rendered request is a fact (`RequestRendered`), but not one worth a commit of its own: it
-    waits in `pending` and goes with the next append, or with `flush`.
+    A rendered request is a fact (`RequestRendered`), but is not worth a commit of its own: it waits in `pending` and
+    is committed with the next append, or by `flush`.
     """
 
     id: TimelineId
@@ -71,21 +71,21 @@ class Journal:
     retention: Retention = attrs.field(factory=Retention)
     traces: Traces = attrs.field(factory=Traces)
     rest: Callable[[str, int], float] = rest_after
-    """Seconds that one of these names waits after so many conflicts in a row."""
+    """Seconds that a writer with this name waits after this many conflicts in a row."""
     view: View = attrs.field(factory=View, init=False)
     pending: tuple[Event, ...] = attrs.field(default=(), init=False)
     closed: bool = attrs.field(default=False, init=False)
     away: int = attrs.field(default=0, init=False)
-    """Flows that wait for other people's code; the lock is free meanwhile."""
+    """Number of flows that wait for foreign code; the lock is free meanwhile."""
     followers: WeakSet[Signal] = attrs.field(factory=WeakSet[Signal], init=False, repr=False)
-    """Who follows the log from here, and is told when this is closed."""
+    """The followers of this timeline object, which end when it is closed."""
     _durable: View = attrs.field(factory=View, init=False)
-    """The view without what is pending."""
+    """The view without the pending events."""
     _behind: bool = attrs.field(default=False, init=False)
-    """The store may hold more than the view: a commit was interrupted, say. Cured by `load`."""
+    """Whether the store may hold more than the view, for example after an interrupted commit; `load` resets it."""
 
     def load(self) -> Flow[None]:
-        """Read the window from the store; what is pending stays pending, unless it is there."""
+        """Read the window from the store; pending events stay pending, unless the store has them."""
         with self.traces.call("load", self.store) as span:
             window: LogWindow = yield RunBlocking(lambda: self.store.load_window(self.id))
             span.set_attributes({"foldline.events": len(window.events)})
@@ -95,21 +95,19 @@ class Journal:
         self._behind = False
 
     def _go_on_from(self, durable: View) -> None:
-        """The store holds this, and what is pending comes behind it."""
-        if (
-            durable.state.withheld != self.view.state.withheld
-        ):  # a summary may quote what is hidden now
+        """Continue from this durable view, with the pending events after it."""
+        if durable.state.withheld != self.view.state.withheld:  # a summary may quote those
             self.pending = tuple(e for e in self.pending if not isinstance(e, SummaryPrepared))
         self._durable, self.view = durable, commit(durable, *self.pending)
 
     def current(self, flow: Flow[_T]) -> Flow[_T]:
-        """Do it with a view that holds what the store holds."""
+        """Run a flow after the view was brought up to date with the store."""
         if not self.closed:
             yield from self.catch_up()
         return (yield from flow)
 
     def catch_up(self) -> Flow[None]:
-        """Load what others have appended, and what an interrupted commit may have."""
+        """Load events that other writers or an interrupted commit have appended."""
         head: int = yield RunBlocking(partial(self.store.head, self.id))
         if self._behind or self.sealing.is_out_of_date or not 0 <= head - self.version <= NEWS_MAX:
             yield from self.load()
@@ -117,17 +115,17 @@ class Journal:
             yield from self._fold_news(head)
 
     def _fold_news(self, head: int) -> Flow[None]:
-        """Fold what others have appended, which costs what it is and not what the window is."""
+        """Fold new events of other writers without loading the window again."""
         news = yield from self._news(self.version, head)
         if any(isinstance(event, RangeExpanded) for _, event in news):
-            yield from self.load()  # what comes back is no longer in the view
+            yield from self.load()  # it shows blocks that are not in the view
         else:
             self._go_on_from(commit(self._durable, *(event for _, event in news)))
 
     def _news(self, version: int, head: int) -> Flow[Sequence[Recorded]]:
-        """The events after one version, up to another; fewer if the store has fewer."""
+        """The events after a version, up to version `head`; fewer if the store has fewer."""
         news: list[Recorded] = []
-        while version + len(news) < head:  # a page has as many as fit into memory
+        while version + len(news) < head:  # the store limits the size of a page
             after, limit = version + len(news), head - version - len(news)
             with self.traces.call("read", self.store) as span:
                 page: Sequence[Recorded] = yield RunBlocking(
@@ -141,37 +139,37 @@ class Journal:
 
     @property
     def version(self) -> int:
-        """Events that are durable."""
+        """The number of durable events."""
         return self.view.version - len(self.pending)
 
     def commit(self, *events: Event, fit: Fit = as_they_are) -> Flow[int]:
-        """Append events, whoever else appends meanwhile; return the new version.
+        """Append events, even if other writers append meanwhile; return the new version.
 
-        For facts that are true whatever happened before, or that `fit` makes so: not for decisions.
+        For facts that are true whatever happened before, or that `fit` adapts; not for decisions.
         """
         self.check_open()
         stamped = tuple(self._stamp(event) for event in events)
         return (yield from self.repeated(lambda: self._fitted(stamped, fit)))
 
     def _is_durable(self, view: View) -> int:
-        """All of a view is in the store, with what was pending; its version."""
+        """Record that all of a view is durable, pending events included; return its version."""
         self.pending, self.view, self._durable, self._behind = (), view, view, False
         return view.version
 
     def _fitted(self, events: Sequence[Event], fit: Fit) -> Flow[int]:
-        """Append events right behind the view, if nothing there speaks against it."""
+        """Append events, as adapted by `fit`, directly after the view."""
         try:
             fitted = fit(self.view, events)
-        except MisuseError:  # it may be true of what others have appended
+        except MisuseError:  # the view may lack new events
             yield from self.catch_up()
             fitted = fit(self.view, events)
         return (yield from self.append_here(fitted))
 
     def append_here(self, events: Sequence[Event]) -> Flow[int]:
-        """Append events right behind the view; the new version.
+        """Append events directly after the view; return the new version.
 
         Raises:
-            VersionConflictError: somebody else was faster; see `repeated`.
+            VersionConflictError: another writer was faster; see `repeated`.
         """
         self.check_open()
         yield from self._write((*self.pending, *events), self.version)
@@ -180,23 +178,23 @@ class Journal:
     def _write(self, events: Sequence[Event], version: int) -> Flow[None]:
         if not events:
             return
-        was_behind, self._behind = self._behind, True  # until the view says what was written
+        was_behind, self._behind = self._behind, True  # reset when the view has the events
         try:
             written, append = [sealed(event) for event in events], self.store.append
             with self.traces.call("append", self.store, len(events)):
                 yield RunBlocking(partial(append, self.id, written, expected_version=version))
-        except (VersionConflictError, MisuseError, DataError):  # certainly not written
+        except (VersionConflictError, MisuseError, DataError):  # nothing was written
             self._behind = was_behind
             raise
-        except Exception:  # the disk is full, say: what was paid for goes with the next commit
+        except Exception:  # such as a full disk; paid summaries stay pending
             self._hold(events)
             raise
 
     def repeated(self, decide: Callable[[], Flow[_T]]) -> Flow[_T]:
-        """Decide and commit under the version decided on; anew from a fresh view after a conflict.
+        """Run a flow that decides and commits; after a version conflict, run it again on an up-to-date view.
 
         Raises:
-            VersionConflictError: somebody appended each time, though asked to hold back.
+            VersionConflictError: other writers were faster at every try.
         """
         contest = self._contest()
         while True:
@@ -210,7 +208,7 @@ class Journal:
         return Contest(self.id, self.rest, self.ids)
 
     def _hold(self, events: Iterable[Event]) -> None:
-        """Let what was paid for wait for the next commit: it is true whatever else happened."""
+        """Keep paid summaries pending for the next commit, because they stay true."""
         waiting = {event.id for event in self.pending}
         paid = [e for e in events if isinstance(e, SummaryPrepared) and e.id not in waiting]
         self.pending = (*self.pending, *paid)
@@ -222,11 +220,11 @@ class Journal:
         return msgspec.structs.replace(event, id=EventId(self.ids()))
 
     def flush(self) -> Flow[int]:
-        """Commit what waits."""
+        """Commit the pending events."""
         return (yield from self.commit()) if self.pending else self.version
 
     def close(self) -> Flow[None]:
-        """Commit what waits, and be closed whether that went well or not."""
+        """Commit the pending events, and close even if this fails."""
         try:
             if self.pending:
                 yield from self.current(self.flush())
@@ -240,11 +238,11 @@ class Journal:
             raise ClosedError(f"timeline {self.id!r} is closed; open it again to go on")
 
     def check_current(self, view: View) -> None:
-        """Whether a view is what this one has become by decisions alone.
+        """Check that a view differs from the current one only by its own decisions.
 
         Raises:
             ClosedError: the timeline was closed meanwhile.
-            VersionConflictError: something was appended here while it was decided, by a hook say.
+            VersionConflictError: something was appended here meanwhile, for example by a hook.
         """
         self.check_open()
         version = view.version - len(view.decisions)
@@ -252,7 +250,7 @@ class Journal:
             raise VersionConflictError(expected=version, found=self.view.version)
 
     def settle(self, view: View) -> Flow[int]:
-        """Commit the decisions of a view, with what was pending before them; the new version."""
+        """Commit the decisions of a view after the pending events; return the new version."""
         decided = tuple(self._stamp(event) for event in view.decisions)
         try:
             self.check_current(view)
@@ -273,10 +271,10 @@ class Journal:
         return version
 
     def settle_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
-        """Commit what was decided at a version, if others have only appended since; whether it is done.
+        """Commit decisions made at `version`, if others have only appended since; return whether this was done.
 
-        What a decision is about lies before that version, so it is as right behind what came then; but
-        not if others have hidden, restored or compacted something, or undone it.
+        Such decisions concern events before that version, so later appends do not affect them. They are not committed
+        if others have hidden, restored or compacted something, or undone a compaction.
         """
         stamped, contest = [self._stamp(event) for event in decided], self._contest()
         while True:

@@ -21,19 +21,19 @@ _TOLD: Final = (
     *("tokens_before", "tokens_after", "tokens_freed"),
     *("blocks", "first", "last", "detail"),
 )
-"""What a tracer is told of a step."""
+"""The fields of a step that become attributes in a trace."""
 _ENDS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
 
 
 @attrs.frozen(kw_only=True)
 class Observers:
-    """Who is told what a render did."""
+    """Reports what each render did, to observers and to the tracer."""
 
     observers: tuple[Observer, ...] = ()
     traces: Traces = attrs.field(factory=Traces)
 
     def render(self, engine: Engine, context: Context, *, force: bool) -> Flow[Rendered]:
-        """A render that tells what it did."""
+        """Render, and report the steps."""
         with self.traces.span("foldline.render", _request(context)) as span:
             told = _Told(name=engine.id, context=context, watch=self, span=span)
             rendered = yield from engine.render(context, told.tell, force=force)
@@ -43,7 +43,7 @@ class Observers:
 
 @attrs.define(kw_only=True)
 class _Told:
-    """What is told of one render: how it ended only once, however often it was made anew."""
+    """Reports one render. Its result is reported once, however often it is repeated."""
 
     name: TimelineId
     context: Context
@@ -52,7 +52,7 @@ class _Told:
     _is_over: bool = attrs.field(default=False, init=False)
 
     def tell(self, before: View, rendered: Rendered) -> Flow[None]:
-        """Tell whoever watches, step by step."""
+        """Report the steps to the tracer and the observers."""
         was_over, self._is_over = self._is_over, True
         for step in steps_of(self.name, before, rendered, self.context):
             if was_over and step.kind in _ENDS:

@@ -65,7 +65,7 @@ def refuse_folded_response(engine: Engine, response: str) -> Flow[None]:
     """Refuse a response that is in the folded part of the log.
 
     Raises:
-        AlreadyRecordedError: with the version of its newest block.
+        AlreadyRecordedError: the response is in that part; the error has the version of its newest block.
     """
     if version := (yield from folded_at(engine, response)):
         raise AlreadyRecordedError(f"response {response!r}", version)

@@ -25,7 +25,7 @@ from timeline.observe._traces import Traces
 from timeline.summarizers._summarizer import ExtractiveSummarizer
 
 CACHE_KEY_LENGTH: Final = 32
-"""Characters of the hash of a timeline's name; the name itself is not sent to the provider."""
+"""Number of characters of the hash of a timeline's name. The name itself is not sent to the provider."""
 
 
 @attrs.define
@@ -36,7 +36,7 @@ class Opening:
     options: Options
     operations: Operations = attrs.field(init=False)
     owned: EventStore | None = attrs.field(default=None, init=False)
-    """The store, if it was made for this timeline."""
+    """The store, if it was opened for this timeline."""
 
     def flow(self) -> Flow[None]:
         """Open the store, then read the window."""
@@ -53,16 +53,16 @@ class Opening:
         self.operations = verbs_of(name, store, settings, options)
 
     def give_up(self) -> None:
-        """Close the store if it was opened here."""
+        """Close the store if it was opened here. Safe to call more than once."""
         if self.owned is not None:
             self.owned.close()
 
 
 def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
-    """The store that was given, or its path or URL.
+    """The given store, or its path or URL.
 
     Raises:
-        MisuseError: it is none of these.
+        MisuseError: it is neither a store nor a path or URL.
     """
     store = cast("object", options.get("store"))
     if store is None:

@@ -160,13 +160,13 @@ class Operations(Branching):
         context = self.settings.context(system, tools, self.engine.clock())
         return (yield from calibrate(self.engine, context, self.settings.count_tokens))
 
-    # Asking: these leave a timeline as it is.
+    # Queries: these leave the timeline unchanged.
 
     def open_calls(self) -> tuple[CallId, ...]:
         """Calls of the newest round that have no result yet, in order."""
         view = self.engine.view
         calls = view.groups[-1].open_calls if view.groups else ()
-        return tuple(call_id for call_id in calls if view.unanswered(call_id))  # none came late
+        return tuple(call_id for call_id in calls if view.unanswered(call_id))  # no late result
 
     def read(self, path: str) -> Flow[Block]:
         """The original block at a path, whether it is visible, hidden or folded.

@@ -38,19 +38,19 @@ from timeline.summarizers._summarizer import (
 log = logging.getLogger("foldline")
 
 KEY_TYPE: Final = "application/vnd.foldline.summary-key"
-"""No text: it is never shown to a model."""
+"""The MIME type is not text, so that a key is never shown to a model."""
 
 
 @attrs.frozen(kw_only=True)
 class PaidSummaries:
-    """What a summariser was paid for, by whatever timeline."""
+    """Summaries that a model was paid for, by this timeline or another one."""
 
     summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
     artifact_service: ArtifactService | None = None
-    """Moves content to the artifact store; without one nothing is externalized, or shared."""
+    """Access to the artifact store; without it nothing is externalized or shared."""
 
     def worth_keeping(self, request: SummaryRequest, summary: Summary) -> SummaryPrepared | None:
-        """The fact that a model has answered; None when none had to."""
+        """The event that keeps a model's answer; None: no model was called, or the summary is degraded."""
         model = _model(self, request)
         if not model or summary.degraded or summary.provenance is None:
             return None
@@ -64,7 +64,7 @@ class PaidSummaries:
         )
 
     def prepared(self, request: SummaryRequest) -> Summary | None:
-        """The summary that was already paid for, if its range is still what it was."""
+        """The summary in the log for exactly this range, model and context; None: there is none."""
         model = _model(self, request)
         if not model:
             return None
@@ -74,10 +74,11 @@ class PaidSummaries:
                 return Summary(summary=event.summary, provenance=event.provenance)
         return None
 
-    # Of other timelines.
+    # Summaries of other timelines.
 
     def paid_elsewhere(self, request: SummaryRequest, journal: Journal) -> Flow[Summary | None]:
-        """The summary that another timeline has paid for, of equal content and for the same requester."""
+        """The summary that another timeline has paid for, for equal content and the same requester; None: there is
+        none."""
         key = self._shared_key(request)
         if not key:
             return None
@@ -90,7 +91,7 @@ class PaidSummaries:
         return Summary(summary=event.summary, provenance=known)
 
     def share(self, request: SummaryRequest, kept: SummaryPrepared, journal: Journal) -> Flow[None]:
-        """Let other timelines find a summary that is in the log now."""
+        """Make a summary that is now in the log available to other timelines."""
         key = self._shared_key(request)
         for version, event in reversed(journal.view.events_since_cut):
             if key and isinstance(event, SummaryPrepared) and event.key == kept.key:
@@ -114,14 +115,14 @@ class PaidSummaries:
                 about.timeline, after=version - 1, limit=1
             )
             hidden = open_view(journal.store.load_window(about.timeline)).state.withheld
-        except AccessRefusedError:  # nobody has paid yet
+        except AccessRefusedError:  # no other timeline has it
             return None
-        except Exception:  # a store of somebody else's, for the sake of saving money
+        except Exception:  # an error must not stop the summary
             log.exception("whether a summary was paid for elsewhere cannot be found out")
             return None
         found = page[0][1] if page else None
         if hidden or not isinstance(found, SummaryPrepared) or found.key != about.about:
-            return None  # it may quote what is hidden there
+            return None  # the summary may quote hidden blocks
         return found
 
     def _enter(self, key: str, version: int, event: SummaryPrepared, journal: Journal) -> None:
@@ -139,7 +140,7 @@ class PaidSummaries:
                     about=event.key,
                 )
                 store.put(key.encode(), about)
-        except Exception:  # as above: this summary is there
+        except Exception:  # as above
             log.exception("a summary could not be shared; other timelines will ask for their own")
 
 

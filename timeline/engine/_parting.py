@@ -38,32 +38,32 @@ from timeline.engine._history import History, Own, Piece, Step
 
 @attrs.frozen(kw_only=True)
 class Missing:
-    """What the log lacks of one step."""
+    """The part of a step that the log lacks."""
 
     count: int
-    """How many steps there are up to this one."""
+    """Number of steps up to and including this one."""
     step: Step
     pieces: tuple[Piece | Own, ...]
 
 
 @attrs.frozen(kw_only=True)
 class Parting:
-    """How far they agree."""
+    """How far a history and a log agree."""
 
     missing: tuple[Missing, ...] = ()
-    """What the log lacks, in order."""
+    """The parts that the log lacks, in order."""
     found: int = 0
-    """How many steps there are up to the last one that the log has."""
+    """Number of steps up to and including the last one that the log has."""
     diverged: int | None = None
-    """How many steps there are before the first that the log has in another way; None: there is none."""
+    """Number of steps before the first one that differs from the log; None: none differs."""
     version: int = 0
-    """Version of the block that stands in its place."""
+    """Version of the block in the log that differs from that step."""
     ahead: int = 0
-    """Version of the first block that the log has, and the history would have behind its end; 0: none."""
+    """Version of the first block that follows in the log after the history ends; 0: none."""
 
 
 def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> Parting:
-    """How far a history agrees with a log, of which `log` is what came behind the mark `start`."""
+    """Compare a history with a log; `log` has the events after the mark `start`."""
     appended = [(version, e) for version, e in log if isinstance(e, BlockAppended)]
     marks = (event.agrees for _, event in appended if event.agrees is not None)
     counts = (mark.pieces for mark in marks if history.is_like(mark))
@@ -82,25 +82,25 @@ class _Known:
 
     @property
     def is_required(self) -> bool:
-        """Whether the history has to have it, too."""
+        """Whether the history must contain it, too."""
         return isinstance(self.block, UserPrompt | AssistantCompletion | ToolCall | ToolResult)
 
 
 class _Walk:
-    """Goes along the blocks of a log, as the pieces of a history name them."""
+    """Matches the blocks of a log with the pieces of a history, in order."""
 
     def __init__(self, known: Sequence[_Known]) -> None:
         self._known = known
         self._at = 0
-        """Everything before it is taken, or was left out."""
+        """Index before which all blocks were matched or skipped."""
         self._is_over = False
-        """The log has nothing more to compare."""
+        """Whether the log has no more blocks to compare."""
         self._response: str = ""
-        """Id of the response that was taken last, as a whole."""
+        """Id of the response that was last matched as a whole."""
 
     def along(self, steps: Sequence[Step], start: int, differs: int) -> Parting:
-        """How far it gets from a piece on; `differs`: the number of pieces by which it has certainly parted,
-        or 0."""
+        """The result for the steps after the first `start`; `differs` is the number of the first step that is known
+        to differ, or 0."""
         missing: list[Missing] = []
         found = start
         for count, step in enumerate(steps[start:], start + 1):
@@ -116,13 +116,14 @@ class _Walk:
         return Parting(missing=tuple(missing), found=found, ahead=ahead)
 
     def _next(self) -> _Known | None:
-        """The first block that the history has to have, and did not have yet."""
+        """The first block that the history must contain and that was not matched yet."""
         rest = range(self._at, len(self._known))
         known = (self._known[index] for index in rest)
         return next((k for k in known if k.is_required and not k.is_taken), None)
 
     def _lacking(self, step: Step) -> tuple[Piece | Own, ...] | None:
-        """What of a step is not there; what is, is taken. None: there is something else."""
+        """The pieces of a step that the log lacks; pieces that it has are marked as matched. None: the log has
+        something else there."""
         piece = step.piece
         if self._is_over:
             return step.own if piece is None else (*step.own, piece)
@@ -138,7 +139,8 @@ class _Walk:
         return (*own, piece)
 
     def _take(self, piece: Piece | Own) -> bool:
-        """Take the block that is this; of results, which come in any order, one of those that come next."""
+        """Match a piece with a block. Tool results may be in any order, so a result may match any of the results
+        that come next."""
         is_result = isinstance(piece, Result)
         for index in range(self._at, len(self._known)):
             known = self._known[index]
@@ -153,7 +155,7 @@ class _Walk:
         return False
 
     def _take_response(self, message: Message) -> bool:
-        """Take all blocks of a response that the message is, if that comes next, or was taken last."""
+        """Match all blocks of a response with its message, if they come next or were matched last."""
         if message.role != "assistant" or not message.id:
             return False
         if message.id == self._response:
@@ -202,7 +204,7 @@ def _is_same(piece: Piece | Own, block: Block) -> bool:
 
 
 def _are_words(parts: Sequence[Part], block: Block) -> bool:
-    """Whether a block says what a user's message says: its text or, where there is none, its parts."""
+    """Whether a block has the content of a user's message: the same text or, without any text, the same parts."""
     if isinstance(block, UserAttachment):
         return tuple(parts) == (block.part,)
     if not isinstance(block, UserPrompt | UserSteer | UserFollowup):

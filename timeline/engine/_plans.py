@@ -47,7 +47,7 @@ from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 
 def propose(engine: Engine, context: Context) -> Flow[CompactionPlan]:
-    """What a compaction would do now, even if the policy's triggers are not reached; changes nothing."""
+    """The plan for a compaction now, even if the policy's triggers are not reached; changes nothing."""
     yield from engine.flush()
     known = yield from engine.compactor.known(engine.view, context, "forced")
     planned = plan_compaction(engine.view, context, "forced", known)
@@ -66,7 +66,7 @@ def propose(engine: Engine, context: Context) -> Flow[CompactionPlan]:
 
 
 def commit_plan(engine: Engine, plan: CompactionPlan, context: Context) -> Flow[int]:
-    """Carry out a plan at the version for which it was made; doing so again changes nothing."""
+    """Carry out a plan at the version for which it was made; committing it again changes nothing."""
     if plan.timeline != engine.id:
         raise DataError(f"a plan for timeline {plan.timeline!r}; this is {engine.id!r}")
     yield from engine.flush()
@@ -81,7 +81,7 @@ def commit_plan(engine: Engine, plan: CompactionPlan, context: Context) -> Flow[
         raise MisuseError("this plan moves content to an artifact store, and that did not take it")
     try:
         return (yield from _carry_out(engine, planned, context))
-    except VersionConflictError:  # somebody else was faster: the next plan is to start from there
+    except VersionConflictError:  # another writer was faster: load its events for the next plan
         yield from engine.load()
         if (yield from _is_committed(engine, plan)):
             return engine.version
@@ -106,7 +106,7 @@ def _named(plan: CompactionPlan, decisions: tuple[Event, ...]) -> Iterator[Any]:
 
 
 def _event_id(plan: CompactionPlan, number: int) -> EventId:
-    """In the form of a UUID, as stores expect them."""
+    """An id in the form of a UUID, as stores expect it."""
     name = f"{plan.digest[:28]}{number:04x}"
     return EventId(f"{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}")
 
@@ -140,8 +140,7 @@ def _expanded(engine: Engine) -> Flow[int]:
 
 
 def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iterator[Event]:
-    """Events that show everything as it was before a compaction; blocks that were hidden before, or on request
-    since, stay hidden."""
+    """The events that undo a compaction. Blocks that were hidden before it, or on request since, stay hidden."""
     hidden = {h.block for _, e in batch if isinstance(e, BlocksHidden) for h in e.hidden}
     hidden -= {entry.block.id for entry in view.entries if entry.hidden_as not in LADDER}
     then = [e for e in before.entries if e.block.id in hidden and e.replacement is not None]
@@ -175,7 +174,7 @@ def _reason(entry: Entry) -> HideReason:
 
 
 def _newest(view: View) -> int:
-    """Version of the newest compaction in force: of its fold, or of another event of it."""
+    """Version of the newest compaction in force: of its `RangeCompacted`, or of another event if it folded nothing."""
     fold = view.compaction.version if view.compaction else 0
     shown = {entry.block.id for entry in view.entries if entry.hidden_as in LADDER}
     hides = (
@@ -214,7 +213,8 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     if compaction is None:
         return False
     before = yield from _before(engine, compaction.version)
-    context = attrs.evolve(context, now=compaction.event.at)  # what was warm then is left as it is
+    # At the time of the compaction: layers that were in a warm cache then stay unchanged.
+    context = attrs.evolve(context, now=compaction.event.at)
     found = fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
     if found is None:
         return False
@@ -249,7 +249,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
 def _rewritten(
     engine: Engine, request: SummaryRequest, summarizer: Summarizer | None
 ) -> Flow[tuple[Summary | None, list[Event]]]:
-    """A summary that is not degraded, and the event that says that it was paid for."""
+    """A summary that is not degraded (None: it could not be written), and the event that keeps a paid one."""
     compactor, view = engine.compactor, engine.view
     if summarizer is not None:
         compactor = attrs.evolve(compactor, summarizer=summarizer)
@@ -261,14 +261,14 @@ def _rewritten(
     summary = yield from compactor.summary(
         request, Attempt(journal=engine, is_nested=engine.away > 0)
     )
-    if engine.view.state.withheld != withheld:  # it may quote what is hidden now
+    if engine.view.state.withheld != withheld:  # the summary may quote hidden blocks
         return None, []
     paid = compactor.worth_keeping(request, summary)
     return None if summary.degraded else summary, [paid] if paid else []
 
 
 def _before(engine: Engine, version: int) -> Flow[View]:
-    """The view just before an event, with the hides and restores on request that came later."""
+    """The view just before an event, but with the hides and restores on request that came later."""
     log: list[Recorded] = yield from engine.events()
     before = yield from engine.view_until(version - 1, log, "no summary is written anew")
     later = (each for each in log if each[0] >= version and _is_about_hides(each[1]))
@@ -276,7 +276,7 @@ def _before(engine: Engine, version: int) -> Flow[View]:
 
 
 def _is_about_hides(event: Event) -> bool:
-    """Whether it hides blocks on request, or restores them."""
+    """Whether an event hides blocks on request, or restores them."""
     if isinstance(event, BlocksHidden):
         return event.reason == "requested"
     return isinstance(event, BlocksRestored | SummaryReplaced)

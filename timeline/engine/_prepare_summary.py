@@ -27,23 +27,23 @@ log = logging.getLogger("foldline")
 
 
 _inside: ContextVar[bool] = ContextVar("preparing", default=False)
-"""Set for a summariser that prepares, and for what it starts: it must not wait for itself."""
+"""Set in the flow of a preparation and in whatever it starts, so that a preparation does not wait for itself."""
 
 
 @attrs.define
 class Preparation:
-    """At most one summary on its way."""
+    """Prepares summaries in the background, at most one at a time."""
 
     engine: Engine
     is_possible: bool
-    """Whether the summariser asks a model at all."""
+    """Whether the summariser calls a model at all."""
     _work: "Future[None] | Task[None] | None" = attrs.field(default=None, init=False)
     _tried: int = attrs.field(default=-1, init=False)
-    """Version of the compaction after which a preparation was last tried."""
+    """Version of the compaction after which a preparation was last started."""
 
     def start(self, context: Context) -> Flow[None]:
-        """Begin, when the soft threshold is passed and nothing is on its way; once between two
-        compactions, whether it goes well or not."""
+        """Start a preparation if `prepare_ratio` is exceeded and none is running; at most once between two
+        compactions, even if it fails."""
         view = self.engine.view
         newest = view.compaction.version if view.compaction else 0
         if self._tried == newest or (self._work and not self._work.done()):
@@ -54,7 +54,7 @@ class Preparation:
             self._work = yield Begin(self._prepared(request))
 
     def _prepared(self, request: SummaryRequest) -> Flow[None]:
-        """Ask, and commit the answer, unless it may quote what somebody has hidden meanwhile."""
+        """Call the summariser, and commit the answer unless blocks were hidden meanwhile."""
         _inside.set(True)
         engine, compactor = self.engine, self.engine.compactor
         try:
@@ -69,13 +69,13 @@ class Preparation:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
 
     def wait(self, context: Context) -> Flow[None]:
-        """When a compaction is due now: let what is on its way arrive, rather than pay twice."""
+        """If a compaction is due now, wait for the preparation, so that the same summary is not paid for twice."""
         if self._work and not self._work.done() and compaction_due(self.engine.view, context):
             yield from self.finish()
             yield from self.engine.catch_up()
 
     def finish(self) -> Flow[None]:
-        """Wait for what is on its way."""
+        """Wait until the preparation has ended."""
         if self._work and not self._work.done() and not _inside.get():
             yield Await(self._work)
 
@@ -83,7 +83,7 @@ class Preparation:
 def _still_useful(
     view: View, events: Sequence[Event], withheld: Collection[BlockId]
 ) -> Sequence[Event]:
-    """Not what may quote what was hidden meanwhile, nor what somebody else has prepared, too."""
+    """The events, or none if blocks were hidden meanwhile or the same summary is in the log already."""
     known = {event.key for event in view.prepared}
     is_known = any(isinstance(e, SummaryPrepared) and e.key in known for e in events)
     return () if is_known or view.state.withheld != withheld else events

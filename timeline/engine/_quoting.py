@@ -17,7 +17,7 @@ from render import View, redaction_of
 
 
 def unquoted(summary: StructuredSummary, view: View) -> StructuredSummary:
-    """The summary without what only confidential results of a view say."""
+    """The summary without statements that come only from confidential results in the view."""
     opened = (entry.opened for entry in view.entries)
     hidden = [
         msgspec.structs.replace(block, artifact=ArtifactId(""))

@@ -25,11 +25,11 @@ class Reading:
     turn: TurnId
 
     def answer(self, response: object, name: Format | None) -> Answer:
-        """Read a response, with its own ids, in the named format or, without one, in the provider's.
+        """Read a response with its own ids, in the format `name` or, if this is None, in the provider's format.
 
         Raises:
-            MisuseError: it is not such a response, or there is no such format.
-            CodecError: it holds a value that cannot be stored.
+            MisuseError: it is not a response of this format, or there is no such format.
+            CodecError: the response holds a value that cannot be stored.
         """
         provider = self.provider
         if name is not None and checked_format(name, "record()") not in PROVIDERS:

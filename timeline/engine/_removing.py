@@ -16,7 +16,7 @@ from timeline.engine._retention import Keeping, Retention
 
 @attrs.frozen(kw_only=True)
 class Removing(Appending):
-    """The operations of one timeline that remove."""
+    """The operations that remove events."""
 
     def retain(
         self, retention: Keeping, *, archive: "str | PathLike[str] | None" = None
@@ -26,7 +26,7 @@ class Removing(Appending):
         in any case.
 
         Raises:
-            MisuseError: no such retention, no such folder, or the store cannot remove events.
+            MisuseError: there is no such retention or folder, or the store cannot remove events.
         """
         store = self.engine.store
         wanted = Retention.of(retention, archive, store)
@@ -41,13 +41,13 @@ class Removing(Appending):
         return done
 
     def forget(self, path: str | None = None, *, artifact: str | None = None) -> Flow[Forgotten]:
-        """Remove a block, an artifact, or without either the whole timeline, from the store for good; return what
+        """Remove a block, an artifact or, without arguments, the whole timeline from the store for good; return what
         was removed, and where copies may remain.
 
         Raises:
             UnknownPathError: no block was ever appended at this path.
-            ForgottenError: it was forgotten already.
-            MisuseError: no such artifact, both were given, or the store cannot remove events.
+            ForgottenError: the block was forgotten already.
+            MisuseError: there is no such artifact, both were given, or the store cannot remove events.
         """
         if path is not None and artifact is not None:
             raise MisuseError("forget(): give a path or an artifact, not both")

@@ -34,28 +34,29 @@ from timeline.observe._steps import Observer, Step
 log = logging.getLogger("foldline")
 
 Keeping: TypeAlias = Literal["keep", "archive", "forget"]
-"""What becomes of older events."""
+"""What to do with events that the window no longer needs."""
 STEP: Final = 10_000
-"""Events in one archive file: as many as are in memory at once."""
+"""Largest number of events in one archive file, because these are in memory together."""
 
 
 @attrs.frozen(kw_only=True)
 class Retention:
-    """What becomes of older events, and where archived ones go."""
+    """What to do with older events, and the folder for archived ones."""
 
     keeping: Keeping = "keep"
     folder: str = ""
     observers: tuple[Observer, ...] = ()
-    """Who is told when it fails."""
+    """Functions that are called when retention fails."""
 
     @classmethod
     def of(
         cls, keeping: str | None, archive: "str | PathLike[str] | None", store: EventStore
     ) -> "Retention":
-        """
+        """The retention for these options of `Timeline.open`.
+
         Raises:
-            MisuseError: no such retention; an archive without a folder, or the other way round; the
-                store cannot remove events.
+            MisuseError: no such retention; an archive without a folder, or the reverse; or the store cannot remove
+                events.
         """
         if keeping not in (None, *get_args(Keeping)):
             raise MisuseError(f"retention={keeping!r}: give one of {', '.join(get_args(Keeping))}")
@@ -71,7 +72,7 @@ class Retention:
     def after(
         self, store: EventStore, timeline: TimelineId, decided: Sequence[Event]
     ) -> Flow[None]:
-        """Once these decisions are committed: see to what they have folded."""
+        """After these decisions are committed: archive or forget the events that they have folded."""
         folds = [event for event in decided if isinstance(event, RangeCompacted)]
         if self.keeping == "keep" or not folds or not isinstance(store, Retains):
             return
@@ -83,7 +84,7 @@ class Retention:
                 yield CallHook(observer, _failed(timeline, folds[-1], error))
 
     def trim(self, store: Retains, timeline: TimelineId, before: int) -> Removed:
-        """Do it to all that is older than a version."""
+        """Archive or forget all events before version `before`."""
         if self.keeping == "forget":
             return store.trim(timeline, before)
         done = Removed()
@@ -109,10 +110,10 @@ def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Ste
 def window_until(
     log: Sequence[Recorded], last: int, kept: Kept, timeline: TimelineId, what: str
 ) -> LogWindow:
-    """The window of a log up to version `last`, given all that is left of the log.
+    """The window of a log up to version `last`; `log` has all events that are still stored.
 
     Raises:
-        ForgottenError: it needs events that are gone; `what` was to be done with it.
+        ForgottenError: the window needs events that were forgotten; `what` names the operation for the message.
     """
     window = window_of([recorded for recorded in log if recorded[0] <= last])
     compaction = window.compaction[1] if window.compaction else None

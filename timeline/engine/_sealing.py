@@ -40,27 +40,28 @@ if TYPE_CHECKING:
 
 @attrs.define(kw_only=True, repr=False)
 class Sealing:
-    """The confidential results of one timeline."""
+    """Moves the content of one timeline's confidential results to artifacts, and reads it back."""
 
     service: ArtifactService
     ids: Callable[[], str]
     policy: Policy
     is_possible: bool
-    """Whether there are an artifact store and keys for it."""
+    """Whether there are an artifact store and keys."""
     is_needed: bool
-    """Whether the log outlives the process: what is in memory only lies nowhere."""
+    """Whether the log outlives the process. A log in memory need not be encrypted."""
     _known: dict[ArtifactId, SealedContent] = attrs.field(
         factory=dict[ArtifactId, SealedContent], init=False
     )
-    """The contents that the view shows."""
+    """The contents that the view shows, by artifact."""
 
-    # Into the artifact store.
+    # Writing.
 
     def sealed(self, events: Sequence[Event], view: View) -> Flow[list[Event]]:
-        """The events with the content of confidential results in artifacts; see `put_back`.
+        """The events, with the content of confidential results moved to artifacts. If they are not written, call
+        `put_back`.
 
         Raises:
-            MisuseError: one is confidential, and there is nowhere to keep it.
+            MisuseError: a result is confidential, and there is no artifact store or no key for it.
         """
         made: list[Event] = []
         tools: dict[CallId, str] = {}
@@ -95,7 +96,7 @@ class Sealing:
         return msgspec.structs.replace(block, envelope=known, artifact=artifact)
 
     def _sensitivity(self, block: ToolResult, tool: str) -> Sensitivity:
-        """As the policy says of the tool, else as the tool declared."""
+        """The sensitivity that the policy gives the tool, or else the one that the result declares."""
         tools = self.policy.tools
         own = tools.get(tool) if tools else None
         return (own.sensitivity if own else None) or block.envelope.sensitivity
@@ -115,7 +116,7 @@ class Sealing:
         return self._store.put(encode_content(content), about)
 
     def put_back(self, events: Sequence[Event]) -> Flow[None]:
-        """Remove the contents of events that were not written after all."""
+        """Remove the artifacts of events that were not written after all."""
         from persistence import ForgetsArtifacts
 
         for artifact in _artifacts(events) & self._known.keys():
@@ -123,10 +124,10 @@ class Sealing:
             if isinstance(store := self._store, ForgetsArtifacts):
                 yield RunBlocking(partial(store.forget, self.service.timeline, artifact))
 
-    # Out of it.
+    # Reading.
 
     def opened(self, events: Sequence[Recorded]) -> Flow[tuple[Recorded, ...]]:
-        """The events with the contents of their sealed results."""
+        """The events, with the contents of sealed results read from their artifacts."""
         made: list[Recorded] = []
         for version, event in events:
             if isinstance(event, BlockAppended):
@@ -137,7 +138,7 @@ class Sealing:
         return tuple(made)
 
     def opened_window(self, window: LogWindow) -> Flow[LogWindow]:
-        """The window with the contents of its sealed results; whatever else was known is not any more."""
+        """The window with the contents of its sealed results; contents of other results are discarded."""
         named = _artifacts(event for _, event in window.events)
         self._known = {name: known for name, known in self._known.items() if name in named}
         if not named:
@@ -145,7 +146,7 @@ class Sealing:
         return attrs.evolve(window, events=(yield from self.opened(window.events)))
 
     def opened_block(self, block: Block) -> Flow[Block]:
-        """A block with its content, if that is kept apart."""
+        """A block with its content, if that is in an artifact."""
         if not isinstance(block, ToolResult) or not block.artifact:
             return block
         known = self._known.get(block.artifact)
@@ -162,7 +163,7 @@ class Sealing:
     @property
     def _store(self) -> "ArtifactStore":
         store = self.service.store
-        assert store is not None  # noqa: S101 -- asked for only where there is one
+        assert store is not None  # noqa: S101 -- only called if there is one
         return store
 
     def _is_over(self, content: SealedContent) -> bool:
@@ -170,16 +171,16 @@ class Sealing:
 
     @property
     def is_out_of_date(self) -> bool:
-        """Whether something is shown whose time is over."""
+        """Whether a content in the view has expired."""
         return any(self._is_over(content) for content in self._known.values())
 
     def drop(self) -> None:
-        """Know nothing of what was read: it may have been forgotten."""
+        """Discard all contents that were read, because some may have been forgotten."""
         self._known = {}
 
 
 def confidential(what: str) -> str:
-    """What to do about a confidential result that nobody can keep."""
+    """The error text for a confidential result that cannot be stored safely."""
     return (
         f"{what} is confidential, and there is nowhere to keep it but the log, which is not encrypted. Open the timeline with keys=Keys(...) and an artifact store, or say"
         ' that it is not confidential: sensitivity="internal", of the tool or of the policy'
@@ -187,13 +188,13 @@ def confidential(what: str) -> str:
 
 
 def _artifacts(events: Iterable[Event]) -> set[ArtifactId]:
-    """Where the contents of sealed results are."""
+    """The artifacts of the sealed results among these events."""
     blocks = (event.block for event in events if isinstance(event, BlockAppended))
     return {block.artifact for block in blocks if isinstance(block, ToolResult) and block.artifact}
 
 
 def _tool_of(block: ToolResult, view: View) -> str:
-    """The name of the tool that was called; empty if nothing says so."""
+    """The name of the tool that was called; empty if the view does not show the call."""
     for group in reversed(view.groups):
         for entry in group.placed(Place.RESPONSE):
             if isinstance(entry.block, ToolCall) and entry.block.call_id == block.call_id:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("foldline")
 
 FIXED_MAX = 8
-"""Pairs of system prompt and tools that a timeline remembers: an agent may have a few modes."""
+"""Number of pairs of system prompt and tools that a timeline remembers; an agent may have a few modes."""
 
 
 IdFactory: TypeAlias = Callable[[], str]
@@ -78,7 +78,7 @@ class Settings:
     can_externalize: bool = False
     can_encrypt: bool = False
     can_seal: bool = True
-    """Whether confidential results may be appended."""
+    """Whether confidential results can be stored safely, so that they may be appended."""
     provider: Provider = attrs.field(
         default=attrs.Factory(lambda self: provider_of(self.model), takes_self=True),
         init=False,
@@ -88,7 +88,7 @@ class Settings:
     _fixed: dict[bytes, Fixed] = attrs.field(
         factory=dict[bytes, Fixed], init=False, eq=False, repr=False
     )
-    """By content: a caller may change a tool in place, or make equal ones anew for each call."""
+    """By content and not by identity, because callers may change a tool in place, or build equal ones for each call."""
 
     @classmethod
     def of(cls, options: Options) -> "Settings":
@@ -131,7 +131,7 @@ class Settings:
         )
 
     def context(self, system: System, tools: Tools, now: float) -> Context:
-        """The context of one render."""
+        """The context of a render at the time `now`, in seconds since the epoch."""
         fixed = self.fixed(system, tools)
         return Context(
             policy=self.policy,
@@ -154,7 +154,7 @@ class Settings:
         )
 
     def fixed(self, system: System, tools: Tools) -> Fixed:
-        """System prompt and tools without cache marks; equal ones give the same object each time.
+        """The system prompt and tools without cache marks; equal ones give the same object each time.
 
         Raises:
             MisuseError: they are not a valid system prompt and definitions of tools.
@@ -168,7 +168,7 @@ class Settings:
 
 
 def _guessed(named: str | Model, model: Model) -> tuple[str, ...]:
-    """A notice about a model that is neither in a table nor described."""
+    """A notice about a model that is neither in a table nor described; empty for other models."""
     if model.known or not isinstance(named, str):
         return ()
     notice = (

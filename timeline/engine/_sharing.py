@@ -25,7 +25,8 @@ from render import Redaction, redaction_of, stand_in, without_excerpts
 def withheld_in(
     log: Iterable[Recorded], before: Mapping[BlockId, str] = MappingProxyType({})
 ) -> dict[BlockId, str]:
-    """What stands for each block that is hidden on request after a log; `before` are those that were before it."""
+    """The text that stands for each block that is hidden on request after a log; `before` has those hidden before
+    the log."""
     found = dict(before)
     for _, event in log:
         if isinstance(event, BlocksHidden) and event.reason == "requested":
@@ -37,8 +38,8 @@ def withheld_in(
 
 
 def without_hidden(log: Sequence[Recorded]) -> Sequence[Recorded]:
-    """A log as it may be shown to others: what is hidden on request is replaced by what stands for it,
-    and nothing quotes it."""
+    """A log that may be shown to others: blocks that are hidden on request are replaced by their texts, and all
+    quotations of them are removed."""
     withheld = withheld_in(log)
     shown = taken_back(log, withheld, withheld)
     return [(version, _nameless(event)) for version, event in shown] if withheld else log
@@ -47,8 +48,8 @@ def without_hidden(log: Sequence[Recorded]) -> Sequence[Recorded]:
 def taken_back(
     log: Sequence[Recorded], gone: Mapping[BlockId, str], withheld: Collection[BlockId]
 ) -> Sequence[Recorded]:
-    """A log in which a text stands for each block of `gone`, and nothing quotes them; what `withheld`
-    blocks say as well is a quotation all the same."""
+    """A log in which the blocks of `gone` are replaced by texts and quotations of them are removed, even if blocks
+    of `withheld` say the same."""
     if not gone:
         return log
     blocks = {v: e.block for v, e in log if isinstance(e, BlockAppended)}
@@ -60,7 +61,7 @@ def taken_back(
 
 
 def _nameless(event: Event) -> Event:
-    """Without the ids of hidden content, which are hashes of it."""
+    """The event without the ids of hidden artifacts, because they are hashes of the content."""
     if not isinstance(event, BlocksHidden) or event.reason != "requested":
         return event
     hidden = (msgspec.structs.replace(item, artifact=ArtifactId("")) for item in event.hidden)

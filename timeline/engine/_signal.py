@@ -11,30 +11,30 @@ import attrs
 
 @attrs.define(eq=False)
 class Signal:
-    """Something has happened; may be said from any thread."""
+    """A signal that wakes waiting threads and asyncio tasks; it may be given from any thread."""
 
     _said: threading.Event = attrs.field(factory=threading.Event, init=False)
     _listener: Callable[[], object] | None = attrs.field(default=None, init=False)
 
     def say(self) -> None:
-        """It has happened."""
+        """Give the signal."""
         self._said.set()
         if listener := self._listener:
-            with contextlib.suppress(RuntimeError):  # the loop that would hear it is gone
+            with contextlib.suppress(RuntimeError):  # the event loop was closed
                 listener()
 
     def forget(self) -> None:
-        """What happens from now on counts."""
+        """Reset the signal."""
         self._said.clear()
 
     def wait(self, seconds: float) -> float:
-        """Until it happens, or so long; how long it was."""
+        """Wait for the signal, at most this many seconds; return the seconds waited."""
         begun = time.monotonic()
         self._said.wait(seconds)
         return time.monotonic() - begun
 
     async def await_(self, seconds: float) -> float:
-        """The same for asyncio; no thread waits meanwhile."""
+        """The same for asyncio, without blocking a thread."""
         import asyncio
 
         begun, heard = time.monotonic(), asyncio.Event()

@@ -11,7 +11,7 @@ from render import Rendered
 
 @attrs.define(kw_only=True)
 class Arriving:
-    """A response that is still streaming."""
+    """A response that is being streamed."""
 
     format: Format
     rendered: Rendered | None = None
@@ -28,10 +28,10 @@ class _Recording:
     """The version of the timeline after the recording; None: not recorded yet, or nothing arrived."""
 
     def add(self, event: object) -> None:
-        """Take the next event: the SDK's object, or its JSON.
+        """Take the next event of the stream: the SDK's object, or its JSON.
 
         Raises:
-            ArgumentError: it is not an event.
+            ArgumentError: it is not an event of this format.
         """
         self._arriving.stream.add(event_of(event))
 

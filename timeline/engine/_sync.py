@@ -62,19 +62,19 @@ class Synced(Generic[_T]):
 
 @attrs.frozen(kw_only=True)
 class Agreement:
-    """How far a timeline agrees with a history."""
+    """How far a timeline agrees with a history, and where to fork if they differ."""
 
     appended: int = 0
-    """Messages."""
+    """Number of messages that were appended."""
     diverged_at: int | None = None
     """Number of steps of the history before the first one that differs."""
     place: int = 0
-    """Version of the block that the timeline has instead of that message."""
+    """Version of the block that the timeline has in place of that message."""
     version: int = 0
     """Version of the last event before the two diverged."""
     forks: tuple[str, ...] = ()
-    """Names of a fork there, always the same for the same history. The last is that of a new fork; the others may
-    exist already."""
+    """Names for a fork at this point, always the same for the same history. The last one is for a new fork; the
+    others may exist already."""
 
 
 def agree(
@@ -111,7 +111,7 @@ def _parted(
 ) -> Agreement:
     """The agreement of a log and a history that share `count` steps, after which the log differs at `place`.
 
-    A fork is named after the first step that differs; if the history has no further step, after all of it.
+    A fork is named after the first step that differs; if the history has no further step, after the whole history.
     """
     names = history.chain[count : count + 2] if count < len(history.steps) else history.chain[-1:]
     return Agreement(
@@ -144,8 +144,7 @@ def _behind(engine: Engine, history: History) -> Flow[tuple[Agreed | None, Seque
 
 
 def _before(log: Sequence[Recorded], version: int) -> int:
-    """The last version before a block and before everything that only led to it: the header of the turn that it opens,
-    the thinking of its answer."""
+    """The last version before a block and the blocks that only introduce it: its turn header and its thinking."""
     for recorded, event in reversed(log):
         if recorded < version and not (recorded == version - 1 and _leads(event)):
             break
@@ -174,7 +173,7 @@ def _events(
         count = (
             missing.count if missing is not found.missing[-1] else max(missing.count, found.found)
         )
-        # What a provider reads carries no mark: it may come again before the piece that follows.
+        # Content that only a provider reads gets no mark: it may come again before the next piece.
         if isinstance(last, BlockAppended) and missing.step.piece and count >= found.found:
             made[-1] = replace(last, agrees=history.agrees(count))
         events += made
@@ -182,7 +181,7 @@ def _events(
 
 
 def _newest_answer(missing: Sequence[Missing]) -> Missing | None:
-    """The beginning of the newest answer among the missing steps."""
+    """The first missing step of the newest answer in the history."""
     found, is_behind = None, False
     for each in missing:
         is_said = each.step.message.role == "assistant"

@@ -1,4 +1,4 @@
-"""`python -m timeline.fake_provider`: the fake provider by hand."""
+"""`python -m timeline.fake_provider`: the fake provider as a command."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ _DONE, _FAILED = 0, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until interrupted; 0 done, 1 failed, 2 wrong usage."""
+    """Serve until interrupted; return the exit code: 0 done, 1 failed, 2 wrong usage."""
     options = _parser().parse_args(arguments)
     try:
         responder = Script.read(options.script) if options.script else tutorial_responder
@@ -49,7 +49,7 @@ def _positive(text: str) -> int:
 
 
 def _report(exchange: Exchange) -> None:
-    """One line a request."""
+    """Print one line about a request."""
     if exchange.error or exchange.answer is None or exchange.step is None:
         why = f"{exchange.error.status} {exchange.error.message}" if exchange.error else "no answer"
         return _say(f"refused: {why}")

@@ -1,4 +1,4 @@
-"""The fake provider over HTTP: its routes, its answers as JSON or as server-sent events, damaged where asked for."""
+"""The fake provider over HTTP: its routes, and its answers as JSON or server-sent events, damaged by faults."""
 
 import asyncio
 import json
@@ -24,14 +24,14 @@ _LOGGED_IN = f"{CODEX}/responses"
 
 
 def refusal(wire: Wire, error: ApiError, request_id: str) -> Response:
-    """A refusal with its status and headers."""
+    """The response for a refusal, with its status and headers."""
     status, body = wire.error(error, request_id)
     headers = {**error.headers, "request-id": request_id, "x-request-id": request_id}
     return JSONResponse(body, status, headers)
 
 
 async def response(wire: Wire, exchange: Exchange, request_id: str) -> Response:
-    """What goes over the wire; waits as long as it should take."""
+    """The response for an exchange; it is delayed as the exchange says."""
     if exchange.error or exchange.message is None:
         error = exchange.error or ApiError(500, "api_error", "no answer")
         return refusal(wire, error, request_id)
@@ -59,7 +59,7 @@ def _streamed(wire: Wire, exchange: Exchange, message: Json) -> Iterator[bytes]:
     if fault.damage == "none":
         yield from whole
         return
-    yield from whole[:-1][: fault.after]  # and then the last thing that arrives
+    yield from whole[:-1][: fault.after]  # the events before the damage
     if fault.damage == "garbled":
         yield wire.garbage()
     elif fault.error:
@@ -67,7 +67,7 @@ def _streamed(wire: Wire, exchange: Exchange, message: Json) -> Iterator[bytes]:
 
 
 class _Chunks(StreamingResponse):
-    """Chunks as they are; when incomplete, the server closes the connection after the last."""
+    """Sends chunks unchanged. If they are incomplete, the server closes the connection after the last one."""
 
     def __init__(
         self, chunks: Sequence[bytes], headers: dict[str, str], kind: str, *, complete: bool
@@ -87,7 +87,7 @@ class _Chunks(StreamingResponse):
 
 
 def model_info(model: Model) -> Json:
-    """One model."""
+    """The JSON that describes one model."""
     words = model.name.removeprefix("claude-").split("-")
     lines = [word for word in words if not word.isdigit()]
     return {
@@ -106,19 +106,19 @@ def model_info(model: Model) -> Json:
 
 
 def model_page(models: list[Model]) -> Json:
-    """All models, on one page."""
+    """The JSON of a page with all models."""
     data = [model_info(model) for model in models]
     ends = (data[0]["id"], data[-1]["id"]) if data else (None, None)
     return {"data": data, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
 
 
 def openai_info(model: Model) -> Json:
-    """One model, as OpenAI's client reads it."""
+    """The JSON that describes one model, in the form that OpenAI's client reads."""
     return {"id": model.name, "object": "model", "created": 0, "owned_by": "openai"}
 
 
 def app_of(provider: FakeProvider) -> ASGIApp:
-    """The app that serves a provider; it keeps what it was sent."""
+    """The app that serves a provider; it adds all requests to `http_requests`."""
     served = _Served(provider)
     app = Starlette(
         routes=[
@@ -142,16 +142,16 @@ def app_of(provider: FakeProvider) -> ASGIApp:
 
 @attrs.frozen
 class _Served:
-    """What is done at each route."""
+    """The handlers of the routes."""
 
     provider: FakeProvider
 
     async def greeting(self, _: Request) -> Response:
-        """Claude Code opens its connection with `HEAD /`."""
+        """Answer `HEAD /`, with which Claude Code opens its connection."""
         return Response()
 
     async def socket(self, http: Request) -> Response:
-        """Codex asks for a websocket first, and takes no for an answer."""
+        """Refuse a websocket, which Codex tries first; it then uses HTTP."""
         if http.headers.get("upgrade", "").lower() != "websocket":
             return self._refused(RESPONSES, ApiError(405, "invalid_request_error", "Use POST"))
         text = "This server speaks no websocket"
@@ -206,5 +206,5 @@ class _Served:
 
 
 def _is_anthropics(http: Request) -> bool:
-    """Whether it is Anthropic's client that asks: some routes are of both companies."""
+    """Whether Anthropic's client has sent the request, because both companies have some routes in common."""
     return "anthropic-version" in http.headers

@@ -1,4 +1,4 @@
-"""The body of a request: its size, how it was compressed, its JSON."""
+"""Reads the body of a request: size, compression, JSON."""
 
 import gzip
 import json
@@ -13,13 +13,13 @@ from timeline.fake_provider._fault import ApiError
 from timeline.fake_provider._rules import invalid
 
 _BYTES_MAX: Final = 2**26
-"""Of a request, before it is read and after it was unpacked; the provider's own limit, half of it, is one of
-its rules."""
+"""Largest size of a request in bytes, both compressed and decompressed. The provider's own limit is half of it and
+one of its rules."""
 _TOO_LARGE: Final = ApiError(413, "request_too_large", "Request exceeds the maximum size")
 
 
 async def json_of(http: Request) -> Json | ApiError:
-    """The object that a request brings."""
+    """The JSON object in a request's body, or the refusal."""
     read = bytearray()
     async for piece in http.stream():
         read += piece
@@ -38,7 +38,7 @@ async def json_of(http: Request) -> Json | ApiError:
 
 
 def unpacked(packed: bytes, encoding: str) -> bytes | ApiError:
-    """A body as it was before its sender compressed it."""
+    """The decompressed body, or the refusal."""
     try:
         match encoding.strip().lower():
             case "" | "identity":

@@ -1,6 +1,6 @@
-"""What Codex asks of ChatGPT for who is logged in there: whose account it is, which settings and models it has.
+"""The requests that Codex sends to ChatGPT for a logged-in user: the account, its settings and its models.
 
-The answers of a model are asked for as in OpenAI's API, at another path.
+Requests to models have the form of OpenAI's API, at another path.
 """
 
 from typing import Final
@@ -10,13 +10,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 CODEX: Final = "/backend-api/codex"
-"""In the place of `/v1`."""
+"""The prefix of the paths, in place of `/v1`."""
 _ACCOUNTS: Final = "/backend-api/wham/accounts/check"
 _SETTINGS: Final = "/backend-api/wham/settings/user"
 
 
 async def _accounts(http: Request) -> Response:
-    """The account that asks, and no other place for its requests than the usual one."""
+    """The account of the request, without a special server for its requests."""
     account = {
         "id": http.headers.get("chatgpt-account-id", ""),
         "workspace_backend_origin": "https://chatgpt.com",
@@ -26,7 +26,7 @@ async def _accounts(http: Request) -> Response:
 
 
 async def _models(_: Request) -> Response:
-    """None that Codex does not know by itself."""
+    """An empty list, so that Codex uses the models that it knows."""
     return JSONResponse({"models": []})
 
 

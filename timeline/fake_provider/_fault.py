@@ -1,4 +1,4 @@
-"""What goes wrong on demand: with the request, with the connection, or with the answer."""
+"""Faults that can be injected: in the response, the connection, or the answer."""
 
 from collections.abc import Mapping
 from typing import Final, Literal, Self, TypeAlias
@@ -15,19 +15,19 @@ Damage: TypeAlias = Literal["none", "cut", "garbled", "error"]
 
 @attrs.frozen
 class ApiError:
-    """A refusal, as the provider puts it."""
+    """A refusal by the provider."""
 
     status: int
     kind: str
     message: str
     headers: Mapping[str, str] = attrs.field(factory=dict[str, str])
     code: str = ""
-    """What OpenAI's clients read besides."""
+    """The error code that OpenAI's clients also read."""
     tokens: tuple[int, int] | None = None
-    """Of a prompt that is too long, and of the window."""
+    """Tokens of a prompt that is too long, and of the window; None for other errors."""
 
     def body(self, request_id: str) -> Json:
-        """Its JSON."""
+        """The JSON of the refusal's body."""
         error = {"type": self.kind, "message": self.message}
         return {"type": "error", "error": error, "request_id": request_id}
 
@@ -43,24 +43,24 @@ OVERLOADED: Final = ApiError(529, "overloaded_error", "Overloaded")
 
 @attrs.frozen(kw_only=True)
 class Fault:
-    """One thing that goes wrong with one request, otherwise valid."""
+    """A fault in the answer to one valid request."""
 
     error: ApiError | None = None
-    """Refused with this; with `damage="error"` only after `after` events of the stream."""
+    """The refusal; with `damage="error"` it is sent only after `after` events of the stream."""
     damage: Damage = "none"
-    """What happens to the answer on its way: the connection is cut, the JSON is broken."""
+    """The damage to the answer on its way: the connection is cut, or the JSON is broken."""
     after: int = attrs.field(default=4, validator=ge(0))
-    """Events of a stream that arrive before the damage; a body breaks in its middle."""
+    """Number of events of a stream that arrive before the damage; a body without a stream breaks in its middle."""
     delay_seconds: float | None = attrs.field(
         default=None, validator=optional([ge(0.0), le(DELAY_SECONDS_MAX)])
     )
-    """Wait this long before the answer begins."""
+    """Seconds to wait before the answer begins; None: as the reply says."""
     reply: Reply | None = None
-    """Said instead of what the model would have said."""
+    """The reply that is sent in place of the model's."""
 
     @property
     def is_final(self) -> bool:
-        """Nothing that the model says arrives in full, so it is not asked."""
+        """Whether the model's reply does not arrive in full, so that the responder is not called."""
         return bool(self.error or self.reply or self.damage != "none")
 
     @classmethod
@@ -70,7 +70,7 @@ class Fault:
 
     @classmethod
     def rate_limit(cls, retry_after: float = 1) -> Self:
-        """429, with the seconds to wait."""
+        """429, with the number of seconds to wait."""
         text = "This request would exceed your rate limit of 50 requests per minute."
         headers = {"retry-after": f"{retry_after:g}"}
         return cls(error=ApiError(429, "rate_limit_error", text, headers))
@@ -87,12 +87,12 @@ class Fault:
 
     @classmethod
     def overloaded_in_stream(cls, after: int = 4) -> Self:
-        """Status 200, and then an error event; without a stream a plain 529."""
+        """Status 200, and then an error event; without a stream, a plain 529."""
         return cls(error=OVERLOADED, damage="error", after=after)
 
     @classmethod
     def slow(cls, seconds: float = 5) -> Self:
-        """The answer comes late, but it comes."""
+        """The answer is late but complete."""
         return cls(delay_seconds=seconds)
 
     @classmethod
@@ -102,12 +102,12 @@ class Fault:
 
     @classmethod
     def garbled(cls, after: int = 4) -> Self:
-        """Status 200 and JSON that is none."""
+        """Status 200 with invalid JSON."""
         return cls(damage="garbled", after=after)
 
     @classmethod
     def refusal(cls) -> Self:
-        """The model refuses: nothing said, stop reason `refusal`."""
+        """The model refuses: empty content, stop reason `refusal`."""
         return cls(reply=Reply(stop_reason="refusal"))
 
     @classmethod
@@ -119,7 +119,7 @@ class Fault:
 
     @classmethod
     def pause(cls) -> Self:
-        """A long turn of a server tool is paused: send it back as it is, to go on."""
+        """A long turn of a server tool is paused; the client continues it by sending it back unchanged."""
         search: Json = {
             "type": "server_tool_use",
             "id": "srvtoolu_fake",
@@ -131,7 +131,7 @@ class Fault:
 
     @classmethod
     def empty(cls) -> Self:
-        """The model ends its turn without a word."""
+        """The model ends its turn with an empty answer."""
         return cls(reply=Reply())
 
     @classmethod
@@ -139,7 +139,7 @@ class Fault:
         """The fault of this name, with its defaults.
 
         Raises:
-            MisuseError: there is none.
+            MisuseError: there is no fault of this name.
         """
         of_request = (cls.overflow, cls.rate_limit, cls.server_error, cls.overloaded)
         of_wire = (cls.overloaded_in_stream, cls.slow, cls.cut, cls.garbled)

@@ -1,4 +1,4 @@
-"""What arrives over HTTP, whatever becomes of it: kept for tests to look at, without keys."""
+"""The HTTP requests as they arrived, kept without keys for tests to inspect."""
 
 import json
 from collections.abc import Mapping
@@ -19,42 +19,42 @@ _REMOVED: Final = "***"
 
 @attrs.define(kw_only=True)
 class HttpRequest:
-    """One request as it was sent: to any path, refused or not."""
+    """One HTTP request as it was sent, to any path, whether refused or not."""
 
     method: str
     path: str
     query: str
-    """As it was written; the value of `key` is not kept."""
+    """The query as it was written, without the value of `key`."""
     headers: Mapping[str, str]
-    """Names in lower case; the values of those that bring a key are not kept."""
+    """Names in lower case; the values of headers that contain a key are removed."""
     pieces: list[bytes] = attrs.field(factory=list[bytes], repr=False)
-    """Of the body, as they came."""
+    """The pieces of the body as they arrived."""
     status: int = 0
-    """Of the answer; 0: there was none yet."""
+    """The status of the response; 0: none yet."""
 
     @property
     def body(self) -> bytes:
-        """As it was sent, compressed or not."""
+        """The body as it was sent, compressed or not."""
         return b"".join(self.pieces)
 
     @property
     def json(self) -> Any:
-        """What the body holds, unpacked.
+        """The parsed JSON of the decompressed body.
 
         Raises:
-            ValueError: it is no JSON.
+            ValueError: the body is not valid JSON.
         """
         from timeline.fake_provider._body import unpacked
 
         plain = unpacked(self.body, self.headers.get("content-encoding", ""))
         if not isinstance(plain, bytes):
-            raise ValueError(plain.message)  # noqa: TRY004 -- the body is at fault
+            raise ValueError(plain.message)  # noqa: TRY004 -- the body's value is wrong
         return json.loads(plain)
 
 
 @attrs.frozen
 class Recorded:
-    """An app, and the list that every request to it is added to."""
+    """An ASGI app that adds each HTTP request to a list and passes it to another app."""
 
     app: "ASGIApp"
     kept: list[HttpRequest]

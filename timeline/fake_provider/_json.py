@@ -6,7 +6,7 @@ from render import Json
 
 
 def child(value: Json, name: str) -> Json:
-    """The object under a name; an empty one when there is none."""
+    """The object in this field; an empty one if there is none."""
     found = value.get(name)
     return cast("Json", found) if isinstance(found, dict) else {}
 
@@ -15,8 +15,8 @@ _BILLING: Final = "x-anthropic-billing-header:"
 
 
 def prompt_of(request: Json) -> list[Json]:
-    """The system prompt of a request of the Messages API as the model gets it: a first line that only says
-    who pays is not for it, and is not cached."""
+    """The system prompt of a request to the Messages API as the model sees it: without the first block if that is a
+    billing header, which is not cached either."""
     system = blocks_of(request.get("system"))
     if system and str(system[0].get("text", "")).startswith(_BILLING):
         return system[1:]
@@ -24,7 +24,7 @@ def prompt_of(request: Json) -> list[Json]:
 
 
 def blocks_of(content: Any) -> list[Json]:
-    """Content as a list; a bare text is one block."""
+    """Content as a list of blocks; a plain text is one block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return cast("list[Json]", content) if isinstance(content, list) else []

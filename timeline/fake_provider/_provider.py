@@ -1,8 +1,8 @@
-"""The fake provider without its wires: requests in, answers or refusals out.
+"""The fake provider without HTTP: takes requests, and gives answers or refusals.
 
-Rules come first: a request that breaks one is refused and uses up neither a fault nor an answer of
-the script.  Then come the faults that were asked for, one a request, and last the responder.  Tokens are
-counted, and what the prompt cache has of them, for each model apart.
+Rules are checked first: a request that breaks one is refused, and uses up neither a fault nor an answer of the script.
+Then come injected faults, one per request, and last the responder.  Tokens and the prompt cache are counted
+separately for each model.
 """
 
 import time
@@ -33,7 +33,7 @@ _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 @attrs.define
 class Meter:
-    """Remembers the prompts it has seen, as the provider's cache does."""
+    """Counts the tokens of prompts, and simulates the provider's cache."""
 
     counter: ModelCounter
     _flattener: Flattener
@@ -41,76 +41,76 @@ class Meter:
 
     @classmethod
     def of(cls, model: Model, factor: float) -> Self:
-        """A meter; `factor`: the provider's tokens for each that our own counter finds."""
+        """A meter for a model; `factor` is the number of the provider's tokens for each token of our own counter."""
         counted = attrs.evolve(model, token_factor=model.token_factor * factor)
         counter = ModelCounter(counted)
         cache = PromptCache.of(model)
         return cls(counter, Flattener(counter, provider_of(model)), cache)
 
     def flat(self, request: Json) -> list[FlatBlock]:
-        """The blocks of a request in cache order; their tokens are those of the prompt."""
+        """The blocks of a request in the order of the cache; their tokens add up to those of the prompt."""
         if "system" in request:
             request = {**request, "system": prompt_of(request)}
         flat = self._flattener.sent(request)
-        if request.get("tools"):  # what the provider itself says about tools comes first
+        if request.get("tools"):  # the provider's own text about tools comes first
             overhead = self.counter.model.tool_overhead_tokens
             flat[0] = flat[0]._replace(tokens=flat[0].tokens + overhead)
         control = request.get("cache_control")
-        if control:  # automatic caching: a mark on the last block that takes one
+        if control:  # automatic caching marks the last block that takes a mark
             seconds = _SECONDS[control.get("ttl") or "5m"]
             last = max(i for i, block in enumerate(flat) if block.kind not in _UNMARKABLE)
             flat[last] = flat[last]._replace(ttl=seconds)
         return flat
 
     def bill(self, request: Json, flat: Sequence[FlatBlock], at: float) -> CacheStep:
-        """How an accepted request is billed; the cache remembers it."""
+        """The billing of an accepted request, which is then added to the cache."""
         return self._cache.step(at, flat, kept_unasked(request, self.counter.model))
 
 
 _LOST: Final = Reply(text="Nobody will ever read all of this sentence.")
-"""What a damaged answer says; the script is not asked, so that a retry gets its next answer."""
+"""The reply in a damaged answer. The script is not called, so that a retry gets its next reply."""
 
 
 @attrs.frozen(kw_only=True)
 class Exchange:
-    """One request, and what came of it."""
+    """One request and its result."""
 
     request: Json = attrs.field(repr=False)
     error: ApiError | None = None
     fault: Fault | None = None
-    """What was made to go wrong; an error without one is the request's own."""
+    """The injected fault; an error without a fault is due to the request itself."""
     message: Json | None = attrs.field(default=None, repr=False)
-    """The answer, complete, whatever happened to it on its way."""
+    """The complete answer, whatever was damaged on its way."""
     answer: Answer | None = attrs.field(default=None, repr=False)
-    """The same before its API has put it."""
+    """The same answer before it was put into the form of its API."""
     step: CacheStep | None = None
-    """How it was billed."""
+    """The billing of the request."""
     delay_seconds: float = 0.0
     tokens: int = 0
-    """Of the prompt; 0 when it was not worth counting."""
+    """Tokens of the prompt; 0 if it was not counted."""
 
 
 @attrs.define(kw_only=True)
 class FakeProvider:
-    """A provider that validates, counts, caches, signs, and can misbehave, in any of its APIs."""
+    """A provider that validates, counts, caches and signs in any of its APIs, and can inject faults."""
 
     responder: Responder = attrs.field(default=tutorial_responder, converter=as_responder)
-    """Who answers; a list of replies and faults is played in order."""
+    """The function that answers; a list of replies and faults is played in order."""
     window: int | None = attrs.field(default=None, validator=optional(gt(0)))
-    """Tokens that prompt and answer may have, for every model; default: the model's own."""
+    """Tokens that prompt and answer may have together, for every model; None: the model's own window."""
     models: tuple[Model, ...] = ()
-    """Models to know besides those of the table."""
+    """Models that are served in addition to those of the table."""
     factor: float = attrs.field(default=1.0, validator=gt(0))
-    """Tokens found here for each that the library's own counter finds."""
+    """Number of tokens that this provider counts for each token of the library's own counter."""
     clock: Callable[[], float] = time.time
     listener: Callable[[Exchange], None] | None = None
-    """Told of every exchange."""
+    """A function that is called with every exchange."""
 
     exchanges: list[Exchange] = attrs.field(init=False, factory=list[Exchange])
     http_requests: list[HttpRequest] = attrs.field(init=False, factory=list[HttpRequest])
-    """All that a server of this provider was sent."""
+    """All requests to a server of this provider."""
     failures: list[Exception] = attrs.field(init=False, factory=list[Exception])
-    """What the responder raised."""
+    """The exceptions that the responder raised."""
     _faults: deque[Fault] = attrs.field(init=False, factory=deque[Fault])
     _meters: dict[tuple[str, str], Meter] = attrs.field(
         init=False, factory=dict[tuple[str, str], Meter]
@@ -118,27 +118,27 @@ class FakeProvider:
     _numbers: "count[int]" = attrs.field(init=False, factory=lambda: count(1))
 
     def fault(self, *faults: Fault) -> None:
-        """Make the next valid requests go wrong, one fault each."""
+        """Inject faults into the answers to the next valid requests, one each."""
         self._faults.extend(faults)
 
     @property
     def faults_left(self) -> int:
-        """Faults that wait for a request."""
+        """The number of faults that wait for a request."""
         return len(self._faults)
 
     def new_id(self, kind: str) -> str:
-        """An id as the provider makes them, numbered."""
+        """A numbered id in the provider's form."""
         return f"{kind}_fake{next(self._numbers):06}"
 
     # Models.
 
     def known(self, whose: str = MESSAGES.provider) -> list[Model]:
-        """Every model of one company, by the name of one of its APIs, with the window that it has here."""
+        """The models of the company that has the API `whose`, with the window that they have here."""
         models = (*self.models, *known_models())
         return [self._here(m) for m in models if company(m.provider) == company(whose)]
 
     def model(self, name: str) -> Model | None:
-        """The model of this name or alias."""
+        """The model with this name or alias; None: it is not served."""
         for own in self.models:
             if name in (own.name, *own.aliases):
                 return self._here(own)
@@ -161,7 +161,7 @@ class FakeProvider:
         return exchange
 
     def count(self, request: Json, wire: Wire = MESSAGES) -> ApiError | int:
-        """The prompt's tokens, or why it would be refused."""
+        """The number of tokens of a prompt, or the reason why it would be refused."""
         model = self._checked(request, wire, counted=True)
         if isinstance(model, ApiError):
             return model
@@ -204,7 +204,7 @@ class FakeProvider:
         )
 
     def _checked(self, request: Json, wire: Wire, *, counted: bool) -> Model | ApiError:
-        """The model that a request is for, or what is wrong with it."""
+        """The model of a request, or the error of an invalid request."""
         error = wire.misshapen(request, counted=counted)
         if error:
             return error
@@ -222,7 +222,7 @@ class FakeProvider:
         return self._meters[key]
 
     def _said(self, request: Json, fault: Fault | None, wire: Wire) -> tuple[Reply, Fault | None]:
-        """What the model says, and what goes wrong with it; faults may come from the script."""
+        """The model's reply and the fault in it; faults may also come from the script."""
         if (unasked := wire.unasked(request)) is not None:
             return unasked, fault
         while fault is None or not fault.is_final:
@@ -257,5 +257,5 @@ def _is_served(model: Model) -> bool:
 
 
 def company(provider: str) -> str:
-    """Whose API it is: one company may have several."""
+    """The company of an API; a company may have several APIs."""
     return provider.partition(".")[0]

@@ -1,4 +1,4 @@
-"""What the fake provider's model says in one response, cut where the output has no more room."""
+"""The reply of the fake provider's model, cut where it exceeds the room for output."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from attrs.validators import ge, le
 from render import Json
 
 DELAY_SECONDS_MAX: Final = 30.0
-"""No answer is slower than this, whatever a script says."""
+"""Largest delay of an answer in seconds, whatever a script says."""
 
 
 @attrs.frozen
@@ -20,7 +20,7 @@ class Call:
     name: str
     input: Json = attrs.field(factory=dict[str, Any])
     id: str = ""
-    """Empty: the provider makes one."""
+    """The id of the call; empty: the provider makes one."""
 
 
 def _calls(calls: Iterable[Call]) -> tuple[Call, ...]:
@@ -33,22 +33,22 @@ def _blocks(blocks: Iterable[Json]) -> tuple[Json, ...]:
 
 @attrs.frozen(kw_only=True)
 class Reply:
-    """One response, in the order in which a model says it: thinking, text, blocks, calls."""
+    """One response, in the order in which the model writes it: thinking, text, blocks, calls."""
 
     thinking: str | None = None
-    """Signed by the provider; None: no thinking block."""
+    """The thinking, which the provider signs; None: no thinking block."""
     text: str = ""
     blocks: tuple[Json, ...] = attrs.field(default=(), converter=_blocks)
-    """Content blocks as they are, of a server tool for example."""
+    """Content blocks that are sent unchanged, for example of a server tool."""
     calls: tuple[Call, ...] = attrs.field(default=(), converter=_calls)
     stop_reason: str = ""
-    """Empty: `tool_use` when there are calls, otherwise `end_turn`."""
+    """The stop reason; empty: `tool_use` if there are calls, otherwise `end_turn`."""
     delay_seconds: float = attrs.field(default=0.0, validator=[ge(0.0), le(DELAY_SECONDS_MAX)])
-    """What it takes until the response begins."""
+    """Seconds until the response begins."""
 
     @property
     def stopped(self) -> str:
-        """Why the model stops."""
+        """The stop reason, with its default."""
         return self.stop_reason or ("tool_use" if self.calls else "end_turn")
 
 
@@ -57,13 +57,13 @@ Count: TypeAlias = Callable[[str], int]
 
 @attrs.frozen(kw_only=True)
 class Draft:
-    """One content block, and the part of it that a stream says bit by bit."""
+    """One content block, and the part of it that a stream sends piece by piece."""
 
     block: Json
     said: str = ""
 
     def cut(self, chars: int) -> "Draft":
-        """Only the first characters of what is said.  Thinking that was cut has no signature."""
+        """The block with only the first characters of its streamed part; thinking then has no signature."""
         said = self.said[:chars]
         block = dict(self.block)
         match block["type"]:
@@ -71,14 +71,14 @@ class Draft:
                 block["text"] = said
             case "thinking":
                 block |= {"thinking": said, "signature": ""}
-            case _:  # of an input that was cut, what was complete
+            case _:  # of a cut input, the complete fields
                 block["input"] = dict(list(block["input"].items())[:-1])
         return Draft(block=block, said=said)
 
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """What is said in the end, and why it stops there."""
+    """The content of an answer, and the stop reason."""
 
     drafts: tuple[Draft, ...]
     stop_reason: str
@@ -108,7 +108,7 @@ def _call(call: Call, call_id: str) -> Draft:
 
 
 def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: Count) -> Answer:
-    """As much of a reply as there is room for; `rooms`: tokens, by the reason to stop there."""
+    """As much of a reply as fits; `rooms` has the tokens that are left, by the stop reason if they are used up."""
     reason = min(rooms, key=lambda name: rooms[name])
     kept, used = _fitting(drafts, rooms[reason], count)
     if used > rooms[reason]:
@@ -119,7 +119,7 @@ def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: 
 
 
 def _fitting(drafts: Sequence[Draft], room: int, count: Count) -> tuple[tuple[Draft, ...], int]:
-    """The drafts that fit, the last one perhaps in part, and the tokens up to where it ended."""
+    """The drafts that fit, the last one possibly cut, and the tokens of all drafts up to and including that one."""
     kept: list[Draft] = []
     used = 0
     for draft in drafts:

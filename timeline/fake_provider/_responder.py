@@ -1,8 +1,8 @@
-"""Who answers for the fake provider's model: a script, or a small model that is always the same.
+"""The responders of the fake provider: a script, or a small deterministic model.
 
-The model reads on from file to file: a name that the user or a tool mentioned and that no tool was asked
-for yet goes to the first tool that takes a text.  When there is none left, it says what it saw.  Whoever
-answers, a request for a summary gets one: JSON, quoted, not written.
+The model reads file after file: it passes each name that the user or a tool has mentioned to the first tool that takes
+a text, once.  When no name is left, it reports what it saw.  With any responder, a request for a summary gets a valid
+one in JSON, made of quotations.
 """
 
 import re
@@ -22,27 +22,27 @@ from timeline.fake_provider._reply import Call, Reply
 from timeline.fake_provider.wires import asked
 
 MARKER: Final = "[foldline: summarise]"
-"""How our summariser's instruction begins."""
+"""The beginning of the instruction of our summariser."""
 _TEXT_CHARS: Final = 160
 _LIST_MAX: Final = 5
 _EMPTY: Final[Json] = {"string": "", "array": [], "object": {}, "integer": 0, "number": 0}
 
 
 def wants_summary(request: Json) -> bool:
-    """Whether the output has to be JSON, or the last words are those of our own summariser."""
+    """Whether a request asks for a summary: for JSON output, or with the instruction of our summariser at the end."""
     said = asked(request)
     return _schema(said) is not None or last_words(said).startswith(MARKER)
 
 
 def last_words(request: Json) -> str:
-    """The last text of the last message, if that is the user's."""
+    """The last text of the last message, if it is the user's; otherwise empty."""
     message = request["messages"][-1]
     texts = [b["text"] for b in blocks_of(message["content"]) if b["type"] == "text"]
     return texts[-1] if texts and message["role"] == "user" else ""
 
 
 def summary_reply(request: Json) -> Reply:
-    """A valid summary of the conversation, in the fields that the request asks for."""
+    """A valid summary of the conversation, with the fields that the request asks for."""
     said = asked(request)
     summary: Json = msgspec.to_builtins(_summary(said))
     fields = child(_schema(said) or {}, "properties")
@@ -52,7 +52,7 @@ def summary_reply(request: Json) -> Reply:
 
 
 def _schema(request: Json) -> Json | None:
-    """The JSON schema of the output format; a reference at its top followed."""
+    """The JSON schema of the output format, with a reference at its top resolved."""
     wanted = child(child(request, "output_config"), "format")
     if wanted.get("type") != "json_schema":
         return None
@@ -93,18 +93,18 @@ def _summary(request: Json) -> StructuredSummary:
 
 
 Responder: TypeAlias = Callable[[Json], Reply | Fault]
-"""From a request to what the model answers."""
+"""A function from a request to the model's reply or a fault."""
 
 _CALLS_MAX: Final = 2
-"""Calls of one round."""
+"""Largest number of calls in one round."""
 _ROUNDS_MAX: Final = 12
-"""Rounds of one turn."""
+"""Largest number of rounds in one turn."""
 _NAME: Final = re.compile(r"(?<![\w/.:-])(?:[\w-]+/)*[\w-]+\.[a-z]{1,5}\b")
 _QUOTE_CHARS: Final = 160
 
 
 def tutorial_responder(request: Json) -> Reply:
-    """Summarise when asked to; look at what was mentioned; say what was found."""
+    """Write a summary if asked to; otherwise look up what was mentioned, and report what was found."""
     if wants_summary(request):
         return summary_reply(request)
     request = asked(request)
@@ -131,7 +131,7 @@ def _thinks(request: Json) -> bool:
 
 
 def _tool(request: Json) -> tuple[str, str] | None:
-    """The first tool with a field for a text, and that field; required fields first."""
+    """The first tool with a text field, and the name of that field; required fields are preferred."""
     for tool in request.get("tools") or ():
         schema = child(tool, "input_schema")
         fields = child(schema, "properties")
@@ -142,7 +142,7 @@ def _tool(request: Json) -> tuple[str, str] | None:
 
 
 def _unseen(request: Json) -> list[str]:
-    """Names mentioned by the user or in results that no call has asked for, oldest first."""
+    """Names that the user or results mention and that no call has asked for, oldest first."""
     known = {
         value
         for block in _blocks(request, "tool_use")
@@ -155,7 +155,7 @@ def _unseen(request: Json) -> list[str]:
 
 
 def _rounds(request: Json) -> int:
-    """Rounds since the user last said something."""
+    """The number of rounds since the user's last text."""
     rounds = 0
     for message in reversed(request["messages"]):
         if message["role"] == "assistant":
@@ -188,7 +188,7 @@ def _blocks(request: Json, kind: str) -> Iterator[Json]:
 
 
 class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tool call of a script file."""
+    """A tool call in a script file."""
 
     name: str
     input: dict[str, Any] = {}
@@ -196,7 +196,7 @@ class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One answer of a script file: a reply, or the name of a fault."""
+    """One answer in a script file: a reply, or the name of a fault."""
 
     thinking: str | None = None
     text: str = ""
@@ -206,7 +206,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     fault: str = ""
 
     def turn(self) -> Reply | Fault:
-        """What it says."""
+        """The reply or the fault."""
         if self.fault:
             return Fault.named(self.fault)
         return Reply(
@@ -224,18 +224,18 @@ def _iterator(turns: Iterable[Reply | Fault]) -> Iterator[Reply | Fault]:
 
 @attrs.define
 class Script:
-    """Plays its answers in order; requests for a summary are answered aside and use none up."""
+    """Plays its answers in order. Requests for a summary are answered separately and use none of them."""
 
     turns: Iterator[Reply | Fault] = attrs.field(converter=_iterator)
     end: Reply = attrs.field(default=Reply(text="The script is over."))
-    """Said when nothing is left."""
+    """The reply after all answers were played."""
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The script of a file: a JSON list of objects.
+        """Read a script from a file: a JSON list of objects.
 
         Raises:
-            MisuseError: it is none.
+            MisuseError: the file is not a valid script.
         """
         try:
             lines = msgspec.json.decode(path.read_bytes(), type=list[Line])
@@ -251,5 +251,5 @@ class Script:
 
 
 def as_responder(given: Responder | Iterable[Reply | Fault]) -> Responder:
-    """A list of answers is a script."""
+    """The responder itself, or a script of the given answers."""
     return given if callable(given) else Script(given)

@@ -1,4 +1,4 @@
-"""Would the provider take this request?  One refusal, the first, in the provider's words."""
+"""The provider's rules for requests; the first one that a request breaks gives the refusal, in the provider's words."""
 
 import re
 from typing import Final
@@ -31,18 +31,18 @@ _FIELDS: Final = frozenset(
         "tools",
     }
 )
-"""Of the SDK, 2.11.  `temperature` and its kin are gone since version 2026-10-21."""
+"""The fields of the SDK 2.11; `temperature` and similar fields do not exist since version 2026-10-21."""
 _BUDGET_MIN: Final = 1024
 _VERSION: Final = re.compile(r"-(\d+)(?:-(\d{1,2}))?(?:-|$)")
 
 
 def invalid(message: str) -> ApiError:
-    """400: the request is at fault."""
+    """400: the request is not valid."""
     return ApiError(400, "invalid_request_error", message)
 
 
 def misshapen(request: Json, required: tuple[str, ...]) -> ApiError | None:
-    """What is missing from a request, or too much in it."""
+    """The error for fields of a request that are missing or not known."""
     for name in required:
         if name not in request:
             return invalid(f"{name}: Field required")
@@ -58,7 +58,7 @@ def misshapen(request: Json, required: tuple[str, ...]) -> ApiError | None:
 
 
 def unlawful(request: Json, model: Model) -> ApiError | None:
-    """What the provider's rules have against a request of the right shape."""
+    """The error for a request of the right shape that breaks a rule of the provider."""
     for violation in validate_request(request, model):
         if violation.rule == "request_bytes":
             return ApiError(413, "request_too_large", violation.message)
@@ -68,7 +68,7 @@ def unlawful(request: Json, model: Model) -> ApiError | None:
 
 
 def _misconfigured(request: Json, model: Model) -> str | None:
-    """What is wrong with how thinking is switched on: each generation has its own way."""
+    """The error in the settings for thinking, which differ between generations of models."""
     config = child(request, "thinking")
     mode = config.get("type")
     if mode is None:
@@ -88,7 +88,7 @@ def _misconfigured(request: Json, model: Model) -> str | None:
 
 
 def too_long(tokens: int, max_tokens: int, model: Model) -> ApiError | None:
-    """The prompt does not fit, or, for older models, it and what they may say do not."""
+    """The error if the prompt does not fit or, for older models, if prompt and `max_tokens` together do not fit."""
     window = model.tokens_window
     if tokens > window:
         return overlong(tokens, window)
@@ -101,6 +101,6 @@ def too_long(tokens: int, max_tokens: int, model: Model) -> ApiError | None:
 
 
 def _reserves_output(model: Model) -> bool:
-    """Models before 4.5 want room for all that they may say."""
+    """Whether the model requires room for `max_tokens`, as models before 4.5 do."""
     found = _VERSION.search(model.name)
     return found is not None and (int(found[1]), int(found[2] or 0)) < (4, 5)

@@ -1,4 +1,4 @@
-"""The fake provider on a loopback port: in a thread for tests, in the foreground by hand."""
+"""The fake provider on a loopback port: in a thread for tests, or in the foreground."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from timeline.fake_provider._provider import Exchange, FakeProvider
 
 @attrs.define
 class FakeServer(AppServer):
-    """Serves a provider between `start` and `stop`, or inside a `with`; `url`: the `base_url` for a client."""
+    """Serves a provider between `start` and `stop`, or inside a `with` block; `url` is the `base_url` for a client."""
 
     provider: FakeProvider = attrs.field(factory=FakeProvider)
 
@@ -31,21 +31,21 @@ class FakeServer(AppServer):
 
     @property
     def requests(self) -> list[Json]:
-        """Every request for a message, refused ones too."""
+        """All requests for a message, including refused ones."""
         return [exchange.request for exchange in self.provider.exchanges]
 
     @property
     def refused(self) -> list[Exchange]:
-        """Requests that broke a rule of the provider; what a fault refused is not among them."""
+        """Requests that broke a rule of the provider, without those that a fault refused."""
         return [e for e in self.provider.exchanges if e.error and not e.fault]
 
     @property
     def http_requests(self) -> list[HttpRequest]:
-        """All that arrived, to any path, as it was sent but for keys."""
+        """All HTTP requests to any path, as they were sent but without keys."""
         return self.provider.http_requests
 
     def fault(self, *faults: Fault) -> None:
-        """Make the next valid requests go wrong, one fault each."""
+        """Inject faults into the answers to the next valid requests, one each."""
         self.provider.fault(*faults)
 
     def __exit__(self, *raised: object) -> None:

@@ -1,10 +1,10 @@
-"""Signed thinking, and what becomes of a request whose thinking no longer fits.
+"""Signed thinking, and the check that it still fits its conversation.
 
-A signature says which model thought it, what the thinking was, and, on models with
-`thinking_bound`, what stood before it: system, tools, all earlier messages (cache marks are no
-content), and the signature of the thinking before.  So a run of thinking may go at the start or at
-the end, or all of it, but not in the middle, and none comes back.  (Provider docs: preserved
-thinking.)  Nothing is secret about these signatures; they only have to tell right from wrong here.
+A signature contains the model, the thinking and, on models with `thinking_bound`, the content before it: system,
+tools, all earlier messages (without cache marks), and the signature of the previous thinking.  So thinking may be
+removed from the beginning or the end of a conversation, or completely, but not from the middle, and removed thinking
+cannot come back.  (Provider docs: preserved thinking.)  These signatures are not secret; they only make
+changes detectable.
 """
 
 import binascii
@@ -33,17 +33,17 @@ _UNBOUND: Final = (
 
 
 class _Seal(msgspec.Struct, frozen=True, array_like=True):
-    """What a signature says."""
+    """The content of a signature."""
 
     model: str
     text: str
     before: str
     after: str
-    """Hash of the previous signature, or "" when there was none."""
+    """Hash of the previous signature; empty if there was none."""
     mac: str = ""
 
     def sealed(self) -> "_Seal":
-        """With its check."""
+        """The same with its check value."""
         said = f"{_KEY}\n{self.model}\n{self.text}\n{self.before}\n{self.after}"
         return msgspec.structs.replace(self, mac=_hash(said))
 
@@ -55,9 +55,9 @@ class _Thought:
     place: str
     block: Json
     before: str
-    """Hash of all that stands before it."""
+    """Hash of all content before it."""
     latest: bool
-    """It is part of the latest assistant message."""
+    """Whether it belongs to the latest assistant message."""
 
     @property
     def signature(self) -> str:
@@ -65,7 +65,7 @@ class _Thought:
 
 
 def sign(text: str, request: Json, model: Model) -> str:
-    """The signature of thinking that answers `request`."""
+    """The signature of thinking in the answer to `request`."""
     *_, end = _walk(request)
     own = [t.signature for t in _thoughts(request) if _model_of(t.signature) == model.name]
     after = _hash(own[-1]) if own else ""
@@ -74,12 +74,12 @@ def sign(text: str, request: Json, model: Model) -> str:
 
 
 def sealed(text: str, model: Model) -> str:
-    """The signature of thinking that is bound to nothing."""
+    """The signature of thinking that is not bound to a conversation."""
     return _encoded(_Seal(model.name, _hash(text), "", ""))
 
 
 def is_signed(signature: str, text: str) -> bool:
-    """Whether this is a signature of this thinking."""
+    """Whether this is a valid signature of this thinking."""
     seal = _read(signature)
     return seal is not None and seal.text == _hash(text)
 
@@ -89,13 +89,13 @@ def _encoded(seal: _Seal) -> str:
 
 
 def check_thinking(request: Json, model: Model) -> str | None:
-    """Why the provider refuses the thinking of a request; None: it does not."""
+    """The reason for which the provider refuses the thinking in a request; None: it accepts it."""
     previous = ""
     for thought in _thoughts(request):
         seal = _read(thought.signature)
         if seal is None or seal.text != _hash(str(thought.block.get("thinking"))):
             return _MODIFIED if thought.latest else _INVALID.format(place=thought.place)
-        if seal.model != model.name:  # another model's: silently dropped
+        if seal.model != model.name:  # of another model: silently dropped
             continue
         moved = seal.before != thought.before or (previous and seal.after != previous)
         if model.thinking_bound and moved:
@@ -128,7 +128,7 @@ def _thoughts(request: Json) -> Iterator[_Thought]:
 
 
 def _walk(request: Json) -> Iterator[_Thought]:
-    """Every block of the messages with what stands before it, and last the end of the request."""
+    """All blocks of the messages, each with the hash of the content before it; last, the end of the request."""
     messages: list[Json] = request.get("messages") or []
     fixed = [*blocks_of(request.get("tools")), {}, *prompt_of(request)]
     digest = sha256(_canonical([_plain(block) for block in fixed]))
@@ -147,12 +147,12 @@ def _walk(request: Json) -> Iterator[_Thought]:
 
 
 def _canonical(value: list[Any]) -> bytes:
-    """As JSON in which the order of keys makes no difference."""
+    """The JSON of a value, independent of the order of keys."""
     return json.dumps(value, sort_keys=True).encode()
 
 
 def _plain(block: Json) -> Json:
-    """A block without what is no content: its mark, fields that are null."""
+    """A block without fields that are not content: its cache mark, and null fields."""
     kept = {
         name: item for name, item in block.items() if name != "cache_control" and item is not None
     }

@@ -90,7 +90,7 @@ _SESSIONS: Final = (
     _Headers("opencode", "x-opencode-session"),
 )
 LENGTH_MAX: Final = 80
-"""Largest number of characters that a header may add to a timeline's name."""
+"""Largest number of characters of a timeline's name that come from one header."""
 
 
 def speaker_of(headers: Mapping[str, str]) -> Speaker:

@@ -33,14 +33,14 @@ BODY_BYTES_MAX: Final = 2**28
 """A larger one is refused."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _GONE: Final = 499
-"""Seen by nobody."""
+"""The status of a response that nobody receives, because the client has disconnected."""
 _TOO_LONG: Final = (400, 413)
 """HTTP statuses with which providers answer, among other things, a prompt that is too long."""
 
 
 @attrs.frozen(kw_only=True)
 class Served:
-    """Handles each request."""
+    """Handles the requests to the gateway."""
 
     rewriter: Rewriter
     upstream: Upstream
@@ -70,7 +70,7 @@ class Served:
         return JSONResponse({**attrs.asdict(found), "caching": found.caching, "saved": found.saved})
 
     async def relay(self, http: Request) -> Response:
-        """Forward a request, rendered if possible."""
+        """Forward a request, rendered if possible; return the provider's response."""
         if _is_browser(http):
             return RedirectResponse(f"/foldline/{'?' * bool(http.url.query)}{http.url.query}")
         if (refused := self._refused(http)) is not None:
@@ -104,7 +104,7 @@ class Served:
             call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
         except UnreadableError as reason:
             log.info("passed on as it came: %s", reason)
-        except Exception as error:  # noqa: BLE001 -- whatever it is: the agent is to go on
+        except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
             log.warning("passed on as it came: %s: %s", type(error).__name__, error)
             if self.fails_closed:
                 said = f"foldline could not render this request: {error}"
@@ -118,10 +118,10 @@ class Served:
         return render(api, speaker_of(http.headers), http.headers, text)
 
     async def _counted(self, http: Request, api: Api, raw: bytes) -> bytes | None:
-        """What is counted instead of what came: the request that would be sent; None: the same."""
+        """The body to count in place of the client's: the request that would be sent; None: the client's own."""
         try:
             return await asyncio.to_thread(self._rendered, self.rewriter.counted, http, api, raw)
-        except Exception as error:  # noqa: BLE001 -- as of `_asked`
+        except Exception as error:  # noqa: BLE001 -- on any error the client's body is counted
             log.info("counted as it came: %s: %s", type(error).__name__, error)
             return None
 
@@ -141,14 +141,15 @@ class Served:
         return Relayed(response, answer.add, over)
 
     async def _sent(self, http: Request, call: Call, raw: bytes) -> httpx2.Response:
-        """The response to a call; where nothing was changed, to the very bytes that came."""
+        """The provider's response to a call; an unchanged request is sent with the client's exact bytes."""
         changed = call.body if call.is_rewritten else None
         return await self._send(http, raw, changed, "accept-encoding", more=[_PLAIN])
 
     async def _send(
         self, http: Request, content: Content, changed: bytes | None, *without: str, more: Headers
     ) -> httpx2.Response:
-        """The response to what came or, if it is not None, to another body."""
+        """The provider's response to a request with the client's content or, if `changed` is not None, with that
+        body."""
         own = () if changed is None else _OF_BODY
         headers = [*onward(http.headers.items(), *without, *own), *more]
         has_body = "content-length" in http.headers or "transfer-encoding" in http.headers
@@ -162,8 +163,8 @@ class Served:
     async def _again(
         self, http: Request, call: Call, raw: bytes, response: httpx2.Response
     ) -> tuple[Call, httpx2.Response]:
-        """The provider refused what was made: it gets a smaller request, where that one was too long, or what
-        the client sent."""
+        """The retry after the provider refused a rendered request: a compacted one if the prompt was too long,
+        otherwise the client's own."""
         kind, message = error_in(await response.aread())
         await response.aclose()
         overflow = call.rendered.provider.overflow(response.status_code, kind, message)
@@ -178,7 +179,7 @@ class Served:
         return smaller, await self._sent(http, smaller, raw)
 
     def _note(self, call: Call, answer: Answer) -> None:
-        """Write down what an answer cost."""
+        """Record the usage and cost of an answer."""
         try:
             response = answer.response() or {}
             usage = call.rendered.provider.usage(response) if response else None
@@ -188,7 +189,7 @@ class Served:
                 self.rewriter.learn(call, usage)
             written = written_in(response, usage, call.model, call.asked.seconds)
             self.meter.answered(call, usage, written)
-        except Exception:  # the answer is the client's already
+        except Exception:  # the client already has the answer
             log.warning("what a call cost could not be noted", exc_info=True)
         finally:
             call.conversation.is_noted.set()
@@ -201,7 +202,7 @@ class Served:
         return Relayed(response, _unread, _done)
 
     def _refused(self, http: Request) -> Response | None:
-        """A refusal for who does not know the token."""
+        """The refusal of a request without the right token; None: the request is accepted."""
         if self.token is None or _knows(http, self.token):
             return None
         said = (
@@ -212,28 +213,28 @@ class Served:
 
 _OF_BODY: Final = ("content-length", "content-encoding")
 _PLAIN: Final = ("accept-encoding", "identity")
-"""Read the usage of an answer while it streams through."""
+"""A request header: answers come uncompressed, so that their usage can be read while they stream."""
 
 
 def _is_browser(http: Request) -> bool:
-    """Whether somebody looks at the gateway itself."""
+    """Whether the request comes from a browser that opens the gateway's root page."""
     is_page = "text/html" in http.headers.get("accept", "")
     return http.method == "GET" and http.scope["path"] == "/" and is_page
 
 
 def _path(http: Request) -> str:
-    """The path as it was sent, without the token."""
+    """The path of a request as it was sent, without the token."""
     raw: bytes = http.scope.get("raw_path") or http.scope["path"].encode()
     path = raw.decode("ascii", "replace").partition("?")[0]
     parts = path.split("/", 3)
-    if len(parts) > 2 and parts[1] == "token":  # noqa: PLR2004 -- "", "token", the token, the rest
+    if len(parts) > 2 and parts[1] == "token":  # noqa: PLR2004 -- "", "token", the token, the path
         return f"/{parts[3] if len(parts) > 3 else ''}"  # noqa: PLR2004
     return path
 
 
 def _knows(http: Request, token: str) -> bool:
     path = str(http.scope["path"]).split("/", 3)
-    given = path[2] if len(path) > 2 and path[1] == "token" else ""  # noqa: PLR2004 -- as of `_path`
+    given = path[2] if len(path) > 2 and path[1] == "token" else ""  # noqa: PLR2004 -- see `_path`
     said = http.headers.get(HEADER, given)
     return hmac.compare_digest(said.encode(), token.encode())
 
@@ -241,10 +242,11 @@ def _knows(http: Request, token: str) -> bool:
 async def _unless_gone(
     http: Request, sending: Coroutine[Any, Any, httpx2.Response]
 ) -> httpx2.Response:
-    """The response, unless the client, whose request was read, hangs up before: then nobody waits for it.
+    """The response; if the client disconnects first, the request to the provider is cancelled. The client's request
+    must have been read completely.
 
     Raises:
-        ClientDisconnect: it did.
+        ClientDisconnect: the client has disconnected.
     """
     answer, gone = asyncio.ensure_future(sending), asyncio.ensure_future(http.receive())
     try:
@@ -273,7 +275,7 @@ async def _whole(http: Request) -> bytes:
 
 
 def _error(kind: str, message: str) -> dict[str, Any]:
-    """As both makers have it."""
+    """An error body in the form that both vendors use."""
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 

@@ -18,11 +18,11 @@ from timeline.gateway._apis import Api
 _MARK: Final = re.compile(
     rb',\s*"cache_control"\s*:\s*(?:\{[^{}]*\}|null)|"cache_control"\s*:\s*(?:\{[^{}]*\}|null)\s*,?'
 )
-"""A mark as a field. Inside of a text its quotes would be escaped."""
+"""A cache mark as a field of an object. Inside a text its quotes would be escaped."""
 _NAME: Final = b'"cache_control"'
 _LEADS: Final = ("system", "developer")
 MARKS_MAX: Final = 4
-"""Of a request to Anthropic."""
+"""Largest number of cache marks in a request to Anthropic."""
 _BILLING: Final = "x-anthropic-billing-header"
 """The beginning of a system prompt block that the provider treats as a header."""
 _HELD: Final = (b'"compaction_trigger"', b'"item_reference"')
@@ -46,7 +46,7 @@ def is_same(message: bytes, other: bytes) -> bool:
 
 
 def _is_held(item: bytes) -> bool:
-    """Whether it is one of these; the words may also be in what somebody said."""
+    """Whether an item has one of the types in `_HELD`; these words may also occur in its text."""
     found: Any = msgspec.json.decode(item)
     kind = cast("Json", found).get("type") if isinstance(found, dict) else None
     return isinstance(kind, str) and f'"{kind}"'.encode() in _HELD
@@ -64,7 +64,7 @@ def _leads(api: Api, said: Sequence[bytes]) -> int:
 
 @attrs.define
 class Body:
-    """A request's body."""
+    """The body of a client's request."""
 
     api: Api
     raw: bytes
@@ -80,7 +80,7 @@ class Body:
         """Read a body.
 
         Raises:
-            UnreadableError: it holds no whole conversation.
+            UnreadableError: it does not contain a complete conversation.
         """
         try:
             found = _RAW_FIELDS.decode(raw)
@@ -153,8 +153,8 @@ class Body:
         return msgspec.json.encode(fields)
 
     def _thin(self, fields: dict[str, object], room: int) -> None:
-        """Leave out the client's marks on tools and system that are too many, the foremost first: what those
-        stand for, a later one stands for as well."""
+        """Remove the client's marks on tools and system blocks beyond `room`, the first ones first: a later mark
+        also covers the content before it."""
         sections = {
             n: self.value(n) for n in ("tools", "system") if _NAME in self.fields.get(n, b"")
         }
@@ -193,7 +193,7 @@ def _marks_in(value: object) -> list[Json]:
 
 
 def _marked_in(value: object) -> list[Json]:
-    """The blocks with a mark: of a list of blocks, or of a message."""
+    """The blocks with a cache mark in a list of blocks, or in a message."""
     content = items(obj(value).get("content") if isinstance(value, dict) else value)
     marked = (block for block in content if "cache_control" in block)
     return [block for block in objs([*marked]) if isinstance(block["cache_control"], dict)]

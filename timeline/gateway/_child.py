@@ -17,28 +17,28 @@ from typing import IO, Any, Final
 import attrs
 
 FORWARDED: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that are sent to the parent alone are meant for the child."""
+"""Signals that only the parent process gets; they are passed on to the child."""
 TYPED: Final = (signal.SIGINT, signal.SIGQUIT)
-"""Signals that a terminal sends to both when a key is pressed."""
+"""Signals that a terminal sends to parent and child when a key is pressed."""
 STDIN: Final = 0
 KILLED: Final = 128
-"""A shell's exit code for a program that a signal ended: this, and its number."""
+"""Added to the number of a signal, this is a shell's exit code for a program that the signal ended."""
 SETTLE_SECONDS: Final = 0.05
 SIGNALS_MAX: Final = 4_096
-"""Looked at together."""
+"""Largest number of bytes that are read at once from the wakeup pipe; each stands for one signal."""
 _GUARD: Final = 'read -r client && { read -r ended || kill -TERM "$client"; }'
-"""Ends a process if the pipe is closed before a message says that the process has ended."""
+"""A shell script that ends the client if the pipe is closed before the line "ended" arrives."""
 
 
 def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "Passing") -> int:
-    """Run a program in the foreground until it ends; its exit code, as a shell tells it.
+    """Run a program in the foreground until it ends; return its exit code in the form that a shell uses.
 
     Raises:
-        OSError: it cannot be run.
+        OSError: the program cannot be run.
     """
     typed = passing.leave if _is_in_front() else passing.forward
     with _terminal_kept(), _guard() as guard, _handled(TYPED, typed), _woken() as sleep:
-        child = subprocess.Popen(command, env=dict(environment))  # noqa: S603 -- what the user asked for
+        child = subprocess.Popen(command, env=dict(environment))  # noqa: S603 -- the user's
         _tell(guard, str(child.pid))
         passing.begin(child.pid)
         child.returncode = _waited_for(child.pid, sleep)
@@ -48,8 +48,9 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], passing: "
 
 @contextmanager
 def _guard() -> Generator[IO[bytes]]:
-    """A shell that waits at a pipe, away from the terminal; the system closes the pipe of who is killed."""
-    shell = subprocess.Popen(  # noqa: S603 -- the line above
+    """A shell in a session of its own that reads a pipe. If this process is killed, the system closes the pipe, and
+    the shell ends the child."""
+    shell = subprocess.Popen(  # noqa: S603 -- a constant command
         ["/bin/sh", "-c", _GUARD],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -57,7 +58,7 @@ def _guard() -> Generator[IO[bytes]]:
         start_new_session=True,
         bufsize=0,
     )
-    assert shell.stdin  # noqa: S101 -- just asked for
+    assert shell.stdin  # noqa: S101 -- because of PIPE
     try:
         yield shell.stdin
         _tell(shell.stdin, "ended")
@@ -67,7 +68,7 @@ def _guard() -> Generator[IO[bytes]]:
 
 
 def _tell(guard: IO[bytes], word: str) -> None:
-    """It may be gone itself."""
+    """Write a line to the guard, which may have ended already."""
     with suppress(BrokenPipeError):
         guard.write(f"{word}\n".encode())
 
@@ -87,14 +88,14 @@ def _waited_for(pid: int, sleep: Callable[[], None]) -> int:
 
 @contextmanager
 def _woken() -> Generator[Callable[[], None]]:
-    """Sleeps until the next signal, that of a child too, or not at all if one came since the last time. A call that
-    waits for the child would not see a signal that comes just before it."""
+    """A function that sleeps until the next signal, including SIGCHLD; it returns at once if one has arrived since
+    its last call. A blocking wait for the child would miss a signal that arrives just before it."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     waking = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
     def heard(*_: object) -> None:
-        """Only what has a handler wakes."""
+        """Do nothing; a signal wakes the sleeper only if it has a handler."""
 
     children = signal.signal(signal.SIGCHLD, heard)
 
@@ -112,8 +113,8 @@ def _woken() -> Generator[Callable[[], None]]:
 
 
 def _stays_stopped(pid: int) -> bool:
-    """Whether it stopped by itself, as Claude Code does at Ctrl-Z: one that was stopped together with us, and is
-    told of afterwards, goes on already."""
+    """Whether a stopped child has stopped itself, as Claude Code does at Ctrl-Z. If it was stopped together with
+    this process, it is already running again when its stop is reported."""
     time.sleep(SETTLE_SECONDS)
     found, _ = os.waitpid(pid, os.WCONTINUED | os.WNOHANG)
     return not found
@@ -121,23 +122,23 @@ def _stays_stopped(pid: int) -> bool:
 
 @attrs.define
 class Passing:
-    """Passes signals on to a child; signals that arrive before it runs are passed on as soon as it does."""
+    """Passes signals on to a child; signals that arrive before the child runs are passed on once it does."""
 
     pid: int = 0
     early: list[int] = attrs.field(factory=list[int])
 
     def begin(self, pid: int) -> None:
-        """Call this when the child runs."""
+        """Pass on all signals that arrived so far; to be called when the child runs."""
         self.pid = pid
         for number in self.early:
             self.forward(number)
 
     def end(self) -> None:
-        """Call this when the child has ended; later signals are ignored."""
+        """Ignore later signals; to be called when the child has ended."""
         self.pid = 0
 
     def forward(self, number: int, *_: object) -> None:
-        """A signal arrived that the child did not get."""
+        """Handle a signal that the child did not get: pass it on."""
         if not self.pid:
             self.early.append(number)
             return
@@ -145,13 +146,13 @@ class Passing:
             os.kill(self.pid, number)
 
     def leave(self, *_: object) -> None:
-        """A signal arrived that the terminal also sent to the child."""
+        """Handle a signal that the terminal also sent to the child: do nothing."""
 
 
 @contextmanager
 def signals_passed() -> Generator[Passing]:
-    """Inside this block, signals are for the child: they do not end the code that prepares the child and cleans up
-    after it, as a second SIGHUP of a closed terminal would."""
+    """Inside this block, signals are passed to the child. They do not end the code that prepares the child and
+    cleans up after it, for example at a second SIGHUP of a closed terminal."""
     passing = Passing()
     with _handled(FORWARDED, passing.forward):
         yield passing
@@ -159,8 +160,8 @@ def signals_passed() -> Generator[Passing]:
 
 @contextmanager
 def _handled(numbers: Sequence[int], handler: Callable[..., None]) -> Generator[None]:
-    """A handler, unlike ignoring a signal, is not inherited by a program that is run. What is ignored already, as by
-    nohup, stays so for both."""
+    """Handle these signals inside the block. The child does not inherit a handler, as it would inherit an ignored
+    signal. Signals that are already ignored, for example by nohup, stay ignored for both."""
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     before: dict[int, Any] = {number: signal.signal(number, handler) for number in heard}
     try:
@@ -171,7 +172,7 @@ def _handled(numbers: Sequence[int], handler: Callable[..., None]) -> Generator[
 
 
 def _is_in_front() -> bool:
-    """Whether the keys of a terminal send signals to us, and so to the child as well."""
+    """Whether this process is in the terminal's foreground, so that keys send signals to it and to its child."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
@@ -184,7 +185,7 @@ def _is_in_front() -> bool:
 
 @contextmanager
 def _terminal_kept() -> Generator[None]:
-    """Afterwards the terminal is as it was, also when a client was killed before it could see to that."""
+    """Restore the terminal's settings at the end of the block, even if the child was killed before it could."""
     if not os.isatty(STDIN):
         yield
         return

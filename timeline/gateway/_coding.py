@@ -14,10 +14,10 @@ class TooLargeError(Exception):
 
 
 def decoded(raw: bytes, coding: str) -> bytes:
-    """A body without its coding (RFC 9110, 8.4).
+    """A body with its content coding removed (RFC 9110, 8.4).
 
     Raises:
-        UnreadableError: it is in a coding that is not known here, is damaged, or becomes too large.
+        UnreadableError: its coding is not supported, it is damaged, or it would become too large.
     """
     match coding.strip().lower():
         case "" | "identity":

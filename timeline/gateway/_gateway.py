@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 class Gateway:
     """Stands between an agent and its provider: the agent sends its full history, the provider gets the render.
 
-    Everything lands in the store, one timeline a conversation.  What cannot be rendered goes on as it came, and
-    so does everything when something fails here, unless `fail_closed`.
+    Everything is stored, one timeline per conversation.  Requests that cannot be rendered are forwarded unchanged,
+    and so is every request if the gateway itself fails, unless `fail_closed` is set.
     """
 
     store: EventStore | Path | str
     """A store, or its path or URL; created if missing."""
     upstream: str | Mapping[str, str] | None = None
-    """The server to which requests go: a URL, or one each for `anthropic` and `openai`; None: the vendors' own."""
+    """The server to which requests go: a URL, or one URL each for `anthropic` and `openai`; None: the vendors' own."""
     window: int | None = None
     """Tokens that a prompt may have; None: the model's window less the output reserve."""
     policy: Policy | str = "default"
@@ -43,7 +43,7 @@ class Gateway:
     """Whether to change no request, and only report what would have been saved."""
     fail_closed: bool = False
     token: str | None = attrs.field(default=None, repr=False)
-    """The token that clients must send; None: none."""
+    """The token that clients must send; None: no token is required."""
     clock: Callable[[], float] = time.time
     options: Options = attrs.field(factory=Options)
     """Further options for `Timeline.open`."""
@@ -68,7 +68,7 @@ class Gateway:
         """The ASGI application.
 
         Raises:
-            MisuseError: `upstream` is no URL.
+            MisuseError: `upstream` is not a URL.
         """
         from starlette.routing import Mount
 
@@ -89,7 +89,7 @@ class Gateway:
         )
 
     def _tools(self) -> "Sequence[Route]":
-        """Tools with which an agent reads back what was folded; none without the package `mcp`."""
+        """The routes of the tools with which an agent reads folded content back; empty without the package `mcp`."""
         if find_spec("mcp") is None:
             return ()
         from timeline.gateway._mcp import LOOPBACK_NAMES, mcp_route
@@ -102,7 +102,7 @@ class Gateway:
         return (mcp_route(reader, self.token, () if self.token else LOOPBACK_NAMES),)
 
     def savings(self) -> Savings:
-        """What was saved so far."""
+        """The savings so far."""
         return self._meter.savings()
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class Gateway:
 
 @attrs.define
 class GatewayServer(AppServer):
-    """Serves a gateway between `start` and `stop`, or inside a `with`; closes it at the end."""
+    """Serves a gateway between `start` and `stop`, or inside a `with` block; closes the gateway at the end."""
 
     hurries: ClassVar[bool] = False
     gateway: Gateway

@@ -36,7 +36,7 @@ CANDIDATES_MAX: Final = 8
 """Number of timelines of other sessions that a history without a session may continue."""
 _LENGTH: Final = 12
 _NAMED: Final = re.compile(r"-([0-9a-f]{12})(~[0-9a-f]+)*$")
-"""The end of the names given here: the hash of the first message, and those of forks."""
+"""Matches the end of the names that are given here: the hash of the first message, and those of forks."""
 
 
 def _set() -> Event:
@@ -51,7 +51,7 @@ class Conversation:
 
     timeline: Timeline
     opening: object
-    """The settings with which it was opened, such as the model."""
+    """The settings with which the timeline was opened, such as the model."""
     reader: HistoryReader
     said: list[bytes] = attrs.field(factory=list[bytes])
     """The messages read so far."""
@@ -63,14 +63,14 @@ class Conversation:
     """The newest request that got an answer, which the next request continues."""
     is_closed: bool = False
     memory: dict[str, Any] = attrs.field(factory=dict[str, Any])
-    """Data that other modules keep for as long as it is open."""
+    """Data that other modules keep while the conversation is open."""
 
     def read(self, body: Body) -> History:
         """The history of a request; only its new messages are read."""
         count = len(self.said)
         if len(body.said) < count or not all(map(is_same, self.said, body.said)):
             self.reader, count = HistoryReader(format=self.reader.format), 0
-        self.said = []  # until it is certain that all can be read
+        self.said = []  # in case a message cannot be read
         try:
             self.reader.add(body.heard(count))
         except BaseException:
@@ -101,7 +101,7 @@ class Lineage:
             conversation = self._conversation(speaker, body, opening)
             conversation.is_noted.wait(NOTED_SECONDS)
             with conversation.lock:
-                if not conversation.is_closed:  # by a lack of room, since it was found
+                if not conversation.is_closed:  # `_close_old` may have closed it meanwhile
                     yield conversation
                     return
 
@@ -126,7 +126,7 @@ class Lineage:
             conversation.timeline, conversation.opening = self.opener(name, opening), opening
         timeline = conversation.timeline
         if not history.is_at(timeline.view.state.agreed) and "~" in timeline.id:
-            # It has gone on elsewhere: what it goes on with now is found from the beginning.
+            # Another fork may have continued with this history: start the search at the root.
             timeline = self.opener(timeline.id.partition("~")[0], opening)
         is_own = timeline is conversation.timeline
         found = timeline.sync(
@@ -156,7 +156,8 @@ class Lineage:
         return made
 
     def _take_over(self, made: Conversation, body: Body) -> None:
-        """A session that is new and has a history: it may be that of another, under a new id."""
+        """If a new session begins with a history, use the timeline of another session that has the longest part of
+        it."""
         history = made.read(body)
         others = self._known().get(made.timeline.id[-_LENGTH:], [])
         best, pieces = made.timeline, 0
@@ -194,12 +195,12 @@ def _closed(conversation: Conversation) -> None:
     conversation.is_closed = True
     try:
         conversation.timeline.close()
-    except FoldlineError as error:  # of its store: what was decided last is decided again
+    except FoldlineError as error:  # an error of the store; decisions that are lost are made again
         log.warning("%s: %s", conversation.timeline.id, error)
 
 
 def _first(body: Body) -> str:
-    """A hash of a history's first message, and of whether there are tools: a side call has none."""
+    """A hash of the first message and of whether there are tools, because side calls have none."""
     has_tools = body.fields.get("tools", b"[]") not in (b"[]", b"null")
     opening = tuple(body.said[: body.leads + 1])
     return _hashed(body.api, opening, body.leads, "tools" if has_tools else "")
@@ -207,7 +208,8 @@ def _first(body: Body) -> str:
 
 @lru_cache(maxsize=OPEN_MAX)
 def _hashed(api: Api, opening: tuple[bytes, ...], leads: int, tools: str) -> str:
-    """Of a first message behind `leads` others; it is asked for at every call of a conversation."""
+    """The hash for the first message after `leads` leading ones; cached, because every call of a conversation needs
+    it."""
     reader = HistoryReader(format=api.provider)
     reader.add(Body(api, b"", {}, [*opening], leads).heard())
     chain = reader.history().chain

@@ -33,7 +33,7 @@ LOOPBACK_NAMES: Final = ("127.0.0.1:*", "localhost:*", "[::1]:*")
 
 
 def server_of(reader: StoreReader) -> "Server[Any]":
-    """The server; one serves any number of clients.
+    """The MCP server; it can serve any number of clients.
 
     Raises:
         MisuseError: the package `mcp` is not installed.
@@ -63,7 +63,8 @@ def server_of(reader: StoreReader) -> "Server[Any]":
 
     async def call_tool(_: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
         reply = await run_sync(answered, tools, asked.name, asked.arguments or {})
-        text = str(reply.output).encode(errors="replace").decode()  # half characters have no JSON
+        # Half of a surrogate pair has no JSON form.
+        text = str(reply.output).encode(errors="replace").decode()
         said = types.TextContent(type="text", text=text)
         return types.CallToolResult(content=[said], is_error=reply.is_error)
 
@@ -71,7 +72,7 @@ def server_of(reader: StoreReader) -> "Server[Any]":
 
 
 def serve_stdio(reader: StoreReader) -> None:
-    """Answer who speaks MCP on standard input, until it ends; an interrupt ends the process.
+    """Serve MCP on standard input and output until the input ends; an interrupt ends the process.
 
     Raises:
         MisuseError: the package `mcp` is not installed.
@@ -80,7 +81,8 @@ def serve_stdio(reader: StoreReader) -> None:
     import anyio
     from mcp.server.stdio import stdio_server
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own waits for who reads the input
+    # Python's own handler would wait for the thread that reads the input.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     async def serve() -> None:
         async with stdio_server() as (received, sent):
@@ -91,7 +93,7 @@ def serve_stdio(reader: StoreReader) -> None:
 
 @attrs.define
 class _Endpoint:
-    """An ASGI application: a request in, its answer out. What it takes for that is loaded by the first one."""
+    """An ASGI application that answers MCP requests. The first request loads the packages that this needs."""
 
     reader: StoreReader
     token: str | None = attrs.field(repr=False)
@@ -107,9 +109,7 @@ class _Endpoint:
             refusal = PlainTextResponse(f"the gateway wants its token, in the header {HEADER}", 401)
             await refusal(scope, receive, send)
             return
-        if (
-            scope["method"] != "POST"
-        ):  # a client may ask for a stream of events, or end a session: there is neither
+        if scope["method"] != "POST":  # there are no event streams, and no sessions to end
             refusal = PlainTextResponse("nothing but POST here", 405, {"allow": "POST"})
             await refusal(scope, receive, send)
             return
@@ -139,8 +139,9 @@ class _Endpoint:
 def mcp_route(reader: StoreReader, token: str | None, hosts: Sequence[str]) -> "Route":
     """The server as a route at `/foldline/mcp`.
 
-    Who asks has to know the token, if there is one.  `hosts` are the names under which it may be asked, so that no
-    web page can by a name of its own that leads here; none: under any.  The package `mcp` must be there.
+    If there is a token, clients must send it. `hosts` are the accepted values of the header `Host`, so that a web
+    page cannot reach the server through a domain name of its own (DNS rebinding); empty: all. Requires the package
+    `mcp`.
     """
     from starlette.routing import Route
 

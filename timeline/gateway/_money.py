@@ -77,17 +77,16 @@ class Savings:
         """The savings in words."""
         about = "about " if self.guessed else ""
         if not self.calls:
-            return (f"no calls of a model; {self.passed:,} other requests passed on",)
+            return (f"no calls to a model; {self.passed:,} other requests forwarded",)
         head = f"{self.calls:,} calls, {self.tokens:,} prompt tokens, paid {about}${self.paid:.4f}"
-        word = "saves" if self.caching >= 0 else "adds"
+        word = "more" if self.caching >= 0 else "less"
         rest = (
             f"sending everything: {self.full_tokens:,} prompt tokens, {about}${self.full:.4f} with the client's"
-            f" own cache marks (of which the provider's cache {word} ${abs(self.caching):.4f}, with or without"
-            " foldline)"
+            f" own cache marks (without the provider's cache it would be ${abs(self.caching):.4f} {word})"
         )
         verdict = (
-            f"{self._verdict(about)}; {self.compactions:,} compactions, {self.busts:,} cache busts outside of"
-            f" them, {self.timelines:,} timelines"
+            f"{self._verdict(about)}; compactions: {self.compactions:,}, cache busts without a compaction:"
+            f" {self.busts:,}, timelines: {self.timelines:,}"
         )
         return head, rest, verdict
 

@@ -27,7 +27,8 @@ _RANGE: Final = re.compile(r"v?(?P<first>\d{1,12})\s*-\s*(?:v?(?P<last>\d{1,12})
 
 
 def version_range(path: str, head: int) -> tuple[int, int] | None:
-    """First and last version of `v40-v60`, `v40-` (to the end) or an empty path (all); None: it is a path."""
+    """The first and last version of a range `v40-v60` or `v40-` (to the end), or of an empty path (all); None: it is
+    another path."""
     if not path:
         return 1, head
     found = _RANGE.fullmatch(path)
@@ -51,7 +52,7 @@ class Outline:
     withheld: Collection[str]
 
     def page(self, first: int, last: int, room: Room) -> ToolReply:
-        """The rows of the blocks from one version to another, as many as fit."""
+        """The rows of the blocks in these versions, as many as fit."""
         head = self.store.head(self.timeline)
         if first > last:
             return refused(
@@ -80,7 +81,7 @@ class Outline:
             after = page[-1][0]
 
     def _said(self, event: Event) -> str:
-        """What a row says of an event; empty: it appended nothing."""
+        """The row of an event; empty if it is neither a block nor a summary."""
         if isinstance(event, RangeCompacted):
             return f"summary of v{event.start} to v{event.cut - 1}"
         if not isinstance(event, BlockAppended):

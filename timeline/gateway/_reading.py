@@ -42,10 +42,11 @@ from timeline.react._pages import HITS_MAX, MARK, Room, refused
 READER: Final = "mcp"
 HITS: Final = 10
 LOOKED_AT_MAX: Final = 20
-"""Timelines, newest first, in which a path without a timeline is looked up; and rows of one list of them."""
+"""Number of timelines, newest first, in which a path is looked up if no timeline is named; also the number of rows
+in one list of timelines."""
 SEARCHED_MAX: Final = 1_000
 NOT_ITSELF: Final = f'-"{MARK}" -"foldline__search query" -"foldline_search query"'
-"""What was only read back, and the question for it, is not to be found again."""
+"""Excludes blocks that were only read back, and the calls that searched for them."""
 CONFIDENTIAL: Final = "This content is confidential; it is not given out here."
 NO_ARTIFACTS: Final = (
     "This store keeps no artifacts; read the content by its path with read_timeline."
@@ -54,17 +55,17 @@ NO_ARTIFACTS: Final = (
 
 @attrs.frozen(kw_only=True)
 class StoreReader:
-    """Reads a store in the name of a requester."""
+    """Reads a store on behalf of a requester."""
 
     store: EventStore
     artifacts: ArtifactStore | None = None
-    """None: those beside the log."""
+    """The artifact store; None: the one beside the log."""
     requester: Requester = attrs.field(factory=lambda: Requester(READER))
     options: Options = attrs.field(factory=Options)
-    """What decides how long an answer may be: model, window, policy; as `Timeline.open` takes them."""
+    """Options as for `Timeline.open`; model, window and policy decide how long an answer may be."""
 
     def tools(self) -> tuple[Tool, ...]:
-        """What a model may call."""
+        """The tools that a model may call."""
         return tuple(
             tool(durability="ephemeral")(method)
             for method in (self.read_timeline, self.read_artifact, self.search)
@@ -163,7 +164,7 @@ class StoreReader:
         return sorted(self.store.list(), key=lambda info: info.updated_at, reverse=True)
 
     def _unknown(self, name: TimelineId) -> str:
-        """What to do about a name that is none; empty: it is one."""
+        """The error text for an unknown timeline name; empty if the timeline exists."""
         if self.store.head(name):
             return ""
         near = did_you_mean(name, [info.id for info in self._newest()])
@@ -173,7 +174,7 @@ class StoreReader:
         return open_view(self.store.load_window(name)).state.withheld
 
     def _owners(self, path: str) -> list[TimelineId]:
-        """The timelines that no longer show everything and have something at this path."""
+        """The timelines that have hidden or folded blocks and a block at this path, newest first."""
         newest = [info.id for info in self._newest()[:LOOKED_AT_MAX]]
         return [name for name in newest if self._has_folded(name) and self._has(name, path)]
 
@@ -187,7 +188,7 @@ class StoreReader:
         try:
             return block_at(self.store, name, path) is not None
         except ForgottenError:
-            return True  # it is told when it is read
+            return True  # reading it gives the error
 
     def _timelines(self, start: int) -> ToolReply:
         found = self._newest()
@@ -203,7 +204,7 @@ class StoreReader:
     # Search.
 
     def _hits(self, query: str, name: TimelineId | None, count: int) -> list[Hit]:
-        """The best hits that may be given out."""
+        """The best hits, without hidden and confidential blocks."""
         withheld = cache(self._withheld)
         best: list[Hit] = []
         for limit in (min(2 * count, SEARCHED_MAX), SEARCHED_MAX):
@@ -223,7 +224,7 @@ class StoreReader:
 
 
 def _undecided(path: str, owners: list[TimelineId]) -> str:
-    """What to do about a path of which it is not clear whose it is."""
+    """The error text for a path that exists in several timelines or in none."""
     if owners:
         return f"Several timelines have something at {path[:200]!r}; give timeline=, one of: {', '.join(owners)}."
     return (
@@ -240,7 +241,7 @@ def _when(seconds: float) -> str:
 
 
 def answered(tools: Collection[Tool], name: str, given: dict[str, object]) -> ToolReply:
-    """What a call of one of these tools gives; what is wrong with it is an answer, too."""
+    """The reply to a tool call; errors of the call become an error reply."""
     by_name = {each.name: each for each in tools}
     if name not in by_name:
         return refused(f"There is no tool {name[:80]!r}; there are {', '.join(by_name)}.")

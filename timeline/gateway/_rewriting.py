@@ -45,7 +45,7 @@ class Asked:
     body: Body
     conversation: Conversation
     control: Json | None
-    """The client's own newest mark."""
+    """The newest cache mark that the client set; None: it set none."""
     system: list[Json]
     tools: list[Json]
 
@@ -70,7 +70,7 @@ class Call:
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether the request that is sent differs from the client's."""
+        """Whether the body that is sent differs from the client's."""
         return self.body is not self.asked.body.raw
 
     @property
@@ -80,35 +80,35 @@ class Call:
 
     @property
     def conversation(self) -> Conversation:
-        """Which it belongs to."""
+        """The conversation of the request."""
         return self.asked.conversation
 
     @property
     def model(self) -> Model:
-        """Which is asked."""
+        """The model of the request."""
         return self.timeline.settings.model
 
     @property
     def compactions(self) -> int:
-        """How many there were on the way to it."""
+        """Number of compactions that this render has committed."""
         return sum(isinstance(event, RangeCompacted) for event in self.rendered.decisions)
 
 
 @attrs.define(kw_only=True, eq=False)
 class Rewriter:
-    """Turns each request into the one that is sent."""
+    """Turns each request of a client into the one that is sent."""
 
     lineage: Lineage
     clock: Callable[[], float]
     record_only: bool = False
-    """Whether to send the client's request, whatever is rendered."""
+    """Whether the client's request is always sent unchanged."""
 
     def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> Call:
-        """The request that is sent for one that came.
+        """Record and render a client's request.
 
         Raises:
-            UnreadableError: it is none that can be rendered.
-            FoldlineError, ValueError: of the library's, whatever it has against it.
+            UnreadableError: the body is not a request that can be rendered.
+            FoldlineError, ValueError: the request cannot be recorded or rendered.
         """
         with self._read(api, speaker, headers, raw) as (asked, history, opening):
             timeline = self.lineage.synced(asked.conversation, history, opening)
@@ -128,8 +128,8 @@ class Rewriter:
     def counted(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
     ) -> bytes | None:
-        """What is to be counted instead of a request: what would be sent of it; None: the same. Decides and
-        records nothing.
+        """The body to count in place of a client's request: the one that would be sent; None: the client's own. This
+        decides and records nothing.
 
         Raises:
             UnreadableError, FoldlineError, ValueError: as `call`.
@@ -145,7 +145,7 @@ class Rewriter:
             return rewritten(asked, rendered, more)
 
     def smaller(self, call: Call, overflow: Overflow) -> Call | None:
-        """Another request after the provider said that the prompt is too long; None: it cannot be made shorter."""
+        """A compacted request after the provider said that the prompt is too long; None: it cannot be made shorter."""
         asked = call.asked
         with asked.conversation.lock:
             call.timeline.learn(measured(call.rendered, overflow))
@@ -168,7 +168,8 @@ class Rewriter:
     def _read(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
     ) -> Generator[tuple[Asked, History, Opening]]:
-        """A request and its history; meanwhile its conversation is nobody else's."""
+        """A parsed request, its history and the settings for its timeline; its conversation stays locked inside the
+        block."""
         body = Body.of(raw, api)
         control = body.control()
         opening = Opening(_model(body, headers), _seconds(control))
@@ -192,8 +193,8 @@ class Rewriter:
 
 
 def is_whole(view: View) -> bool:
-    """Whether everything that was said is shown as it was; thinking that its signature does not fit any more
-    is the client's affair, as long as that sends it."""
+    """Whether the view shows everything as it was said. Thinking whose signature is not valid any more does not
+    count, because the client decides whether to send it."""
     if view.compaction or view.summarised:
         return False
     hidden = (group for group in view.groups if group.is_hidden)
@@ -202,8 +203,8 @@ def is_whole(view: View) -> bool:
 
 
 def _unbound(body: Body, timeline: Timeline, rendered: Rendered) -> list[BlockId]:
-    """The thinking that is rendered for the first time, and behind something that is not as the client said it:
-    until now the provider got the client's own words, and what it thought is bound to them."""
+    """The thinking that is rendered for the first time after content that differs from the client's. Its signature
+    is bound to the client's own content, which the provider has got so far."""
     if is_whole(timeline.view) or not timeline.settings.model.thinking_bound:
         return []
     contents = rendered.provider.contents
@@ -226,7 +227,8 @@ def _plain(content: Json) -> Json:
 
 
 def rewritten(asked: Asked, rendered: Rendered, further: Sequence[bytes] = ()) -> bytes:
-    """The body with the rendered conversation, and further messages of the client, in place of its own conversation."""
+    """The client's body with the rendered conversation in place of its own, followed by `further` messages of the
+    client."""
     body, provider = asked.body, rendered.provider
     messages = with_control(rendered.messages, asked.control)
     request = provider.request((), (), messages, rendered.cache_key)
@@ -237,12 +239,12 @@ def rewritten(asked: Asked, rendered: Rendered, further: Sequence[bytes] = ()) -
 
 
 def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:
-    """A policy with the time for which the client asks the provider to keep cache entries."""
+    """The policy with the cache lifetime for which the client asks the provider; None: unchanged."""
     return policy if ttl_seconds is None else attrs.evolve(policy, ttl_seconds=ttl_seconds)
 
 
 def _model(body: Body, headers: Mapping[str, str]) -> Model:
-    """The model that is asked, as one of the API that it is asked through."""
+    """The model that the request names, with the provider whose API it uses."""
     model = model_named(str(body.value("model") or ""))
     if model.provider != body.api.provider:
         model = attrs.evolve(model, provider=body.api.provider)

@@ -28,18 +28,18 @@ _HOP: Final = frozenset(
         "upgrade",
     }
 )
-"""Headers of one connection (RFC 9110, 7.6.1), not of what it carries."""
+"""Headers that concern one connection (RFC 9110, 7.6.1) and are not forwarded."""
 _CONNECT_SECONDS: Final = 30.0
 _IDLE_SECONDS: Final = 60.0
-"""How long a connection is kept that nothing is asked on; a client's tools take their time."""
+"""Seconds for which an idle connection is kept open; a client's tools may take long."""
 Headers = list[tuple[str, str]]
 
 
 def upstreams_of(given: str | Mapping[str, str] | None) -> Mapping[str, str]:
-    """Where requests go, by maker.
+    """The URLs of the providers, by vendor.
 
     Raises:
-        MisuseError: it is no URL, or is of no maker that is known.
+        MisuseError: it is not a URL, or its vendor is not known.
     """
     if given is None:
         return DEFAULTS
@@ -56,13 +56,13 @@ def upstreams_of(given: str | Mapping[str, str] | None) -> Mapping[str, str]:
 
 @attrs.define
 class Upstream:
-    """The providers behind the gateway; nothing goes anywhere else."""
+    """Sends requests to the providers, and nowhere else."""
 
     urls: Mapping[str, str]
     _client: httpx2.AsyncClient = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        # How long an answer may take is for the client to say: it hangs up.
+        # No read timeout: the client decides how long it waits.
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECONDS),
@@ -71,7 +71,7 @@ class Upstream:
         )
 
     def url(self, path: str, query: str, headers: Mapping[str, str]) -> str:
-        """Where a request goes."""
+        """The provider's URL for a request."""
         base = self.urls[maker_of(path, headers)]
         return f"{base}{path}{'?' * bool(query)}{query}"
 
@@ -82,15 +82,15 @@ class Upstream:
         headers: Headers,
         content: "bytes | AsyncIterator[bytes] | None",
     ) -> httpx2.Response:
-        """The response, its body still to come.
+        """The provider's response; its body is not read yet.
 
         Raises:
-            httpx2.TransportError: there is none.
+            httpx2.TransportError: no response was received.
         """
         request = self._client.build_request(method, url, headers=headers, content=content)
         for name in ("accept", "accept-encoding", "connection", "user-agent"):
             if all(known != name for known, _ in headers) and name in request.headers:
-                del request.headers[name]  # the library's own; the client said none
+                del request.headers[name]  # a default of the library that the client did not send
         return await self._client.send(request, stream=True)
 
     async def close(self) -> None:
@@ -99,20 +99,20 @@ class Upstream:
 
 
 def onward(headers: Iterable[tuple[str, str]], *without: str) -> Headers:
-    """What goes on of a request's headers; not what is of one connection, or for us."""
+    """The request headers to forward, without headers of one connection, those in `without`, and the gateway's own."""
     left_out = {*_HOP, *without, "host", HEADER}
     return [(name, value) for name, value in headers if name.lower() not in left_out]
 
 
 def back(headers: httpx2.Headers) -> list[tuple[bytes, bytes]]:
-    """What goes back of a response's headers."""
+    """The response headers to return, without headers of one connection."""
     return [
         (name.lower(), value) for name, value in headers.raw if name.lower().decode() not in _HOP
     ]
 
 
 class Relayed(StreamingResponse):
-    """A response of the provider's, passed on as it comes; where it breaks off, so does this."""
+    """A provider's response, passed on as it arrives. If it breaks off, this response breaks off, too."""
 
     def __init__(
         self, response: httpx2.Response, seen: Callable[[bytes], None], over: Callable[[], None]
@@ -128,6 +128,6 @@ async def _chunks(
         async for chunk in response.aiter_raw():
             seen(chunk)
             yield chunk
-    finally:  # a client that has read the last event may hang up before the provider does
+    finally:  # also if the client hangs up before the provider ends
         over()
         await response.aclose()

@@ -1,10 +1,10 @@
-"""What is said where a framework is not installed."""
+"""The error for a framework that is not installed."""
 
 from blocks import MisuseError
 
 
 def lacking(extra: str, error: ModuleNotFoundError) -> MisuseError:
-    """The error for an adapter whose framework cannot be imported; `extra`: what brings it."""
+    """The error for an adapter whose framework cannot be imported; `extra` is the extra that installs it."""
     return MisuseError(
         f"timeline.integrations needs {error.name} for this: pip install 'foldline[{extra}]'"
     )

@@ -1,8 +1,8 @@
-"""LangChain and LangGraph: a middleware through which an agent's model is asked for what a timeline renders.
+"""LangChain and LangGraph: a middleware that sends what a timeline renders to the agent's model.
 
-Before each call of the model the agent's messages are synced; what is rendered goes out in place of them, as it
-is, in the body of the request (`extra_body` of both makers' clients), so that nothing is translated twice.  The
-answer is recorded, with its usage, once it is in the agent's state, as whoever may edit it has left it there.
+Before each model call the agent's messages are synced. The rendered request is sent in their place, unchanged, in the
+body of the HTTP request (`extra_body` of both vendors' clients), so that nothing is converted twice.  The answer is
+recorded with its usage once it is in the agent's state, including any edits by other middleware.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,21 +38,21 @@ _PACKAGES: Final = {
     "openai.chat": "langchain_openai",
     "openai.responses": "langchain_openai",
 }
-"""By provider: whose chat models speak to it."""
+"""By provider: the package with the chat models for its API."""
 
 
 @attrs.define(eq=False)
 class _Going:
-    """A conversation: where it goes on, and what was asked last."""
+    """The state of a conversation: its timeline and its newest request."""
 
     timeline: Any
-    """What was given or, where the agent's state went back, a fork of it."""
+    """The given timeline, or its fork if the agent's history went back or was edited."""
     rendered: Rendered | None = None
     answer: str = ""
-    """Id of what the model said to that, until it is recorded."""
+    """Id of the model's answer to that request; empty once it is recorded."""
 
     def answer_in(self, messages: Sequence[BaseMessage]) -> AIMessage | None:
-        """What is to be recorded; None: nothing, or it is not in the history."""
+        """The answer to be recorded; None: there is none, or it is not in the history."""
         found = (m for m in reversed(messages) if self.answer and m.id == self.answer)
         answer = next(found, None)
         self.answer = ""
@@ -76,16 +76,16 @@ class _Going:
 
 
 class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """For `create_agent(..., middleware=[..., TimelineMiddleware(timeline)])`: the last of the list, so that it
-    sees the messages as they would be sent.
+    """A middleware for `create_agent(..., middleware=[..., TimelineMiddleware(timeline)])`. It must be the last in
+    the list, so that it sees the messages as they would be sent.
 
-    The model of the agent and that of the timeline are the same one: a chat model of `langchain_anthropic` or of
-    `langchain_openai`, which calls that of OpenAI's APIs that the timeline is for.
+    The agent and the timeline must have the same model: a chat model of `langchain_anthropic`, or of
+    `langchain_openai` with the API of the timeline's provider.
 
     Args:
-        timeline: The conversation: an `AsyncTimeline` for `ainvoke` and `astream`; or, for many of them, a
-            function from the thread's id, which is asked at each call and returns the same object for
-            as long as the thread is in use.
+        timeline: The conversation; an `AsyncTimeline` for `ainvoke` and `astream`. For many conversations, a function
+            from the thread's id to a timeline. It is called at each model call, and must return the same object as
+            long as the thread is in use.
     """
 
     def __init__(self, timeline: AnyTimeline | Callable[[str], AnyTimeline]) -> None:
@@ -94,10 +94,10 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._going: WeakKeyDictionary[AnyTimeline, _Going] = WeakKeyDictionary()
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> Any:
-        """Ask the model for what the timeline renders.
+        """Call the model with the timeline's rendered request.
 
         Raises:
-            MisuseError: the timeline is for `ainvoke`, or its model is another maker's; there is no thread.
+            MisuseError: the timeline is an `AsyncTimeline`, its model is of another provider, or there is no thread.
         """
         call = _Call(going=self._of(Timeline), model=request.model)
         return handler(request.override(model=_with(request.model, invoke=call.invoke)))
@@ -110,7 +110,7 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return await handler(request.override(model=_with(request.model, ainvoke=call.ainvoke)))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
-        """Record what the model said last."""
+        """Record the model's last answer."""
         self._of(Timeline).synced(state["messages"])
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
@@ -169,14 +169,14 @@ class _Call:
 
 
 def _with(model: BaseChatModel, **methods: Callable[..., Any]) -> BaseChatModel:
-    """The same model, but for a method: whatever is bound to it, tools say, still is."""
+    """A copy of the model with other methods; whatever is bound to it, such as tools, stays."""
     same = model.model_copy()
     vars(same).update(methods)
     return same
 
 
 def _sent(model: BaseChatModel, rendered: Rendered, asked: Json) -> tuple[BaseChatModel, Json]:
-    """The model that sends a request in place of its messages, and what it is to be called with."""
+    """The model and the keyword arguments with which the rendered request is sent in place of the messages."""
     provider = rendered.provider.name
     package = _PACKAGES.get(provider, "")
     if not any(kind.__module__.partition(".")[0] == package for kind in type(model).__mro__):

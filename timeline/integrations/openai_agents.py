@@ -1,7 +1,7 @@
 """The OpenAI Agents SDK: a session whose history is a timeline.
 
-What the run has is synced before each call of the model, what is rendered is sent instead, and the model's
-answer is recorded, with its usage, by a hook.
+Before each model call the run's items are synced, and the rendered request is sent instead. A hook records the
+model's answer with its usage.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,25 +35,25 @@ except ModuleNotFoundError as error:
 
 _FORMAT: Final = "openai.responses"
 _HELD: Final = "foldline:"
-"""How the id of the item begins that stands for what the timeline holds; its version follows."""
+"""The beginning of the id of the item that stands for the timeline's content; the version follows."""
 
 
 @attrs.define(eq=False)
 class TimelineSession:
     """A session for `Runner.run(..., session=session, hooks=session.hooks, run_config=session.run_config)`.
 
-    The timeline's model is one of `openai.responses`; another maker's, behind the SDK, has to read these
-    items, too.  Where the run's history is edited, by a filter of a handoff say, it goes on in a fork.
+    The timeline's model must be one of `openai.responses`; another provider's model behind the SDK must accept its
+    items. If the run's history is edited, for example by the filter of a handoff, the run continues in a fork.
     """
 
     timeline: AsyncTimeline
-    """What the run goes on with."""
+    """The timeline with which the run continues."""
     session_settings: SessionSettings | None = None
-    """Of the SDK's protocol; not used: the timeline's policy says what is sent."""
+    """Part of the SDK's protocol; not used, because the timeline's policy decides what is sent."""
     _saved: int = attrs.field(init=False)
-    """Version up to which the SDK has saved everything."""
+    """Version up to which the SDK's items are in the timeline."""
     _rendered: Rendered | None = attrs.field(default=None, init=False)
-    """The newest request of the run that is going on."""
+    """The newest request of the current run; None: there is no run."""
 
     def __attrs_post_init__(self) -> None:
         self._saved = self.timeline.version
@@ -65,12 +65,12 @@ class TimelineSession:
 
     @property
     def hooks(self) -> "TimelineHooks":
-        """Hooks for the runs of this session; for more of them, derive from their class."""
+        """Hooks for the runs of this session; to add hooks of your own, derive a class from `TimelineHooks`."""
         return TimelineHooks(self)
 
     @property
     def run_config(self) -> RunConfig:
-        """For the runs of this session; `dataclasses.replace` adds what else it is to have."""
+        """The configuration for the runs of this session; add further settings with `dataclasses.replace`."""
         settings = self.timeline.settings
         marks = settings.provider.limits(settings.model).marks_max > 0
         return RunConfig(
@@ -83,19 +83,19 @@ class TimelineSession:
         )
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:  # noqa: ARG002 -- the SDK's
-        """One item that stands for all that the timeline holds."""
+        """One item that stands for all of the timeline's content; empty for an empty timeline."""
         self._saved, self._rendered = self.timeline.version, None
         held: TResponseInputItem = {"type": "item_reference", "id": f"{_HELD}{self._saved}"}
         return [held] if self._saved else []
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Append what of these is not in the timeline yet, unless the next call of the model does."""
+        """Append the items that the timeline lacks. During a run the next model call does this instead."""
         if self._rendered is None:
             await self._sync(items, self._saved)
         self._saved = self.timeline.version
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Not for a timeline.
+        """Not supported by a timeline.
 
         Raises:
             MisuseError: always.
@@ -103,7 +103,7 @@ class TimelineSession:
         raise MisuseError("a timeline forgets nothing: go on from an earlier version with fork()")
 
     async def clear_session(self) -> None:
-        """Not for a timeline.
+        """Not supported by a timeline.
 
         Raises:
             MisuseError: always.
@@ -111,12 +111,12 @@ class TimelineSession:
         raise MisuseError("a timeline forgets nothing: open another one")
 
     async def record(self, response: ModelResponse) -> None:
-        """Record what the model answered to the newest request."""
+        """Record the model's answer to the newest request."""
         found = {"id": response.response_id, "output": response.output, "usage": response.usage}
         await self.timeline.record(found, self._rendered, format=_FORMAT)
 
     def end(self) -> None:
-        """No call of the model follows."""
+        """Note that the run is over: no further model call follows."""
         self._rendered = None
 
     async def _rendered_instead(self, call: CallModelData[Any]) -> ModelInputData:
@@ -135,7 +135,7 @@ class TimelineSession:
 
 
 class TimelineHooks(RunHooks[Any]):
-    """Hooks that record what the model answers."""
+    """Hooks that record the model's answers."""
 
     def __init__(self, session: TimelineSession) -> None:
         self.session = session
@@ -146,7 +146,7 @@ class TimelineHooks(RunHooks[Any]):
         agent: Agent[Any],  # noqa: ARG002
         response: ModelResponse,
     ) -> None:
-        """Record it."""
+        """Record the model's answer."""
         await self.session.record(response)
 
     async def on_agent_end(
@@ -155,12 +155,12 @@ class TimelineHooks(RunHooks[Any]):
         agent: Agent[Any],  # noqa: ARG002
         output: Any,  # noqa: ARG002
     ) -> None:
-        """The run is over."""
+        """Note that the run is over."""
         self.session.end()
 
 
 def _held(items: Sequence[TResponseInputItem]) -> int:
-    """Version of what the first item stands for; 0: it is one like all others."""
+    """Version of the timeline for which the first item stands; 0: it is an ordinary item."""
     first: Mapping[str, Any] = items[0] if items else {}
     name = str(first.get("id", ""))
     is_held = first.get("type") == "item_reference" and name.startswith(_HELD)
@@ -168,7 +168,7 @@ def _held(items: Sequence[TResponseInputItem]) -> int:
 
 
 async def _tools(agent: Agent[Any], context: Any) -> list[Json]:
-    """The definitions that the SDK is going to send; here they are only counted."""
+    """The definitions that the SDK will send; here they are only counted."""
     tools = await agent.get_all_tools(RunContextWrapper(context))
     handoffs = [one if isinstance(one, Handoff) else handoff(one) for one in agent.handoffs]
     return [dict(tool) for tool in Converter.convert_tools(tools, handoffs).tools]

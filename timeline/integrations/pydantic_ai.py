@@ -1,8 +1,7 @@
 """Pydantic AI: a capability that sends what a timeline renders, instead of the run's whole history.
 
-What the run has is synced before each call of the model and at its end, what is rendered goes out in place of the
-messages that Pydantic AI made, and the model's answer is recorded, with its usage.  The run's own history stays as
-it is.
+The run's messages are synced before each model call and at the end of the run. The rendered request is sent in place
+of Pydantic AI's messages, and the model's answer is recorded with its usage.  The run's own history does not change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,36 +38,36 @@ _OWN_MARKS: Final[Json] = {
     "anthropic_cache": False,
     "anthropic_cache_tool_definitions": False,
 }
-"""Settings with which Pydantic AI would set cache marks, beside those of the timeline."""
+"""Settings that stop Pydantic AI from setting cache marks in addition to the timeline's."""
 
 
 @attrs.define(eq=False)
 class TimelineCapability(AbstractCapability[Any]):
-    """A capability for `Agent(..., capabilities=[TimelineCapability(timeline)])`, of one conversation.
+    """A capability for `Agent(..., capabilities=[TimelineCapability(timeline)])`; it serves one conversation.
 
-    The timeline's model is of the agent's API: Anthropic's, or one of OpenAI's two.  A run without
-    `message_history` goes on with what the timeline holds.  One with it is to have all of the conversation; where
-    that was edited, it goes on in a fork.
+    The timeline's model must use the API of the agent's model: Anthropic's, or one of OpenAI's two. A run without
+    `message_history` continues the timeline. A `message_history` must have the whole conversation; if it was edited,
+    the run continues in a fork.
     """
 
     timeline: AsyncTimeline
-    """What the run goes on with."""
+    """The timeline with which the run continues."""
     _begun: str | None = attrs.field(default=None, init=False)
-    """Id of the run with which the history begins."""
+    """Id of the run with which the history begins; None: no run yet."""
     _after: int = attrs.field(default=0, init=False)
-    """Version of the timeline behind which it begins."""
+    """Version of the timeline after which the history begins."""
     _rendered: Rendered | None = attrs.field(default=None, init=False)
-    """The request on its way."""
+    """The newest request; None: none yet."""
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Behind all others: what they make of a request is what is synced."""
+        """Make this the innermost capability, so that it syncs the messages as the others have changed them."""
         return CapabilityOrdering(position="innermost")
 
     async def before_run(self, ctx: RunContext[Any]) -> None:
-        """Find out where the run's history begins."""
+        """Find the version of the timeline after which the run's history begins."""
         begun = ctx.messages[0].run_id if ctx.messages else ctx.run_id
         if not ctx.messages:
-            await self.timeline.close_calls()  # what a process that died left open
+            await self.timeline.close_calls()  # calls that a crashed process left open
             self._after = self.timeline.version
         elif begun != self._begun:
             self._after = 0
@@ -80,7 +79,7 @@ class TimelineCapability(AbstractCapability[Any]):
         *,
         result: AgentRunResult[Any],
     ) -> AgentRunResult[Any]:
-        """Sync what no request had any more, as the result of a tool that ends the run."""
+        """Sync the messages that were in no request, such as the result of a tool that ends the run."""
         await self._sync(result.all_messages())
         return result
 
@@ -89,10 +88,10 @@ class TimelineCapability(AbstractCapability[Any]):
         ctx: RunContext[Any],  # noqa: ARG002 -- the framework's
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
-        """Sync, render, and send that.
+        """Sync the messages, and put the rendered request in their place.
 
         Raises:
-            MisuseError: the timeline is another provider's than the model that is asked.
+            MisuseError: the timeline's provider is not that of the agent's model.
         """
         settings, model = request_context.model_settings, request_context.model
         self._check(model)
@@ -114,7 +113,7 @@ class TimelineCapability(AbstractCapability[Any]):
         request_context: ModelRequestContext,  # noqa: ARG002
         response: ModelResponse,
     ) -> ModelResponse:
-        """Record it."""
+        """Record the model's answer."""
         await self.timeline.record(response, self._rendered, format=_FORMAT)
         return response
 
@@ -137,7 +136,7 @@ class TimelineCapability(AbstractCapability[Any]):
 
 
 def _without_changes(message: ModelMessage) -> ModelMessage:
-    """Without changes of settings, which Pydantic AI would tell in its messages, and not in the request."""
+    """The message without changes of settings, which Pydantic AI keeps in its messages but not in the request."""
     if not any(part.part_kind == _CHANGE for part in message.parts):
         return message
     parts: Any = [part for part in message.parts if part.part_kind != _CHANGE]
@@ -145,13 +144,13 @@ def _without_changes(message: ModelMessage) -> ModelMessage:
 
 
 def _tool(tool: ToolDefinition) -> Json:
-    """As any provider has it; here it is only counted."""
+    """The tool's definition in a common form; here it is only counted."""
     known = {"name": tool.name, "description": tool.description or ""}
     return {**known, "input_schema": tool.parameters_json_schema}
 
 
 def _instead(settings: ModelSettings | None, rendered: Rendered) -> ModelSettings:
-    """Settings that replace what Pydantic AI made of its messages; its tools stay."""
+    """Settings that send the rendered request in place of Pydantic AI's messages; its tools are kept."""
     request = rendered.request()
     request.pop("tools", None)
     if "input" in request:

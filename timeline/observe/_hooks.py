@@ -25,7 +25,7 @@ class Compacting:
     before_tokens: int
     """Tokens of the whole request now."""
     trigger: str
-    """Why: `proactive`, `cold` or `forced`."""
+    """The reason: `proactive`, `cold` or `forced`."""
     plan: CompactionPlan
     """What the compaction would do."""
 
@@ -59,7 +59,7 @@ class Compacted:
     compacted_tokens: int
     """Tokens that left the prompt, less the tokens of their replacements."""
     trigger: str
-    """Why: `proactive`, `cold` or `forced`."""
+    """The reason: `proactive`, `cold` or `forced`."""
 
 
 # Not `tuple` itself: as a converter, type checkers would refuse a list of hooks.

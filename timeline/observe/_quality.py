@@ -25,7 +25,7 @@ COMPLETED: Final = "completed"
 
 @attrs.frozen
 class Row:
-    """One observation."""
+    """One quality signal at one place in the log."""
 
     signal: Signal
     version: int
@@ -45,13 +45,13 @@ class Quality:
 
     @property
     def totals(self) -> dict[Signal, int]:
-        """How many of each signal there are."""
+        """The number of signals of each kind."""
         found = Counter(row.signal for row in self.rows)
         return {signal: found[signal] for signal in SIGNALS}
 
     @property
     def per_compaction(self) -> dict[Signal, float]:
-        """How many of each signal per compaction; empty if there was no compaction."""
+        """The number of signals of each kind per compaction; empty if there was no compaction."""
         if not self.compactions:
             return {}
         return {signal: count / self.compactions for signal, count in self.totals.items()}

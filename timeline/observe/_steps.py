@@ -54,14 +54,14 @@ _RUNGS: Final[dict[StepKind, str]] = {
     "cleared": "clear",
     "dropped": "drop",
 }
-"""What a compaction did, and the rung that proposed it."""
+"""The kind of step for a compaction's effect, and the rung that proposed it."""
 _UNPLANNED: Final[frozenset[SkipReason]] = frozenset({"no_cut", "cannot_fit"})
-"""Why a compaction was skipped before there was a plan."""
+"""Reasons for which a compaction is skipped before there is a plan."""
 
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """One thing that a render did."""
+    """One step of a render."""
 
     timeline: TimelineId
     """The timeline that was rendered."""
@@ -106,7 +106,7 @@ def steps_of(
         view = commit(view, event)
         after = total_tokens(view, context)
         made = _step(event, versions)
-        if made is None and step is not None:  # a prune's notice to the model
+        if made is None and step is not None:  # such as a prune's notice to the model
             step = attrs.evolve(step, tokens_after=after)
         elif made is not None:
             if step is not None:

@@ -27,9 +27,9 @@ Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
 Attributes: TypeAlias = dict[str, Any]
 
 MESSAGE_MAX: Final = 500
-"""Characters of an error's message that a span holds."""
+"""Largest number of characters of an error's message in a span."""
 _PROVIDERS: Final = {"gemini": "gcp.gemini"}
-"""Where the conventions have another name for a provider than its folder."""
+"""Providers that have another name in the conventions than ours."""
 
 
 class Span(Protocol):
@@ -44,7 +44,7 @@ class Tracer(Protocol):
     """The part of an OpenTelemetry tracer that is used here: `opentelemetry.trace.get_tracer("foldline")` is one."""
 
     def start_as_current_span(self, name: str, *args: Any, **options: Any) -> Any:
-        """A new span, the current one until it ends."""
+        """Start a span, which is the current one until it ends."""
         ...
 
 
@@ -96,7 +96,7 @@ class Traces:
 
         about = {
             "gen_ai.conversation.id": self.timeline,
-            "session.id": self.timeline,  # some back ends group by this one
+            "session.id": self.timeline,  # some back ends group spans by this
             **attributes,
         }
         with tracer.start_as_current_span(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("foldline")
 
 PARALLEL_MAX: Final = 16
-"""Tools of one round that run at the same time."""
+"""Largest number of tools of one round that run at the same time."""
 
 
 @checked_calls()
@@ -50,7 +50,7 @@ class ReactAgent(AgentSettings):
 
         Raises:
             MisuseError: the prompt is not a string, or a part cannot be shown; nothing was done.
-            any error of the client: except for a prompt that is too long, which gives an `Outcome`.
+            any error of the client, except for a prompt that is too long, which gives an `Outcome`.
         """
         checked_prompt(prompt, parts, "run()")
         return self._drive(Loop(self.timeline, self).run(prompt, *parts))
@@ -72,7 +72,7 @@ class ReactAgent(AgentSettings):
                 raise
 
     def _settle(self) -> None:
-        """Close open calls; an error here is not raised, because the earlier error matters more."""
+        """Close open calls. An error here is only logged, because the earlier error matters more."""
         try:
             self.timeline.close_calls()
         except FoldlineError:

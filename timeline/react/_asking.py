@@ -48,7 +48,7 @@ class Notify:
 
 
 Use: TypeAlias = Callable[[], Any]
-"""Do something with the timeline; with an async timeline, the result is awaited."""
+"""A call on the timeline; with an async timeline, its result is awaited."""
 Effect: TypeAlias = Use | Ask | RunTools | Notify
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
@@ -58,11 +58,11 @@ log = logging.getLogger("foldline")
 LOSSES_MAX: Final = 1
 """Times that one request is sent again because its response broke off."""
 _REFUSED: Final = 400
-"""From this HTTP status on, it was not the response that went wrong."""
+"""From this HTTP status on, the provider refused the request."""
 
 
 def asked(arguments: Json, on_lost: tuple[Hook, ...]) -> Flow[Any]:
-    """The response to a request; the request is sent again if its response broke off."""
+    """The response to a request. If the response breaks off, the request is sent again."""
     for _ in range(LOSSES_MAX):
         try:
             return (yield Ask(arguments))
@@ -76,14 +76,14 @@ def asked(arguments: Json, on_lost: tuple[Hook, ...]) -> Flow[Any]:
 
 @attrs.frozen
 class Asker:
-    """Sends a request once, through a client of the model's provider."""
+    """Sends one request through a client of the model's provider."""
 
     client: Any
     api: Api
     settings: AgentSettings
 
     def ask(self, arguments: Json) -> Any:
-        """The response."""
+        """The response; streams it if the settings say so."""
         if not self.settings.stream:
             return self.api.create(self.client, arguments)
         telling = self.api.telling()
@@ -93,7 +93,7 @@ class Asker:
         return telling.response
 
     async def aask(self, arguments: Json) -> Any:
-        """The response, from an async client."""
+        """The same with an async client."""
         if not self.settings.stream:
             return await self.api.create(self.client, arguments)
         telling = self.api.telling()
@@ -104,7 +104,7 @@ class Asker:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether a response began but did not arrive completely, rather than the request being refused or wrong."""
+    """Whether a response began but did not arrive completely, as opposed to a refused or wrong request."""
     status: object = getattr(error, "status_code", getattr(error, "code", None))
     if isinstance(status, int):
         return status < _REFUSED

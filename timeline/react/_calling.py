@@ -42,7 +42,7 @@ from timeline.react._tool import Function, Tool, ToolReply
 log = logging.getLogger("foldline")
 
 RESULT_BYTES_MAX = EVENT_BYTES_MAX - 1_000_000
-"""Largest size of a result with its envelope; the rest of an event needs some more bytes."""
+"""Largest size in bytes of a result with its envelope; the rest of the limit is for the other fields of its event."""
 
 
 class NotCalledError(Exception):
@@ -51,7 +51,7 @@ class NotCalledError(Exception):
 
 @attrs.frozen(kw_only=True)
 class Done:
-    """A call that was answered."""
+    """A call with its result."""
 
     call: ToolCall
     output: Output
@@ -61,7 +61,7 @@ class Done:
 
 @attrs.frozen
 class _Run:
-    """What the flow of a call yields: a function of other people to be run."""
+    """What the flow of a call yields: a tool or `capture` function to be run."""
 
     function: Function
     arguments: Mapping[str, Any]
@@ -75,7 +75,7 @@ class Caller:
     clock: Callable[[], float]
 
     def call(self, call: ToolCall) -> Done:
-        """The call, answered; an async tool gets a loop of its own."""
+        """Run the tool of a call; an async tool runs in an event loop of its own."""
         return drive(self._called(call), _perform)
 
     async def acall(self, call: ToolCall) -> Done:
@@ -95,7 +95,7 @@ class Caller:
             tool, arguments = self._prepared(call)
             mark = yield from self._current(call)
             reply = _shown(_reply((yield _Run(tool.call, arguments))))
-        except Exception as error:  # noqa: BLE001 -- foreign code; see above
+        except Exception as error:  # noqa: BLE001 -- the tool is foreign code
             reply = _failed(call, error)
         done = self._done(call, reply, started, mark)
         refusal = _too_large(done)
@@ -171,11 +171,11 @@ async def _aperform(run: _Run) -> object:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        raise CancelledError(*error.args) from error  # from within, not by whoever runs the agent
+        raise CancelledError(*error.args) from error  # cancelled within the tool, not by the caller
 
 
 def _awaited(answer: Coroutine[Any, Any, Any]) -> object:
-    """Run a coroutine to its end, even where a loop is running already."""
+    """Run a coroutine to its end, even if an event loop is already running in this thread."""
     import asyncio
 
     with ThreadPoolExecutor(1) as pool:
@@ -192,7 +192,7 @@ def _failed(call: ToolCall, error: BaseException) -> ToolReply:
 
 
 def _reply(answer: object) -> ToolReply:
-    """What a tool returned: a text, parts, or a value that JSON can represent."""
+    """The reply for a tool's return value: a text, parts, or a value that JSON can represent."""
     match answer:
         case ToolReply():
             return answer
@@ -209,10 +209,10 @@ def _reply(answer: object) -> ToolReply:
 
 
 def _shown(reply: ToolReply) -> ToolReply:
-    """The reply, if all of it can be shown.
+    """The reply, if all of it can be shown to the model.
 
     Raises:
-        MisuseError: a part of it would be refused; as for any failure, the model is told why.
+        MisuseError: the provider would refuse a part of it; the model gets the message as the call's error.
     """
     output_parts(reply.output, "the output")
     return reply

@@ -17,7 +17,7 @@ class SessionStarted:
     """A run begins, continues after a crash, or continues with a compacted prompt."""
 
     source: Literal["startup", "resume", "compact"]
-    """Which of the three it is."""
+    """Why: the run begins, continues after a crash, or continues with a compacted prompt."""
     version: int
     """The timeline's version; with source "compact", the version of the compaction."""
 
@@ -27,7 +27,7 @@ class StepStarted:
     """A round is about to begin. Nothing is rendered yet, so the model will see what a hook appends now."""
 
     round: int
-    """From 1, in this run."""
+    """Number of the round in this run, from 1."""
 
 
 @attrs.frozen(kw_only=True)
@@ -35,18 +35,18 @@ class StepDone:
     """A round is over: the answer and the results of its calls are in the log."""
 
     round: int
-    """From 1, in this run."""
+    """Number of the round in this run, from 1."""
     rendered: Rendered = attrs.field(repr=False)
     """The request that was answered."""
     response: Any = attrs.field(repr=False)
-    """The SDK's object; for a stream of OpenAI, its JSON."""
+    """The SDK's object; for a streamed response of OpenAI, its JSON."""
     stop: str
-    """Why the model stopped, in the provider's words."""
+    """The provider's stop reason."""
 
 
 @attrs.frozen(kw_only=True)
 class StreamLost:
-    """A response broke off: discard the texts that `on_text` gave of it. The agent requests it again."""
+    """A response broke off: discard the texts that `on_text` received from it. The agent sends the request again."""
 
     error: Exception
     """The error that broke it off."""
@@ -82,7 +82,7 @@ class AgentHooks:
 
 @attrs.frozen(kw_only=True)
 class Usage:
-    """Tokens of all rounds of a run together, as the provider reported them."""
+    """The tokens of all rounds of a run, as the provider reported them."""
 
     uncached: int = 0
     cache_read: int = 0
@@ -95,7 +95,7 @@ class Usage:
         return self.uncached + self.cache_read + self.cache_write
 
     def plus(self, new: UsageRecorded | None) -> "Usage":
-        """These tokens and those of one more response."""
+        """The sum of these tokens and those of one more response."""
         if new is None:
             return self
         return Usage(
@@ -111,7 +111,7 @@ class Outcome:
     """How a run ended."""
 
     text: str
-    """The agent's last text."""
+    """The texts of the agent since its last tool call."""
     stop: str
     """Why the run stopped, for every provider in Anthropic's terms: `end_turn`, `refusal`, `max_tokens`,
     `stop_sequence`, `model_context_window_exceeded` (also if the provider refused the prompt and compaction could

@@ -47,17 +47,17 @@ CUT_OFF: Final = (
 SILENT: Final = "You ended your turn without a word. Go on with the task, or say that it is done."
 WINDOW: Final = "model_context_window_exceeded"
 _GO_ON: Final = frozenset({"pause_turn", "compaction"})
-"""The provider stopped in the middle of its own work, and goes on when asked again."""
+"""Stop reasons after which the provider continues its own work if it is asked again."""
 _RUN: Final = frozenset({"tool_use", "max_tokens"})
-"""Only after these are calls run; of a `max_tokens` stop those that are complete."""
+"""Stop reasons after which calls are run; after `max_tokens` only the complete ones."""
 _NUDGES_MAX: Final = 1
-"""Times in a row that a model is told to go on."""
+"""Largest number of notices in a row that tell the model to continue."""
 _ROOM: Final = 0.5
-"""Share of the limit above which a prompt leaves an answer that was cut off too little room."""
+"""If a prompt exceeds this share of the limit and its answer was cut off, compact before asking again."""
 
 
 class WindowExceededError(FoldlineError):
-    """The answer ran into the end of the model's window; read by `overflow_in` as what it is."""
+    """The answer reached the end of the model's window. `overflow_in` treats it as a prompt that is too long."""
 
     type = WINDOW
 
@@ -83,14 +83,14 @@ class Loop:
     """One run of an agent."""
 
     timeline: Any
-    """A `Timeline`, or an `AsyncTimeline`, whose methods are awaited."""
+    """A `Timeline`, or an `AsyncTimeline` whose methods are awaited."""
     settings: AgentSettings
     rounds: int = attrs.field(default=0, init=False)
     _usage: Usage = attrs.field(factory=Usage, init=False)
     _said: list[str] = attrs.field(factory=list[str], init=False)
-    """Texts since the last tool was run."""
+    """The model's texts since tools were last run."""
     _ran: bool = attrs.field(default=False, init=False)
-    """The last round has run tools."""
+    """Whether the last round has run tools."""
     _nudges: int = attrs.field(default=0, init=False)
     _boundary: int = attrs.field(default=0, init=False)
 
@@ -115,10 +115,10 @@ class Loop:
         return (yield from self._rounds())
 
     def _check_tools(self) -> None:
-        """Refuse confidential tools if their results could not be kept, before a model is paid for.
+        """Refuse confidential tools if their results could not be stored, before the model is called.
 
         Raises:
-            MisuseError: there are such tools.
+            MisuseError: a tool is confidential, and the timeline has no keys or no artifact store.
         """
         settings = self.timeline.settings
         own = settings.policy.tools
@@ -147,7 +147,7 @@ class Loop:
     # A round.
 
     def _round(self) -> Flow[str]:
-        """One call of the model and its tools; return the reason to stop, or "" to continue."""
+        """Call the model and run its tools once; return the reason to stop, or "" to continue."""
         self.rounds += 1
         yield Notify(self.settings.hooks.before_step, StepStarted(round=self.rounds))
         try:
@@ -171,7 +171,7 @@ class Loop:
         return stop
 
     def _asked(self, rendered: Rendered) -> Flow[_Answer]:
-        """A response, or the error that makes `retried` compact."""
+        """The response to a request; raises the error that makes `retried` compact if the window was exceeded."""
         arguments = self.settings.arguments(rendered)
         response = yield from asked(arguments, self.settings.hooks.on_lost)
         self._usage = self._usage.plus(rendered.provider.usage(response))
@@ -181,7 +181,7 @@ class Loop:
         return _Answer(rendered, response, stop)
 
     def _crossed(self) -> Flow[None]:
-        """Tell the hooks that the prompt was compacted."""
+        """Call the hooks if the prompt was compacted."""
         compacted: int = self.timeline.view.compacted
         if compacted > self._boundary:
             self._boundary = compacted
@@ -189,7 +189,7 @@ class Loop:
             yield Notify(self.settings.hooks.on_session_start, started)
 
     def _too_long(self, error: Exception) -> Flow[str]:
-        """Compaction cannot help any more: keep what was recorded and end the run."""
+        """Record what has arrived and end the run, because compaction cannot make the prompt shorter."""
         log.warning("the run ends: %s", error)
         if isinstance(error, WindowExceededError):
             self._hear(text_in(error.response, error.rendered.provider))
@@ -202,7 +202,7 @@ class Loop:
             self._said, self._ran = [], False
         self._said.append(text)
 
-    # What follows from a response.
+    # After a response.
 
     def _react(self, answer: _Answer) -> Flow[str]:
         stop = answer.stop
@@ -224,12 +224,12 @@ class Loop:
         return stop
 
     def _decline(self, stop: str) -> Flow[None]:
-        """Answer the calls of a stopped answer without running them."""
+        """Close the calls of an answer without running them."""
         if open_calls(self.timeline.view):
             yield lambda: self.timeline.close_calls(NOT_RUN.format(stop))
 
     def _cut_off(self, rendered: Rendered) -> Flow[str]:
-        """Continue after an answer that was cut off; compact first if the prompt left little room."""
+        """Continue after an answer that was cut off; compact first if the prompt exceeds `_ROOM` of the limit."""
         stop = yield from self._nudge(CUT_OFF, "max_tokens")
         if not stop and rendered.tokens > _ROOM * rendered.account.limit:
             definitions = self.settings.definitions
@@ -246,12 +246,12 @@ class Loop:
 
 
 def open_calls(view: View) -> tuple[ToolCall, ...]:
-    """The calls that wait for a result."""
+    """The calls that wait for a result, in order."""
     return tuple(call for _, call in view.groups[-1].unanswered) if view.groups else ()
 
 
 def is_done(view: View) -> bool:
-    """Whether the agent has the last word, so that there is nothing to resume."""
+    """Whether the log ends with the agent's answer, so that there is nothing to resume."""
     if not view.groups:
         return True
     group = view.groups[-1]
@@ -263,6 +263,6 @@ def is_done(view: View) -> bool:
 
 
 def was_told_more(view: View) -> bool:
-    """Whether the user said something after the request of the newest answer, which so is not an answer to it."""
+    """Whether the user said something after the newest answer was requested, so that it is not answered yet."""
     newest = view.groups[-1].entries if view.groups else ()
     return any(isinstance(entry.block, UserSteer | UserFollowup) for entry in newest)

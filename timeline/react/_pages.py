@@ -1,6 +1,6 @@
-"""What a reading tool tells the model: a bounded piece, how much there is, and how to go on.
+"""The answers of reading tools: a bounded piece of a text, its total size, and how to continue.
 
-Every answer begins with the same mark, so that a later search can leave out what was only read back.
+Every answer begins with the same mark, so that a later search can exclude blocks that were only read back.
 """
 
 import codecs
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from persistence import ArtifactMetadata, Hit
 
 CHARACTERS_MAX: Final = 12_000
-"""Of one answer, all in all."""
+"""Largest number of characters in one answer."""
 HITS_MAX: Final = 50
 MARK: Final = "[read back"
 _SPAN: Final = (
@@ -26,19 +26,19 @@ _SPAN: Final = (
 )
 _NAME_CHARACTERS: Final = 160
 CLIP_SHARE: Final = 0.9
-"""Of what one result may take, so that a request's own counting finds no more in it."""
+"""Share of the room for one result that an answer uses, so that a render does not clip it."""
 TOKENS_MIN: Final = 150
 _FRAME_TOKENS: Final = 20
-"""What a request adds around a result."""
+"""Tokens that a request adds around a result."""
 BYTES_MAX: Final = 4 * CHARACTERS_MAX
-"""Of an artifact that one answer needs at most: no character takes more than four."""
+"""Largest number of bytes of an artifact that one answer needs: a character has at most four."""
 _CONTINUED: Final = range(0x80, 0xC0)
-"""Bytes that go on with a character of UTF-8."""
+"""Bytes that continue a character in UTF-8."""
 
 
 @attrs.frozen
 class Room:
-    """How long an answer may be: what is longer would be clipped when it is rendered."""
+    """The largest size of an answer; a longer one would be clipped when it is rendered."""
 
     count: Callable[[str], int]
     tokens: int
@@ -46,12 +46,12 @@ class Room:
 
     @classmethod
     def in_prompt(cls, settings: Settings) -> "Room":
-        """The room that a prompt of these settings has for one result."""
+        """The room for one result in a prompt with these settings."""
         share = int(CLIP_SHARE * settings.policy.clip_ratio * settings.limit)
         return cls(settings.counter.count, max(share, TOKENS_MIN))
 
     def cut(self, text: str, header: str) -> str:
-        """As much of a text as fits under a header, up to the end of a line where one is near."""
+        """As much of a text as fits below a header; it ends at the end of a line if one is near."""
         room = self.tokens - self.count(header) - _FRAME_TOKENS
         piece = text[: max(self.characters - len(header), 1)]
         while len(piece) > 1 and (tokens := self.count(piece)) > room:
@@ -62,12 +62,12 @@ class Room:
 
 
 def refused(text: str) -> ToolReply:
-    """What went wrong, in one line and without any content."""
+    """An error message in one line, without any content of the timeline."""
     return ToolReply(output=" ".join(text.split())[:CHARACTERS_MAX], is_error=True)
 
 
 def block_page(path: str, block: Block, start: int, lines: int, room: Room) -> ToolReply:
-    """The text of a block from a character on."""
+    """The text of a block from character `start`, at most `lines` lines (0: as many as fit)."""
     text = _readable(block)
     start = max(start, 0)
     if start and start >= len(text):
@@ -91,7 +91,7 @@ def _readable(block: Block) -> str:
 
 
 def _lines(text: str, count: int) -> str:
-    """The first lines of a text; 0: all of it."""
+    """The first `count` lines of a text; 0: all of it."""
     return "".join(text[:CHARACTERS_MAX].splitlines(keepends=True)[:count]) if count > 0 else text
 
 
@@ -104,7 +104,7 @@ def _named(name: str) -> str:
 
 
 def hits_page(query: str, hits: Sequence["Hit"], start: int, room: Room) -> ToolReply:
-    """The hits from one on, each with its path and the line that matches."""
+    """The hits, each with its path and the matching line; `start` is the number of hits before them."""
     if not hits:
         what = f"no more than {start:,} blocks match" if start else "nothing matches"
         advice = "try fewer words, or a part of one"
@@ -115,7 +115,7 @@ def hits_page(query: str, hits: Sequence["Hit"], start: int, room: Room) -> Tool
 
 
 def artifact_page(about: "ArtifactMetadata", content: bytes, start: int, room: Room) -> ToolReply:
-    """The text of an artifact from a byte on; `content` is what there is from there."""
+    """The text of an artifact from byte `start`; `content` has the artifact's bytes from there."""
     skipped = next((n for n, byte in enumerate(content[:4]) if byte not in _CONTINUED), 0)
     begin = start + (skipped if start else 0)
     text = _decoded(content[begin - start :], is_last=start + len(content) >= about.size)
@@ -130,7 +130,7 @@ def artifact_page(about: "ArtifactMetadata", content: bytes, start: int, room: R
 
 
 def _decoded(content: bytes, *, is_last: bool) -> str | None:
-    """The text, up to a character that the end cuts in two; None: it is none."""
+    """The text of these bytes, without a character that is cut off at the end; None: they are not text."""
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(content, final=is_last)
     except UnicodeDecodeError:

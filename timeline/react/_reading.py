@@ -32,9 +32,9 @@ READ_TIMELINE: Final = "read_timeline"
 HITS: Final = 10
 WITHHELD: Final = "This content was hidden on request; it cannot be read back."
 LIMIT_MAX: Final = 1_000
-"""Hits that a search gives at most."""
+"""Largest number of hits that a search returns."""
 NOT_ITSELF: Final = f'-"{MARK}" -"{READ_TIMELINE} query"'
-"""What was only read back, and the question for it, is not to be found again."""
+"""Excludes blocks that were only read back, and the calls that searched for them."""
 GUIDE: Final = """Read back what this conversation no longer shows: hidden, cleared or folded content.
 
     Give the path or the label that stands for it, or a query that finds it. A long content comes in pieces; each
@@ -85,7 +85,7 @@ class _Shelf:
 
 
 def _tool(function: Callable[..., object]) -> Tool:
-    return tool(durability="ephemeral")(function)  # reading again gives the same
+    return tool(durability="ephemeral")(function)  # the same input gives the same result
 
 
 @attrs.frozen

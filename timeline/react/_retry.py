@@ -35,7 +35,7 @@ def retry_with_compaction(
     """Return what `call` returns for a rendered request; if the provider says "too long", compact and try again.
 
     Raises:
-        any error of `call`: another error at once; an overflow if the request cannot become smaller.
+        any error of `call`: an overflow only if the request cannot become smaller, other errors at once.
     """
     flow = retried(timeline, partial(_once, call), system, tools, retries_max)
     answer: _T = drive(flow)
@@ -67,7 +67,7 @@ def retried(
     tools: Tools,
     retries_max: int = RETRIES_MAX,
 ) -> Generator[_E | Use, Any, _T]:
-    """What the flow that `call` makes of a request returns; see `retry_with_compaction`."""
+    """The result of the flow that `call` makes for a request; see `retry_with_compaction`."""
     rendered: Rendered = yield lambda: timeline.render(system=system, tools=tools)
     for _ in range(retries_max):
         try:
@@ -87,7 +87,7 @@ def retried(
 
 
 def overflow_in(error: BaseException) -> Overflow | None:
-    """What an error of a provider's client says about a prompt that was too long; None: the error is another one.
+    """The overflow that an error of a provider's client reports; None: it is another error.
 
     Reads the attributes that the providers' clients have in common: a status, a body, a message; in Google's client
     the first two are called `code` and `details`.
@@ -100,7 +100,7 @@ def overflow_in(error: BaseException) -> Overflow | None:
 
 
 def _details(body: object) -> dict[str, Any]:
-    """The innermost description of the error: both providers wrap it once."""
+    """The innermost description of the error; both providers wrap it once."""
     if not isinstance(body, dict):
         return {}
     outer = cast("dict[str, Any]", body)
@@ -109,7 +109,7 @@ def _details(body: object) -> dict[str, Any]:
 
 
 def measured(rendered: Rendered, overflow: Overflow) -> UsageRecorded | None:
-    """The provider's own count of a request, to correct ours."""
+    """The provider's own count of a request, to correct the estimate; None: it is not known."""
     if not overflow.tokens:
         return None
     return UsageRecorded(

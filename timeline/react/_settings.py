@@ -36,7 +36,7 @@ def _tool(given: Any) -> Tool | Mapping[str, Any]:
 
 
 def _must_be(what: str, is_right: Callable[[Any], bool]) -> Any:
-    """A validator: something of which this is true."""
+    """A validator that accepts values for which `is_right` is true."""
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if not is_right(value):
@@ -46,7 +46,7 @@ def _must_be(what: str, is_right: Callable[[Any], bool]) -> Any:
 
 
 def is_kind(kind: type, what: str) -> Any:
-    """A validator: of this class."""
+    """A validator that accepts instances of `kind`."""
     return _must_be(what, lambda value: isinstance(value, kind))
 
 
@@ -56,7 +56,7 @@ def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
 
 @attrs.frozen(kw_only=True)
 class AgentSettings:
-    """How an agent works."""
+    """The settings of an agent."""
 
     name: str = attrs.field(default="", validator=is_kind(str, "a text"))
     """The agent's name in traces."""
@@ -65,7 +65,7 @@ class AgentSettings:
     tools: tuple[Tool | Mapping[str, Any], ...] = attrs.field(default=(), converter=_tools)
     """Tools, plain functions, or definitions of the provider's own tools."""
     max_tokens: int = attrs.field(default=8000, validator=_whole)
-    """Largest number of tokens of one answer."""
+    """Largest number of tokens in one answer."""
     rounds_max: int = attrs.field(default=100, validator=_whole)
     """Largest number of rounds in one run."""
     hooks: AgentHooks = attrs.field(

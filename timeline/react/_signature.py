@@ -13,7 +13,7 @@ from render import Json
 
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _PLAIN: Final = (str, int, float, bool, type(None))
-"""Types of defaults that a schema can show."""
+"""Types of default values that a schema can show."""
 _SECTION: Final = re.compile(r"^(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
 _HEADING: Final = re.compile(r"^[A-Z]\w*:\s*$", re.MULTILINE)
 _ARGUMENT: Final = re.compile(r"^(\s*)\*{0,2}(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
@@ -21,19 +21,19 @@ _ARGUMENT: Final = re.compile(r"^(\s*)\*{0,2}(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
 
 @attrs.frozen(kw_only=True)
 class Signature:
-    """What a function takes."""
+    """The parameters of a function, as a schema and as a check of its input."""
 
     description: str
     schema: Json
     _input: Any = attrs.field(alias="input")
-    """A struct type with one field a parameter."""
+    """A struct type with one field per parameter."""
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> "Signature":
         """The signature of a function.
 
         Raises:
-            MisuseError: a parameter whose type has no JSON, or that cannot be given by name.
+            MisuseError: a parameter has a type without a JSON form, or cannot be passed by name.
         """
         name = str(getattr(function, "__name__", function))
         description, texts = _docstring(inspect.getdoc(function) or "")
@@ -48,10 +48,10 @@ class Signature:
         return cls(description=description, schema=schema, input=made)
 
     def arguments(self, given: Json) -> Json:
-        """Keyword arguments of the right types; a number may come as text.
+        """Keyword arguments of the right types; numbers may be given as text.
 
         Raises:
-            ValueError: with a text that tells the model what is wrong.
+            ValueError: the input is not valid; the message is meant for the model.
         """
         found = msgspec.convert(given, self._input, strict=False)
         values = ((name, getattr(found, name)) for name in found.__struct_fields__)
@@ -59,7 +59,7 @@ class Signature:
 
 
 def accepted(function: Callable[..., Any], given: Json) -> Json:
-    """Of these keyword arguments those that a function has parameters for."""
+    """The keyword arguments for which a function has parameters."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return given
@@ -68,7 +68,7 @@ def accepted(function: Callable[..., Any], given: Json) -> Json:
 
 
 def required(function: Callable[..., Any]) -> list[str]:
-    """The parameters that a function must be given, in order."""
+    """The names of the parameters without defaults, in order."""
     return [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -92,7 +92,7 @@ def _field(
 
 
 def _described(kind: Any, text: str) -> Any:
-    """The type with its description: `Annotated[str, "..."]`, or the docstring's."""
+    """The type with its description: from `Annotated[str, "..."]`, or else from the docstring."""
     if get_origin(kind) is Annotated:
         base, *notes = get_args(kind)
         said = [note for note in notes if isinstance(note, str)]
@@ -107,7 +107,7 @@ def _described(kind: Any, text: str) -> Any:
 
 
 def _inlined(schema: Json) -> Json:
-    """The schema with its own object on top; what that refers to stays in `$defs`."""
+    """The schema with its own object at the top; types that it refers to stay in `$defs`."""
     definitions: Json = schema["$defs"]
     top: Json = definitions.pop(schema["$ref"].rpartition("/")[2])
     top.pop("title", None)
@@ -115,7 +115,7 @@ def _inlined(schema: Json) -> Json:
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description, and what an `Args:` section says about each parameter."""
+    """The description in a docstring, and the text of its `Args:` section for each parameter."""
     section = _SECTION.search(text)
     if section is None:
         return text.strip(), {}

@@ -1,6 +1,6 @@
-"""What an agent does, as spans: a run, a call of the model, a call of a tool.
+"""Spans of an agent's work: a run, a model call, a tool call.
 
-They are spans of the agent's timeline, and there only when that has a tracer.
+They belong to the agent's timeline, and exist only if that has a tracer.
 """
 
 from contextlib import AbstractContextManager
@@ -21,11 +21,11 @@ from timeline.react._calling import Done
 from timeline.react._hooks import Outcome
 
 FAILED_TOOL: Final = "tool_error"
-"""The conventions want a short name; what the tool said is content."""
+"""The type of a failed tool call's error: the conventions ask for a short name, and the tool's output is content."""
 
 
 def run_span(timeline: Shell, name: str) -> AbstractContextManager[Span]:
-    """The span of a run of an agent; an agent may have a name."""
+    """The span of an agent's run; the agent may have a name."""
     about = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": provider_name(timeline.settings.provider.name),
@@ -36,7 +36,7 @@ def run_span(timeline: Shell, name: str) -> AbstractContextManager[Span]:
 
 
 def ran(span: Span, outcome: Outcome) -> Outcome:
-    """Say how a run ended."""
+    """Add the result of a run to its span."""
     used = outcome.usage
     span.set_attributes(
         usage_attributes(used) | {"foldline.stop": outcome.stop, "foldline.rounds": outcome.rounds}
@@ -45,7 +45,7 @@ def ran(span: Span, outcome: Outcome) -> Outcome:
 
 
 def chat_span(timeline: Shell, arguments: Json) -> AbstractContextManager[Span]:
-    """The span of one call of the model."""
+    """The span of one call to the model."""
     asked = (
         {"gen_ai.request.max_tokens": arguments["max_tokens"]} if "max_tokens" in arguments else {}
     )
@@ -55,7 +55,7 @@ def chat_span(timeline: Shell, arguments: Json) -> AbstractContextManager[Span]:
 
 
 def answered(span: Span, timeline: Shell, response: Any) -> Any:
-    """Say what a response says about itself."""
+    """Add the attributes of a response to its span."""
     if timeline.traces.are_on:
         said = as_json(response)
         named = {"id": said.get("id"), "model": said.get("model")}
@@ -68,7 +68,7 @@ def answered(span: Span, timeline: Shell, response: Any) -> Any:
 
 
 def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[Span]:
-    """The span of one call of a tool."""
+    """The span of one tool call."""
     about = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,
@@ -79,7 +79,7 @@ def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[Span]:
 
 
 def returned(span: Span, done: Done) -> Done:
-    """Say whether a tool did what it was asked."""
+    """Add the result of a tool call to its span."""
     if done.is_error:
         failed(span, FAILED_TOOL)
     return done

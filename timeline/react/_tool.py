@@ -51,7 +51,7 @@ class Declared(TypedDict, total=False):
 @checked_calls()
 @attrs.frozen(kw_only=True)
 class ToolReply:
-    """A tool's output together with facts about it."""
+    """A tool's output with facts about it."""
 
     output: Output
     is_error: bool = attrs.field(default=False, validator=instance_of(bool))
@@ -62,11 +62,11 @@ class ToolReply:
     outcome: ResultOutcome | None = attrs.field(
         default=None, validator=optional(in_(get_args(ResultOutcome)))
     )
-    """None: `failure` if it is an error, else `success`."""
+    """The outcome; None: `failure` if it is an error, else `success`."""
     sensitivity: Sensitivity | None = attrs.field(
         default=None, validator=optional(in_(get_args(Sensitivity)))
     )
-    """None: as the tool declared."""
+    """The sensitivity of this result; None: the tool's."""
 
 
 @checked_calls()
@@ -117,7 +117,7 @@ class Tool:
         }
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        """The function itself, for Python code."""
+        """Call the function itself, for use in Python code."""
         return self.call(*positional, **named)
 
 
@@ -132,7 +132,7 @@ def tool(
 
     Raises:
         MisuseError: the type of a parameter has no JSON form, or a parameter cannot be passed by name; `capture`
-            needs a parameter that the tool does not have; or `target` is not a parameter.
+            needs a parameter that the tool does not have; or `target` is not a parameter of the tool.
     """
 
     def make(function: Function) -> Tool:
@@ -162,7 +162,7 @@ def _check_capture(made: Tool) -> None:
 
 
 def as_tool(given: Tool | Function) -> Tool:
-    """A plain function is a tool, too."""
+    """The tool itself, or a tool made from a plain function."""
     return given if isinstance(given, Tool) else tool(given)
 
 

@@ -48,9 +48,9 @@ def replay(
     """Replay a session; with `store` (a path or URL), save its log there.
 
     Raises:
-        MisuseError: no such counter or policy; a window that cannot even hold system prompt and
-            tools; the store has a timeline of this name.
-        StoreLockedError: another process holds the store.
+        MisuseError: there is no such counter or policy; the window cannot even hold system prompt and
+            tools; or the store already has a timeline of this name.
+        StoreLockedError: another process has the store open.
     """
     return replay_with_log(session, options, store=store, dump=dump, progress=progress).result
 

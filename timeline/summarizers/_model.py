@@ -46,21 +46,21 @@ from timeline.tokens import counter_for
 
 TRIES_MAX: Final = 2
 ANSWER_TOKENS: Final = 2400
-"""Room for the answer: the two summaries, and the JSON around them."""
+"""Largest number of tokens of the answer: the two summaries, and the JSON around them."""
 _HOUR: Final = 3_600
 _STOPPED: Final = frozenset({"refusal", "max_tokens", "model_context_window_exceeded"})
 
 
 @attrs.define
 class _Spent:
-    """What the calls of one summary cost so far."""
+    """The cost of the calls for one summary so far."""
 
     model: Model
     input: int = 0
     cached: int = 0
     output: int = 0
     dollars: float = 0.0
-    """At the model's list prices."""
+    """Dollars at the model's list prices."""
     stop_reason: str = ""
 
     def add(self, answer: Answer, stop: str, response: object) -> None:
@@ -85,7 +85,7 @@ class _Spent:
 
 
 def _dollars(usage: UsageRecorded, kept_1h: int, model: Model) -> float:
-    """What one call cost."""
+    """The cost of one call in dollars."""
     rates = provider_of(model).rates(model, usage.input)
     written = {min(rates.writes): usage.cache_write - kept_1h} | (
         {_HOUR: kept_1h} if kept_1h else {}
@@ -94,7 +94,7 @@ def _dollars(usage: UsageRecorded, kept_1h: int, model: Model) -> float:
 
 
 def _kept_1h(response: object) -> int:
-    """Tokens that were written to Anthropic's cache for an hour, which costs more."""
+    """Tokens written to Anthropic's cache for an hour, which costs more."""
     found: Json = as_json(response)
     for name in ("usage", "cache_creation"):
         inner: object = found.get(name)
@@ -132,7 +132,7 @@ class ModelSummarizer:
         return (adrive if api.is_async(self.client) else drive)(self._calls(request))
 
     def _calls(self, request: SummaryRequest) -> Calls[Summary]:
-        """Yields the calls to make, one after the other, and is sent their answers."""
+        """Yields the calls to be made, one after the other, and receives their answers."""
         context = request.context
         model = self._model(context)
         spent = _Spent(model)
@@ -151,7 +151,8 @@ class ModelSummarizer:
         return model_named(self.model) if self.model else context.model
 
     def _reading(self, context: Context, model: Model) -> Context:
-        """The context for the prompt: another model has another window, tokenizer and rules."""
+        """The context for the prompt; with `model=`, that of the other model, which has its own window, tokenizer
+        and rules."""
         if model == context.model:
             return context
         return attrs.evolve(
@@ -165,14 +166,14 @@ class ModelSummarizer:
     def _ask(
         self, prompt: Prompt, request: SummaryRequest, spent: _Spent
     ) -> Calls[StructuredSummary]:
-        """One summary, with a second try if the first fails."""
+        """One summary; if the first try fails, there is a second one."""
         failure: Exception | None = None
         api, model = api_of(spent.model.provider), spent.model.name
         for _ in range(TRIES_MAX):
             try:
                 arguments = api.arguments(prompt.request, model, self.answer_tokens, self.options)
                 response: object = yield partial(api.create, self.client, arguments)
-            except Exception as error:  # noqa: BLE001 -- the edge to a foreign client: tried again, then told
+            except Exception as error:  # noqa: BLE001 -- a foreign client: tried again, then raised
                 failure = error
                 if "thinking" in str(error):  # a signature of another organisation, or too old
                     prompt = without_thinking(prompt)

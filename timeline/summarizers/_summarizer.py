@@ -57,7 +57,7 @@ class ExtractiveSummarizer:
 
 
 def model_asked(summarizer: Summarizer, timelines: str) -> str:
-    """The model that a summariser calls, given the timeline's; empty if it calls none and so costs nothing."""
+    """The model that a summariser calls, given the timeline's model; empty: it calls none and costs nothing."""
     name: str | None = getattr(summarizer, "name", "")
     return timelines if name == "timeline" else name or ""
 
@@ -66,7 +66,7 @@ def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
     """Call a sync summariser.
 
     Raises:
-        TypeError: its answer is not a `Summary`.
+        TypeError: the answer is not a `Summary`.
     """
     answer = summarizer(request)
     if inspect.iscoroutine(answer):
@@ -76,7 +76,7 @@ def summarize(summarizer: Summarizer, request: SummaryRequest) -> Summary:
 
 
 def checked_summary(summary: StructuredSummary) -> StructuredSummary:
-    """The summary, made fit to be stored and sent.
+    """The summary with its fields checked, so that it can be stored and sent.
 
     Raises:
         msgspec.ValidationError: a field has an invalid value.
@@ -85,10 +85,10 @@ def checked_summary(summary: StructuredSummary) -> StructuredSummary:
 
 
 def checked(answer: object) -> Summary:
-    """An answer, if it is a summary.
+    """The answer, if it is a summary.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the answer is not a `Summary`.
     """
     if not isinstance(answer, Summary):
         raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")
@@ -104,25 +104,25 @@ log = logging.getLogger("foldline")
 
 @attrs.define(eq=False)
 class Patience:
-    """How one timeline waits for its summariser."""
+    """Waits for a timeline's summariser, at most `Policy.summary_seconds`."""
 
     _asked: Summarizer | None = attrs.field(default=None, init=False)
-    """Whom the latest call was to."""
+    """The summariser of the latest call."""
     _parts: "tuple[Future[Any] | Task[Any], ...]" = attrs.field(default=(), init=False)
-    """What that call runs in."""
+    """The futures and tasks in which that call runs."""
 
     def asking(self, summarizer: Summarizer, request: SummaryRequest) -> AskSummarizer:
-        """What a flow yields to have its summariser asked."""
+        """The effect that a flow yields to call its summariser."""
         return AskSummarizer(
             partial(self.ask, summarizer, request), partial(self.aask, summarizer, request)
         )
 
     def ask(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
-        """What a sync summariser answers.
+        """The answer of a sync summariser.
 
         Raises:
-            SummaryFailedError: it took too long, or still hangs in an earlier call.
-            TypeError: it answered with something else than a `Summary`.
+            SummaryFailedError: the summariser took too long, or still hangs in an earlier call.
+            TypeError: the answer is not a `Summary`.
         """
         if _is_quick(summarizer, request):
             return summarize(summarizer, request)
@@ -132,16 +132,16 @@ class Patience:
         try:
             return checked(answer.result(seconds))
         except TimeoutError:
-            if answer.done():  # the summariser's own
+            if answer.done():  # raised by the summariser itself
                 raise
             raise _too_long(seconds) from None
 
     async def aask(self, summarizer: Summarizer, request: SummaryRequest) -> Summary:
-        """What a summariser of either kind answers; a plain function is called in a thread.
+        """The answer of a sync or async summariser; a sync one is called in a thread.
 
         Raises:
-            SummaryFailedError: as above.
-            TypeError: as above.
+            SummaryFailedError: as for `ask`.
+            TypeError: as for `ask`.
         """
         if _is_quick(summarizer, request):
             return await self._answer(summarizer, request)
@@ -172,14 +172,14 @@ class Patience:
         return checked(await answer if inspect.isawaitable(answer) else answer)
 
     def _check(self, summarizer: Summarizer, request: SummaryRequest) -> float:
-        """How long to wait for an answer, in seconds."""
+        """Seconds to wait for an answer; raises if the summariser still hangs."""
         if self._asked is summarizer and not all(part.done() for part in self._parts):
             raise SummaryFailedError("the summariser still hangs in an earlier call")
         return request.context.policy.summary_seconds
 
 
 def _is_quick(summarizer: Summarizer, request: SummaryRequest) -> bool:
-    """Whether nothing can hang, or nobody minds."""
+    """Whether the summariser is called directly: it is our extractive one, or there is no time limit."""
     is_ours = isinstance(summarizer, ExtractiveSummarizer)
     return is_ours or not request.context.policy.summary_seconds
 
@@ -195,6 +195,6 @@ def _too_long(seconds: float) -> SummaryFailedError:
 
 
 def _heard(task: "Task[Any]") -> None:
-    """Nobody waits for it any more: what it raised is not to be reported as forgotten."""
+    """Read the exception of an abandoned task, so that asyncio does not report it as never retrieved."""
     if not task.cancelled():
         task.exception()

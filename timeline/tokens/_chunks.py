@@ -14,15 +14,15 @@ from collections.abc import Iterator
 
 CHUNK_CHARS_MAX = 128 * 1024
 _EXACT = re.compile(r".*\n(?=[^\s/])", re.DOTALL)
-"""Up to the last newline after which no piece goes on."""
+"""Matches up to the last newline after which a new token certainly begins."""
 SECTION = "\n## "
-"""A heading, where a text may be cut, too, without a change of its count."""
+"""The beginning of a heading. A text may also be cut there without changing its count."""
 EXACT_BYTES_MAX = 4_000_000
-"""Above, a text is not encoded at all: its UTF-8 length is the upper bound that stands for it."""
+"""Above this size a text is not encoded; its UTF-8 length is used as an upper bound."""
 
 
 def chunks(text: str, chars_max: int = CHUNK_CHARS_MAX) -> Iterator[str]:
-    """`text` in pieces of at most `chars_max` characters."""
+    """`text` in pieces of at most `chars_max` characters, cut so that their counts add up if possible."""
     start = 0
     while len(text) - start > chars_max:
         cut = _cut(text, start, start + chars_max)
@@ -41,11 +41,11 @@ def sections(text: str) -> Iterator[str]:
 
 
 def _cut(text: str, start: int, end: int) -> int:
-    """The last exact cut in `text[start:end]`, or `end`."""
+    """The last position in `text[start:end]` where a cut does not change the count; `end` if there is none."""
     exact = _EXACT.match(text, start, end + 1)
     return exact.end() if exact else end
 
 
 def utf8_bytes(text: str) -> int:
-    """Length in UTF-8; no byte-level tokenizer makes more tokens than that."""
+    """Length in UTF-8, an upper bound for the tokens of any byte-level tokenizer."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

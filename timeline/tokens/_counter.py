@@ -1,4 +1,4 @@
-"""Three ways to count: as the model would, in plain o200k tokens, or by a cheap estimate."""
+"""Three token counters: as the model counts, in plain o200k tokens, or by a cheap estimate."""
 
 import re
 from collections.abc import Callable
@@ -22,20 +22,21 @@ from timeline.tokens._parts import flat_part_tokens, part_tokens
 from timeline.tokens._ranks import o200k
 
 SECTIONS_MAX = 1_024
-"""Sections of texts whose counts are remembered: a summary has them again in the next one, and is counted
-in parts before it is counted as it is sent."""
+"""Number of sections whose counts are remembered. A summary repeats sections of the previous one, and its parts are
+counted before it is counted as a whole."""
 _DIGEST_CHARS_MIN = 512
-"""Shorter texts are their own key: a digest would cost and weigh more."""
+"""Texts that are shorter are keys themselves, because a digest would take more time and memory."""
 
 Key: TypeAlias = str | bytes
 
 
 @attrs.define
 class CountCache:
-    """Two generations: the younger fills up, takes the elder's place, and starts empty.
+    """A bounded cache with two generations: when the younger one is full, it replaces the older one, and a new one
+    starts empty.
 
-    What was asked for recently is always in one of them, the size is bounded, and threads need no
-    lock: every step is one operation on one dict, and a lost entry is only counted again.
+    Recently used entries are always in one of them. Threads need no lock, because every step is one operation on one
+    dict, and a lost entry is only counted again.
     """
 
     entries_max: int = 65_536
@@ -43,7 +44,7 @@ class CountCache:
     _old: dict[Key, int] = attrs.field(init=False, factory=dict[Key, int])
 
     def get(self, text: str, count: Callable[[str], int]) -> int:
-        """The count of `text`, by `count` when it is not known."""
+        """The count of `text`, computed by `count` if it is not cached."""
         key = _key(text)
         tokens = self._young.get(key)
         if tokens is None:
@@ -89,7 +90,7 @@ def estimated(text: str, factor: float) -> int:
 
 
 def _among(data: bytes, members: bytes) -> int:
-    """How many bytes of `data` are in `members`."""
+    """The number of bytes of `data` that are in `members`."""
     return len(data) - len(data.translate(None, members))
 
 
@@ -101,11 +102,11 @@ _CJK_WEIGHT = 3
 
 
 class TextCounter(Protocol):
-    """Counts the tokens of a text, and of what is no text."""
+    """Counts the tokens of texts and of other parts."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The counter's name in reports."""
         ...
 
     def count(self, text: str) -> int:
@@ -113,13 +114,13 @@ class TextCounter(Protocol):
         ...
 
     def part(self, part: Part) -> int:
-        """Tokens of an image, a document, or a part that is the provider's own."""
+        """Tokens of an image, a document, or a provider's own part."""
         ...
 
 
 @attrs.define
 class O200kCounter:
-    """Plain o200k tokens, images and pages at a flat rate: the same for every model, to compare."""
+    """Plain o200k tokens, with images and pages at a flat rate: the same for every model, for comparisons."""
 
     name = "o200k"
     _counts: CountCache = attrs.field(init=False, factory=CountCache)
@@ -133,10 +134,10 @@ class O200kCounter:
 
 @attrs.define
 class ModelCounter:
-    """o200k tokens times the factor of the model's tokenizer; its own rules for images and pages.
+    """o200k tokens times the factor of the model's tokenizer, and the model's rules for images and pages.
 
     The tokenizer of these models is private.  CJK text costs about what it costs under o200k
-    (public comparisons: factor 1.0), so the factor goes to the rest of a text.
+    (public comparisons: factor 1.0), so the factor is applied only to the rest of a text.
     """
 
     name = "model"
@@ -158,7 +159,7 @@ class ModelCounter:
 
 @attrs.define
 class EstimateCounter:
-    """By classes of characters, in microseconds and without a vocabulary."""
+    """Counts by classes of characters, in microseconds and without a vocabulary."""
 
     name = "estimate"
     model: Model
@@ -172,7 +173,7 @@ class EstimateCounter:
 
 @lru_cache(maxsize=32)
 def counter_for(name: str, model: Model) -> TextCounter:
-    """The counter `model`, `o200k` or `estimate`; asked again, the same one with what it knows."""
+    """The counter `model`, `o200k` or `estimate`; always the same object, with its cached counts."""
     match name:
         case "model":
             return ModelCounter(model)
@@ -193,7 +194,7 @@ def _o200k_counter() -> O200kCounter:
 
 
 def count_o200k(text: str) -> int:
-    """o200k tokens of `text`; above 4 MB its bytes, an upper bound."""
+    """o200k tokens of `text`; above `EXACT_BYTES_MAX` its length in bytes, which is an upper bound."""
     if len(text) * 4 > EXACT_BYTES_MAX and (size := utf8_bytes(text)) > EXACT_BYTES_MAX:
         return size
     if len(text) <= CHUNK_CHARS_MAX:
@@ -204,13 +205,13 @@ def count_o200k(text: str) -> int:
 
 
 def _encoded(text: str) -> int:
-    # `disallowed_special=()`: text that looks like a control token is ordinary text here.  Not
-    # `encode_ordinary`, which can end in a panic that is no `Exception` (openai/tiktoken#245).
+    # `disallowed_special=()`: text that looks like a control token is ordinary text here.
+    # `encode_ordinary` can end in a panic that is not an `Exception` (openai/tiktoken#245).
     return len(o200k().encode(text, disallowed_special=()))
 
 
 def _cjk_share(text: str) -> float:
-    """Which share of a text's o200k tokens stands for CJK characters."""
+    """The share of a text's o200k tokens that stands for CJK characters."""
     if text.isascii():
         return 0.0
     others = len(_CJK.sub("", text))

@@ -28,7 +28,7 @@ Size: TypeAlias = tuple[int, int]
 
 _HEADER_CHARS = 64
 _JPEG_CHARS = 512 * 1024
-"""A JPEG's size may follow several segments of metadata of up to 64 kB each."""
+"""Number of base64 characters that are read: a JPEG's size may follow several segments of metadata of up to 64 kB."""
 _MARKER = 0xFF
 _FRAME_HEADERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SPACE = str.maketrans("", "", " \t\r\n")
@@ -36,11 +36,11 @@ _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 _COUNT = re.compile(rb"/Count\s+(\d{1,6})")
 _PDF_BYTES_PER_PAGE = 100_000
 _PDF_PAGES_MAX = 600
-"""Provider docs, PDF support; a damaged page count must not make a document endless."""
+"""The providers' limit for pages of a PDF; a damaged page count must not give an endless number of tokens."""
 
 
 def image_size(data: str) -> Size | None:
-    """Width and height in pixels of a PNG, GIF, WebP or JPEG."""
+    """Width and height in pixels of a base64 PNG, GIF, WebP or JPEG; None: unknown."""
     header = _decoded(data, _HEADER_CHARS)
     if header.startswith(b"\xff\xd8"):
         size = _jpeg_size(_decoded(data, _JPEG_CHARS))
@@ -50,10 +50,10 @@ def image_size(data: str) -> Size | None:
 
 
 def pdf_pages(data: str) -> int:
-    """Pages of a PDF, at least 1.
+    """The number of pages of a base64 PDF, at least 1.
 
-    Page objects may be packed into compressed streams, where nothing short of a PDF reader sees
-    them; then the page tree's count helps, and last the size.
+    Page objects may be in compressed streams that only a PDF reader can read. Then the count in the page tree is
+    used, and without one the size.
     """
     pdf = _decoded(data, len(data))
     pages = len(_PAGE.findall(pdf))
@@ -63,16 +63,16 @@ def pdf_pages(data: str) -> int:
 
 
 def _decoded(data: str, chars: int) -> bytes:
-    """The first `chars` characters as bytes; empty when they are no base64."""
+    """The first `chars` base64 characters as bytes; empty if they are not valid base64."""
     prefix = data[:chars].translate(_SPACE)
     try:
         return binascii.a2b_base64(prefix[: len(prefix) // 4 * 4])
-    except ValueError:  # not base64, or not even ASCII: a redacted log
+    except ValueError:  # not base64, or not even ASCII, as in a redacted log
         return b""
 
 
 def _header_size(header: bytes) -> Size | None:
-    """The formats that say their size in the first 30 bytes."""
+    """The size for formats that state it in the first 30 bytes."""
     if header.startswith(b"\x89PNG\r\n\x1a\n"):
         return _unpacked(">II", header, 16)
     if header.startswith((b"GIF87a", b"GIF89a")):
@@ -83,7 +83,7 @@ def _header_size(header: bytes) -> Size | None:
 
 
 def _webp_size(header: bytes) -> Size | None:
-    """RFC 9649: lossy, lossless and extended files keep the size in three different ways."""
+    """The size of a WebP. Lossy, lossless and extended files state it in three different ways (RFC 9649)."""
     match header[12:16]:
         case b"VP8 ":
             width, height = _unpacked("<HH", header, 26)
@@ -99,7 +99,7 @@ def _webp_size(header: bytes) -> Size | None:
 
 
 def _jpeg_size(jpeg: bytes) -> Size | None:
-    """From the first frame header (ITU T.81, annex B)."""
+    """The size in the first frame header (ITU T.81, annex B)."""
     at = 2
     while at + 9 <= len(jpeg) and jpeg[at] == _MARKER:
         marker = jpeg[at + 1]
@@ -119,17 +119,18 @@ def _unpacked(layout: str, data: bytes, at: int) -> Size:
 
 
 FLAT_TOKENS = 1_500
-"""An image, or a page, where no model says better."""
+"""Tokens of an image or a page if the model has no rule."""
 PAGE_TEXT_TOKENS = 1_500
 PAGE_IMAGE_TOKENS_MAX = 1_568
-"""At what resolution pages are drawn is not documented; we take the smaller image tier."""
+"""Largest number of tokens of a page's image. The resolution at which pages are drawn is not documented, so this is
+the smaller image tier."""
 _TILE_PIXELS = 512
 _TILED_SHORT_EDGE = 768
 _ROUNDING = 1e-9
 
 
 def image_tokens(data: str, model: Model) -> int:
-    """Tokens of an image given as base64; of unknown size: the most an image may cost."""
+    """Tokens of an image given as base64; if its size is unknown, the largest number that an image may have."""
     size = image_size(data)
     if size is None or model.image_rule == "flat":
         return ceil(model.image_tokens_max * model.image_factor)
@@ -152,8 +153,8 @@ def _tiled(width: int, height: int, model: Model) -> int:
 
 
 def _budgeted(columns: float, rows: float, model: Model) -> int:
-    """Patches of an image of so many; above the budget, of what is left once it is shrunk to it, and then
-    to a whole number of patches one way."""
+    """The number of patches of an image with this many columns and rows. Above the model's budget, the image is
+    first shrunk to the budget, and then to a whole number of patches in one direction."""
     if ceil(columns) * ceil(rows) <= model.image_tokens_max:
         return ceil(columns) * ceil(rows)
     scale = sqrt(model.image_tokens_max / (columns * rows))

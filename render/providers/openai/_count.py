@@ -26,8 +26,8 @@ CHOICE_TOKENS: Final = 3
 
 _SEALED: Final = 650
 _CHARACTERS_A_TOKEN: Final = 4
-"""Reasoning comes encrypted, as base64: so many bytes are the envelope's, the others are text.  (How the
-provider's own agent, Codex, estimates it.)"""
+"""Reasoning is encrypted, as base64: this many bytes are the envelope, the others are text. (This is how the provider's
+own agent, Codex, estimates it.)"""
 
 
 def content_tokens(content: Json, counter: TokenCounter) -> int:
@@ -78,7 +78,7 @@ def picture_of(content: Json) -> ImagePart | DocumentPart | ProviderPart:
 
 
 def opened(url: str) -> tuple[str, str]:
-    """The media type and the base64 of a `data:` url; empty: it is none."""
+    """The media type and the base64 of a `data:` url; empty: it is not one."""
     head, comma, data = url.partition(";base64,")
     return (head.removeprefix("data:"), data) if comma and head.startswith("data:") else ("", "")
 

@@ -23,7 +23,7 @@ from blocks import (
     path_of,
 )
 from render.summary._changes import changes_of
-from render.summary._files import numbers_in
+from render.summary._file_lines import numbers_in
 from render.summary._layers import IndexRoom, extend_index
 from render.summary._reading import Reader
 from render.summary._text import layer_text, layers_of

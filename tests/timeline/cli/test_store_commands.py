@@ -125,6 +125,16 @@ def test_a_store_that_is_not_there_is_not_made(run: Run, command: tuple[str, ...
     assert list(Path().iterdir()) == []
 
 
+def test_the_store_of_a_folder_is_found_whichever_kind_it_is(run: Run, session: Path) -> None:
+    kept = ("--store", "sqlite:///foldline.sqlite")
+    assert run("import", session, *kept).code == 0
+    assert "invented" in run("list").out
+    assert run("import", session, "--name", "other").out.endswith(" in foldline.sqlite\n")
+    assert not Path("foldline.duckdb").exists()
+    assert run("import", session, "--name", "third", "--store", "foldline.duckdb").code == 0
+    assert [row["id"] for row in json.loads(run("list", "--json").out)] == ["third"]
+
+
 @pytest.mark.parametrize("command", ["show", "stats", "render", "export"])
 @pytest.mark.usefixtures("replayed")
 def test_a_timeline_that_is_not_there(run: Run, command: str) -> None:

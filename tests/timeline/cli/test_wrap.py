@@ -119,13 +119,14 @@ def test_a_client_runs_as_without_and_its_requests_go_through(desk: Desk, client
     first, *rest = ran.stderr.splitlines()
     assert first.startswith("foldline: 3 calls, ")
     assert any("sending everything" in line for line in rest)
+    assert rest[-1] == "foldline: kept in foldline.sqlite: look at it with `foldline list`"
     check_nothing_is_left(desk, said["url"])
 
 
 def check_nothing_is_left(desk: Desk, url: str) -> None:
     """But the store, and there no secret."""
     left = {path.name for path in desk.folder.iterdir()}
-    assert left <= {"foldline.duckdb", "foldline.duckdb.lock", "foldline.duckdb.wal"}
+    assert left <= {"foldline.sqlite"}
     assert not any((desk.folder.parent / "home").rglob("*"))
     assert not any((desk.folder.parent / "tmp").rglob("*"))
     assert not is_served(url)
@@ -188,17 +189,36 @@ def test_a_client_that_is_not_installed_is_named_with_how_to_get_it(desk: Desk) 
     assert not any(desk.folder.iterdir())
 
 
+@contextmanager
+def another(desk: Desk, *arguments: str) -> Iterator[None]:
+    """An agent that has asked once and waits."""
+    running = desk.start(*arguments, "wait")
+    assert running.stdout
+    running.stdout.readline()
+    yield
+    running.terminate()
+    running.communicate(timeout=30)
+
+
+def test_several_agents_at_once_share_the_store_of_a_folder(desk: Desk) -> None:
+    with another(desk, "pi"):
+        both = [desk.start(client, "ask", "3", "0") for client in ("claude", "codex")]
+        for ran in both:
+            _, told = ran.communicate(timeout=60)
+            assert ran.returncode == 0, told
+    assert {path.name for path in desk.folder.iterdir()} == {"foldline.sqlite"}
+    with closing(open_store(f"sqlite:///{desk.folder}/foldline.sqlite")) as store:
+        assert len(store.list()) == 2
+
+
 def test_a_store_that_another_one_holds_is_told_with_what_to_do(desk: Desk) -> None:
-    first = desk.start("claude", "wait")
-    assert first.stdout
-    first.stdout.readline()
-    second = desk.wrap("claude", "ask", "1", "0")
-    third = desk.wrap("--store", "other.duckdb", "claude", "ask", "1", "0")
-    first.terminate()
-    first.communicate(timeout=30)
+    held = ("--store", "held.duckdb", "claude")
+    with another(desk, *held):
+        second = desk.wrap(*held, "ask", "1", "0")
+        third = desk.wrap("--store", "sqlite:///foldline.sqlite", "claude", "ask", "1", "0")
     assert second.returncode == 1
-    assert "--store" in second.stderr
-    assert third.returncode == 0
+    assert "--store sqlite:///foldline.sqlite" in second.stderr
+    assert third.returncode == 0, third.stderr
 
 
 def test_a_client_that_asks_nobody_is_told(desk: Desk) -> None:

@@ -19,9 +19,10 @@ from blocks import (
     ToolResult,
     UserAttachment,
     UserPrompt,
+    UserSteer,
     text_of,
 )
-from blocks.formats import Format, messages_from
+from blocks.formats import Format, Json, messages_from
 from persistence import MemoryStore
 from render import Rendered
 from tests._builders import Ids, open_timeline, steady
@@ -404,3 +405,43 @@ def test_what_an_agents_program_puts_beside_the_users_words_is_context() -> None
     sent = [block["text"] for m in timeline.render().messages for block in m["content"]]
     assert sent == [instructions, reminder, "Fix it."]
     assert timeline.sync(history, format="openai.chat").appended == 0
+
+
+def test_what_a_user_says_behind_an_interruption_is_a_prompt_of_its_own() -> None:
+    """An agent's program sends what was begun, interrupted and begun anew as one message."""
+    texts = ["Fix it.", "[Request interrupted by user]", "Fix the tests first.", "Then lint."]
+    history = [
+        {"role": "user", "content": "Hello."},
+        {"role": "assistant", "content": "Hello."},
+        {"role": "user", "content": [{"type": "text", "text": text} for text in texts]},
+    ]
+    timeline = opened(MemoryStore())
+    timeline.sync(history, format="anthropic")
+    blocks = [e.block for _, e in timeline.events() if isinstance(e, BlockAppended)]
+    prompts = [(b.turn, b.text) for b in blocks if isinstance(b, UserPrompt)]
+    assert prompts == [("t1", "Hello."), ("t2", "Fix it."), ("t3", "Fix the tests first.")]
+    assert [b.turn for b in blocks if isinstance(b, UserAttachment)] == ["t2"]
+    last = timeline.render().messages[-1]["content"]
+    assert [block["text"] for block in last] == texts
+    assert timeline.sync(history, format="anthropic").appended == 0
+
+
+def test_beside_results_it_is_one_too_and_other_words_reach_an_agent_at_work() -> None:
+    def said(*texts: str) -> list[Json]:
+        return [{"type": "text", "text": text} for text in texts]
+
+    history: list[Json] = [{"role": "user", "content": "Fix it."}]
+    for number, texts in enumerate([("Hurry.",), ("[Request interrupted by user]", "Stop it.")]):
+        call = {"type": "tool_use", "id": f"c{number}", "name": "bash", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": "ok"}
+        history.append({"role": "assistant", "content": [call]})
+        history.append({"role": "user", "content": [result, *said(*texts)]})
+    timeline = opened(MemoryStore())
+    timeline.sync(history, format="anthropic")
+    blocks = [e.block for _, e in timeline.events() if isinstance(e, BlockAppended)]
+    words = [b for b in blocks if isinstance(b, UserPrompt | UserSteer)]
+    assert [(type(b), b.turn, b.text) for b in words] == [
+        (UserPrompt, "t1", "Fix it."),
+        (UserSteer, "t1", "Hurry."),
+        (UserPrompt, "t2", "Stop it."),
+    ]

@@ -96,7 +96,7 @@ def test_when_it_cost_more_than_it_saved_it_says_so() -> None:
     assert all("about $" in line for line in guessed.lines())
     same = Savings(calls=3, tokens=9_000, paid=0.2, full=0.1999, full_tokens=9_000, uncached=0.1)
     assert "nothing saved, nothing lost" in same.lines()[-1]
-    assert "cache adds $0.0999" in same.lines()[1]
+    assert "cache it would be $0.0999 less" in same.lines()[1]
     assert "no calls" in Savings(passed=4).lines()[0]
 
 

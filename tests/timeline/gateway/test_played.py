@@ -8,7 +8,7 @@ from benchmarks.gateway.play import play
 
 pytestmark = pytest.mark.network
 
-WINDOW = 12_000
+WINDOW = 13_000
 AS_REPLAYED = pytest.approx(1.0, abs=0.02)
 DEARER_MAX = 1.02
 

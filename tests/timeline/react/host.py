@@ -21,8 +21,8 @@ PROMPT = "Look through the logs, two at a time."
 LINES = "12:00:01 invoice service: posting ledger entry, no error so far. " * 60
 WINDOW = 6_000
 """So small that the logs are compacted before and after the kill."""
-ROUNDS = 12
-KILLED_IN = 8
+ROUNDS = 28
+KILLED_IN = 18
 
 
 def replies() -> list[Reply]:

@@ -13,12 +13,12 @@ from persistence import MemoryStore
 from tests.strategies import Play, Step, settings, steps
 from tests.timeline.replay.invented import invented
 from tests.timeline.report.pages import Page, request_in, states_in
-from timeline import Timeline
+from timeline import Policy, Timeline
 from timeline.engine._settings import counted
 from timeline.replay import Replayed, ReplayOptions, Sent, places, replay_with_log
 from timeline.report import Prompting, report_html, reported_log, reported_replay
 
-SMALL = ReplayOptions(window=2_500, counter="estimate")
+SMALL = ReplayOptions(window=2_500, counter="estimate", policy=Policy(clip_ratio=0.04))
 PROVIDERS = ("anthropic", "openai.responses", "openai.chat", "gemini")
 FACTS = {"name": "x", "title": "x", "timeline": "x"}
 

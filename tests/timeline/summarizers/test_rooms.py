@@ -173,7 +173,7 @@ def test_a_demand_outlives_the_text_that_it_was_made_in() -> None:
     """A short text is carried whole, for a while; when others take its place its demand is quoted."""
     timeline = small(window=3000)
     timeline.user("Settle the books.")
-    for number in range(40):
+    for number in range(60):
         timeline.user(f"Page {number}, please. " + ("Never touch db-2! " if number == 3 else ""))
         work(timeline, 2, 10 * number)
         timeline.render()

@@ -1,4 +1,4 @@
-"""The APIs that the fake provider speaks; a new one is a file here and a row in this table."""
+"""The APIs of the fake provider; a new one is a module here and an entry in this table."""
 
 from typing import Final
 
@@ -19,12 +19,12 @@ WIRES: Final[tuple[Wire, ...]] = (MESSAGES, RESPONSES, CHAT, GEMINI)
 
 
 def asked(request: Json) -> Json:
-    """A request in the words of the Messages API, whichever it was sent to."""
+    """A request of any API in the form of the Messages API."""
     return wire_of(request).asked(request)
 
 
 def wire_of(request: Json) -> Wire:
-    """Whose request this is, seen from its shape."""
+    """The API of a request, recognized by its fields."""
     if "input" in request:
         return RESPONSES
     if "contents" in request:

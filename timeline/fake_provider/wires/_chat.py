@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, which many other servers speak, too."""
+"""OpenAI's Chat Completions API, which many other servers also have."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
@@ -24,7 +24,7 @@ _FIELDS: Final = frozenset(
         *("top_logprobs", "top_p", "user", "verbosity", "web_search_options"),
     }
 )
-"""Of the SDK, 3.54."""
+"""The fields of the SDK 3.54."""
 _STOPS: Final = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -47,26 +47,26 @@ class Chat(OpenAI):
     counts: str = attrs.field(default="", init=False)
     ids: tuple[str, str] = attrs.field(default=("chatcmpl", "call"), init=False)
 
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
-        """Fields of the SDK."""
+    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same checks
+        """Unknown and missing fields."""
         if field := unknown_field(request, _FIELDS):
             return invalid(f"Unrecognized request argument supplied: {field}")
         return _openai.missing(request, "model", "messages")
 
     def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:
-        """The prompt and what the request asks for have to fit."""
+        """The prompt and the requested output together must fit."""
         asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
         whole = tokens + asked
         return overlong(whole, model.tokens_window) if whole > model.tokens_window else None
 
     def output_max(self, request: Json, model: Model) -> int:
-        """What the model may say at most, unless the request says less."""
+        """The model's limit, unless the request has a lower one."""
         asked = request.get("max_completion_tokens") or request.get("max_tokens")
         tokens: int = asked or model.output_tokens_max
         return tokens
 
     def asked(self, request: Json) -> Json:
-        """Calls and results as blocks."""
+        """The request with calls and results as content blocks."""
         return {
             "model": request["model"],
             "messages": [_as_message(message) for message in request["messages"]],
@@ -75,12 +75,12 @@ class Chat(OpenAI):
             **_openai.output_config(request.get("response_format") or {}),
         }
 
-    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- always the same
-        """Nothing."""
+    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- never needed
+        """Always None."""
         return None
 
-    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- it does not come back
-        """Thinking is not sent."""
+    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not needed
+        """Always empty, because thinking is not sent."""
         return ""
 
     def message(self, spoken: Spoken) -> Json:
@@ -101,9 +101,9 @@ class Chat(OpenAI):
             "usage": _usage(spoken),
         }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- of the message
-        """Chunks; the last of them come together: why it ends, the usage if it is wanted, and a line that is
-        no JSON."""
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- in `message`
+        """Chunks. The last ones are sent together: the finish reason, the usage if it was requested, and the closing
+        line, which is not JSON."""
         options = cast("Json", request.get("stream_options") or {})
         common = {name: message[name] for name in ("id", "created", "model")}
         common["object"] = "chat.completion.chunk"
@@ -115,11 +115,11 @@ class Chat(OpenAI):
         yield end + (used if options.get("include_usage") else b"") + _DONE
 
     def garbage(self) -> bytes:
-        """Half a chunk."""
+        """An incomplete chunk."""
         return _GARBAGE
 
     def error_event(self, error: ApiError) -> bytes:
-        """The same in a chunk's place."""
+        """The refusal in place of a chunk."""
         return event(self.error(error)[1])
 
 
@@ -147,7 +147,7 @@ def _as_call(call: Json) -> Json:
 
 
 def _said(drafts: Sequence[Draft], *, refuses: bool) -> Json:
-    """The message: all text together, then the calls."""
+    """The message: all texts joined, then the calls."""
     text = "".join(draft.block["text"] for draft in drafts if draft.block["type"] == "text")
     calls = [
         {

@@ -1,4 +1,4 @@
-"""Google's Gemini API: the model and the method stand in the path."""
+"""Google's Gemini API, which has the model and the method in the path."""
 
 import json
 import re
@@ -20,9 +20,9 @@ _FIELDS: Final = frozenset(
         *("serviceTier", "store", "systemInstruction", "toolConfig", "tools"),
     }
 )
-"""Of the SDK, 3.4."""
+"""The fields of the SDK 3.4."""
 _DATA: Final = frozenset({"args", "parameters", "parametersJsonSchema", "response"})
-"""Fields whose content is somebody's own; names in it stay as they are."""
+"""Fields with content of the caller; names inside it are not converted."""
 _HUMP: Final = re.compile(r"_([a-z])")
 _UNSIGNED: Final = frozenset(
     {"context_engineering_is_the_way_to_go", "skip_thought_signature_validator"}
@@ -58,7 +58,7 @@ class Gemini:
     ids: tuple[str, str] = attrs.field(default=("resp", "call"), init=False)
 
     def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """A key."""
+        """An API key is required."""
         if headers.get("x-goog-api-key") or headers.get("authorization"):
             return None
         return ApiError(401, "authentication_error", "API key not valid.")
@@ -67,9 +67,9 @@ class Gemini:
         self,
         body: Json,
         place: Mapping[str, str],
-        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
+        headers: Mapping[str, str],  # noqa: ARG002 -- no rule for headers
     ) -> Json | ApiError:
-        """By the names of the REST interface, as the client was called; with what the path says."""
+        """The request with the names of the REST interface, and with the model and method of the path."""
         if place["method"] not in _METHODS:
             return ApiError(404, "not_found_error", "Not found")
         known: Json = _rest(body)
@@ -82,12 +82,12 @@ class Gemini:
         stream = {"stream": True} if place["method"] == _METHODS[1] else {}
         return {"model": place["model"], "contents": contents, "config": config, **stream}
 
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
-        """Seen when it was received."""
+    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- checked in `received`
+        """No error here: unknown fields are refused in `received`."""
         return None
 
     def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """The rules, and signatures that are not what they were."""
+        """The rules, and signatures that were changed."""
         for violation in provider_of(model).validator().check(request, model):
             return _invalid(violation.message)
         for content in request["contents"]:
@@ -96,17 +96,17 @@ class Gemini:
                     return _invalid("Corrupted thought signature.")
         return None
 
-    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- the prompt alone
-        """The prompt has to fit."""
+    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- only the prompt counts
+        """The prompt alone must fit."""
         return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
 
     def output_max(self, request: Json, model: Model) -> int:
-        """What the model may say at most, unless the request says less."""
+        """The model's limit, unless the request has a lower one."""
         tokens: int = request["config"].get("maxOutputTokens") or model.output_tokens_max
         return tokens
 
     def asked(self, request: Json) -> Json:
-        """Parts as blocks."""
+        """The request with parts as content blocks."""
         config = child(request, "config")
         thinks = bool(child(config, "thinkingConfig"))
         return {
@@ -117,12 +117,12 @@ class Gemini:
             **_output_config(config),
         }
 
-    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- always the same
-        """Nothing."""
+    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- never needed
+        """Always None."""
         return None
 
-    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not what the API signs
-        """Thoughts carry no signature: what follows them does."""
+    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- the API does not sign thoughts
+        """Always empty: the API signs what follows the thoughts."""
         return ""
 
     def message(self, spoken: Spoken) -> Json:
@@ -141,8 +141,8 @@ class Gemini:
             "responseId": spoken.id,
         }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- of the message
-        """Chunks; a signed text comes first, its signature in a part of its own; the last one says why it ends."""
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- in `message`
+        """Chunks. The signature of a text follows it in a part of its own; the last chunk has the finish reason."""
         common = {name: message[name] for name in ("modelVersion", "responseId", "usageMetadata")}
         [candidate] = message["candidates"]
         for part in candidate["content"]["parts"]:
@@ -153,18 +153,18 @@ class Gemini:
         yield event({**common, "candidates": [end]})
 
     def garbage(self) -> bytes:
-        """Half a chunk."""
+        """An incomplete chunk."""
         return _GARBAGE
 
-    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
-        """In an envelope."""
+    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- sent in a header
+        """The refusal in Google's envelope."""
         status = _STATUSES.get(error.status, error.status)
         message = _TOO_LONG.format(*error.tokens) if error.tokens else error.message
         word = _WORDS.get(error.kind, "UNKNOWN")
         return status, {"error": {"code": status, "message": message, "status": word}}
 
     def error_event(self, error: ApiError) -> bytes:
-        """The same in a chunk's place."""
+        """The refusal in place of a chunk."""
         return event(self.error(error, "")[1])
 
 
@@ -184,7 +184,7 @@ def _rest(value: Any) -> Any:
     return found
 
 
-# Signatures: of a call, what it says; of a text, nothing, because a stream tells it apart from the text.
+# A call's signature covers its name and input. A text's covers nothing: in a stream it comes in another part.
 
 
 def _said(part: Json) -> str:
@@ -198,7 +198,7 @@ def _is_own(part: Json) -> bool:
 
 
 def _parts(drafts: Sequence[Draft], model: Model) -> Iterator[Json]:
-    """The first call is signed or, where there is none, the last text."""
+    """The parts of an answer; the first call is signed or, without calls, the last text."""
     parts = [_part(draft) for draft in drafts]
     calls = [n for n, part in enumerate(parts) if "functionCall" in part]
     texts = [n for n, part in enumerate(parts) if "text" in part and "thought" not in part]
@@ -243,7 +243,7 @@ def _usage(spoken: Spoken) -> Json:
     }
 
 
-# In the words of the Messages API.
+# Conversion to the Messages API.
 
 
 def _as_message(content: Json) -> Json:

@@ -1,4 +1,4 @@
-"""What is said in the Responses API: items, whole or event by event."""
+"""The output of the Responses API: whole items, or events."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -10,7 +10,7 @@ from timeline.fake_provider.wires._wire import Spoken, pieces
 
 
 def output(spoken: Spoken, *, is_cut: bool) -> list[Json]:
-    """The items of an answer; only the last one may be incomplete."""
+    """The output items of an answer; only the last one may be incomplete."""
     drafts, refuses = spoken.answer.drafts, spoken.answer.stop_reason == "refusal"
     offered = _openai.offered(spoken.request)
     items = [_item(draft, spoken.new_id, offered) for draft in drafts]
@@ -47,7 +47,7 @@ def _item(draft: Draft, new_id: Callable[[str], str], offered: Mapping[str, Offe
 
 
 def _call(draft: Draft, new_id: Callable[[str], str], offer: Offer) -> Json:
-    """A call of a function, or of a tool that takes a text: the field `input` of what is said."""
+    """A call of a function, or of a custom tool, which takes the text in the field `input`."""
     block = draft.block
     named = {"call_id": block["id"], "name": block["name"]}
     if offer.namespace:
@@ -78,7 +78,7 @@ def events(response: Json) -> Iterator[Json]:
 
 
 def _inside(item: Json, place: Json) -> Iterator[Json]:
-    """What is said of one item, bit by bit."""
+    """The events with the content of one item, piece by piece."""
     match item["type"]:
         case "message":
             for number, part in enumerate(item["content"]):

@@ -1,4 +1,4 @@
-"""The Messages API of Anthropic."""
+"""Anthropic's Messages API."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -15,10 +15,10 @@ from timeline.replay._cache import CacheStep
 
 _SECONDS: Final = {"5m": 300, "1h": 3_600}
 _BETAS: Final = {"context_management": "context-management-"}
-"""Fields that only some requests may have, and how the beta begins that allows them."""
+"""Fields that require a beta, and the beginning of its name."""
 _SUBSCRIPTION: Final = "Bearer sk-ant-oat"
 _SUBSCRIPTION_BETA: Final = "oauth-"
-"""A subscription's token is no API key: it needs a beta of its own."""
+"""The beginning of the beta that a subscription's token requires, because it is not an API key."""
 _GARBAGE: Final = b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
 
 
@@ -32,7 +32,7 @@ class Messages:
     ids: tuple[str, str] = attrs.field(default=("msg", "toolu"), init=False)
 
     def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """A version, too; with a subscription's token, its beta."""
+        """A key and a version are required; for a subscription's token, also its beta."""
         if not (headers.get("x-api-key") or headers.get("authorization")):
             return ApiError(401, "authentication_error", "x-api-key header is required")
         token, betas = headers.get("authorization", ""), headers.get("anthropic-beta", "")
@@ -46,10 +46,10 @@ class Messages:
     def received(
         self,
         body: Json,
-        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
+        place: Mapping[str, str],  # noqa: ARG002 -- the path has no fields
         headers: Mapping[str, str],
     ) -> Json | ApiError:
-        """As it is, if its headers name the betas that its fields belong to."""
+        """The body unchanged, if the headers name the betas that its fields require."""
         named = headers.get("anthropic-beta", "")
         for field, beta in _BETAS.items():
             if field in body and beta not in named:
@@ -57,7 +57,7 @@ class Messages:
         return body
 
     def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:
-        """Fields of the SDK."""
+        """Unknown and missing fields."""
         needed = ("messages", "model")
         return misshapen(request, needed if counted else ("max_tokens", *needed))
 
@@ -69,17 +69,17 @@ class Messages:
         """See `_rules.too_long`."""
         return too_long(tokens, request["max_tokens"], model)
 
-    def output_max(self, request: Json, model: Model) -> int:  # noqa: ARG002 -- the request says it
-        """It is a required field."""
+    def output_max(self, request: Json, model: Model) -> int:  # noqa: ARG002 -- in the request
+        """`max_tokens`, which is a required field."""
         tokens: int = request["max_tokens"]
         return tokens
 
     def asked(self, request: Json) -> Json:
-        """As it is."""
+        """The request unchanged."""
         return request
 
     def unasked(self, request: Json) -> Reply | None:
-        """Nothing is said where the cache is only to be warmed."""
+        """An empty reply if `max_tokens` is 0, which only fills the cache."""
         return Reply(stop_reason="max_tokens") if request["max_tokens"] == 0 else None
 
     def sign(self, text: str, request: Json, model: Model) -> str:
@@ -87,7 +87,7 @@ class Messages:
         return sign(text, request, model)
 
     def message(self, spoken: Spoken) -> Json:
-        """A message."""
+        """A message object."""
         answer = spoken.answer
         refused = {"type": "refusal", "category": None, "explanation": None}
         return {
@@ -102,26 +102,26 @@ class Messages:
             "usage": {**_usage(spoken.step), "output_tokens": answer.output_tokens},
         }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- nothing to choose
-        """In the provider's order."""
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- not needed
+        """The events in the provider's order."""
         return (event(data, data["type"]) for data in events(message, drafts))
 
     def garbage(self) -> bytes:
-        """Half an event."""
+        """An incomplete event."""
         return _GARBAGE
 
     def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:
-        """As it is."""
+        """The refusal with its status."""
         return error.status, error.body(request_id)
 
     def error_event(self, error: ApiError) -> bytes:
-        """Its type is `error`."""
+        """The refusal as an `error` event."""
         body = error.body("req_in_stream")
         return event(body, body["type"])
 
 
 def _usage(step: CacheStep) -> Json:
-    """All but the output."""
+    """The usage without the output tokens."""
     written = {
         f"ephemeral_{ttl}_input_tokens": step.written.get(seconds, 0)
         for ttl, seconds in _SECONDS.items()
@@ -153,7 +153,7 @@ def events(message: Json, drafts: Sequence[Draft]) -> Iterator[Json]:
 
 
 def _opened(draft: Draft) -> Json:
-    """The block before anything of it was said."""
+    """The block before its first piece."""
     match draft.block["type"]:
         case "text":
             return {**draft.block, "text": ""}

@@ -1,4 +1,4 @@
-"""What OpenAI's two APIs have in common: headers, errors, signed reasoning, the words of their rules."""
+"""The common parts of OpenAI's two APIs: headers, errors, signed reasoning, the texts of their rules."""
 
 import json
 from collections.abc import Mapping
@@ -34,12 +34,12 @@ TOO_LONG: Final = (
 
 
 def invalid(message: str, code: str = "") -> ApiError:
-    """400: the request is at fault."""
+    """400: the request is not valid."""
     return ApiError(400, "invalid_request_error", message, code=code)
 
 
 def missing(request: Json, *names: str) -> ApiError | None:
-    """400, if one of these fields is not there."""
+    """400 if one of these fields is missing; otherwise None."""
     absent = next((name for name in names if name not in request), "")
     text = f"Missing required parameter: '{absent}'."
     return invalid(text, "missing_required_parameter") if absent else None
@@ -47,10 +47,10 @@ def missing(request: Json, *names: str) -> ApiError | None:
 
 @attrs.frozen
 class OpenAI:
-    """What both say alike; see `Wire`."""
+    """The parts of both APIs that are the same; see `Wire`."""
 
     def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """A bearer's token; which one does not matter."""
+        """A bearer token is required; its value does not matter."""
         if headers.get("authorization", "").startswith("Bearer "):
             return None
         return ApiError(401, "authentication_error", "You didn't provide an API key.")
@@ -58,20 +58,20 @@ class OpenAI:
     def received(
         self,
         body: Json,
-        place: Mapping[str, str],  # noqa: ARG002 -- one place for all
-        headers: Mapping[str, str],  # noqa: ARG002 -- they ask for nothing
+        place: Mapping[str, str],  # noqa: ARG002 -- the path has no fields
+        headers: Mapping[str, str],  # noqa: ARG002 -- no rule for headers
     ) -> Json:
-        """As it is."""
+        """The body unchanged."""
         return body
 
     def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """The first thing that the rules say against a request."""
+        """The error for the first rule that a request breaks."""
         for violation in provider_of(model).validator().check(request, model):
             return invalid(f"{violation.place}: {violation.message}")
         return None
 
-    def error(self, error: ApiError, request_id: str = "") -> tuple[int, Json]:  # noqa: ARG002 -- in the headers
-        """A refusal in an envelope."""
+    def error(self, error: ApiError, request_id: str = "") -> tuple[int, Json]:  # noqa: ARG002 -- sent in a header
+        """The refusal in OpenAI's envelope."""
         message, code = error.message, error.code or _CODES.get(error.kind)
         if error.tokens:
             message, code = TOO_LONG.format(*error.tokens), OVERFLOW
@@ -81,7 +81,7 @@ class OpenAI:
 
 
 def parts_of(content: Any) -> list[Json]:
-    """Content in the words of the Messages API: texts, pictures as a name."""
+    """Content in the form of the Messages API; parts that are not text are represented by their type."""
     return [_part(part) for part in blocks_of(content)]
 
 
@@ -91,7 +91,7 @@ def _part(part: Json) -> Json:
 
 
 def arguments(text: str) -> Any:
-    """The arguments of a call; what is no JSON is none."""
+    """The arguments of a call; an empty object if they are not valid JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -107,10 +107,10 @@ _TEXT_INPUT: Final[Json] = {
 
 @attrs.frozen(kw_only=True)
 class Offer:
-    """A tool as a request offers it: among the tools, in a namespace, between the items of the input."""
+    """A tool that a request offers: among its tools, in a namespace, or in an item of the input."""
 
     kind: str = "function"
-    """`function`, or `custom`: it takes a text."""
+    """`function`, or `custom` for a tool that takes a text."""
     namespace: str = ""
     schema: Json = attrs.field(factory=dict[str, Any])
 
@@ -139,13 +139,13 @@ def offered(request: Json) -> dict[str, Offer]:
 
 
 def tools_of(request: Json) -> list[Json]:
-    """The same in the words of the Messages API."""
+    """The offered tools in the form of the Messages API."""
     tools = offered(request).items()
     return [{"name": name, "input_schema": offer.schema} for name, offer in tools]
 
 
 def output_config(format_: Json) -> Json:
-    """A JSON schema that the answer has to fit, in the words of the Messages API."""
+    """The settings of the Messages API for an answer that must fit a JSON schema; empty: there is no schema."""
     if format_.get("type") != "json_schema":
         return {}
     schema = format_.get("schema") or cast("Json", format_.get("json_schema") or {}).get("schema")
@@ -153,11 +153,11 @@ def output_config(format_: Json) -> Json:
 
 
 def sign(text: str, model: Model) -> str:
-    """What a reasoning item carries."""
+    """The signature in a reasoning item."""
     return sealed(text, model)
 
 
 def is_own(item: Json) -> bool:
-    """Whether reasoning, or a compaction, is as the server once gave it."""
+    """Whether a reasoning or compaction item is unchanged since the server gave it."""
     summary = "".join(str(part.get("text", "")) for part in blocks_of(item.get("summary")))
     return is_signed(str(item.get("encrypted_content") or ""), summary)

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, without anything that is stored on the server."""
+"""OpenAI's Responses API, without storage on the server."""
 
 from collections.abc import Iterator, Sequence
 from itertools import count
@@ -33,10 +33,10 @@ _FIELDS: Final = frozenset(
         *("tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
     }
 )
-"""Of the SDK, 3.54, and what Codex says of itself."""
+"""The fields of the SDK 3.54, and those that Codex adds."""
 _SEALED: Final = frozenset({"compaction", "reasoning"})
 _STORED: Final = ("background", "conversation", "previous_response_id", "prompt")
-"""What only a server that stores something can do."""
+"""Fields that need stored content, which this server does not have."""
 _INCOMPLETE: Final = {
     "max_tokens": "max_output_tokens",
     "model_context_window_exceeded": "max_output_tokens",
@@ -55,8 +55,8 @@ class Responses(OpenAI):
     counts: str = attrs.field(default="/input_tokens", init=False)
     ids: tuple[str, str] = attrs.field(default=("resp", "call"), init=False)
 
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same
-        """Fields of the SDK; nothing is stored here."""
+    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same checks
+        """Unknown and missing fields, and fields that need stored content."""
         if field := unknown_field(request, _FIELDS):
             return invalid(f"Unknown parameter: '{field}'.", "unknown_parameter")
         if absent := _openai.missing(request, "model", "input"):
@@ -67,24 +67,24 @@ class Responses(OpenAI):
         return None
 
     def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """The rules, and that what was sealed comes back as it was given."""
+        """The rules, and encrypted content that was changed."""
         for item in blocks_of(request["input"]):
             if item.get("type") in _SEALED and not _openai.is_own(item):
                 text = "The encrypted content could not be verified."
                 return invalid(text, "invalid_encrypted_content")
         return super().unlawful(request, model)
 
-    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- the prompt alone counts
-        """Only the prompt has to fit."""
+    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- only the prompt counts
+        """The prompt alone must fit."""
         return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
 
     def output_max(self, request: Json, model: Model) -> int:
-        """What the model may say at most, unless the request says less."""
+        """The model's limit, unless the request has a lower one."""
         asked: int = request.get("max_output_tokens") or model.output_tokens_max
         return asked
 
     def asked(self, request: Json) -> Json:
-        """Items that the model said as the assistant's, all others as the user's."""
+        """The request with items as messages: items of the model by the assistant, all others by the user."""
         given = request["input"]
         items = [{"role": "user", "content": given}] if isinstance(given, str) else given
         return {
@@ -96,7 +96,7 @@ class Responses(OpenAI):
         }
 
     def unasked(self, request: Json) -> Reply | None:
-        """A compaction, where the input ends by asking for one."""
+        """A compaction item, if the input ends with a request for one."""
         items = blocks_of(request["input"])
         if not items or items[-1].get("type") != "compaction_trigger":
             return None
@@ -104,12 +104,12 @@ class Responses(OpenAI):
         block = {"id": "cmp_fake", "type": "compaction", "encrypted_content": sealed}
         return Reply(blocks=[block])
 
-    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- bound to nothing
-        """Encrypted content; it is only signed here."""
+    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not bound
+        """The encrypted content of reasoning; here it is only signed."""
         return _openai.sign(text, model)
 
     def message(self, spoken: Spoken) -> Json:
-        """A response."""
+        """A response object."""
         answer = spoken.answer
         reason = _INCOMPLETE.get(answer.stop_reason)
         return {
@@ -131,24 +131,24 @@ class Responses(OpenAI):
             "usage": _usage(spoken),
         }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- nothing to choose
-        """In the order of the API, numbered."""
+    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- not needed
+        """The events in the API's order, with sequence numbers."""
         numbers = count()
         for data in events(message):
             yield event({**data, "sequence_number": next(numbers)}, data["type"])
 
     def garbage(self) -> bytes:
-        """Half an event."""
+        """An incomplete event."""
         return _GARBAGE
 
     def error_event(self, error: ApiError) -> bytes:
-        """Without the envelope."""
+        """The refusal as an event, without the envelope."""
         said = self.error(error)[1]["error"]
         return event({**said, "type": "error", "sequence_number": 0}, "error")
 
 
 def _as_message(item: Json) -> Json:
-    """One item in the words of the Messages API."""
+    """One item as a message of the Messages API."""
     match item.get("type", "message"):
         case "function_call" | "custom_tool_call" as kind:
             own = kind == "custom_tool_call"
@@ -170,7 +170,7 @@ def _as_message(item: Json) -> Json:
 
 
 def _sent(part: Json) -> str:
-    """What one agent says to another; it is not really sealed here."""
+    """The text of a message between agents; here it is not really encrypted."""
     return str(part.get("text", part.get("encrypted_content", "")))
 
 

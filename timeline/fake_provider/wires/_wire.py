@@ -1,6 +1,6 @@
-"""One API as its server sees it: what a request has to be, what it says of it, how it answers.
+"""The interface of an API as seen by its server: the form of requests, the rules for them, and the form of answers.
 
-Inside, an answer is what a model says in blocks of text, thinking and calls; a wire puts it as its API does.
+Inside the fake provider, an answer consists of blocks of text, thinking and calls; a wire converts it to its API.
 """
 
 import json
@@ -16,119 +16,119 @@ from timeline.replay._cache import CacheStep
 
 _PIECE_CHARS: Final = 24
 _PIECES_MAX: Final = 100
-"""A long text comes in longer pieces, not in more."""
+"""Largest number of pieces of a streamed text; longer texts have longer pieces."""
 
 
 @attrs.frozen(kw_only=True)
 class Spoken:
-    """An answer on its way to be put as an API does."""
+    """An answer, to be put into the form of an API."""
 
     id: str
     request: Json
-    """What is answered."""
+    """The request that is answered."""
     model: Model
     answer: Answer
     step: CacheStep
-    """How its request was billed."""
+    """The billing of the request."""
     created: int
     """Seconds since the epoch."""
     new_id: Callable[[str], str]
 
 
 class Wire(Protocol):
-    """One API.  Wires have no state."""
+    """One API. Wires have no state."""
 
     @property
     def provider(self) -> str:
-        """What `Model.provider` calls it."""
+        """Its name in `Model.provider`."""
         ...
 
     @property
     def path(self) -> str:
-        """Where its requests go."""
+        """The path of its requests."""
         ...
 
     @property
     def counts(self) -> str:
-        """Where, below `path`, requests go that are to be counted; empty: nowhere."""
+        """The path, below `path`, of requests that only count tokens; empty: there is none."""
         ...
 
     @property
     def ids(self) -> tuple[str, str]:
-        """How the ids of an answer and of a call begin."""
+        """The prefixes of the ids of an answer and of a call."""
         ...
 
     def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """What is missing from a request's headers; any key will do, but there must be one."""
+        """The error for missing headers. Some key is required; its value does not matter."""
         ...
 
     def received(
         self, body: Json, place: Mapping[str, str], headers: Mapping[str, str]
     ) -> Json | ApiError:
-        """A request, of its body and of what its path and its headers say, or why there is none."""
+        """The request from its body, path and headers, or the error."""
         ...
 
     def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:
-        """What is missing from a request, or too much in it; `counted`: its tokens are to be counted only."""
+        """The error for missing or unknown fields; `counted`: the request only counts tokens."""
         ...
 
     def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """What the provider's rules have against a request of the right shape."""
+        """The error for a request of the right shape that breaks a rule of the provider."""
         ...
 
     def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:
-        """A prompt of so many tokens does not fit."""
+        """The error if a prompt of this many tokens does not fit."""
         ...
 
     def output_max(self, request: Json, model: Model) -> int:
-        """Tokens that the answer may have."""
+        """Largest number of tokens of the answer."""
         ...
 
     def asked(self, request: Json) -> Json:
-        """The request in the words of the Messages API, for who answers."""
+        """The request in the form of the Messages API, for the responder."""
         ...
 
     def unasked(self, request: Json) -> Reply | None:
-        """What the server answers by itself; None: its model answers."""
+        """A reply that the server gives without calling its model; None: it calls the model."""
         ...
 
     def sign(self, text: str, request: Json, model: Model) -> str:
-        """The proof that thinking is the model's own."""
+        """The signature that proves that thinking is the model's own."""
         ...
 
     def message(self, spoken: Spoken) -> Json:
-        """The whole answer."""
+        """The whole answer as JSON."""
         ...
 
     def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:
-        """The same as a stream; the last one says that it is complete."""
+        """The answer as a stream of events; the last one says that it is complete."""
         ...
 
     def garbage(self) -> bytes:
-        """An event that breaks off."""
+        """An incomplete event."""
         ...
 
     def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:
-        """A refusal: its status and its JSON."""
+        """The status and the JSON of a refusal."""
         ...
 
     def error_event(self, error: ApiError) -> bytes:
-        """A refusal in the middle of a stream."""
+        """The event of an error in the middle of a stream."""
         ...
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A text as a stream says it."""
+    """A text in the pieces of a stream."""
     size = max(_PIECE_CHARS, -(-len(text) // _PIECES_MAX))
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
 def event(data: Any, name: str = "") -> bytes:
-    """One event on the wire."""
+    """A server-sent event as bytes."""
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {json.dumps(data, ensure_ascii=True)}\n\n".encode()
 
 
 def unknown_field(request: Json, known: frozenset[str]) -> str:
-    """The first field that the API does not know; empty: it knows all."""
+    """The first field that is not known; empty: all are known."""
     return next((name for name in request if name not in known), "")

@@ -16,11 +16,13 @@ from timeline.gateway.clients._client import (
 
 HEADERS: Final = "ANTHROPIC_CUSTOM_HEADERS"
 FIRST_PARTY: Final = "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"
-"""With it the client goes on as it does with the vendor's own URL: the window of a million tokens, for one."""
+"""Makes the client behave as with the vendor's own URL; otherwise it does not use a window of a million tokens, for
+example."""
 
 
 def start(link: Link, environment: Environment) -> Start:
-    """The options are given with `=`: without it they would take the user's prompt for one more value."""
+    """Options are joined to their values by `=`; otherwise the client would read the user's prompt as a further
+    value."""
     own = {"ANTHROPIC_BASE_URL": link.url}
     if link.upstreams["anthropic"].rstrip("/") == ANTHROPIC:
         own[FIRST_PARTY] = "1"
@@ -32,7 +34,8 @@ def start(link: Link, environment: Environment) -> Start:
 
 
 def _tools(link: Link) -> tuple[str, ...]:
-    """The reading tools, which may be called without asking: they only read what the user's own agents said."""
+    """Arguments for the MCP server's tools. They are allowed without asking, because they only read what the user's
+    own agents have stored."""
     if not link.tools:
         return ()
     headers = {HEADER: f"${{{TOKEN}}}"} if link.token else {}

@@ -6,21 +6,21 @@ from typing import Final, TypeAlias
 import attrs
 
 TOKEN: Final = "FOLDLINE_TOKEN"  # noqa: S105 -- a name
-"""The variable in which a client finds the token; on a command line others could read it."""
+"""The environment variable with the token for a client; on a command line, other users could read the token."""
 HEADER: Final = "x-foldline-token"
 
 
 @attrs.frozen(kw_only=True)
 class Link:
-    """The gateway, as a client reaches it."""
+    """The URLs and the token with which a client reaches the gateway."""
 
     url: str
-    """Without a slash at its end."""
+    """The gateway's URL without a slash at the end."""
     token: str = attrs.field(default="", repr=False)
     tools: str = ""
-    """URL of its MCP server; empty: it has none."""
+    """The URL of the gateway's MCP server; empty: there is none."""
     upstreams: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    """By maker: where requests go on to."""
+    """The servers to which the gateway forwards requests, by vendor."""
 
 
 Environment: TypeAlias = Mapping[str, str]
@@ -28,27 +28,28 @@ Environment: TypeAlias = Mapping[str, str]
 
 @attrs.frozen(kw_only=True)
 class Start:
-    """How a client is started."""
+    """The arguments and environment variables with which a client is started."""
 
     arguments: tuple[str, ...] = ()
-    """Before those of the user's."""
+    """Arguments before the user's own."""
     more: tuple[str, ...] = ()
-    """Behind them."""
+    """Arguments after the user's own."""
     environment: Environment = attrs.field(factory=dict[str, str])
-    """Besides what is there, or in its place."""
+    """Variables that are added to the user's environment, or replace variables in it."""
 
 
 @attrs.frozen(kw_only=True)
 class Client:
-    """One agent."""
+    """An agent that can be run through the gateway."""
 
     program: str
     install: str
     """The command that installs it."""
     start: Callable[[Link, Environment], Start]
-    """Given the link and the user's own environment."""
+    """Takes the link and the user's environment; returns how to start the client."""
     upstreams: Callable[[str, Environment], Mapping[str, str]]
-    """Given the path of the program and the environment: by maker, where its requests go without a gateway."""
+    """Takes the program's path and the user's environment; returns the servers that the client would use without a
+    gateway, by vendor."""
 
 
 ANTHROPIC: Final = "https://api.anthropic.com"
@@ -56,7 +57,7 @@ OPENAI: Final = "https://api.openai.com"
 
 
 def own_upstreams(_: str, environment: Environment) -> Mapping[str, str]:
-    """Where the user's own variables send requests, or else to the makers."""
+    """The servers in the user's environment variables, or else the vendors' own."""
     return {
         "anthropic": environment.get("ANTHROPIC_BASE_URL") or ANTHROPIC,
         "openai": environment.get("OPENAI_BASE_URL", "").removesuffix("/v1") or OPENAI,

@@ -21,13 +21,13 @@ from timeline.gateway.clients._client import (
 
 CHATGPT: Final = "https://chatgpt.com"
 SUBSCRIPTION: Final = "/backend-api/codex"
-"""The path that takes the place of /v1 for who is logged in with ChatGPT."""
+"""The path that replaces /v1 for users logged in with ChatGPT."""
 SECONDS_MAX: Final = 20.0
 
 
 def start(link: Link, _: Environment) -> Start:
-    """The URL has the same path as the vendor's own. It also has the token: Codex sends no header to this provider
-    that one could choose."""
+    """The URL has the same path as the vendor's own, and contains the token, because Codex cannot send a further
+    header to this provider."""
     token = f"/token/{link.token}" if link.token else ""
     path = SUBSCRIPTION if link.upstreams["openai"].rstrip("/") == CHATGPT else "/v1"
     given = [f"openai_base_url={json.dumps(link.url + token + path)}"]
@@ -41,11 +41,11 @@ def start(link: Link, _: Environment) -> Start:
 
 
 def upstreams(program: str, environment: Environment) -> Mapping[str, str]:
-    """As others' are; who is logged in with ChatGPT is served elsewhere."""
+    """As for other clients; requests of users logged in with ChatGPT go to another server."""
     known = own_upstreams(program, environment)
     asked = [program, "login", "status"]
     try:
-        done = subprocess.run(  # noqa: S603 -- the client that is about to be started
+        done = subprocess.run(  # noqa: S603 -- the user's own client
             asked,
             env={**environment},
             capture_output=True,

@@ -18,10 +18,10 @@ VARIABLE: Final = "OPENCODE_CONFIG_CONTENT"
 
 
 def start(link: Link, environment: Environment) -> Start:
-    """What the user gave in the variable stays.
+    """The configuration that the user has in the variable is kept and extended.
 
     Raises:
-        MisuseError: that is no JSON.
+        MisuseError: the user's configuration is not a JSON object.
     """
     headers = {HEADER: f"{{env:{TOKEN}}}"} if link.token else {}
     provider = {"options": {"baseURL": f"{link.url}/v1", "headers": headers}}
@@ -45,7 +45,7 @@ def _given(text: str) -> dict[str, Any]:
 
 
 def _merged(given: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Objects are merged; of everything else the second counts."""
+    """Nested objects are merged; for other values, `more` wins."""
     result = dict(given)
     for name, value in more.items():
         own = result.get(name)

@@ -17,8 +17,8 @@ URL, TOOLS = "FOLDLINE_URL", "FOLDLINE_TOOLS"
 
 
 def start(link: Link, _: Environment) -> Start:
-    """The extension moves two providers, and makes tools of the MCP server's, which pi does not know. It stands
-    last: behind an option, pi would take the name of a command for a prompt."""
+    """The extension redirects two providers, and adds the MCP server's tools, because pi does not support MCP. It
+    must be the last argument: after an option, pi would read the name of a command as a prompt."""
     own = {URL: link.url, TOOLS: link.tools, TOKEN: link.token}
     return Start(
         more=("--extension", str(EXTENSION)),

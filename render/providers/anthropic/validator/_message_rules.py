@@ -19,7 +19,7 @@ class MessageFacts(Facts):
     """Facts about one message, or about a run of messages that the server joins."""
 
     role: str = ""
-    """Empty when it is none that any model knows."""
+    """Empty if no model knows it."""
     kinds: tuple[str, ...] = ()
     """Types of the blocks, empty for a block of no known type."""
     last_text: str = ""

@@ -39,7 +39,7 @@ class ContentFacts(PartFacts):
     """Facts about one content."""
 
     role: str = ""
-    """Empty when it is none that the API knows."""
+    """Empty if the API does not know it."""
     calls: tuple[Asked, ...] = ()
     responses: tuple[Asked, ...] = ()
     speaks: bool = False

@@ -19,7 +19,7 @@ def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> 
 
     Raises:
         MisuseError: it is none, is not finished, or holds what no log can show.
-        CodecError: it holds what cannot be stored; it says where.
+        CodecError: it holds a value that cannot be stored; the error says where.
     """
     found = response_json(response, FIELD, object=_OBJECTS)
     status: object = found.get("status")

@@ -20,7 +20,7 @@ class MessageFacts(MediaFacts):
     """Facts about one message."""
 
     role: str = ""
-    """Empty when it is none that the API knows."""
+    """Empty if the API does not know it."""
     asked: tuple[str, ...] = ()
     """Ids of the assistant's calls."""
     answered: str = ""

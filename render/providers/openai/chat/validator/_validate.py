@@ -78,7 +78,7 @@ def _check_shape(request: object) -> Iterator[Violation]:
 
 
 def _check_roles(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
-    """Check that instructions come first, and that nobody speaks twice in a row."""
+    """Check that instructions come first, and that no role speaks twice in a row."""
     roles = "".join(map(attrgetter("letter"), messages)).lstrip("sd")
     if not any(wrong in roles for wrong in ("uu", "aa", "s", "d")):
         return

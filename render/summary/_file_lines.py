@@ -1,0 +1,57 @@
+"""The lines of a text as they stand in the file that it shows: without the numbers that a viewer put before them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from render.summary._changes import WORD
+from render.summary._outside import Line
+from render.summary._pieces import Source
+
+_NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
+
+
+def lines_in(source: Source) -> Sequence[Line]:
+    """The lines of a source that say anything, as they stand in the file; looked for once in a text, because
+    most are followed at one compaction after the other."""
+    place, known = (source.is_call, source.line), source.reading.in_file
+    if known is None or known[0] != place:
+        known = source.reading.in_file = place, list(_looked_for(source))
+    return known[1]
+
+
+def _looked_for(source: Source) -> Iterator[Line]:
+    texts, starts = source.text.split("\n"), source.line_starts()
+    numbers = [] if source.is_call else numbers_in(texts, source.line)
+    if not any(numbers):
+        shift = source.line if not source.is_call else 0
+        for place, text in enumerate(texts):
+            plain = text[1:] if source.is_call and text.startswith("+") else text
+            if WORD.search(plain):
+                yield starts[place], shift and shift + place, plain.strip()
+        return
+    for place, number in enumerate(numbers):
+        plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
+        if WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
+            yield starts[place], number or source.line, plain.strip()
+
+
+def line_at(source: Source, position: int) -> int:
+    """The number in its file of the line at a position, as far as it is known."""
+    if not source.file or source.is_call:
+        return source.line
+    start = source.text.rfind("\n", 0, position) + 1
+    if shown := _NUMBER.match(source.text, start):
+        return int(shown[1])
+    return source.line and source.line + source.text.count("\n", 0, position)
+
+
+def numbers_in(texts: Sequence[str], first: int) -> list[int]:
+    """The number that a viewer put before each line, 0 where it did not."""
+    found = [_NUMBER.match(text) for text in texts]
+    numbers = [int(each[1]) if each else -1 for each in found]
+    around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)
+    return [
+        number if number > 0 and number in {first, before + 1, after - 1} else 0
+        for before, number, after in around
+    ]
