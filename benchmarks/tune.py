@@ -6,6 +6,7 @@
 
 With `--vary` every combination of the given values is tried on top of the named policy. As in
 `foldline replay --tune`, the cheapest one that keeps the bounds wins; the choice is repeated without each source.
+`benchmarks.curves` measures the figures of docs/tuning.md.
 """
 
 import argparse
@@ -28,14 +29,14 @@ from timeline.replay._tune import try_policies, tuned_of
 
 SOURCES = ("cc", "codex", "pi", "mini")
 AT_LEAST = "far=0.96,far_context=0.89,far_wide=0.86,quotes=0.8,rules=0.99"
-CURVES: dict[str, Sequence[Any]] = {
-    "keep_ratio": (0.05, 0.1, 0.15, 0.25),
-    "index_ratio": (0.1, 0.2, 0.3, 0.38, 0.48),
-    "clip_ratio": (0.03, 0.05, 0.08, 0.16),
-    "enough_ratio": (0.3, 0.5, 0.65, 0.75),
-    "pointer_tokens": (0, 100, 300, 600),
-}
-"""The fields to vary one at a time, with values around the default."""
+SYSTEM = (
+    50
+    * (
+        "You are a careful software engineering agent. Work step by step, read before you write, keep changes "
+        "small, run the checks, and tell the user plainly what was done and what was not. "
+    )
+)[:9000]
+"""As long as that of a small agent: 1,800 tokens."""
 FIGURES = {
     "cost": "cost",
     "far": "far",
@@ -79,7 +80,9 @@ def tried(
 
 def options(window: int, policy: Policy | str = "default") -> ReplayOptions:
     """The options for replaying the recorded sessions."""
-    return ReplayOptions(window=window, counter="o200k", keep_thinking=False, policy=policy)
+    return ReplayOptions(
+        window=window, counter="o200k", keep_thinking=False, policy=policy, system=SYSTEM
+    )
 
 
 def figures(trial: Trial) -> Iterator[str]:
@@ -87,36 +90,6 @@ def figures(trial: Trial) -> Iterator[str]:
     for field in FIGURES:
         value = getattr(trial.means, field)
         yield "" if value is None else f"{value:.3f}"
-
-
-def draw(curves: Mapping[str, Sequence[Trial]], window: int, target: Path) -> None:
-    """Draw one panel for each field: recall and cost over its values."""
-    figure = import_module("matplotlib.figure").Figure(figsize=(15, 3.4), layout="constrained")
-    panels = figure.subplots(1, len(curves), sharey=True)
-    styles = {"far": "-", "far_context": "--", "far_wide": ":", "quotes": (0, (5, 1)), "cost": "-."}
-    for panel, (field, trials) in zip(panels, curves.items(), strict=True):
-        for name, style in styles.items():
-            heights = [getattr(trial.means, name) for trial in trials]
-            panel.plot(CURVES[field], heights, linestyle=style, marker="o", label=FIGURES[name])
-        panel.axvline(getattr(policy_named("default"), field), color="0.8", zorder=0)
-        panel.set_xlabel(field)
-    panels[0].legend(fontsize=8)
-    figure.suptitle(f"Recall and cost, window {window:,} (grey: the default)")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(target, metadata={"Date": None})
-
-
-def curves(given: argparse.Namespace) -> None:
-    """Vary one field at a time; print a table for each, and draw them."""
-    lines: dict[str, list[Trial]] = {}
-    for field, values in CURVES.items():
-        policies = list(candidates(given.policy, {field: values}))
-        lines[field] = tried(policies, given.window, given.jobs)
-        table = Table(field, *FIGURES.values())
-        for trial, value in zip(lines[field], values, strict=True):
-            table.add_row(str(value), *figures(trial))
-        Console().print(table)
-    draw(lines, given.window, given.curves)
 
 
 def arguments() -> argparse.Namespace:

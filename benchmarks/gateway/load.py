@@ -101,7 +101,7 @@ class Bench:
 
     @classmethod
     @contextmanager
-    def opened(cls, window: int, seconds: float, second: str) -> "Iterator[Bench]":
+    def opened(cls, given: argparse.Namespace) -> "Iterator[Bench]":
         """Start the upstream and both proxies."""
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="foldline-")))

@@ -92,7 +92,7 @@ async def run(app: ASGIApp) -> None:
     await serving
 
 
-def gateway(upstream: str, store: Path, window: int) -> None:
+def gateway(upstream: str, store: str, window: int) -> None:
     """Serve the gateway, as `foldline proxy` does."""
     from timeline.gateway import Gateway, GatewayServer
 
