@@ -1,1 +1,1 @@
-"""Measurements: every figure against a baseline or a target, in one run (`make bench`)."""
+"""Benchmarks: each figure is compared with a baseline or a target in the same run (`make bench`)."""

@@ -1,11 +1,11 @@
-"""Every adapter with its real framework, each in an environment of its own under `.adapters/`, and one table.
+"""Tests every adapter with its real framework, each in its own environment under `.adapters/`; prints a table.
 
-python -m benchmarks.adapters                    # each framework as new as pip has it
-python -m benchmarks.adapters --lowest           # as old as our bounds allow
-python -m benchmarks.adapters langchain          # only this one
+python -m benchmarks.adapters                    # the newest release of each framework
+python -m benchmarks.adapters --lowest           # the oldest release that our bounds allow
+python -m benchmarks.adapters langchain          # only this framework
 
-What is installed is the wheel, and what is run are copies of the suites and of the pages: nothing of the
-repository is on the path.  An environment is made once and kept; `make clean` removes it.
+The wheel is installed, and copies of the suites and the pages are run, so that nothing of the repository is on
+the path.  An environment is made once and kept; `make clean` removes it.
 """
 
 import argparse
@@ -31,7 +31,7 @@ PLACES: Final = ROOT / ".adapters"
 TOOLS: Final = ("pytest", "mypy")
 TYPES: Final = ("--strict", "--no-error-summary", "--module")
 COLUMNS: Final = ("rounds", "refused", "resumed", "streaming", "images", "structured")
-"""What the suites report; see the fixture `report`."""
+"""The results that the suites report; see the fixture `report`."""
 COPIED: Final = ("docs/integrations", "tests/timeline/integrations")
 PYTEST: Final = "[pytest]\njunit_family = legacy\nmarkers =\n    network: opens loopback sockets\n"
 SECONDS_MAX: Final = 900
@@ -39,37 +39,37 @@ SECONDS_MAX: Final = 900
 
 @attrs.frozen(kw_only=True)
 class Adapter:
-    """One framework, as new as it gets or as old as it may be."""
+    """One framework in its newest or its oldest supported release."""
 
     name: str
     is_lowest: bool
 
     @property
     def folder(self) -> Path:
-        """Its environment."""
+        """The folder of its environment."""
         return PLACES / f"{self.name}-{'lowest' if self.is_lowest else 'newest'}"
 
     @property
     def module(self) -> str:
-        """The adapter's; there may be none."""
+        """The file of the adapter, which need not exist."""
         return f"timeline.integrations.{self.name.replace('-', '_')}"
 
     @property
     def requirements(self) -> list[str]:
-        """What our extra asks for."""
+        """The requirements of our extra for the framework."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         found: list[str] = project["optional-dependencies"][self.name]
         return found
 
     @property
     def package(self) -> str:
-        """The framework's, without extras and bounds."""
+        """The name of the framework's package, without extras and bounds."""
         return re.split(r"[\[><=]", self.requirements[0])[0]
 
 
 @attrs.define(kw_only=True)
 class Row:
-    """What came of one framework."""
+    """The results for one framework."""
 
     adapter: Adapter
     version: str = "-"
@@ -78,13 +78,13 @@ class Row:
 
     @property
     def cells(self) -> list[str]:
-        """Of the table."""
+        """The cells of its row in the table."""
         told = [self.told.get(name, "-") for name in COLUMNS]
         return [self.adapter.name, self.version, *told, self.failed or "ok"]
 
 
 def installed(adapter: Adapter, wheel: Path) -> str:
-    """Make its environment, unless it is there, and install the wheel anew; why that failed, or nothing."""
+    """Make the environment if it is missing and reinstall the wheel; returns why that failed, or ''."""
     stamp = adapter.folder / ".installed"
     wanted = "\n".join([*adapter.requirements, *TOOLS])
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
@@ -101,7 +101,7 @@ def installed(adapter: Adapter, wheel: Path) -> str:
 
 
 def tested(adapter: Adapter) -> Row:
-    """Run its suite, and check the types of the adapter against the framework's."""
+    """Run its suite and check the adapter's types against the framework's."""
     row = Row(adapter=adapter, version=_version(adapter))
     copy = adapter.folder / "run"
     shutil.rmtree(copy, ignore_errors=True)
@@ -130,7 +130,7 @@ def tested(adapter: Adapter) -> Row:
 
 
 def _told(report: Path) -> Iterator[tuple[str, str]]:
-    """What the tests told: the most of numbers."""
+    """The values that the tests reported; of several numbers the largest."""
     found: dict[str, list[str]] = {}
     for fact in ET.parse(report).iter("property"):  # noqa: S314 -- pytest's own
         found.setdefault(fact.attrib["name"], []).append(fact.attrib["value"])
@@ -148,7 +148,7 @@ def _version(adapter: Adapter) -> str:
 
 
 def _wheel() -> Path:
-    """The distribution as a user gets it."""
+    """The wheel, as users install it."""
     PLACES.mkdir(exist_ok=True)
     for old in PLACES.glob("*.whl"):
         old.unlink()
@@ -164,7 +164,7 @@ def _suites(names: Sequence[str]) -> list[str]:
 
 
 def main() -> int:
-    """All of them; one that fails does not stop the others."""
+    """Test all frameworks; a failure does not stop the others."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *FRAMEWORKS], metavar="framework")
     parser.add_argument("--lowest", action="store_true", help="the lowest versions")

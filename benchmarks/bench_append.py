@@ -1,4 +1,4 @@
-"""Appending a round and making it durable, against the bare database with the same bytes.
+"""Measures a durable append of a round, against the bare database with the same bytes.
 
 Two baselines: an INSERT in autocommit, and the appender, which is what the store itself uses. Both
 write one column of a table without keys; the store writes four, numbers them and keeps its heads.
@@ -24,7 +24,7 @@ SIZES = (1_000, 10_000, 100_000)
 
 
 class Bare:
-    """A DuckDB file with one table of one column."""
+    """A DuckDB file with one table that has one column."""
 
     def __init__(self, path: Path) -> None:
         self.connection = duckdb.connect(str(path), config={"threads": 1})
@@ -32,12 +32,12 @@ class Bare:
         self.appender = self.connection.cursor().appender("log")
 
     def insert(self, texts: Sequence[str]) -> None:
-        """One statement, one commit."""
+        """Insert with one statement and one commit."""
         rows = ", ".join(["(?)"] * len(texts))
         self.connection.execute("INSERT INTO log VALUES " + rows, list(texts))  # noqa: S608 -- (?)
 
     def append(self, texts: Sequence[str]) -> None:
-        """One flush, one commit."""
+        """Append with one flush and one commit."""
         self.appender.append_rows([(text,) for text in texts])
         self.appender.flush()
 
@@ -70,7 +70,7 @@ def test_a_durable_append_is_nearly_a_bare_commit(
 
 @pytest.mark.parametrize("blocks", SIZES)
 def test_what_a_timeline_adds(meter: Meter, tmp_path: Path, blocks: int) -> None:
-    """The same through `Timeline.append`: blocks checked and folded, too."""
+    """The same through `Timeline.append`, which also checks and folds the blocks."""
     writer, versions = Writer(seed=blocks), count(1)
     bare = Bare(tmp_path / "bare.duckdb")
 

@@ -1,7 +1,6 @@
-"""Artifacts: what putting and reading cost, per place and encryption, and that size costs no memory.
+"""Measures writing and reading artifacts, by place and encryption, and that memory does not grow with size.
 
-The baseline is the least that anybody could do for durable content: write a file and fsync it, or
-read it back and hash it.
+The baseline is the minimum for durable content: write a file and fsync it, or read it back and hash it.
 """
 
 import os
@@ -90,7 +89,7 @@ def test_putting(
 def test_reading(
     meter: Meter, tmp_path: Path, place: str, size: int, sensitivity: Sensitivity
 ) -> None:
-    """Among a thousand others of the usual size."""
+    """Read an artifact among a thousand others of usual size."""
     content = os.urandom(size)
     bare = tmp_path / "bare"
     written(bare, content)

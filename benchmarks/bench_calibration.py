@@ -1,8 +1,8 @@
-"""How far the estimate of the next call is off, once calibrated, on recorded sessions with usage.
+"""Measures the error of the calibrated estimate of the next call, on recorded sessions with usage.
 
     pytest benchmarks/bench_calibration.py -p benchmark -s
 
-Until the first compaction of the recording: what it compacted to is not in the log.
+Only calls before the recording's first compaction are measured: its result is not in the log.
 """
 
 import os
@@ -26,7 +26,7 @@ FILES = [path for kind in KINDS for path in sorted(RECORDED.glob(f"{kind}-*.json
 MEDIAN_MAX = 0.05
 P95_MAX = 0.15
 SHRUNK = 0.8
-"""A prompt with less than this share of the one before was compacted."""
+"""A prompt smaller than this share of the previous one counts as compacted."""
 EVERYTHING = Policy(
     trigger_ratio=1.0,
     target_ratio=0.99,
@@ -37,7 +37,7 @@ EVERYTHING = Policy(
     rounds_intact=10**6,
     rounds_visible=10**6,
 )
-"""Nothing is pruned, clipped or compacted: the recorded prompts were not, either."""
+"""Prunes, clips and compacts nothing, like the recorded prompts."""
 
 
 def errors_of(session: Session) -> Iterator[float]:

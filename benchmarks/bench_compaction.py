@@ -1,7 +1,7 @@
-"""A compaction without a model: plan, extractive summary with digest and index, apply.
+"""Measures a compaction without a model: plan, extractive summary with digest and index, apply.
 
-Against one pass of the bare tokenizer over the same window, which is about the least that looking at
-every text once can cost. The counter is new in every round: nothing was counted before but the window.
+The baseline is one pass of the bare tokenizer over the same window: about the least cost of reading
+every text once. Each round has a new counter, which has counted only the window before.
 """
 
 import pytest

@@ -1,8 +1,8 @@
-"""Counting unseen text, against the bare encoder: what safety and the memory of counts cost.
+"""Measures counting of new text, against the bare encoder: the cost of safety checks and the count cache.
 
     pytest benchmarks/bench_count.py -p benchmark
 
-Both are measured in one run, turn by turn, so that a noisy machine disturbs both alike.
+Both are measured alternately in one run, so that a noisy machine affects both alike.
 """
 
 import random
@@ -16,7 +16,7 @@ from timeline.tokens import O200kCounter
 from timeline.tokens._ranks import o200k
 
 SHARE_MIN = 0.85
-"""Of the bare encoder's speed."""
+"""The least share of the bare encoder's speed."""
 ROUNDS = 15
 WORDS = (
     "the nightly job failed because disk was full while def return self import value path",
@@ -25,7 +25,7 @@ WORDS = (
 
 
 def prose(seed: int, words: int) -> str:
-    """Text that was never seen before, between prose and code."""
+    """New text, a mixture of prose and code."""
     chance = random.Random(seed)  # noqa: S311 -- repeatable, not secret
     vocabulary = " ".join(WORDS).split(" ")
     lines = (" ".join(chance.choices(vocabulary, k=12)) for _ in range(words // 12))

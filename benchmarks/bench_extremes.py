@@ -1,4 +1,4 @@
-"""Extremes: thousands of parallel calls in one response, and a text many times larger than the window."""
+"""Measures extremes: thousands of parallel calls in one response, a text far larger than the window."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -13,16 +13,16 @@ from timeline.tokens._ranks import o200k
 
 FEW, TIMES = 1_000, 4
 GROWTH_MAX = 2.0 * TIMES
-"""Linear is `TIMES`; copies of growing tuples, which nothing is done for, add to it."""
+"""The allowed growth in time: linear would be `TIMES`; copies of growing tuples add to it."""
 ROUNDS = 5
 OVERSIZED_SECONDS_MAX = 2.0
 AGAIN_MAX = 1.0
-"""The second render of a request that cannot fit, against the first."""
+"""The allowed time of the second render of a request that cannot fit, relative to the first."""
 PROSE = "The quick brown fox jumps over the lazy dog, and goes home in the evening.\n"
 
 
 def parallel(number: int) -> None:
-    """One response with so many calls, their results one by one, two requests and a compaction."""
+    """One response with `number` calls, their results one by one, two requests and a compaction."""
     timeline = Timeline.open("parallel", counter="estimate")
     timeline.user("go")
     calls = [
@@ -63,7 +63,7 @@ def timed(work: Callable[[], object]) -> float:
 @pytest.mark.parametrize("megabytes", [20, 50])
 def test_an_oversized_prompt(figures: Figures, megabytes: int) -> None:
     huge = PROSE * (megabytes * 1_000_000 // len(PROSE))
-    o200k()  # loading the vocabulary is measured elsewhere
+    o200k()  # load the vocabulary outside of the measurement
     first: list[float] = []
     again: list[float] = []
     bare: list[float] = []

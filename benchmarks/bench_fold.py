@@ -1,4 +1,4 @@
-"""Folding a log into a view, against decoding the same events."""
+"""Measures folding a log into a view, against decoding the same events."""
 
 import pytest
 

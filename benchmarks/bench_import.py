@@ -1,4 +1,4 @@
-"""What `import timeline` costs, against a bare interpreter."""
+"""Measures `import timeline`, against starting a bare interpreter."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from benchmarks.figures import Meter, spoken
 
 SECONDS_MAX = 0.150
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-"""Compiled files count as installed."""
+"""The environment with compiled files allowed, as in an installation."""
 
 
 def run(code: str) -> None:

@@ -1,4 +1,4 @@
-"""Opening: only the window is read, however long the history."""
+"""Measures opening a timeline: only the window is read, however long the history."""
 
 from pathlib import Path
 
@@ -16,19 +16,19 @@ ROUNDS = 30
 
 
 class CountingStore(DuckDBStore):
-    """Counts the events that it hands out."""
+    """A store that counts the events it returns."""
 
     events = 0
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         window = super().load_window(timeline_id)
-        self.events += len(window.events)  # the compaction is one of them, just after its cut
+        self.events += len(window.events)  # includes the compaction, which follows its cut
         return window
 
 
 @attrs.frozen
 class Logs:
-    """Two files that differ in their history only."""
+    """Two files that differ only in the length of their history."""
 
     short: Path
     long: Path

@@ -1,6 +1,6 @@
-"""The warm call: a timeline that has rendered before, one round more, the next request.
+"""Measures the warm call: the next request after one more round, in a timeline that has rendered before.
 
-The whole call is: append the round (in memory), fold it, decide, render, validate.
+The whole call appends the round (in memory), folds it, decides, renders and validates.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,11 @@ CALL_SECONDS_MAX = 0.001
 RATIO_MAX = 1.2
 ROUNDS = 100
 GROWTH = ROUNDS * 3 // 2
-"""Blocks by which a window grows until half-way."""
+"""The blocks by which a window grows until half-way."""
 
 
 class Warm:
-    """A timeline that has rendered before, and rounds to go on with."""
+    """A timeline that has rendered before, and more rounds for it."""
 
     def __init__(self, folded: int, window: int) -> None:
         store = MemoryStore()
@@ -34,19 +34,19 @@ class Warm:
         self.tokens = self.render()
 
     def _clock(self) -> float:
-        self._now += 1.0  # a warm cache: nothing expires between two calls
+        self._now += 1.0  # keeps the cache warm between two calls
         return self._now
 
     def render(self, _: object = None) -> int:
-        """The next request."""
+        """Render the next request."""
         return self.timeline.render(system=SYSTEM, tools=TOOLS).tokens
 
     def grow(self) -> None:
-        """One more round."""
+        """Append one more round."""
         self.timeline.append(*self._writer.round())
 
     def call(self, _: object = None) -> int:
-        """One more round, and the next request."""
+        """Append one more round and render the next request."""
         self.grow()
         return self.render()
 

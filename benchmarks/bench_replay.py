@@ -1,4 +1,4 @@
-"""Replaying a whole recorded session, every call rendered, priced and checked."""
+"""Measures the replay of a whole recorded session: every call rendered, priced and checked."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ SECONDS_MAX = 10.0
 
 
 def largest() -> Path:
-    """The largest recorded session; the example when there are none."""
+    """The largest recorded session; the example if there are none."""
     found = [path for path in RECORDED.glob("*.jsonl") if path.is_file()]
     return max(found, key=lambda path: path.stat().st_size, default=EXAMPLE)
 

@@ -1,4 +1,4 @@
-"""Bytes on disk, against the sum of the blocks' own bytes."""
+"""Measures bytes on disk, against the sum of the blocks' own bytes."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from persistence import DuckDBStore
 
 RATIO_MAX = 1.3
 FILE_BYTES = 3_000_000
-"""What an empty store may have."""
+"""The most bytes of an empty store."""
 
 
 @pytest.mark.parametrize("blocks", [1_000, 10_000, 100_000])

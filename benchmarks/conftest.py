@@ -1,4 +1,4 @@
-"""One table for all measurements: each test adds its rows, the end of the run prints them."""
+"""Collects all measurements in one table, printed at the end of the run."""
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -19,13 +19,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def meter(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Meter:
-    """Measures, and notes what was measured in the table of this run."""
+    """A meter that adds its measurements to the table of this run."""
     return Meter(benchmark=benchmark, figures=request.config.stash[TABLE])
 
 
 @pytest.fixture
 def figures(request: pytest.FixtureRequest) -> Figures:
-    """The table of this run, for what is no time."""
+    """The table of this run, for figures that are not times."""
     return request.config.stash[TABLE]
 
 

@@ -1,4 +1,4 @@
-"""Environments of their own, for what must not or cannot be installed into this one."""
+"""Makes separate environments for packages that must not or cannot be installed into this one."""
 
 import os
 import shutil
@@ -13,8 +13,9 @@ _VERSION = "import sys; print(*sys.version_info[:2])"
 
 
 def make(folder: Path, install: Sequence[str], python_min: tuple[int, int] = PYTHON_MIN) -> str:
-    """Make an environment in an empty folder, and install into it what pip is given; why that failed, or
-    nothing."""
+    """Make an environment in an empty folder and run pip install with the arguments `install`.
+
+    Returns why that failed, or ''."""
     python = next(_interpreters(python_min), None)
     if python is None:
         return "needs Python {}.{} or newer".format(*python_min)
@@ -22,13 +23,13 @@ def make(folder: Path, install: Sequence[str], python_min: tuple[int, int] = PYT
 
 
 def add(folder: Path, install: Sequence[str]) -> str:
-    """Install what pip is given into an environment; why that failed, or nothing."""
+    """Run pip install with these arguments in an environment; returns why that failed, or ''."""
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
     return run([*pip, "install", "--quiet", *install])
 
 
 def _interpreters(least: tuple[int, int]) -> Iterator[str]:
-    """Pythons that are new enough: this one, those on the path, pyenv's."""
+    """Python interpreters that are new enough: this one, those on the path, pyenv's."""
     found = [sys.executable, *filter(None, map(shutil.which, _PYTHONS))]
     found += map(str, sorted(Path.home().glob(".pyenv/versions/*/bin/python3")))
     for python in found:
@@ -40,12 +41,12 @@ def _interpreters(least: tuple[int, int]) -> Iterator[str]:
 
 
 def apart() -> dict[str, str]:
-    """The variables of this process, without what would put its modules on another's path."""
+    """The environment variables of this process, without those that would add its modules to a child's path."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def run(command: list[str], folder: Path | None = None) -> str:
-    """The last error line of a command; empty when it worked."""
+    """Run a command; returns the last line of its errors, or '' if it succeeded."""
     done = subprocess.run(
         command, cwd=folder, env=apart(), capture_output=True, text=True, check=False
     )

@@ -1,9 +1,9 @@
-"""How much of what was found and decided in a session its last request still says.
+"""Measures how many of a session's findings and decisions its last request still has.
 
     .venv/bin/python -m benchmarks.facts FOLDER [WINDOW ...]
 
-`facts.toml` has the facts, written down by hand. One survives when a passage of the request, a few lines
-long, has all of its words; `written` counts the part of the summary that is not in its index.
+`facts.toml` has the facts, written by hand. A fact survives if a passage of the request, a few lines
+long, has all of its words; `written` counts only the part of the summary outside its index.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from timeline.replay import ReplayOptions, Sent, replay
 FACTS: Final = Path(__file__).with_name("facts.toml")
 WINDOWS: Final = (30_000, 60_000)
 PASSAGE: Final = 500
-"""Characters that the words of a fact may lie apart."""
+"""The length in characters of a passage that must have all words of a fact."""
 INDEX: Final = "## Excerpts of what was folded"
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was said, and the words by which it is known again."""
+    """A statement, and the words by which it is recognised."""
 
     call: int
     kind: str
@@ -47,12 +47,12 @@ class _File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def known() -> tuple[Known, ...]:
-    """All facts of all sessions."""
+    """The facts of all sessions."""
     return msgspec.toml.decode(FACTS.read_bytes(), type=_File).session
 
 
 def survives(fact: Fact, text: str) -> bool:
-    """Whether all words are in one passage, whatever their case and the Markdown around them."""
+    """Whether one passage has all words, ignoring case and Markdown."""
     text = _plain(text)
     first, *others = (_plain(word) for word in fact.words)
     at = text.find(first)
@@ -92,7 +92,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def main() -> None:
-    """Replay and count."""
+    """Replay the sessions and print the counts."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("folder", type=Path)
     asked.add_argument("windows", type=int, nargs="*", default=WINDOWS)

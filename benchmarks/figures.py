@@ -1,9 +1,8 @@
-"""Figures: what was measured, against what, and whether that is good enough.
+"""Records what was measured, against which baseline, and whether it meets its target.
 
-In every round the baseline runs right before what it is compared with, so that a noisy machine
-disturbs both alike; a ratio is that of the lower quartiles, which a disturbance reaches last.  A limit
-in seconds is held against the best round: that is what the code costs, everything above it is what
-else the machine did.
+In every round the baseline runs right before the code under test, so that a noisy machine affects
+both alike. Ratios use the lower quartiles, which noise affects least.  A limit in seconds is compared
+with the best round: slower rounds include other work of the machine.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +18,11 @@ HEADER = ("what", "size", "best", "p50", "p99", "baseline", "its p50", "ratio", 
 
 @attrs.frozen
 class Sample:
-    """Times of one thing, in seconds, one a round."""
+    """Measured times in seconds, one for each round."""
 
     times: Sequence[float]
     bare: Sequence[float] = ()
-    """Times of the baseline in the same rounds."""
+    """The times of the baseline in the same rounds."""
 
     @property
     def best(self) -> float:
@@ -44,12 +43,12 @@ class Sample:
 
 @attrs.define
 class Figures:
-    """The rows of the table."""
+    """The table of figures."""
 
     rows: list[tuple[str, ...]] = attrs.field(factory=list[tuple[str, ...]])
 
     def note(self, *cells: str) -> None:
-        """Add a row; missing cells stay empty."""
+        """Add a row; missing cells are empty."""
         self.rows.append((*cells, *[""] * (len(HEADER) - len(cells))))
 
     def lines(self) -> Iterator[str]:
@@ -64,7 +63,7 @@ class Figures:
 
 @attrs.define
 class Meter:
-    """Measures one thing with pytest-benchmark."""
+    """Measures with pytest-benchmark and adds rows to the table."""
 
     benchmark: BenchmarkFixture
     figures: Figures
@@ -72,7 +71,7 @@ class Meter:
     def time(
         self, run: Callable[..., Any], prepare: Callable[[], Any] | None = None, *, rounds: int
     ) -> Sample:
-        """Time `run` on what `prepare` gives, anew for each round."""
+        """Time `run`, called in each round with a new result of `prepare`."""
         self._run(run, lambda: ((() if prepare is None else (prepare(),)), {}), rounds)
         return Sample(self._times())
 
@@ -84,7 +83,7 @@ class Meter:
         *,
         rounds: int,
     ) -> Sample:
-        """Time `run` and its baseline in turn; `prepare` gives an argument for each."""
+        """Time `run` and its baseline alternately; `prepare` returns the arguments for both."""
         times: list[float] = []
 
         def setup() -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -116,12 +115,12 @@ class Meter:
 
 
 def quartile(times: Sequence[float]) -> float:
-    """The time that a quarter of the rounds stayed under."""
+    """The lower quartile of the times."""
     return sorted(times)[len(times) // 4]
 
 
 def spoken(seconds: float) -> str:
-    """A time for people."""
+    """A time in seconds as text with a fitting unit."""
     if seconds >= 1:
         return f"{seconds:.2f} s"
     return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} µs"

@@ -1,10 +1,10 @@
-"""A PostgreSQL server whose disk is full, really: nothing acknowledged is lost, and with room again it goes on.
+"""Tests a PostgreSQL server on a full disk: no acknowledged event is lost, and work resumes with free space.
 
     sudo .venv/bin/python -m benchmarks.full_disk [--seconds 5]
 
-Needs root and `unshare`, for a small file system in memory that only this program sees.  The server lies on it, its
-write-ahead log, too.  Writers append to a timeline each; then the rest of the disk is taken, and given back after
-some seconds.  A writer repeats an append until it succeeds, and notes each error that is told to it.
+Needs root and `unshare`, for a small file system in memory that only this program sees.  The server's data and
+write-ahead log are on it.  Each writer appends to its own timeline; then the rest of the disk is filled, and freed
+after some seconds.  A writer repeats an append until it succeeds, and records each error.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tests._postgres import Server, running
 WRITERS = 4
 DISK = "200m"
 ROOM_LEFT = 3_000_000
-"""Bytes that are left of the disk when it is full."""
+"""The free bytes left on the full disk."""
 STEP = 500_000
 TEXT = 8_000
 WAIT_SECONDS = 5
@@ -40,17 +40,17 @@ SETTINGS = ("fsync=on", "full_page_writes=on", "max_wal_size=48MB", "min_wal_siz
 
 @attrs.define
 class Writer:
-    """One timeline, and what was said about its appends."""
+    """Appends to one timeline and records the outcomes."""
 
     name: TimelineId
     acknowledged: int = 0
     is_refused: Flag = attrs.field(factory=Flag)
-    """Because the disk is full."""
+    """Set when an append was refused because the disk is full."""
     errors: Counter[str] = attrs.field(factory=Counter[str])
-    """By type and text."""
+    """The number of errors by type and text."""
 
     def run(self, store: EventStore, over: Flag) -> None:
-        """Append until it is over."""
+        """Append until `over` is set."""
         chance = Random(self.name)  # noqa: S311 -- texts that cannot be packed
         while not over.is_set():
             name, version = f"{self.name} {self.acknowledged}", self.acknowledged
@@ -73,7 +73,7 @@ class Writer:
 
 
 def fill(disk: Path) -> Path:
-    """Take what is left of the disk, but for a little."""
+    """Fill the disk except for `ROOM_LEFT`; returns the file that fills it."""
     filler = disk / "filler"
     with filler.open("wb") as file:
         while (free := os.statvfs(disk)).f_bavail * free.f_frsize > ROOM_LEFT:
@@ -83,7 +83,7 @@ def fill(disk: Path) -> Path:
 
 
 def written(server: Server, disk: Path, url: str, seconds: float) -> list[Writer]:
-    """The writers, after the disk was full for some seconds and then was not."""
+    """Run writers while the disk is full for some seconds and then has space again; returns them."""
     from persistence import PostgresStore
 
     over, writers = Flag(), [Writer(TimelineId(f"writer {n}")) for n in range(WRITERS)]
@@ -115,7 +115,7 @@ def written(server: Server, disk: Path, url: str, seconds: float) -> list[Writer
 
 
 def use_up_log(url: str) -> bool:
-    """Let others write until the write-ahead log needs room that is not there; whether that ends the server."""
+    """Write until the write-ahead log needs more space than there is; returns whether the server stopped."""
     import psycopg
 
     message = "SELECT pg_logical_emit_message(false, 'x', repeat('x', 1000000), true)"
@@ -140,7 +140,7 @@ def is_up(url: str) -> bool:
 
 
 def lost_or_doubled(url: str, writers: list[Writer]) -> int:
-    """Events that are not where they were acknowledged, and what `verify` finds."""
+    """The number of acknowledged events that are missing or misplaced, plus the problems found by `verify`."""
     wrong = len(verify(url).problems)
     with closing(open_store(url)) as store:
         for writer in writers:
@@ -153,7 +153,7 @@ def lost_or_doubled(url: str, writers: list[Writer]) -> int:
 
 
 def inside(seconds: float) -> int:
-    """In a mount namespace of our own."""
+    """Run the test inside a separate mount namespace; returns the exit code."""
     logging.disable()
     disk = Path(mkdtemp(prefix="foldline-disk-"))
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", disk], check=True)
@@ -176,7 +176,7 @@ def inside(seconds: float) -> int:
 
 
 def main() -> int:
-    """0 if nothing that was acknowledged is lost or doubled."""
+    """Run the test; returns 0 if no acknowledged event is lost or duplicated."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("where", nargs="?", choices=[INSIDE])

@@ -1,4 +1,4 @@
-"""A long run of an agent in a window of 60,000 tokens: what every call costs, compactions included.
+"""Measures every call of a long agent run in a window of 60,000 tokens, compactions included.
 
     .venv/bin/python -m benchmarks.hot_call --rounds 2000
 
@@ -21,7 +21,7 @@ from timeline import Timeline
 
 
 def run(rounds: int, window: int) -> tuple[list[float], list[float]]:
-    """Milliseconds of every call: those that did not compact, and those that did."""
+    """The milliseconds of calls without a compaction, and of calls with one."""
     writer, now = Writer(seed=5), [STARTED_AT]
     timeline = Timeline.open("hot", window=window, counter="o200k", clock=lambda: now[0])
     timeline.append(*writer.blocks(10))
@@ -44,7 +44,7 @@ def share(values: list[float], part: float) -> float:
 
 
 def main() -> int:
-    """Run and tell."""
+    """Run, and print the percentiles."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=2000)
     parser.add_argument("--window", type=int, default=60_000)

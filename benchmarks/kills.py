@@ -1,10 +1,10 @@
-"""kill -9 in a loop: what was acknowledged is there, once, in whole batches, and the next process goes on.
+"""Tests kill -9 in a loop: acknowledged batches are stored once and whole, and the next process can go on.
 
     python -m benchmarks.kills duckdb|sqlite|postgres|server [--kills 200] [--seed 1] [--keep]
 
-`server` kills the PostgreSQL server and lets those who write live; the others kill the processes that write: one
-for DuckDB, two otherwise.  Each has threads that write to timelines of their own, threads that write to one of all,
-and puts artifacts.
+`server` kills the PostgreSQL server while the writers live; the others kill the writing processes: one for DuckDB,
+two otherwise.  Each process has threads with a timeline of their own and threads that share one with all others,
+and stores artifacts.
 """
 
 import argparse
@@ -42,38 +42,37 @@ KINDS = {
     "postgres": "PostgreSQL, who writes",
     "server": "PostgreSQL, the server",
 }
-"""And what a table calls them."""
+"""The kinds of run, and their names in the table."""
 BATCH = 3
 LARGE, SMALL = 20_000, 300
 ARTIFACT_EVERY = 8
 CHECKED_EVERY = 25
 UP_SECONDS = 60
-FORKS = get_context(
-    "forkserver"
-)  # which has imported what takes long: a writer is there in no time
+# The fork server has the slow imports done, so that a writer starts at once.
+FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["persistence", "duckdb", "psycopg_pool"])
 
 
 @attrs.define(kw_only=True)
 class Toll:
-    """What came of it."""
+    """The results of a run."""
 
     kills: int = 0
     acknowledged: int = 0
-    """Events."""
+    """The number of acknowledged events."""
     artifacts: int = 0
-    """Acknowledged."""
+    """The number of acknowledged artifacts."""
     lost: int = 0
     doubled: int = 0
     torn: int = 0
-    """Batches of which a part is there."""
+    """The number of batches of which only a part is stored."""
     problems: tuple[str, ...] = ()
-    """What `verify` says."""
+    """The problems found by `verify`."""
 
 
 def write(where: str, told: str, name: str) -> None:
-    """Until somebody ends it; a line in the file `told` says what was acknowledged."""
-    logging.disable()  # the driver says of each connection that it broke
+    """Write until killed; each acknowledgement is recorded as a line in the file `told`."""
+    logging.disable()  # the driver logs every broken connection
     store, file = open_store(where), os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     for n, timeline in enumerate(
         (f"own {name[-1]} 1", f"own {name[-1]} 2", "together", "together")
@@ -113,7 +112,7 @@ def _said(name: str, size: int) -> Event:
 
 @attrs.define
 class Killing:
-    """Kills, and compares what was acknowledged with what is there."""
+    """Kills processes and compares what was acknowledged with what is stored."""
 
     where: str
     folder: Path
@@ -121,23 +120,23 @@ class Killing:
     chance: Random
     toll: Toll = attrs.field(factory=Toll)
     _told: dict[tuple[str, int], str] = attrs.field(factory=dict[tuple[str, int], str])
-    """Batches by timeline and version."""
+    """The acknowledged batches by timeline and version."""
     _artifacts: set[str] = attrs.field(factory=set[str])
 
     def writers(self, kills: int) -> None:
-        """Kill the processes that write, so many times."""
+        """Kill the writing processes `kills` times."""
         for _ in range(kills):
             with self.writing() as files:
                 time.sleep(self.chance.uniform(0.0, 0.2))
             self.toll.kills += 1
             if is_time := self.toll.kills % CHECKED_EVERY == 0:
-                self.verified()  # as the kill has left it
+                self.verified()  # verify the store right after the kill
             self.heard(files)
             if is_time:
                 self.checked()
 
     def server(self, server: Server, kills: int) -> None:
-        """Kill the server, so many times, while processes write."""
+        """Kill the server `kills` times while processes write."""
         with self.writing() as files:
             for _ in range(kills):
                 time.sleep(self.chance.uniform(0.05, 0.3))
@@ -148,7 +147,7 @@ class Killing:
 
     @contextmanager
     def writing(self) -> Generator[Sequence[Path]]:
-        """Processes write, and are killed at the end."""
+        """Start writing processes; they are killed at the end."""
         names = [f"{self.toll.kills}-{n}" for n in range(self.processes)]
         files = [self.folder / f"told {name}" for name in names]
         started = list[BaseProcess]()
@@ -166,7 +165,7 @@ class Killing:
                 each.join()
 
     def heard(self, files: Sequence[Path]) -> None:
-        """Note what was acknowledged, and that a new process sees so much."""
+        """Read what was acknowledged, and check that a new process sees all of it."""
         with closing(open_store(self.where)) as store:
             for line in (line for file in files for line in file.read_text().splitlines()):
                 timeline, version, what = line.split("\t")
@@ -182,11 +181,11 @@ class Killing:
             file.unlink()
 
     def verified(self) -> None:
-        """Note what `verify` says."""
+        """Record the problems that `verify` finds."""
         self.toll.problems += tuple(problem.what for problem in verify(self.where).problems)
 
     def checked(self) -> Toll:
-        """Read all there is."""
+        """Read everything that is stored, and return the results."""
         toll = self.toll
         toll.lost = toll.doubled = toll.torn = 0
         toll.artifacts = len(self._artifacts)
@@ -218,7 +217,7 @@ def _log(store: EventStore, name: TimelineId) -> list[str]:
 
 
 def _wait_until_grown(files: Sequence[Path]) -> None:
-    """Until each of the files has a further line."""
+    """Wait until each of the files has another line."""
     sizes = [_size(file) for file in files]
     end = time.monotonic() + UP_SECONDS
     while any(_size(file) <= size for file, size in zip(files, sizes, strict=True)):
@@ -231,7 +230,7 @@ def _size(file: Path) -> int:
 
 
 def survived(kind: str, folder: Path, kills: int, seed: int, server: Server | None = None) -> Toll:
-    """Kill so many times, in a new store of this kind; a PostgreSQL one is on `server`."""
+    """Kill `kills` times, with a new store of this kind; a PostgreSQL store is on `server`."""
     where = server.new_url() if server else f"{kind}:///{folder}/talks.{kind}"
     open_store(where).close()
     killing = Killing(where, folder, 1 if kind == "duckdb" else 2, Random(seed))  # noqa: S311 -- moments
@@ -243,7 +242,7 @@ def survived(kind: str, folder: Path, kills: int, seed: int, server: Server | No
 
 
 def main() -> None:
-    """Print the toll of one kind."""
+    """Print the results of one kind."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--kills", type=int, default=200)
@@ -269,7 +268,7 @@ def main() -> None:
 
 
 def row(kind: str, toll: Toll) -> dict[str, str]:
-    """What the page on reliability says of one kind."""
+    """The row of one kind on the page about reliability."""
     counts = (
         toll.kills,
         toll.acknowledged,

@@ -1,11 +1,11 @@
-"""What each rung of the ladder, and each order of rungs, costs and keeps.
+"""Measures cost and recall of each set and each order of the ladder's rungs.
 
     make ladder                                        # both windows; a quarter of an hour
     .venv/bin/python benchmarks/ladder.py --window 30000 --markdown
 
-Every non-empty set of rungs in the shipped order, then every order of all four, is replayed over
-every recorded session with the default policy's other numbers.  A set with `externalize` writes to
-an artifact store, in memory.
+Every non-empty set of rungs in the default order, then every order of all four, is replayed over
+every recorded session, otherwise with the default policy.  A set with `externalize` writes to an
+artifact store in memory.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def policies(base: str) -> Iterator[tuple[Policy, Mapping[str, Any]]]:
 
 
 def rows(trials: Sequence[Trial]) -> Iterator[list[str]]:
-    """The figures of each ladder, in the order in which they were asked for."""
+    """The figures of each ladder, in the order of the trials."""
     for trial in trials:
         folds = fmean(100 * result.folds / max(result.calls, 1) for result in trial.results)
         yield [", ".join(map(str, trial.policy.rungs)), *figures(trial), f"{folds:.3f}"]
@@ -50,7 +50,7 @@ def markdown(lines: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Replay, and show a table for each window."""
+    """Replay, and print a table for each window."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--window", type=int, action="append")
     parser.add_argument("--policy", default="default", help="whose other numbers count")

@@ -1,10 +1,10 @@
-"""A session with 100 MB of tool output in a window of 30,000 tokens: memory, and what a call costs.
+"""Measures memory and time per call of a session with 100 MB of tool output in a window of 30,000 tokens.
 
     .venv/bin/python -m benchmarks.large_session
 
-Every row is a process of its own. Memory is that of the whole process (`ru_maxrss`): Python, the
-tokenizer's table and DuckDB included; *start* is what it had after the first, empty render. In the end
-every result is read back by its path and compared.
+Every row is measured in its own process. Memory is that of the whole process (`ru_maxrss`), with Python,
+the tokenizer's table and DuckDB; *start* is the memory after the first, empty render. At the end every
+result is read back by its path and compared.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from timeline import Timeline, policy_named
 
 WINDOW = 30_000
 UNITS_PER_MB = 1024 * (1024 if sys.platform == "darwin" else 1)
-"""Of `ru_maxrss`: bytes there, KiB elsewhere."""
+"""Units of `ru_maxrss` in a MB: bytes on macOS, KiB elsewhere."""
 ROWS = (
     *((100, 1_000_000, counter, content) for counter in ("o200k", "model") for content in "lh"),
     (1_000, 100_000, "o200k", "l"),
     (10, 10_000_000, "o200k", "l"),
 )
-"""Results, characters of each, counter, content: lines or hex digits."""
+"""The rows: number of results, characters of each, counter, content (lines or hex digits)."""
 WORDS = (
     "error",
     "warning",
@@ -48,7 +48,7 @@ WORDS = (
 
 @attrs.frozen(kw_only=True)
 class Figures:
-    """What one session came to."""
+    """The figures of one session."""
 
     start_mb: int
     """Memory after the first render."""
@@ -58,14 +58,14 @@ class Figures:
     """The peak until everything was read back."""
     worst_tokens: int
     call_ms: float
-    """Record a call, append its result, render: on average."""
+    """The mean milliseconds to record a call, append its result and render."""
     read_ms: float
     wrong: int
-    """Results that did not come back as they were."""
+    """The number of results that were not read back unchanged."""
 
 
 def output(number: int, size: int, content: str) -> str:
-    """A tool's output; the same for the same number."""
+    """A tool's output; always the same for the same number."""
     made = random.Random(number)  # noqa: S311 -- text, not keys
     if content == "h":
         return made.randbytes(size // 2).hex()
@@ -81,7 +81,7 @@ def _lines(number: int, size: int, made: random.Random) -> Iterator[str]:
 
 
 def peak_mb() -> int:
-    """The most memory that this process ever had."""
+    """The peak memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // UNITS_PER_MB
 
 
@@ -124,7 +124,7 @@ def session(results: int, size: int, counter: str, content: str) -> Figures:
 
 
 def _call(timeline: Timeline, number: int, text: str) -> int:
-    """One round; the tokens of the next request."""
+    """Append one round; returns the tokens of the next request."""
     asked = {"type": "tool_use", "id": f"c{number}", "name": "bash", "input": {"command": "make"}}
     timeline.record({"id": f"r{number}", "content": [asked], "stop_reason": "tool_use"})
     timeline.tool_result(f"c{number}", text)
@@ -132,7 +132,7 @@ def _call(timeline: Timeline, number: int, text: str) -> int:
 
 
 def measured(results: int, size: int, counter: str, content: str) -> Figures:
-    """The same in a fresh process."""
+    """Run one session in a new process."""
     given = [str(results), str(size), counter, content]
     command = [sys.executable, "-m", "benchmarks.large_session", "--one", *given]
     root = Path(__file__).resolve().parents[1]
@@ -141,7 +141,7 @@ def measured(results: int, size: int, counter: str, content: str) -> Figures:
 
 
 def main() -> None:
-    """Print a table, or the figures of one session."""
+    """Print the table; in a child process, the figures of one session."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", nargs=4, metavar=("RESULTS", "SIZE", "COUNTER", "CONTENT"))
     asked = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Logs of any length: a long history that a compaction has folded, and a window after it."""
+"""Makes logs of any length: a long history that a compaction has folded, and a window after it."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -24,7 +24,7 @@ from timeline.tokens import O200kCounter
 
 NAME = TimelineId("measured")
 REPEATED = 1_000
-"""Blocks after which a history repeats itself: nobody reads it, but it must be written."""
+"""The number of blocks after which a history repeats itself; it is only written, never read."""
 PAGE = 5_000
 
 
@@ -50,7 +50,7 @@ def _repeated() -> tuple[Block, ...]:
 
 @cache
 def _compaction() -> RangeCompacted:
-    """A real one, of a view of 60,000 tokens."""
+    """A real compaction, of a view of 60,000 tokens."""
     view = fold(View(), enumerate(appended(Writer(seed=3).blocks(500)), 1))
     now = context(60_000, STARTED_AT)
     plan = plan_range(view, now, "forced")
@@ -81,7 +81,7 @@ def fold_and_go_on(store: EventStore, version: int, window: int, seed: int = 1) 
 
 
 def put(store: EventStore, events: Sequence[Event], version: int = 0) -> int:
-    """Append events, a page a commit."""
+    """Append events, one page per commit."""
     for start in range(0, len(events), PAGE):
         page = events[start : start + PAGE]
         version = store.append(NAME, page, expected_version=version)

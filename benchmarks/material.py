@@ -1,7 +1,7 @@
-"""Made-up sessions of a coding agent: the same on every machine, with the names that real ones have.
+"""Generates sessions of a coding agent, the same on every machine, with names as in real ones.
 
-A round is what a model said, a tool call and its result; a result is code, a listing or a log, with
-paths, identifiers, hashes and numbers, so that counting, hiding and indexing have their real work.
+A round is an assistant text, a tool call and its result. A result is code, a listing or a log, with
+paths, identifiers, hashes and numbers, so that counting, hiding and indexing do realistic work.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ _PROSE = (
 
 @attrs.define
 class Writer:
-    """Writes blocks, turn after turn."""
+    """Generates blocks, turn after turn."""
 
     seed: int = 0
     _chance: Random = attrs.field(init=False)
@@ -65,7 +65,7 @@ class Writer:
         return found
 
     def round(self) -> list[Block]:
-        """One round; the first of every turn comes with the prompt that opens it."""
+        """The blocks of one round; the first round of a turn begins with the user's prompt."""
         number = self._made
         self._made += 1
         turn = TurnId(f"t{number // ROUNDS_PER_TURN + 1}")
@@ -104,7 +104,7 @@ class Writer:
     # Texts.
 
     def output(self, path: str) -> str:
-        """What a tool printed: some lines of code, or a log."""
+        """A tool's output: some lines of code, or a log."""
         pick, lines = self._chance.random(), self._chance.randint(3, 17)
         if pick < 0.6:
             return "\n".join([f"# {path}", *(self.line() for _ in range(lines))])
@@ -131,17 +131,17 @@ class Writer:
         return f"{verb}_{noun}_{self._chance.randint(0, 400)}"
 
     def number(self) -> int:
-        """A number that nobody guesses."""
+        """A number that cannot be guessed."""
         return self._chance.randint(1000, 99_999)
 
     def prose(self, words: int) -> str:
-        """Words of a sentence, one name among them."""
+        """A sentence of `words` words, one of them a name."""
         chosen = self._chance.choices(_PROSE, k=words)
         chosen[self._chance.randrange(words)] = self.name()
         return " ".join(chosen)
 
 
 def appended(blocks: Sequence[Block], first: int = 1) -> Iterator[BlockAppended]:
-    """The events that append `blocks`, from version `first` on, a second apart."""
+    """The events that append `blocks`, from version `first` on, one second apart."""
     for version, block in enumerate(blocks, first):
         yield BlockAppended(id=EventId(f"event.{version}"), at=STARTED_AT + version, block=block)

@@ -1,4 +1,4 @@
-"""A sample of the mutants, for `make mutants SAMPLE=400`: their names, the same each time."""
+"""Prints the names of a sample of mutants, the same each time, for `make mutants SAMPLE=400`."""
 
 import sys
 from random import Random
@@ -10,7 +10,7 @@ SEED = 20261122
 
 
 def names() -> list[str]:
-    """All mutants of the files that `[tool.mutmut]` in `pyproject.toml` names."""
+    """The names of all mutants of the files listed under `[tool.mutmut]` in `pyproject.toml`."""
     found: list[str] = []
     for path in sorted(walk_mutatable_files()):
         module = ".".join(path.with_suffix("").parts)

@@ -1,9 +1,9 @@
-"""The recorded sessions, rendered for each provider: do they keep as much, and is every request valid?
+"""Replays the recorded sessions for each provider: compares recall, and checks that every request is valid.
 
     .venv/bin/python -m benchmarks.providers --window 30000
 
-All are counted by one tokenizer, so that a window holds the same text for each.  Costs are shares of sending
-everything to the same provider, by its own rules for the cache.
+One tokenizer counts for all, so that a window holds the same text for each.  Costs are shares of sending
+everything to the same provider, by its own cache rules.
 """
 
 import argparse
@@ -29,7 +29,7 @@ COLUMNS = ("provider", "sessions", "cost", *FIGURES, "over", "violations", "prob
 
 
 def measured(job: Job) -> ReplayResult | None:
-    """One session for one provider; None: it fits the window, or used no older name."""
+    """Replay one session for one provider; None if it fits the window or used no older name."""
     path, provider, window = job
     options = ReplayOptions(window=window, counter="o200k", provider=provider)
     result = replay(read_session(path), options)
@@ -37,7 +37,7 @@ def measured(job: Job) -> ReplayResult | None:
 
 
 def row(provider: str, results: Sequence[ReplayResult]) -> list[str]:
-    """The means of a provider's results, and the sums of what should be none."""
+    """The means of a provider's results, and the sums of the problems."""
     means = [
         fmean(value for r in results if (value := getattr(r.recall, name)) is not None)
         for name in FIGURES
@@ -53,7 +53,7 @@ def row(provider: str, results: Sequence[ReplayResult]) -> list[str]:
 
 
 def main() -> None:
-    """Replay, and show a table."""
+    """Replay, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--window", type=int, default=30_000)
     parser.add_argument("--provider", action="append", choices=[*PROVIDERS])

@@ -1,9 +1,9 @@
-"""Whether two checkouts send the same bytes: every session is replayed by both, at both windows.
+"""Checks whether two checkouts send the same bytes: both replay every session at both windows.
 
     git worktree add ../before v0.1
-    .venv/bin/python -m benchmarks.same ../before        # a minute or two; 1 when anything differs
+    .venv/bin/python -m benchmarks.same ../before        # a minute or two; exit code 1 if anything differs
 
-Both run with this environment's libraries.  How long a call took is no part of what is compared.
+Both run with this environment's libraries.  The times of calls are not compared.
 """
 
 import argparse
@@ -28,7 +28,7 @@ REPLAY = "import sys; from timeline.cli import main; sys.exit(main(sys.argv[1:])
 
 
 def dump(checkout: Path, session: Path, window: int, out: Path) -> str:
-    """Replay a session with the code of a checkout into `out`; what went wrong, or nothing."""
+    """Replay a session with a checkout's code into `out`; returns the error, or ''."""
     replay = [
         "replay",
         str(session.resolve()),
@@ -58,7 +58,7 @@ def requests(path: Path) -> Iterator[dict[str, object]]:
 
 
 def difference(mine: Path, other: Path) -> tuple[int, str]:
-    """How many requests there are, and where the first difference is; empty: nowhere."""
+    """The number of requests, and where they first differ; empty if they are equal."""
     number, nothing = -1, dict[str, object]()
     for number, (a, b) in enumerate(
         zip_longest(requests(mine), requests(other), fillvalue=nothing)
@@ -69,7 +69,7 @@ def difference(mine: Path, other: Path) -> tuple[int, str]:
 
 
 def compared(other: Path, session: Path, window: int) -> tuple[int, str]:
-    """One session at one window."""
+    """Compare one session at one window."""
     with TemporaryDirectory() as folder:
         mine, theirs = Path(folder) / "mine.jsonl", Path(folder) / "other.jsonl"
         wrong = dump(HERE, session, window, mine) or dump(other, session, window, theirs)
@@ -77,7 +77,7 @@ def compared(other: Path, session: Path, window: int) -> tuple[int, str]:
 
 
 def main() -> int:
-    """Replay, compare, show."""
+    """Replay, compare, and print the differences."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("other", type=Path, help="a folder with another version's code")
     parser.add_argument("session", type=Path, nargs="*", help="default: the recorded ones")

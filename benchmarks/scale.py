@@ -1,9 +1,9 @@
-"""Where a DuckDB file ends: one of 100,000 timelines, and one with a million events in one timeline.
+"""Measures large DuckDB files: one with 100,000 timelines, and one with a million events in one timeline.
 
     .venv/bin/python -m benchmarks.scale --timelines 100000 --events 1000000
 
-The files are made by the database itself, so none of it has to be appended first; `--keep FOLDER` leaves
-them there for the next run. Every opening is a process of its own. Times are the best of a few.
+The database itself makes the files, so that nothing has to be appended first; `--keep FOLDER` keeps
+them for the next run. Every opening is measured in its own process. Times are the best of a few.
 """
 
 import argparse
@@ -42,10 +42,10 @@ from persistence import DuckDBStore, EventStore, block_at, search_blocks, verify
 
 WINDOW: Final = 200
 SHORT: Final = 10_000
-"""Events of the log that the long one is compared with."""
+"""The events of the log that the long one is compared with."""
 THREADS: Final = 64
 APPENDS: Final = 60
-"""Of each thread."""
+"""The appends of each thread."""
 ROUNDS: Final = 5
 OPEN: Final = """
 import os, sys, time
@@ -65,25 +65,25 @@ store.close()
 
 
 class Report:
-    """Rows of a table, printed as soon as they are known."""
+    """A table whose rows are printed as soon as they are known."""
 
     def __init__(self) -> None:
         self._table = Table("what", "file", "figure", "against", "ratio")
 
     def add(self, what: str, file: str, value: str, against: str = "", ratio: float = 0) -> None:
-        """One figure."""
+        """Add one figure."""
         shown = f"{ratio:.2f}" if ratio else ""
         self._table.add_row(what, file, value, against, shown)
         print(f"{what}, {file}: {value}  {against} {shown}", file=sys.stderr)
 
     def show(self) -> None:
-        """All of them."""
+        """Print all figures."""
         Console(width=120).print(self._table)
 
 
 @attrs.frozen
 class Files:
-    """What is measured: nothing, a short and a long log, and many logs."""
+    """The files that are measured: empty, with a short log, with a long log, with many logs."""
 
     empty: Path
     short: Path
@@ -92,7 +92,7 @@ class Files:
 
 
 def files(folder: Path, size: Size) -> Files:
-    """Copies, so that what is kept stays as it was made."""
+    """Make the files, as copies of those that are kept."""
     made = folder / "made"
     made.mkdir(exist_ok=True)
     found = Files(*(folder / f"{name}.duckdb" for name in ("empty", "short", "long", "many")))
@@ -108,7 +108,7 @@ def files(folder: Path, size: Size) -> Files:
 
 
 def best_ms(work: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Milliseconds of the quickest of some rounds."""
+    """The milliseconds of the fastest of some rounds."""
     times: list[float] = []
     for _ in range(rounds):
         begin = perf_counter()
@@ -118,7 +118,7 @@ def best_ms(work: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 
 def opening(report: Report, found: Files) -> None:
-    """Opening a file, which nothing was asked of."""
+    """Measure opening a file without reading from it."""
 
     def measured(path: Path) -> tuple[float, float]:
         command = [sys.executable, "-c", OPEN, str(path)]
@@ -134,7 +134,7 @@ def opening(report: Report, found: Files) -> None:
 
 
 def many_timelines(report: Report, found: Files, size: Size) -> None:
-    """What is about all timelines, and about one of them."""
+    """Measure operations on all timelines, and on one of many."""
     names = iter(range(2, size.timelines))
     with DuckDBStore(found.many) as store:
         took = best_ms(store.list, 2)
@@ -146,7 +146,7 @@ def many_timelines(report: Report, found: Files, size: Size) -> None:
 
 
 def one_timeline(report: Report, found: Files, size: Size) -> None:
-    """Window, path, search and fork, in a short log and a long one."""
+    """Measure window, path, search and fork, in a short and a long log."""
     with DuckDBStore(found.short) as short, DuckDBStore(found.long) as long:
         for what, again in (("window, asked for first", 1), ("window", 20)):
             one, other = (best_ms(partial(s.load_window, NAME), again) for s in (short, long))
@@ -171,10 +171,10 @@ def folded_path(store: EventStore, name: TimelineId, version: int) -> str:
 
 
 def appends(report: Report, found: Files) -> None:
-    """64 threads, each with a timeline of its own, against a loop that only commits what waits."""
+    """Measure appends of 64 threads, each to its own timeline, against a loop that only commits."""
     kinds = {"one timeline": found.long, "many timelines": found.many}
     rates: dict[str, list[float]] = {}
-    for again in range(ROUNDS):  # in turn: whatever else the machine does concerns all of them
+    for again in range(ROUNDS):  # alternately, so that other work of the machine affects all alike
         rate = _bare(found.empty.with_name("bare.duckdb"))
         rates.setdefault("bare loop", []).append(rate)
         for name, path in kinds.items():
@@ -212,7 +212,7 @@ def _rate(work: Callable[[int], None]) -> float:
 
 
 def _bare(path: Path) -> float:
-    """Appends a second of a loop that commits whatever waits, and knows nothing of what it is."""
+    """Appends per second of a bare loop that commits whatever is waiting."""
     path.unlink(missing_ok=True)
     bare, waiting = Bare(path), SimpleQueue[tuple[str, Lock] | None]()
 

@@ -1,4 +1,4 @@
-"""DuckDB files of any size, made by the database itself from a thousand events of the material."""
+"""Makes DuckDB files of any size; the database itself copies a thousand events of the material."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from blocks import encode_event
 from persistence import DuckDBStore
 
 LARGE: Final = 4_000
-"""Bytes of an event that is left out of the material: here it is the number that matters."""
+"""Events larger than this many bytes are left out, since here only the number matters."""
 PAGE: Final = 50_000
 MATERIAL: Final = "CREATE TEMP TABLE material(number BIGINT, text VARCHAR)"
 ADD_MATERIAL: Final = "INSERT INTO material SELECT unnest(?), unnest(?)"
@@ -35,16 +35,16 @@ ORDER BY place
 
 @attrs.frozen
 class Size:
-    """Of a file: its timelines, and the events of all of them."""
+    """The size of a file: its timelines, and the events of all together."""
 
     timelines: int
     events: int
 
 
 def make(path: Path, size: Size) -> Path:
-    """A file whose timelines were appended to in turn, so that rows of one lie far apart.
+    """Make a file whose timelines were appended to alternately, so that rows of one are far apart.
 
-    The first is `NAME`, the others have a number behind it. A file that is there already is left as it is.
+    The first timeline is `NAME`, the others have a number after it. An existing file is not changed.
     """
     if path.exists():
         return path
@@ -65,7 +65,7 @@ def make(path: Path, size: Size) -> Path:
 
 
 def material() -> Iterator[str]:
-    """Events as JSON, in which number, place and time are left open."""
+    """Events as JSON, with placeholders for number, place and time."""
     for version, event in enumerate(history(1_000), 1):
         text = encode_event(event).decode()
         if len(text) <= LARGE:

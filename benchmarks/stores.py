@@ -1,11 +1,11 @@
-"""Stores side by side in one run: durable appends of two events, against what could be done without a store.
+"""Compares stores in one run: durable appends of two events, against the bare database.
 
     python -m benchmarks.stores [--seconds 2] [--rounds 3] [--writers 1,8,32] [--eventsourcing] [--keep]
 
-PostgreSQL is a server of its own from the wheel that the tests use, here with every commit synced.  *Bare*
-is the statement of an append alone, on a connection a thread: what the server can do.  `--eventsourcing`
-installs that library into an environment of its own, and asks its recorders for the same on the same server.
-All take turns in each round; a ratio is the median of those of the rounds.
+PostgreSQL is a separate server from the wheel that the tests use, here with every commit synced.  *Bare* is
+only the statement of an append, with a connection for each thread: the limit of the server.  `--eventsourcing`
+installs that library into its own environment and measures its recorders on the same server.  All take turns
+in each round; a ratio is the median over the rounds.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from tests._postgres import running
 
 Append = Callable[[str, int, list[Event]], object]
 Measure = Callable[[int, float, str], tuple[float, float]]
-"""Events a second and p50 in ms, of so many writers, for so many seconds, under a name."""
+"""Takes the number of writers, the seconds and a tag; returns events per second and p50 in ms."""
 LIBRARY = Peer(name="eventsourcing", adapter="eventsourcing_appends.py", place="eventsourcing")
 SYNCED = ("fsync=on", "full_page_writes=on", "shared_buffers=128MB")
 
@@ -54,7 +54,7 @@ def appended(append: Append, writers: int, seconds: float, tag: str) -> tuple[fl
 
 @contextmanager
 def bare(url: str, writers: int) -> Iterator[Append]:
-    """The statement of `PostgresStore.append`, and nothing around it."""
+    """Append functions that run only the statement of `PostgresStore.append`."""
     with ExitStack() as stack:
         free = [stack.enter_context(psycopg.connect(url, autocommit=True)) for _ in range(writers)]
 
@@ -75,7 +75,7 @@ def without_store(url: str, writers: int, seconds: float, tag: str) -> tuple[flo
 
 
 def through(store: EventStore) -> Append:
-    """The same through a store."""
+    """An append function that uses a store."""
 
     def append(name: str, version: int, pair: list[Event]) -> None:
         store.append(TimelineId(name), pair, expected_version=version)
@@ -86,7 +86,7 @@ def through(store: EventStore) -> Append:
 def by_library(
     kind: str, folder: Path, writers: int, seconds: float, tag: str
 ) -> tuple[float, float]:
-    """See `Measure`; a process of its own, which connects before it begins to count."""
+    """See `Measure`; runs in its own process, which connects before the measurement begins."""
     schema = "library_" + "".join(sign for sign in tag if sign.isalnum())
     command = [*LIBRARY.line, str(folder), schema.lower(), kind, str(writers), str(seconds)]
     rate, p50 = subprocess.check_output(command, text=True).split()
@@ -94,7 +94,7 @@ def by_library(
 
 
 def compare(measures: dict[str, Measure], options: argparse.Namespace) -> dict[str, dict[str, str]]:
-    """Print a table; the first is what the others are measured by. The same as rows of the page on scale."""
+    """Print a table, relative to the first measure; returns it as rows of the page on scale."""
     base = next(iter(measures))
     rows = {name: {"appends": name} for name in measures}
     for writers in map(int, options.writers.split(",")):
@@ -121,7 +121,7 @@ def compare(measures: dict[str, Measure], options: argparse.Namespace) -> dict[s
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=3)

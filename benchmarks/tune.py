@@ -1,11 +1,11 @@
-"""Tune a policy by replay of the recorded sessions, without fitting it to one agent.
+"""Tunes a policy by replaying the recorded sessions, without fitting it to one agent.
 
     make tune                             # foldline replay --tune, on the recorded sessions
     .venv/bin/python benchmarks/tune.py --window 30000 --vary keep_ratio=0.08,0.1,0.15
     .venv/bin/python benchmarks/tune.py --vary rungs=summarize+drop,externalize+summarize+drop
 
-With `--vary` every combination of the given values is tried, on top of the named policy, and judged as
-`foldline replay --tune` judges its own: as cheap as possible at the bounds, and once more without each source.
+With `--vary` every combination of the given values is tried on top of the named policy. As in
+`foldline replay --tune`, the cheapest one that keeps the bounds wins; the choice is repeated without each source.
 `benchmarks.curves` measures the figures of docs/tuning.md.
 """
 
@@ -46,7 +46,7 @@ FIGURES = {
     "surroundings": "around",
     "rules": "rules",
 }
-"""Fields of the means, and what they are called."""
+"""The fields of `Means`, and the names of their columns."""
 
 
 def candidates(
@@ -60,7 +60,7 @@ def candidates(
 
 
 def value_of(text: str) -> object:
-    """A value on the command line: a whole number, a number, or words."""
+    """A value from the command line: an integer, a float, or words."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -72,14 +72,14 @@ def value_of(text: str) -> object:
 def tried(
     policies: Sequence[tuple[Policy, Mapping[str, Any]]], window: int, jobs: int
 ) -> list[Trial]:
-    """These policies on the recorded sessions."""
+    """Try these policies on the recorded sessions."""
     with progress_bar("replays", 0) as progress:
         given = options(window)
         return try_policies(recorded(), policies, given, processes=jobs, progress=progress)
 
 
 def options(window: int, policy: Policy | str = "default") -> ReplayOptions:
-    """How the recorded sessions are replayed."""
+    """The options for replaying the recorded sessions."""
     return ReplayOptions(
         window=window, counter="o200k", keep_thinking=False, policy=policy, system=SYSTEM
     )
@@ -105,19 +105,19 @@ def arguments() -> argparse.Namespace:
 
 
 def sessions() -> list[Path]:
-    """The recorded sessions, beside the repository or where FOLDLINE_SESSIONS says."""
+    """The files of the recorded sessions, beside the repository or in FOLDLINE_SESSIONS."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data" / "sessions"
     folder = Path(os.environ.get("FOLDLINE_SESSIONS", beside))
     return sorted(p for p in folder.glob("*.json*") if p.name.split("-")[0] in SOURCES)
 
 
 def recorded() -> list[Session]:
-    """The same, read."""
+    """The recorded sessions, read from their files."""
     return [read_session(path) for path in sessions()]
 
 
 def main() -> int:
-    """Replay, choose, show."""
+    """Replay, choose, and print the trials."""
     given = arguments()
     if not sessions():
         print("no recorded sessions found; set FOLDLINE_SESSIONS to their folder")

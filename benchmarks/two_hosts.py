@@ -1,10 +1,10 @@
-"""One agent, two hosts with a network each, one PostgreSQL server: the first host is lost, the second goes on.
+"""Tests one agent on two hosts with one PostgreSQL server: when the first host is lost, the second goes on.
 
     sudo .venv/bin/python -m benchmarks.two_hosts
 
-Needs root and iproute2.  Three network namespaces: `server` has the database and the fake provider, `first` and
-`second` a cable to it and nothing else.  The first host's process is killed with -9 inside a tool, and its
-namespace removed.  The requests that the provider saw must be those of an agent that lived on, byte for byte.
+Needs root and iproute2.  There are three network namespaces: `server` has the database and the fake provider;
+`first` and `second` have only a link to it.  The first host's process is killed with -9 inside a tool, and its
+namespace removed.  The requests that the provider saw must equal those of an uninterrupted agent, byte for byte.
 `tests/timeline/react/test_two_hosts.py` does the same with plain processes.
 """
 
@@ -31,13 +31,13 @@ ACCESS = "local all all trust\nhost all all 10.77.0.0/16 trust\n"
 
 
 def ip(command: str) -> None:
-    """Of iproute2."""
+    """Run a command of iproute2."""
     subprocess.run(["ip", *command.split()], check=True)
 
 
 @contextmanager
 def networks() -> Iterator[None]:
-    """A namespace for the server and one for each host, with a cable between: 10.77.N.1 and 10.77.N.2."""
+    """Make a namespace for the server and one for each host, linked by 10.77.N.1 and 10.77.N.2."""
     try:
         ip("netns add fl-server")
         for number, host in enumerate(HOSTS, 1):
@@ -53,12 +53,12 @@ def networks() -> Iterator[None]:
 
 
 def command(space: str, *words: str) -> list[str]:
-    """Python in a namespace."""
+    """The command that runs Python in a namespace."""
     return ["ip", "netns", "exec", f"fl-{space}", sys.executable, *words]
 
 
 def serve() -> None:
-    """In the server's namespace: prints the query of the store's URL, and at the end all requests."""
+    """Run in the server's namespace: print the query of the store's URL, and at the end all requests."""
     import uvicorn
 
     provider = FakeProvider(responder=replies())
@@ -78,12 +78,12 @@ def serve() -> None:
 
 
 def sent(provider: FakeProvider) -> list[str]:
-    """Every request, its fields in the order in which they came."""
+    """Every request, with its fields in the order received."""
     return [json.dumps(exchange.request) for exchange in provider.exchanges]
 
 
 def host(number: int, query: str, *words: str) -> list[str]:
-    """The command of a host's agent, by the addresses of its own network."""
+    """The command that starts a host's agent, with the addresses of its network."""
     server = f"10.77.{number}.1"
     store = f"postgresql://postgres@{server}/postgres?{query}"
     agent = ("-m", "tests.timeline.react.host", store, f"http://{server}:{PORT}", *words)
@@ -91,7 +91,7 @@ def host(number: int, query: str, *words: str) -> list[str]:
 
 
 def moved(query: str) -> str:
-    """Kill the first in the middle of a round; what the second's agent says in the end."""
+    """Kill the first host in the middle of a round; returns the final answer of the second's agent."""
     pipes: dict[str, Any] = {"stdin": -1, "stdout": -1, "text": True}
     with subprocess.Popen(host(1, query, "run", str(KILLED_IN)), **pipes) as first:
         assert first.stdout
@@ -105,13 +105,13 @@ def moved(query: str) -> str:
 
 
 def told(line: IO[str]) -> dict[str, Any]:
-    """The last line of the server."""
+    """Parse the last line of the server's output."""
     found: dict[str, Any] = json.loads(line.readline())
     return found
 
 
 def main() -> int:
-    """0 if no byte differs."""
+    """Run the test; returns 0 if no byte differs."""
     if sys.argv[1:] == ["serve"]:
         serve()
         return 0

@@ -1,10 +1,10 @@
-"""How much is kept at widths that no measure of the replay looks at, and no excerpt was made for.
+"""Measures recall at context widths that no measure of the replay uses and no excerpt was tuned for.
 
     .venv/bin/python -m benchmarks.widths --window 60000 --policy default --policy frugal --keep
 
-Of the names that the agent used next and had last seen more than five calls before: the share that its
-request has with so many characters on each side of one of their last occurrences, whatever lines these
-are of; first whole, then as a share of those characters, line by line.
+For the names that the agent used next and had last seen more than five calls before, it prints the share
+that its request has with a number of characters on each side of one of their last occurrences, across
+lines; then the share of those characters, counted line by line.
 """
 
 import argparse
@@ -28,11 +28,11 @@ from timeline.replay._words import Words
 WIDTHS = (20, 40, 80, 150, 300, 600)
 
 Shares: TypeAlias = dict[int, tuple[float, float]]
-"""By width: whole, and as a share."""
+"""By width: the share found whole, and the share of characters."""
 
 
 def measured(job: tuple[Path, str, int]) -> Shares | None:
-    """One policy on one session; None: it fits the window, or used no older name."""
+    """Measure one policy on one session; None if it fits the window or used no older name."""
     path, policy, window = job
     session = read_session(path)
     sent: list[str] = []
@@ -49,7 +49,7 @@ def measured(job: tuple[Path, str, int]) -> Shares | None:
 
 
 def _means(calls: Sequence[tuple[Sequence[Need], str]], width: int) -> tuple[float, float]:
-    """Every call counts the same, as in a replay."""
+    """The means over calls of equal weight, as in a replay."""
     shares = [
         [share_around(need, text, width) if need.name in text else 0.0 for need in far]
         for far, text in calls
@@ -73,7 +73,7 @@ def row(window: int, policy: str, jobs: int) -> dict[str, str]:
 
 
 def main() -> None:
-    """Replay, and show a table."""
+    """Replay, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--window", type=int, default=30_000)
     parser.add_argument("--policy", action="append", metavar="NAME|FILE.toml")

@@ -1,1 +1,1 @@
-"""Real agents, unchanged, at a scripted task: with the fake provider, and with the gateway in between."""
+"""Runs real, unchanged agents on a scripted task: with the fake provider, and through the gateway."""

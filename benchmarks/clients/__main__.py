@@ -1,10 +1,10 @@
-"""Each agent at the task, as its maker publishes it: alone with the fake provider, then through the gateway.
+"""Runs each agent, as published, on the task: directly with the fake provider, then through the gateway.
 
-python -m benchmarks.clients                   # all that can be had here
-python -m benchmarks.clients claude pi         # only these
-python -m benchmarks.clients --keep /tmp/runs  # and keep what they left: homes, projects, stores, requests
+python -m benchmarks.clients                   # all that can be installed here
+python -m benchmarks.clients claude pi         # only these agents
+python -m benchmarks.clients --keep /tmp/runs  # keep homes, projects, stores and requests
 
-The provider is strict: what it refuses fails the run.  Between the two runs the project has to end the same.
+The provider is strict: a refused request fails the run.  Both runs must leave the project in the same state.
 """
 
 import argparse
@@ -41,25 +41,25 @@ COLUMNS: Final = (
 
 @attrs.define(kw_only=True)
 class Outcome:
-    """What came of one agent."""
+    """The results of one agent."""
 
     client: Client
     lacking: str = ""
-    """Why it could not be had."""
+    """Why it could not be installed; empty if it was."""
     runs: list[Run] = attrs.field(factory=list[Run])
 
     @property
     def failed(self) -> bool:
-        """An agent that is not to be had has not failed."""
+        """Whether a run failed; an agent that could not be installed has not failed."""
         return any(run.failures for run in self.runs)
 
     def rows(self) -> list[Sequence[str]]:
-        """Of the table."""
+        """Its rows in the table."""
         name, version = self.client.name, self.client.packages[0].version
         return [(name, version, *run.cells) for run in self.runs]
 
     def complaints(self) -> list[str]:
-        """What is wrong, each thing once."""
+        """The problems, without repetitions."""
         return [
             f"{self.client.name}, {run.way}: {count} times: {said}"
             for run in self.runs
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def outcome_of(client: Client, folder: Path) -> Outcome:
-    """Install an agent, and let it work in both ways."""
+    """Install an agent and run it in both ways."""
     for package in client.packages:
         if lacking := install(package):
             return Outcome(client=client, lacking=f"{package.name} {package.version}: {lacking}")
@@ -78,7 +78,7 @@ def outcome_of(client: Client, folder: Path) -> Outcome:
 
 
 def main() -> int:
-    """All of them; one that fails does not stop the others."""
+    """Run all agents; a failure does not stop the others."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.clients", description=__doc__)
     names = [client.name for client in CLIENTS]
     parser.add_argument("names", nargs="*", choices=[[], *names], metavar="agent")

@@ -1,6 +1,6 @@
-"""The agents: where each finds its provider, how it runs without a terminal, what its tools are called.
+"""The agents: how each is pointed at a provider, how it runs without a terminal, the names of its tools.
 
-What a row here says is told at length in `docs/gateway-clients.md`.
+`docs/gateway-clients.md` describes this at length.
 """
 
 import json
@@ -15,11 +15,11 @@ from benchmarks.clients.task import Tools
 from timeline.fake_provider import Call
 
 KEY: Final = "sk-test-of-the-clients"
-"""No key of anybody's."""
+"""A key that belongs to nobody."""
 SUBSCRIPTION: Final = f"sk-ant-oat01-{KEY}"
-"""No token of anybody's, but in the form of one."""
+"""A token that belongs to nobody, in the format of a subscription's."""
 CLAUDE_MODEL: Final = "claude-sonnet-4-5"
-"""Old enough for thinking with a budget; no messages of the role `system`."""
+"""A model old enough for thinking with a budget, and without messages of the role `system`."""
 NEW_CLAUDE_MODEL: Final = "claude-opus-5-5"
 
 
@@ -28,35 +28,35 @@ class Client(Protocol):
 
     @property
     def name(self) -> str:
-        """In the table."""
+        """Its name in the table."""
         ...
 
     @property
     def packages(self) -> Sequence[Package]:
-        """What has to be there; the first one is the agent's."""
+        """The packages to install; the first is the agent's own."""
         ...
 
     @property
     def window(self) -> int:
-        """Tokens of the gateway's window: what the agent always sends, and some rounds."""
+        """The gateway's window in tokens: room for what the agent always sends, and some rounds."""
         ...
 
     def prepare(self, home: Path, url: str) -> Mapping[str, str]:
-        """Write its configuration into a new home; the variables that it needs besides."""
+        """Write its configuration into a new home; returns the environment variables that it also needs."""
         ...
 
     def command(self, prompt: str, *, resume: bool) -> Sequence[str]:
-        """How it is started, and how it goes on with its latest session."""
+        """The command that starts it or, with `resume`, continues its latest session."""
         ...
 
     def tools(self, project: Path) -> Tools:
-        """Its tools."""
+        """Its tools, for a project."""
         ...
 
 
 @attrs.frozen
 class NamedTools:
-    """Tools with a name and fields of their own for each of the four things."""
+    """Tools with their own names and fields for each of the four actions."""
 
     project: Path
     bash_: Callable[[str], Call]
@@ -88,12 +88,12 @@ class NamedTools:
 
 @attrs.frozen
 class ClaudeCode:
-    """Anthropic's; finds the provider by a variable."""
+    """Anthropic's agent; takes the provider's URL from an environment variable."""
 
     name: str = "claude"
     model: str = NEW_CLAUDE_MODEL
     has_subscription: bool = True
-    """Logged in, and with what it does only when it takes the provider for Anthropic itself; or with a key."""
+    """Whether it is logged in and treats the provider as Anthropic itself; otherwise it uses a key."""
     window: int = 40_000
     packages: tuple[Package, ...] = (
         Package(
@@ -117,7 +117,7 @@ class ClaudeCode:
             **auth,
             "ANTHROPIC_BASE_URL": url,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "IS_SANDBOX": "1",  # or it refuses to run as root without asking for permissions
+            "IS_SANDBOX": "1",  # otherwise it refuses to run as root without permission prompts
         }
 
     def command(self, prompt: str, *, resume: bool) -> Sequence[str]:
@@ -153,7 +153,7 @@ class ClaudeCode:
 
 @attrs.frozen
 class Pi:
-    """Finds the provider in a file of models."""
+    """Takes the provider's URL from a file of models."""
 
     name: str = "pi"
     window: int = 12_000
@@ -196,7 +196,7 @@ class Pi:
 
 @attrs.frozen
 class OpenCode:
-    """Finds the provider in its configuration."""
+    """Takes the provider's URL from its configuration."""
 
     name: str = "opencode"
     window: int = 20_000

@@ -1,4 +1,4 @@
-"""Codex: it offers one tool that takes code, or functions, as it knows the model or not."""
+"""Codex: for models that it knows it offers one tool that takes code, for others functions."""
 
 import json
 import time
@@ -39,7 +39,7 @@ chatgpt_base_url = "{other}/backend-api/"
 apps = false
 plugins = false
 """
-"""The account is asked for at another origin than the model, or else it says where the model is."""
+"""The account's URL has another origin than the model's; otherwise the account would override the model's URL."""
 _ACCOUNT: Final = "an-account-of-nobody"
 _LASTS_SECONDS: Final = 10 * 24 * 3600
 _PATCH: Final = "*** Begin Patch\n{what}\n*** End Patch\n"
@@ -47,15 +47,15 @@ _PATCH: Final = "*** Begin Patch\n{what}\n*** End Patch\n"
 
 @attrs.frozen
 class Codex:
-    """OpenAI's; finds the provider in its configuration."""
+    """OpenAI's agent; takes the provider's URL from its configuration."""
 
     name: str = "codex"
     model: str = "gpt-5.6-sol"
-    """Known to it; `gpt-5.4` is not."""
+    """A model that Codex knows; it does not know `gpt-5.4`."""
     is_coding: bool = True
     """Whether the model writes code that calls the tools."""
     has_login: bool = False
-    """Logged in with ChatGPT, or with a key."""
+    """Whether it is logged in with ChatGPT; otherwise it uses a key."""
     window: int = 25_000
     packages: tuple[Package, ...] = (
         Package("@openai/codex", "0.169.0", f"@openai/codex-{PLATFORM}/vendor/*/bin/codex"),
@@ -96,7 +96,7 @@ class Codex:
 
 
 def _login() -> dict[str, object]:
-    """As `codex login` leaves it, but signed by nobody: Codex reads its tokens, the server checks them."""
+    """The file that `codex login` writes, with unsigned tokens: Codex reads them, only the server checks them."""
     now = int(time.time())
     account = {"chatgpt_account_id": _ACCOUNT, "chatgpt_plan_type": "pro"}
     claims = {"exp": now + _LASTS_SECONDS, "https://api.openai.com/auth": account}
@@ -117,7 +117,7 @@ def _run(command: str) -> Call:
 
 @attrs.frozen
 class CodingTools:
-    """One tool, `exec`, that takes a program."""
+    """A single tool, `exec`, that takes a program."""
 
     project: Path
 

@@ -1,6 +1,6 @@
-"""The agents as their makers publish them on npm, pinned, in a folder outside of the repository.
+"""Installs pinned versions of the agents from npm into a folder outside of the repository.
 
-Each has a folder of its own below `FOLDER`, made once and kept; what cannot be had leaves its reason.
+Each has its own folder below `FOLDER`, made once and kept; if installing fails, the folder holds the reason.
 """
 
 import json
@@ -18,34 +18,34 @@ FOLDER: Final = Path(
     os.environ.get("FOLDLINE_CLIENTS", Path.home() / ".cache" / "foldline" / "clients")
 )
 _OPTIONS: Final = ("--silent", "--no-audit", "--no-fund", "--ignore-scripts")
-"""No package's own code runs: the programs come inside the packages."""
+"""npm options; install scripts are not run, since the packages contain the programs."""
 _ARCHITECTURES: Final = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 PLATFORM: Final = (
     f"{platform.system().lower()}-{_ARCHITECTURES.get(platform.machine(), platform.machine())}"
 )
-"""As npm calls it: `linux-x64`."""
+"""The platform in npm's words, such as `linux-x64`."""
 
 
 @attrs.frozen
 class Package:
-    """One package of one version, and the program in it."""
+    """One version of a package, and the program in it."""
 
     name: str
     version: str
     program: str
-    """Below `node_modules`; may have wildcards."""
+    """The program's path below `node_modules`; may have wildcards."""
 
     @property
     def folder(self) -> Path:
-        """Where it is installed."""
+        """The folder where it is installed."""
         return FOLDER / f"{self.name.strip('@').replace('/', '-')}-{self.version}"
 
     @property
     def path(self) -> Path:
-        """The program.
+        """The path of the program.
 
         Raises:
-            FileNotFoundError: it is not installed.
+            FileNotFoundError: the package is not installed.
         """
         found = sorted((self.folder / "node_modules").glob(self.program))
         if not found:
@@ -54,11 +54,11 @@ class Package:
 
 
 NODE: Final = Package(f"node-{PLATFORM}", "22.23.3", f"node-{PLATFORM}/bin/node")
-"""The runtime of those that are no programs by themselves."""
+"""The runtime for agents that are not programs by themselves."""
 
 
 def install(package: Package) -> str:
-    """Install it, unless that has been done; why it failed, or nothing."""
+    """Install a package unless it is installed; returns why that failed, or ''."""
     stamp = package.folder / ".installed"
     if stamp.exists():
         return ""

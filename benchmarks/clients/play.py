@@ -1,4 +1,4 @@
-"""One agent at the task, in a home and a project of its own, and what came of it."""
+"""Runs one agent on the task, in its own home and project."""
 
 import os
 import subprocess
@@ -15,27 +15,27 @@ from benchmarks.clients.task import MAIN, Task
 PROMPTS: Final = (f"{MAIN} Build the first parts of the scratch project.", f"{MAIN} Now the rest.")
 SECONDS_MAX: Final = 300
 _NOWHERE: Final = "http://127.0.0.1:9"
-"""Where requests go that are not for this machine."""
+"""The proxy for requests to other machines; nothing listens there."""
 
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """A folder of its own for an agent: its home, the project, what it said."""
+    """A separate folder for an agent: its home, its project, its output."""
 
     folder: Path
 
     @property
     def home(self) -> Path:
-        """Its home."""
+        """The agent's home folder."""
         return self.folder / "home"
 
     @property
     def project(self) -> Path:
-        """What it works on."""
+        """The project that the agent works on."""
         return self.folder / "project"
 
     def state(self) -> dict[str, str]:
-        """The files of the project, each with a hash of what is in it."""
+        """The files of the project, each with a hash of its content."""
         return {
             str(path.relative_to(self.project)): sha256(path.read_bytes()).hexdigest()
             for path in sorted(self.project.rglob("*"))
@@ -44,7 +44,7 @@ class Place:
 
 
 def play(client: Client, task: Task, place: Place, url: str) -> list[str]:
-    """Run the task with a provider at `url`, and go on with it in a second process; what failed."""
+    """Run the task with a provider at `url`, then continue it in a second process; returns the failures."""
     place.home.mkdir(parents=True)
     more = client.prepare(place.home, url)
     for number, prompt in enumerate(PROMPTS):
@@ -78,7 +78,7 @@ def _run(client: Client, prompt: str, place: Place, more: Mapping[str, str]) -> 
 
 
 def _environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """Nothing of ours but the path: no key, no configuration, and no way out."""
+    """An environment with only our path: no keys, no configuration, no network access."""
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), _NOWHERE)
     return {
         "PATH": os.environ.get("PATH", os.defpath),

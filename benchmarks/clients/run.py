@@ -1,4 +1,4 @@
-"""One run: an agent, a provider, perhaps the gateway in between; and whether all is as it should be."""
+"""Runs an agent with a provider, directly or through the gateway, and checks the results."""
 
 import json
 import logging
@@ -18,34 +18,34 @@ from timeline.gateway import Gateway, GatewayServer, Savings
 from timeline.replay._price import price
 
 ROUNDS_MIN: Final = 30
-"""Of the main conversation."""
+"""The least number of rounds in the main conversation."""
 _REFUSED: Final = 400
 _UPGRADE: Final = 426
-"""A websocket is refused as it should be."""
+"""The status with which websockets are refused, as intended."""
 _MONEY_OFF: Final = 0.03
-"""How far what the gateway says of money may be from what the provider asks: folders have other names, and
-what is simulated is counted by another tokenizer."""
+"""The allowed relative difference between the gateway's cost and the provider's: folder names differ, and the
+simulation uses another tokenizer."""
 LOGGER: Final = "foldline.gateway"
 
 
 @attrs.define(kw_only=True)
 class Run:
-    """What came of one way to run the task."""
+    """The results of one way to run the task."""
 
     way: str
     task: Task
     state: dict[str, str] = attrs.field(factory=dict[str, str])
-    """The files of the project in the end, by a hash of their content."""
+    """The final files of the project, each with a hash of its content."""
     tokens: int = 0
-    """Of all prompts, as the provider counted them."""
+    """The tokens of all prompts, as the provider counted them."""
     paid: float = 0.0
-    """For prompts and answers, in dollars."""
+    """The cost of prompts and answers, in dollars."""
     savings: Savings | None = None
     failures: list[str] = attrs.field(factory=list[str])
 
     @property
     def cells(self) -> Sequence[str]:
-        """Of the table."""
+        """Its cells in the table."""
         counts = (str(self.task.rounds[name]) for name in (MAIN, HELPER, SIDE))
         found = ("-", "-")
         if self.savings:
@@ -55,7 +55,7 @@ class Run:
 
 
 def run_directly(client: Client, folder: Path) -> Run:
-    """The agent and the provider, nothing in between."""
+    """Run the agent directly with the provider."""
     place, task, server = _set_up(client, folder)
     run = Run(way="direct", task=task)
     with _serving(run, server):
@@ -64,7 +64,7 @@ def run_directly(client: Client, folder: Path) -> Run:
 
 
 def run_through_gateway(client: Client, folder: Path, direct: Run) -> Run:
-    """The same with the gateway in between, in a small window: it has to end as without."""
+    """Run the agent through the gateway in a small window; the project must end as in the direct run."""
     place, task, server = _set_up(client, folder)
     run = Run(way="gateway", task=task)
     heard = _Heard(logging.WARNING)
@@ -95,7 +95,7 @@ def _set_up(client: Client, folder: Path) -> tuple[Place, Task, FakeServer]:
 
 @contextmanager
 def _serving(run: Run, server: FakeServer) -> Iterator[None]:
-    """What the model misses in a request is a failure of the run, not of this program."""
+    """Record errors of the scripted model as failures of the run."""
     server.start()
     try:
         yield
@@ -105,7 +105,7 @@ def _serving(run: Run, server: FakeServer) -> Iterator[None]:
 
 
 def _checked(run: Run, place: Place, server: FakeServer) -> Run:
-    """With what is wrong with it; what arrived is written down beside the project."""
+    """The run with its failures; the requests that arrived are written to a file beside the project."""
     lines: list[Json] = [
         {"method": r.method, "path": r.path, "query": r.query, "status": r.status}
         | {"headers": dict(r.headers), "body": r.json if r.body else None}
@@ -130,7 +130,7 @@ def _checked(run: Run, place: Place, server: FakeServer) -> Run:
 
 
 def _compared(run: Run, direct: Run) -> Iterator[str]:
-    """What is not as it was without the gateway."""
+    """The differences from the direct run."""
     if run.state != direct.state:
         other = {name for name, _ in run.state.items() ^ direct.state.items()}
         yield f"the project ends otherwise: {', '.join(sorted(other))}"
@@ -148,7 +148,7 @@ def _compared(run: Run, direct: Run) -> Iterator[str]:
 
 
 def _price(exchange: Exchange, provider: FakeProvider) -> float:
-    """What the provider asks for a request and its answer."""
+    """The provider's price of a request and its answer, in dollars."""
     model = provider.model(str(exchange.request["model"]))
     if model is None or exchange.step is None or exchange.answer is None:
         return 0.0
@@ -157,7 +157,7 @@ def _price(exchange: Exchange, provider: FakeProvider) -> float:
 
 
 class _Heard(logging.Handler):
-    """What the gateway warns of."""
+    """Collects the gateway's warnings."""
 
     def __init__(self, level: int) -> None:
         super().__init__(level)

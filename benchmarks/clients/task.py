@@ -1,8 +1,8 @@
-"""The task: what the model asks for, round by round, in the words of any agent's tools.
+"""The task: a script of the model's calls, round by round, for the tools of any agent.
 
-The script needs what it asked for: a command prints a token, the next call writes that token into a file, the one after
-reads it back.  So a task ends as it should only if every result reached the model, and every call the project.
-Requests are told apart by a word in the prompt, since one agent makes several conversations at once.
+Each step depends on earlier results: a command prints a token, the next call writes the token into a file, and the
+one after reads it back.  So the task ends correctly only if every result reached the model and every call reached
+the project.  A word in the prompt tells the conversations apart, since an agent has several at once.
 """
 
 import re
@@ -18,11 +18,11 @@ from timeline.fake_provider.wires import asked
 MAIN: Final = "[[main]]"
 HELPER: Final = "[[helper]]"
 SIDE: Final = "side"
-"""Conversations that are neither: titles, for example."""
+"""Conversations that are neither the main one nor a sub-agent's, such as those for titles."""
 PARTS_FIRST: Final = 8
 PARTS_RESUMED: Final = 3
 LINES: Final = 220
-"""Of each command's output."""
+"""The lines of each command's output."""
 _TOKEN: Final = re.compile(r"token-(\d+): (\d+)")
 _SHELL: Final = """#!/bin/sh
 # Part {part} of the scratch project: prints a log, and a token of itself.
@@ -33,14 +33,14 @@ echo "token-{part}: $(cksum < "$0" | cut -d' ' -f1)"
 
 
 class Tools(Protocol):
-    """An agent's own tools for four things that all of them can do."""
+    """An agent's own tools for four actions that all agents have."""
 
     def bash(self, command: str) -> Call:
         """Run a command in the project."""
         ...
 
     def read(self, path: str) -> Call:
-        """Read a file; `path` is relative to the project, as of the others."""
+        """Read a file; `path` is relative to the project, as for the other tools."""
         ...
 
     def write(self, path: str, text: str) -> Call:
@@ -48,30 +48,30 @@ class Tools(Protocol):
         ...
 
     def edit(self, path: str, old: str, new: str) -> Call:
-        """Replace a text that stands once in a file."""
+        """Replace a text that occurs once in a file."""
         ...
 
     def helper(self, prompt: str) -> Sequence[Call]:
-        """Give a prompt to a sub-agent and wait for it, one call a round; empty: there are none."""
+        """Give a prompt to a sub-agent and wait for it, one call per round; empty if the agent has none."""
         ...
 
 
 Play = Iterator[Reply]
-"""Answers of one conversation; each is made when it is asked for, from the request that was sent last."""
+"""The answers of one conversation; each is made from the latest request when it is needed."""
 
 
 @attrs.define
 class Task:
-    """Answers an agent's requests; counts those of each conversation."""
+    """Answers an agent's requests and counts those of each conversation."""
 
     tools: Tools
     seen: str = ""
-    """Of the main conversation: the text of its latest results."""
+    """The text of the latest results in the main conversation."""
     rounds: dict[str, int] = attrs.field(factory=lambda: {MAIN: 0, HELPER: 0, SIDE: 0})
     _plays: dict[str, Play] = attrs.field(init=False, factory=dict[str, Play])
 
     def __call__(self, request: Json) -> Reply:
-        """The next answer of the conversation that a request belongs to."""
+        """The next answer in the conversation of a request."""
         if wants_summary(request):
             return summary_reply(request)
         words = _said_by_user(asked(request))
@@ -85,7 +85,7 @@ class Task:
             play = self._plays[name] = self._play(name)
         self.seen = _results(asked(request))
         reply = next(play, Reply(text="Nothing is left to do."))
-        if reply.thinking is None and _thinks(asked(request)):  # such a model always does
+        if reply.thinking is None and _thinks(asked(request)):  # such a model always thinks
             reply = attrs.evolve(reply, thinking="I go on.")
         return reply
 
@@ -145,7 +145,7 @@ def _said_by_user(request: Json) -> str:
 
 
 def _results(request: Json) -> str:
-    """The texts of the results that came last."""
+    """The texts of the latest results."""
     found: list[str] = []
     for message in reversed(request["messages"]):
         results = [block for block in _blocks(message) if block["type"] == "tool_result"]

@@ -1,1 +1,1 @@
-"""The gateway under load and under recorded sessions: what it saves, what it adds, beside a bare proxy."""
+"""Measures the gateway under load and with recorded sessions: savings and added time, beside a bare proxy."""

@@ -1,9 +1,9 @@
-"""Recorded sessions over HTTP, as their agents would have sent them, through the gateway to a strict upstream.
+"""Plays recorded sessions over HTTP, as their agents would send them, through the gateway to a strict upstream.
 
 python -m benchmarks.gateway [FOLDER or FILE ...] [--window 30000] [--through gateway|bare|nothing]
 
-Costs are of the prompts that arrive, by the provider's rules for its cache: as shares of what the agent sends by
-itself with its own marks, and against `foldline replay` of the same session.  Without sessions, some are made up.
+Costs are those of the prompts that arrive, by the provider's cache rules: as shares of the agent's own requests
+with its own marks, and relative to `foldline replay` of the session.  Without sessions, some are generated.
 """
 
 import argparse
@@ -28,13 +28,13 @@ from persistence.sessions import Arrived, Item, Responded, Session, read_session
 
 COLUMNS = ("session", "client", "calls", "cost", "replay", "of replay", "refused", "over", "busts")
 SECONDS_A_CALL = 20
-"""Between the calls of a made-up session."""
+"""The seconds between the calls of a generated session."""
 ROUNDS = (3, 150)
-"""Of made-up sessions: one that always fits, one that does not."""
+"""The rounds of generated sessions: one that always fits, one that does not."""
 
 
 def generated(rounds: int, client: str) -> Session:
-    """A made-up session of one of the agents."""
+    """A generated session of one of the agents."""
     writer, items, at = Writer(seed=rounds), list[Item](), STARTED_AT
     for number in range(rounds):
         *prompt, text, call, result = writer.round()
@@ -49,7 +49,7 @@ def generated(rounds: int, client: str) -> Session:
 
 
 def found(places: Sequence[Path]) -> Iterator[Session]:
-    """The sessions of files and folders; what cannot be read is named."""
+    """The sessions in files and folders; prints the files that cannot be read."""
     for place in places:
         for path in sorted(place.glob("*.json*")) if place.is_dir() else [place]:
             try:
@@ -62,7 +62,7 @@ def found(places: Sequence[Path]) -> Iterator[Session]:
 
 
 def cells(row: Played) -> list[str]:
-    """Of the table."""
+    """The cells of a row of the table."""
     share = row.replayed / row.direct if row.direct else 1.0
     counts = (len(row.refused) + len(row.failed), row.over, row.busts)
     shares = (f"{row.of_direct:.3f}", f"{share:.3f}", f"{row.of_replay:.3f}")
@@ -70,7 +70,7 @@ def cells(row: Played) -> list[str]:
 
 
 def show(console: Console, rows: Sequence[Played]) -> None:
-    """The table, the means, what was added to the calls, and what went wrong."""
+    """Print the table, the means, the time added to calls, and the failures."""
     table = Table(title=f"Window {rows[0].window:,}", title_justify="left", box=box.MARKDOWN)
     for column in COLUMNS:
         table.add_column(column, justify="left" if column in COLUMNS[:2] else "right")
@@ -92,7 +92,7 @@ def show(console: Console, rows: Sequence[Played]) -> None:
 
 
 def by_client(rows: Sequence[Played]) -> Iterator[dict[str, str]]:
-    """A line for each kind of client, to be kept."""
+    """A row for each kind of client, to be saved."""
     for client in dict.fromkeys(row.client for row in rows):
         own = [row for row in rows if row.client == client]
         replayed = fmean(row.replayed / row.direct if row.direct else 1.0 for row in own)
@@ -111,7 +111,7 @@ def by_client(rows: Sequence[Played]) -> Iterator[dict[str, str]]:
 
 
 def main() -> int:
-    """Play them, tell; 1 when a request was refused, a call failed, or a warm cache was lost."""
+    """Play and print; returns 1 if a request was refused, a call failed, or a warm cache was lost."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("sessions", nargs="*", type=Path, help="files and folders")
     parser.add_argument("--window", type=int, default=30_000)

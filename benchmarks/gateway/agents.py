@@ -1,4 +1,4 @@
-"""Agents that live through made-up sessions, and write each request without building the history anew."""
+"""Agents with generated sessions, which build each request incrementally, without rebuilding the history."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ _MARK: Final = {"cache_control": {"type": "ephemeral"}}
 
 @attrs.define
 class Agent:
-    """Lives through a made-up session; writes its requests without building them anew."""
+    """Plays a generated session; builds its requests incrementally."""
 
     number: int
     session: str = attrs.field(init=False)
@@ -32,7 +32,7 @@ class Agent:
     _messages: list[bytes] = attrs.field(init=False, factory=list[bytes])
     _last: dict[str, Any] = attrs.field(init=False, factory=dict[str, Any])
     _said: dict[str, Any] = attrs.field(init=False, factory=dict[str, Any])
-    """What the model says to the request as it stands."""
+    """The model's answer to the current request."""
     _result: dict[str, Any] = attrs.field(init=False, factory=dict[str, Any])
 
     def __attrs_post_init__(self) -> None:
@@ -41,7 +41,7 @@ class Agent:
         self._round()
 
     def grow(self) -> list[bytes]:
-        """The answer, and what comes after it; the messages that are history now."""
+        """Add the answer and what follows it; returns the messages that are now history."""
         added = [json.dumps(message).encode() for message in (self._last, self._said)]
         self._messages += added
         self._last = self._result
@@ -49,7 +49,7 @@ class Agent:
         return added
 
     def _round(self) -> None:
-        """Make up the next answer and the result of its call."""
+        """Generate the next answer and the result of its call."""
         said = list[dict[str, Any]]()
         for block in self._writer.round():
             match block:
@@ -71,7 +71,7 @@ class Agent:
 
     @property
     def body(self) -> bytes:
-        """The request of now."""
+        """The body of the current request."""
         *first, last = self._last["content"]
         marked = {"role": "user", "content": [*first, {**last, **_MARK}]}
         messages = b", ".join([*self._messages, json.dumps(marked).encode()])
@@ -79,7 +79,7 @@ class Agent:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Its own, and what the model is to say."""
+        """The agent's own headers, and one with the model's answer."""
         said = base64.b64encode(streamed(self._said["content"])).decode()
         plain = {"content-type": "application/json", SAY: said}
         return {**CLIENT.headers(self.session), **plain}
@@ -101,7 +101,7 @@ _HEAD: Final = json.dumps(
 
 
 def streamed(content: Sequence[dict[str, Any]]) -> bytes:
-    """An answer as it comes from the provider."""
+    """An answer as the provider streams it."""
     drafts = [
         Draft(block=block, said=block.get("text") or json.dumps(block.get("input")))
         for block in content
@@ -114,7 +114,7 @@ def streamed(content: Sequence[dict[str, Any]]) -> bytes:
 
 
 def grown(number: int, tokens: int) -> Agent:
-    """An agent with a history of so many tokens."""
+    """An agent with a history of that many tokens."""
     agent, counter = Agent(number), counter_for("model", model_named(MODEL))
     counted = 0
     while counted < tokens:

@@ -1,4 +1,4 @@
-"""A proxy that does nothing: what starlette, uvicorn and httpx2 cost by themselves."""
+"""A proxy that changes nothing: the baseline cost of starlette, uvicorn and httpx2."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ _START_SECONDS_MAX: Final = 30.0
 
 
 def bare_proxy(upstream: str) -> Starlette:
-    """Passes every request on, and streams what comes back."""
+    """An app that passes every request on and streams the answer back."""
     client = httpx2.AsyncClient(base_url=upstream, timeout=600, trust_env=False)
 
     async def passed(http: Request) -> StreamingResponse:
@@ -49,7 +49,7 @@ def bare_proxy(upstream: str) -> Starlette:
 
 
 def server_of(app: ASGIApp, port: int = 0) -> uvicorn.Server:
-    """As all servers here are run: quiet, on loopback, with the parser that is in Python."""
+    """A server with the settings of all servers here: quiet, on loopback, with the parser in Python."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
@@ -66,14 +66,14 @@ def server_of(app: ASGIApp, port: int = 0) -> uvicorn.Server:
 
 
 def url_of(server: uvicorn.Server) -> str:
-    """Where a server that has started listens."""
+    """The URL of a started server."""
     address = server.servers[0].sockets[0].getsockname()
     return f"http://{address[0]}:{address[1]}"
 
 
 @contextmanager
 def served(app: ASGIApp) -> Iterator[str]:
-    """An app on a free port, in a thread; its URL."""
+    """Serve an app on a free port in a thread; yields its URL."""
     server = server_of(app)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""What an agent sends at a call: its full history, in the shape of its API, with its own marks and headers."""
+"""Builds the requests of agents: the full history in the format of their API, with their marks and headers."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from persistence.sessions import Session
 from render import Json, Rendered
 
 KEY: Final = "sk-test-0123456789-never-stored"
-"""What the clients authenticate with; nothing of ours may keep it."""
+"""The clients' API key, which no component of ours may store."""
 TOKENS_MAX: Final = 32_000
 _MARK: Final = {"cache_control": {"type": "ephemeral"}}
 _NAME: Final = "You are Claude Code, Anthropic's official CLI for Claude."
@@ -19,38 +19,38 @@ _NAME: Final = "You are Claude Code, Anthropic's official CLI for Claude."
 
 @attrs.frozen(kw_only=True)
 class Client:
-    """One agent, as a server sees it."""
+    """One agent, as a server sees its requests."""
 
     name: str
     provider: str
-    """Whose API it speaks, as `Model.provider` names it."""
+    """The provider whose API it uses, as in `Model.provider`."""
     path: str
     body: Callable[[Rendered, str], Json]
-    """Its request, of the full history and its session id."""
+    """Builds its request from the full history and its session id."""
     headers: Callable[[str], Mapping[str, str]]
-    """By its session id."""
+    """Its headers, from its session id."""
     last_event: bytes = b"event: message_stop"
-    """Ends a stream that is complete."""
+    """The event that ends a complete stream."""
 
     def system(self, text: str) -> list[Json]:
-        """The system prompt as it sends it, for the other engines too."""
+        """The system prompt as the agent sends it, also for the other engines."""
         texts = [_NAME, text] if self.name == "claude-code" else [text]
         return [{"type": "text", "text": one} for one in texts]
 
     def request(self, full: Rendered, session: str) -> bytes:
-        """The body on the wire."""
+        """The body of a request."""
         return json.dumps(self.body(full, session), ensure_ascii=False).encode(
             "utf-8", "surrogatepass"
         )
 
 
 def client_of(session: Session) -> "Client":
-    """Who would have sent a session; what no gateway knows by name is sent without an identity."""
+    """The client that sends a session; unknown agents are sent without an identity."""
     return CLIENTS.get(session.format, CLIENTS["pi"])
 
 
 def id_of(session: Session) -> str:
-    """A session id, the same whenever the session is played."""
+    """A session id, the same each time the session is played."""
     digest = sha256(session.name.encode()).hexdigest()
     return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
 
@@ -70,7 +70,7 @@ def _pi(full: Rendered, session: str) -> Json:  # noqa: ARG001 -- it has no iden
 
 
 def _messages(full: Rendered, system: Sequence[Json]) -> Json:
-    """A request to Anthropic: only the last block of the conversation is marked."""
+    """A request to Anthropic; in the conversation, only the last block is marked."""
     messages = [
         {**message, "content": [_plain(block) for block in message["content"]]}
         for message in full.messages
@@ -87,7 +87,7 @@ def _messages(full: Rendered, system: Sequence[Json]) -> Json:
 
 
 def _codex(full: Rendered, session: str) -> Json:
-    """Stateless; the system prompt apart, and the arguments of calls as the server wrote them."""
+    """A stateless request, with a separate system prompt, and arguments of calls as the server wrote them."""
     request = full.request()
     developer, *items = request["input"]
     return {
@@ -172,4 +172,4 @@ CLIENTS: Final[Mapping[str, Client]] = {
         Client(name="opencode", provider="anthropic", path=_PATH, body=_pi, headers=_opencodes),
     )
 }
-"""By what recorded sessions call them."""
+"""The clients, by their names in recorded sessions."""

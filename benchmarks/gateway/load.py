@@ -1,10 +1,10 @@
-"""Many agents at once with long histories: what the gateway adds to a call, beside a bare proxy in the same run.
+"""Measures what the gateway adds to a call, with many agents and long histories, beside a bare proxy.
 
 python -m benchmarks.gateway.load [--agents 16] [--tokens 200000] [--calls 25] [--window 60000]
 python -m benchmarks.gateway.load --memory 10000       # small histories: does it grow?
 
-Every request goes through both, each in a process of its own, to the same upstream.  What a proxy takes is the
-time until the upstream has the request, and from the upstream's answer to its first byte.
+Every request goes through both, each in its own process, to the same upstream.  The time of a proxy is that
+until the upstream has the request, and that from the upstream's answer to the first byte at the client.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from benchmarks.gateway.agents import CLIENT, Agent, grown
 from benchmarks.gateway.serve import ANSWERED, ARRIVED, RECEIVED, Child, started
 
 THINK_SECONDS: Final = 0.5
-"""What a tool takes, on average."""
+"""The mean seconds that a tool takes."""
 TOKENS_OF_SMALL: Final = 3_000
 CALLS_OF_SMALL: Final = 50
 LOOKS: Final = 10
@@ -34,14 +34,14 @@ LOOKS: Final = 10
 
 @attrs.frozen
 class Call:
-    """What one request took on its way through one proxy, in milliseconds, and what arrived."""
+    """The milliseconds that one request took through one proxy, and what arrived."""
 
     ms: float
     received: int
 
 
 async def send(http: httpx2.AsyncClient, url: str, agent: Agent) -> Call:
-    """Send the request of now; back when the answer is complete."""
+    """Send the agent's current request; returns when the answer is complete."""
     body, headers = agent.body, agent.headers
     sent = time.monotonic()
     async with http.stream("POST", url + CLIENT.path, content=body, headers=headers) as answer:
@@ -57,24 +57,24 @@ async def send(http: httpx2.AsyncClient, url: str, agent: Agent) -> Call:
 
 
 def client() -> httpx2.AsyncClient:
-    """Waits long, and does not use a connection again that the server may be about to close."""
+    """A client with long timeouts that does not reuse connections which the server may be closing."""
     limits = httpx2.Limits(keepalive_expiry=2.0)
     return httpx2.AsyncClient(timeout=600, trust_env=False, limits=limits)
 
 
 @attrs.define
 class Measured:
-    """What all agents saw."""
+    """The measurements of all agents."""
 
     plain: list[tuple[Call, Call]] = attrs.field(factory=list[tuple[Call, Call]])
-    """Pairs of the bare proxy's and the gateway's, of the same request."""
+    """For each request, the call through the bare proxy and that through the gateway."""
     compacting: list[tuple[Call, Call]] = attrs.field(factory=list[tuple[Call, Call]])
 
 
 async def live(
     agent: Agent, urls: tuple[str, str], calls: int, found: Measured, begun: asyncio.Barrier
 ) -> None:
-    """One agent's calls; those that take something out are apart, and the first, which all wait for."""
+    """Run one agent's calls; first calls and calls that take something out are recorded separately."""
     chance, received = random.Random(agent.number), 0  # noqa: S311 -- repeatable, not secret
     async with client() as http:
         for number in range(calls):
@@ -93,7 +93,7 @@ async def live(
 
 @attrs.frozen(kw_only=True)
 class Bench:
-    """Everything that runs."""
+    """The running servers."""
 
     upstream: Child
     bare: Child
@@ -102,7 +102,7 @@ class Bench:
     @classmethod
     @contextmanager
     def opened(cls, given: argparse.Namespace) -> "Iterator[Bench]":
-        """The upstream, and both proxies before it."""
+        """Start the upstream and both proxies."""
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="foldline-")))
             enter = stack.enter_context
@@ -118,7 +118,7 @@ class Bench:
 
 
 async def load(bench: Bench, agents: Sequence[Agent], calls: int) -> Measured:
-    """All agents at once."""
+    """Run all agents at once."""
     found, urls = Measured(), (bench.bare.url, bench.gateway.url)
     begun = asyncio.Barrier(len(agents))
     await asyncio.gather(*(live(agent, urls, calls, found, begun) for agent in agents))
@@ -126,7 +126,7 @@ async def load(bench: Bench, agents: Sequence[Agent], calls: int) -> Measured:
 
 
 def tell(found: Measured) -> None:
-    """A line for each kind of call."""
+    """Print a line for each kind of call."""
     for what, pairs in (("plain calls", found.plain), ("compacting", found.compacting)):
         if not pairs:
             continue
@@ -142,12 +142,12 @@ def tell(found: Measured) -> None:
 
 
 def last(ms: Sequence[float]) -> float:
-    """The 99th of a hundred."""
+    """The 99th percentile."""
     return quantiles(ms, n=100)[98] if len(ms) > 1 else ms[0]
 
 
 async def many(bench: Bench, requests: int) -> list[float]:
-    """So many requests of small sessions, 16 at once; what the gateway has in memory after each tenth."""
+    """Send `requests` requests of small sessions, 16 at once; returns the gateway's memory after each tenth."""
     megabytes = list[float]()
     for look in range(LOOKS):
         sessions = range(requests // LOOKS // CALLS_OF_SMALL)
@@ -158,7 +158,7 @@ async def many(bench: Bench, requests: int) -> list[float]:
 
 
 async def quick(agent: Agent, url: str) -> None:
-    """A session without pauses."""
+    """Run a session without pauses."""
     async with client() as http:
         for _ in range(CALLS_OF_SMALL):
             await send(http, url, agent)
@@ -166,7 +166,7 @@ async def quick(agent: Agent, url: str) -> None:
 
 
 def main() -> int:
-    """Measure, print."""
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--agents", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=200_000)

@@ -1,4 +1,4 @@
-"""Plays a recorded session as its agent would have sent it: call by call, over HTTP, full history each time."""
+"""Plays a recorded session as its agent would send it: call by call over HTTP, with the full history each time."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -26,45 +26,45 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Through: TypeAlias = Callable[[str, Path, Clock, ReplayOptions], AbstractContextManager[str]]
-"""What stands between: of the upstream's URL, a place for its store, the clock and what it is told."""
+"""Starts what is measured, from the upstream's URL, a folder for its store, the clock and its options."""
 
 
 @attrs.frozen(kw_only=True)
 class Played:
-    """One session, three ways."""
+    """The costs of one session in three ways."""
 
     session: str
     client: str
     calls: int
     window: int
     through: float
-    """Dollars for prompts, as they arrived at the upstream."""
+    """Dollars for the prompts that arrived at the upstream."""
     replayed: float
-    """What `foldline replay` says."""
+    """The cost by `foldline replay`, in dollars."""
     direct: float
-    """What the client sends by itself, with its own marks."""
+    """The cost of the client's own requests with its own marks, in dollars."""
     refused: tuple[str, ...]
     failed: tuple[str, ...]
-    """What the client got that was no answer."""
+    """The errors that the client got instead of an answer."""
     over: int
     busts: int
-    """Warm ones, at calls at which nothing was taken out."""
+    """Lost warm caches at calls where nothing was taken out."""
     added_ms: tuple[float, ...]
-    """From the client to the upstream, beside a bare proxy in the same run."""
+    """Milliseconds from the client to the upstream, less those of a bare proxy in the same run."""
 
     @property
     def of_replay(self) -> float:
-        """Should be within 2% of 1."""
+        """The cost relative to the replay; should be within 2% of 1."""
         return self.through / self.replayed if self.replayed else 1.0
 
     @property
     def of_direct(self) -> float:
-        """Should be 1.02 at most."""
+        """The cost relative to sending directly; should be at most 1.02."""
         return self.through / self.direct if self.direct else 1.0
 
 
 def options_for(session: Session, client: Client, window: int, policy: str) -> ReplayOptions:
-    """The same for replay and gateway; thinking is not played."""
+    """The options for both replay and gateway; thinking is left out."""
     plain = ReplayOptions(provider=client.provider)
     return ReplayOptions(
         window=window,
@@ -76,7 +76,7 @@ def options_for(session: Session, client: Client, window: int, policy: str) -> R
 
 
 def play(session: Session, window: int, policy: str, through: str) -> Played:
-    """Play one session to its end."""
+    """Play one whole session."""
     session = as_said(session)
     client = client_of(session)
     options = options_for(session, client, window, policy)
@@ -116,7 +116,7 @@ def play(session: Session, window: int, policy: str, through: str) -> Played:
 
 @attrs.define
 class Wire:
-    """A client between `enter` and `exit`: through what is measured, and through a bare proxy to a sink."""
+    """A client that sends through what is measured, and through a bare proxy to a sink."""
 
     client: Client
     session: str
@@ -138,7 +138,7 @@ class Wire:
         through: Through,
         options: ReplayOptions,
     ) -> "Iterator[Self]":
-        """Everything that listens, until the end."""
+        """Start all servers; they stop at the end."""
         with ExitStack() as stack:
             enter = stack.enter_context
             strict = enter(served(upstream.timed(app_of(upstream.provider))))
@@ -153,7 +153,7 @@ class Wire:
             )
 
     def call(self, full: Rendered) -> None:
-        """One request, sent both ways."""
+        """Send one request both ways."""
         body = self.client.request(full, self.session)
         bare, _ = self._post(self.bare, body)
         ms, answer = self._post(self.url, body)
@@ -162,7 +162,7 @@ class Wire:
             self.failed.append(f"{answer.status_code} {answer.text[:200]}")
 
     def _post(self, url: str, body: bytes) -> tuple[float, httpx2.Response]:
-        """Milliseconds until the upstream has it, and the answer."""
+        """Send a request; returns the milliseconds until the upstream has it, and the answer."""
         headers = {**self.client.headers(self.session), "content-type": "application/json"}
         began = perf_counter()
         answer = self.http.post(url + self.client.path, content=body, headers=headers)
@@ -170,7 +170,7 @@ class Wire:
 
 
 async def _sink(scope: Scope, receive: Receive, send: Send) -> None:
-    """Takes everything, says nothing."""
+    """Accept any request with an empty answer."""
     while (await receive()).get("more_body"):
         pass
     await Response(b"{}")(scope, receive, send)
@@ -178,20 +178,20 @@ async def _sink(scope: Scope, receive: Receive, send: Send) -> None:
 
 @contextmanager
 def nothing(url: str, store: Path, clock: Clock, options: ReplayOptions) -> "Iterator[str]":  # noqa: ARG001 -- a `Through`
-    """No proxy at all."""
+    """Use no proxy."""
     yield url
 
 
 @contextmanager
 def bare(url: str, store: Path, clock: Clock, options: ReplayOptions) -> "Iterator[str]":  # noqa: ARG001 -- a `Through`
-    """The proxy that does nothing."""
+    """Use the bare proxy."""
     with served(bare_proxy(url)) as proxy:
         yield proxy
 
 
 @contextmanager
 def gateway(url: str, store: Path, clock: Clock, options: ReplayOptions) -> "Iterator[str]":
-    """Ours."""
+    """Use our gateway."""
     from timeline.gateway import Gateway, GatewayServer
 
     made = Gateway(

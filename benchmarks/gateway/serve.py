@@ -1,11 +1,11 @@
-"""Servers in processes of their own: a bare proxy, the gateway, and an upstream that costs nearly nothing.
+"""Runs servers in separate processes: a bare proxy, the gateway, and an upstream with little overhead.
 
 python -m benchmarks.gateway.serve bare URL
 python -m benchmarks.gateway.serve gateway URL --store FILE --window 60000
 python -m benchmarks.gateway.serve upstream --seconds 0.5
 
-Each takes a free port and prints where it listens.  The upstream says what the header `x-say` has, and tells in
-headers of its own when the request was there and how long it was.
+Each takes a free port and prints its URL.  The upstream answers with the content of the header `x-say`, and
+returns in headers when the request had arrived and its size.
 """
 
 import argparse
@@ -26,17 +26,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from benchmarks.gateway.bare import bare_proxy, server_of, url_of
 
 ARRIVED: Final = "x-arrived"
-"""Seconds of the machine's monotonic clock, which all its processes share."""
+"""The header with the time of arrival, in seconds of the machine's monotonic clock."""
 ANSWERED: Final = "x-answered"
 RECEIVED: Final = "x-received"
-"""Bytes of the request."""
+"""The header with the bytes of the request."""
 SAY: Final = "x-say"
-"""The answer, as base64."""
+"""The header with the answer, as base64."""
 
 
 @attrs.frozen
 class Said:
-    """The upstream: waits as a model would, then says what it was given."""
+    """The upstream: waits like a model, then returns the given answer."""
 
     seconds: float
 
@@ -65,14 +65,14 @@ class Child:
 
     @property
     def megabytes(self) -> float:
-        """What it has in memory."""
+        """The memory of the process, in MB."""
         asked = ["ps", "-o", "rss=", "-p", str(self.process.pid)]
         return int(subprocess.run(asked, capture_output=True, check=True).stdout) / 1_024
 
 
 @contextmanager
 def started(*arguments: str) -> Iterator[Child]:
-    """One of the servers, until the end."""
+    """Start one of the servers; it stops at the end."""
     command = [sys.executable, "-m", "benchmarks.gateway.serve", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -93,7 +93,7 @@ async def run(app: ASGIApp) -> None:
 
 
 def gateway(upstream: str, store: str, window: int) -> None:
-    """Ours, as `foldline proxy` runs it."""
+    """Serve the gateway, as `foldline proxy` does."""
     from timeline.gateway import Gateway, GatewayServer
 
     server = GatewayServer(Gateway(store=store, upstream=upstream, window=window))
@@ -103,7 +103,7 @@ def gateway(upstream: str, store: str, window: int) -> None:
 
 
 def main() -> None:
-    """Serve one of them."""
+    """Serve the server named on the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("what", choices=["bare", "gateway", "upstream"])
     parser.add_argument("url", nargs="?", default="")

@@ -1,4 +1,4 @@
-"""A strict upstream that says what was recorded, and writes a bill of what reaches it."""
+"""A strict upstream that gives the recorded answers and bills the requests that reach it."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -26,11 +26,11 @@ from timeline.replay._replay_timeline import Clock
 from timeline.tokens import counter_for
 
 ROOM: Final = 40_000
-"""Tokens for the answer, beside the window: what a prompt may have is checked here."""
+"""The tokens for the answer besides the window, so that the fake provider accepts prompts larger than it."""
 
 
 def as_said(session: Session) -> Session:
-    """As the fake model says it: text, then calls; thinking was signed by another provider."""
+    """The session as the fake model gives it: text, then calls; without thinking, which another provider signed."""
     items = (_said(item) for item in session.items)
     return attrs.evolve(session, items=tuple(item for item in items if item.blocks))
 
@@ -51,7 +51,7 @@ def _said(item: Item) -> Item:
 
 
 def reply_of(response: Responded) -> Reply:
-    """What was recorded, for the fake model to say."""
+    """The recorded response as an answer of the fake model."""
     texts = [b.text for b in response.blocks if isinstance(b, AssistantCompletion)]
     calls = [Call(b.name, b.input, b.call_id) for b in response.blocks if isinstance(b, ToolCall)]
     return Reply(text="".join(texts), calls=calls)
@@ -59,25 +59,25 @@ def reply_of(response: Responded) -> Reply:
 
 @attrs.define
 class Judge:
-    """The bill of one way to send a session, by the project's own simulated cache."""
+    """Bills one way to send a session, by the project's simulated cache."""
 
     model: Model
     window: int
     bill: Bill
     refused: list[str] = attrs.field(init=False, factory=list[str])
-    """What the upstream said against requests."""
+    """The upstream's reasons for refusing requests."""
     over: int = attrs.field(init=False, default=0)
-    """Prompts larger than the window."""
+    """The number of prompts larger than the window."""
     busts_at: list[float] = attrs.field(init=False, factory=list[float])
 
     @classmethod
     def of(cls, model: Model, window: int) -> "Judge":
-        """Nothing sent yet."""
+        """A new judge; nothing is sent yet."""
         flattener = Flattener(counter_for("model", model), provider_of(model))
         return cls(model, window, Bill(model=model, flattener=flattener))
 
     def take(self, at: float, request: Mapping[str, Any]) -> None:
-        """One request that arrived."""
+        """Bill one request that arrived."""
         step = self.bill.charge(at, self.bill.flattener.sent(request))
         self.over += step.total > self.window
         if step.bust:
@@ -86,13 +86,13 @@ class Judge:
 
 @attrs.define
 class Upstream:
-    """The fake provider, whose model says what it is told to, and whose listener is the judge."""
+    """The fake provider; its model gives scripted answers, and the judge bills each request."""
 
     judge: Judge
     clock: Clock = attrs.field(factory=Clock)
     next: Reply = attrs.field(init=False, factory=Reply)
     arrived: float = attrs.field(init=False, default=0.0)
-    """When the last request was there in full, by `perf_counter`."""
+    """When the last request had arrived completely, by `perf_counter`."""
     provider: FakeProvider = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -111,7 +111,7 @@ class Upstream:
             self.judge.take(self.clock.now, exchange.request)
 
     def timed(self, app: ASGIApp) -> ASGIApp:
-        """The app of the provider, with a note of when requests are there."""
+        """The provider's app, which also records when requests arrive."""
 
         async def noted(scope: Scope, receive: Receive, send: Send) -> None:
             async def received() -> Message:
@@ -126,7 +126,7 @@ class Upstream:
 
 
 def decided(store: Path) -> set[float]:
-    """The moments at which anything was taken out of a prompt."""
+    """The times at which anything was taken out of a prompt."""
     found = set[float]()
     with closing(open_store(store)) as opened:
         for info in opened.list():

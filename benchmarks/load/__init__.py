@@ -1,1 +1,1 @@
-"""Load on any store: `python -m benchmarks.load --help`."""
+"""Load tests for any store: `python -m benchmarks.load --help`."""

@@ -1,11 +1,11 @@
-"""Puts load on stores, and lets them grow; prints figures, and keeps them as JSON.
+"""Measures stores under load and as they grow; prints the figures and saves them as JSON.
 
     python -m benchmarks.load duckdb sqlite postgres --writers 1,8,32,64 --json load.json
     python -m benchmarks.load postgresql://… --mix 8:1:1 --processes 4 --timelines 1000
     python -m benchmarks.load sqlite --lengths 10000,1000000 --counts 1000,100000 --json load.json
 
-A store is a URL, or `duckdb`, `sqlite` or `postgres` for a new one that is gone afterwards (PostgreSQL from the
-wheel that the tests use, with every commit synced).  Logs are put into a URL's store and stay there.
+A store is a URL, or `duckdb`, `sqlite` or `postgres` for a new one that is deleted afterwards (PostgreSQL from
+the wheel that the tests use, with every commit synced).  Logs that are written to a URL's store stay there.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SYNCED = ("fsync=on", "full_page_writes=on", "shared_buffers=128MB")
 
 
 def loaded(url: str, options: argparse.Namespace) -> Iterator[Row]:
-    """A row for each number of writers and kind of step: that of the best round."""
+    """A row for each number of writers and each kind of step, from the best round."""
     mix = tuple(float(part) for part in options.mix.split(":"))
     if len(mix) != 3:
         raise MisuseError(f"--mix {options.mix}: three numbers, appends, windows and reads")
@@ -53,12 +53,12 @@ def loaded(url: str, options: argparse.Namespace) -> Iterator[Row]:
 
 
 def numbers(text: str) -> list[int]:
-    """Of an option: `1,8,32`."""
+    """Parse the numbers of an option: `1,8,32`."""
     return [int(part) for part in text.split(",") if part]
 
 
 def shown(row: Row) -> str:
-    """One line."""
+    """A row as one line of text."""
     if "writers" in row:
         events = f"{2 * row['a_second']:10,.0f} events/s" if row["what"] == "append" else ""
         rate = f"{row['a_second']:10,.0f}/s  p50 {row['p50']:8.2f} ms  p99 {row['p99']:8.2f} ms"
@@ -67,7 +67,7 @@ def shown(row: Row) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """Where and when."""
+    """The machine and the date of the measurement."""
     return {
         "date": time.strftime("%Y-%m-%d"),
         "cores": os.cpu_count(),
@@ -77,7 +77,7 @@ def machine() -> dict[str, Any]:
 
 
 def url_of(store: str, stack: ExitStack) -> str:
-    """A new store of this kind, or the URL."""
+    """The URL itself, or that of a new store of this kind."""
     if store == "postgres":
         return stack.enter_context(running(*SYNCED)).new_url()
     if store in ("duckdb", "sqlite"):
@@ -87,7 +87,7 @@ def url_of(store: str, stack: ExitStack) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Measure and print."""
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(prog="benchmarks.load", description=__doc__.partition("\n")[0])
     parser.add_argument("stores", nargs="+", help="duckdb, sqlite, postgres or a URL")
     parser.add_argument("--writers", default="", help="how many at once, such as 1,8,32,64")
@@ -114,7 +114,7 @@ def main(arguments: list[str]) -> None:
 
 
 def measured(url: str, options: argparse.Namespace) -> Iterator[Row]:
-    """All that was asked for, of one store."""
+    """All requested rows for one store."""
     if options.writers:
         yield from loaded(url, options)
     if options.lengths or options.counts:
@@ -122,7 +122,7 @@ def measured(url: str, options: argparse.Namespace) -> Iterator[Row]:
 
 
 def add(path: Path, rows: list[Row]) -> None:
-    """Put rows into a file beside those that are there."""
+    """Add rows to those in a file."""
     there = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
     text = json.dumps({**machine(), "rows": [*there, *rows]}, indent=1)
     path.write_text(text + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Logs put into a store by the database's own bulk load: a million events in half a minute.
+"""Fills a store with logs by the database's own bulk load: a million events in half a minute.
 
-The database is closed meanwhile. Rows of a timeline lie together; in `benchmarks.scale_files` they do not.
+The store is closed meanwhile. Rows of a timeline are adjacent, unlike in `benchmarks.scale_files`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ def fill(url: str, name: str, first: int, timelines: int, each: int) -> None:
     """Add `timelines` logs of `each` events, named by `name` and numbers from `first` on.
 
     Raises:
-        TypeError: a store without a bulk load.
+        TypeError: the store has no bulk load.
     """
     rows = _rows(name, first, timelines, each)
     with closing(open_store(url)) as store:
@@ -66,9 +66,8 @@ def _copy(connection: Any, rows: Iterable[Row]) -> None:
         with cursor.copy(f"COPY stored_events({COLUMNS}) FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
-        cursor.execute(
-            "VACUUM ANALYZE stored_events"
-        )  # what a server does by itself after a minute
+        # A server does this by itself after a minute.
+        cursor.execute("VACUUM ANALYZE stored_events")
 
 
 def _insert(path: str, rows: Iterator[Row]) -> None:

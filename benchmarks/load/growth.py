@@ -1,4 +1,4 @@
-"""How a store behaves as it grows: logs of several lengths, then more and more timelines."""
+"""Measures a store as it grows: logs of several lengths, then more and more timelines."""
 
 import subprocess
 import sys
@@ -19,10 +19,10 @@ WINDOW: Final = 200
 ROUNDS: Final = 9
 WINDOWS: Final = 50
 EACH: Final = 10
-"""Events of each of many timelines, as long as that makes no more than `EVENTS_MAX`."""
+"""The events of each of many timelines, fewer if that would exceed `EVENTS_MAX` in all."""
 EVENTS_MAX: Final = 1_000_000
 WORD: Final = "parse_order_138"
-"""A function in the material."""
+"""The search word: a function in the generated material."""
 FORK_AT: Final = 100_000
 OPEN: Final = """
 import sys, time
@@ -34,16 +34,16 @@ store.close()
 """
 
 Row = dict[str, Any]
-"""`what` was measured, `at` which size, and `ms`."""
+"""Has `what` was measured, `at` which size, and `ms`."""
 
 
 def row(what: str, at: int, times: Sequence[float]) -> Row:
-    """The median of some rounds, and the quickest."""
+    """A row with the median and the fastest of some rounds."""
     return {"what": what, "at": at, "ms": median(times), "best": min(times)}
 
 
 def grown(url: str, lengths: Sequence[int], counts: Sequence[int]) -> Iterator[Row]:
-    """A new store at `url` grows."""
+    """Let a new store at `url` grow, and measure it at each size."""
     open_store(url).close()
     yield row("open", 0, _openings(url))
     for length in sorted(lengths):
@@ -73,7 +73,7 @@ def _one_log(url: str, length: int) -> Iterator[Row]:
 
 
 def _whole(store: EventStore, name: TimelineId, length: int) -> Iterator[Row]:
-    """What looks at every event of a log, or copies it."""
+    """Measure operations that read or copy every event of a log."""
     path = folded_path(store, name, length // 2)
     yield row("path", length, _times(1, lambda: block_at(store, name, path)))
     for what, query in (("search", WORD), ("search, no hit", f"nowhere {WORD}")):

@@ -1,4 +1,4 @@
-"""Draws what `benchmarks.load --json` has kept: four curves for each store, as an SVG.
+"""Draws the figures saved by `benchmarks.load --json`: four curves for each store, as an SVG.
 
     python -m benchmarks.load.picture load.json docs/images/stores.svg
 
@@ -20,11 +20,11 @@ PANELS: tuple[tuple[str, str, str, Callable[[Row], float]], ...] = (
     ("open", "timelines", "open, ms", lambda row: row["best"]),
     ("list", "timelines", "list, ms", lambda row: row["best"]),
 )
-"""What was measured, over what, and what is drawn of it."""
+"""For each panel: what was measured, over which size, and the value drawn."""
 
 
 def points(rows: list[Row], store: str, what: str) -> list[tuple[float, Row]]:
-    """Of one curve, by size; of several runs the best of each size.  Nothing has no place on the axis."""
+    """The points of one curve by size, the best of several runs each.  Size 0 is left out of the logarithmic axis."""
     found: dict[float, Row] = {}
     for row in rows:
         size = row.get("writers", row.get("at"))
@@ -56,9 +56,9 @@ def draw(found: dict[str, Any]) -> Any:
 
 
 def main(source: str, target: str) -> None:
-    """Read and write."""
+    """Read the figures and write the picture."""
     import_module("matplotlib").rcParams["svg.hashsalt"] = (
-        "foldline"  # the same figures, the same file
+        "foldline"  # the same figures give the same file
     )
     figure = draw(json.loads(Path(source).read_text(encoding="utf-8")))
     figure.savefig(target, format="svg", metadata={"Date": None})

@@ -1,4 +1,4 @@
-"""What the writers of a load do, in threads and processes, and how long each step took them."""
+"""Runs the writers of a load test in threads and processes, and times each step."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,19 +19,19 @@ from persistence.testing._events import compacted
 
 TEXT: Final = "Why does the nightly job fail? " * 26
 FOLDED_AFTER: Final = 200
-"""Events after which a writer folds all but the newest of them, as a conversation does."""
+"""The number of events after which a writer folds all but the newest, as a conversation does."""
 READ: Final = 100
 HEAD_START: Final = 3.0
-"""Seconds that processes have to open the store before all of them begin."""
+"""The seconds that processes have to open the store before all begin."""
 
 Times: TypeAlias = dict[str, list[float]]
-"""Seconds of each step, by what it did."""
+"""The seconds of each step, by kind of step."""
 Steps: TypeAlias = Iterator[str]
-"""Does one step each time it is asked, and says what it did."""
+"""Does one step per iteration and yields its kind."""
 
 
 def events(name: str, first: int, count: int) -> list[Event]:
-    """About 0.9 kB of JSON each."""
+    """`count` events of about 0.9 kB of JSON each."""
     return [
         BlockAppended(
             id=EventId(f"{name}.{n}"),
@@ -43,7 +43,7 @@ def events(name: str, first: int, count: int) -> list[Event]:
 
 
 def timed(writers: int, seconds: float, steps_of: Callable[[int], Steps]) -> Times:
-    """So many threads, each with steps of its own; a step that has begun is finished."""
+    """Run `writers` threads, each with its own steps, for some seconds; a step that has begun is finished."""
     end = time.perf_counter() + seconds
 
     def write(writer: int) -> Times:
@@ -58,7 +58,7 @@ def timed(writers: int, seconds: float, steps_of: Callable[[int], Steps]) -> Tim
 
 
 def merged(found: Iterator[Times]) -> Times:
-    """The times of all."""
+    """The times of all threads or processes in one."""
     times = Times()
     for each in found:
         for what, seconds in each.items():
@@ -68,21 +68,21 @@ def merged(found: Iterator[Times]) -> Times:
 
 @attrs.frozen(kw_only=True)
 class Load:
-    """A load on a store: `writers` threads in all, in so many `processes`."""
+    """A load on a store: `writers` threads in all, spread over `processes`."""
 
     url: str
     writers: int
     processes: int = 1
     seconds: float = 2.0
     timelines: int = 1
-    """Of each writer, which goes from one to the next."""
+    """The timelines of each writer, which it uses in turn."""
     mix: tuple[float, float, float] = (1.0, 0.0, 0.0)
-    """How often it appends two events, loads the window, reads a page."""
+    """The relative frequency of appending two events, loading the window, and reading a page."""
     tag: str = ""
-    """Tells the timelines of this load from those of others on the same store."""
+    """Distinguishes this load's timelines from those of others on the same store."""
 
     def run(self) -> Times:
-        """Put it on the store."""
+        """Run the load and return its times."""
         if self.processes == 1:
             return self._part(0, time.time())
         start = time.time() + HEAD_START
@@ -122,7 +122,7 @@ def _new(name: str, version: int) -> list[Event]:
 
 @attrs.frozen(kw_only=True)
 class Figures:
-    """Of one kind of step; times in ms."""
+    """The figures of one kind of step; times in ms."""
 
     a_second: float
     p50: float
@@ -130,10 +130,10 @@ class Figures:
 
     @classmethod
     def of(cls, times: list[float], seconds: float) -> "Figures":
-        """Of `times`, in s, that were measured for so long."""
+        """The figures of `times`, in seconds, measured over `seconds`."""
         p99 = quantiles(times, n=100)[98] if len(times) > 1 else times[0]
         return cls(a_second=len(times) / seconds, p50=1000 * median(times), p99=1000 * p99)
 
     def row(self) -> dict[str, float]:
-        """For a table or JSON."""
+        """The figures by name, for a table or JSON."""
         return {"a_second": self.a_second, "p50": self.p50, "p99": self.p99}

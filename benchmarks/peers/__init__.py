@@ -1,1 +1,1 @@
-"""Other engines beside ours: the same sessions, the same window, one run, one table."""
+"""Compares other engines with ours: the same sessions and window, in one run and one table."""

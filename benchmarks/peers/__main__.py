@@ -27,7 +27,7 @@ PEERS_OF = {"engines": PEERS, "gateways": GATEWAYS}
 ENGINES_OF = {"engines": engines, "gateways": gateways}
 TITLES = {"engines": "Engines", "gateways": "Gateways: the client's own requests"}
 FILES = {"engines": "peers", "gateways": "gateways"}
-"""Where the means are kept."""
+"""The files in which the means are saved."""
 SHARES = ("cost", "far", "farctx", "farwide", "quotes", "around", "rules")
 COLUMNS = (*SHARES, "busts", "over", "sums", "ms")
 HEADINGS = ("engine", *COLUMNS[:-1], "ms/call")
@@ -35,14 +35,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def sessions() -> list[Path]:
-    """The recorded sessions, beside the repository or where FOLDLINE_SESSIONS says."""
+    """The files of the recorded sessions, beside the repository or in FOLDLINE_SESSIONS."""
     folder = Path(os.environ.get("FOLDLINE_SESSIONS", ROOT.parent / "shared" / "data" / "sessions"))
     paths = sorted(p for p in folder.glob("*.json*") if p.name != "MANIFEST.json")
     return paths or [ROOT / "docs" / "examples" / "invoice-service.jsonl"]
 
 
 def means(pieces: Sequence[Piece], sessions_of: int) -> list[dict[str, Any]]:
-    """One line an engine, cheapest first; only those that got through every session."""
+    """One line for each engine that completed every session, cheapest first."""
     by_name: dict[str, list[Row]] = {}
     for piece in pieces:
         if piece.row:
@@ -56,7 +56,7 @@ def means(pieces: Sequence[Piece], sessions_of: int) -> list[dict[str, Any]]:
 
 
 def mean(rows: Sequence[Row], column: str) -> float:
-    """Over the sessions that have this figure; without any, nothing was lost."""
+    """The mean over the sessions that have this figure; 1 if none has it, since nothing was lost."""
     known = [value for row in rows if (value := getattr(row, column)) is not None]
     return fmean(known) if known else 1.0
 
@@ -69,7 +69,7 @@ def shown(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, str]]:
 
 
 def show(console: Console, title: str, lines: Sequence[dict[str, str]]) -> None:
-    """The table, in Markdown."""
+    """Print the table in Markdown."""
     table = Table(title=title, title_justify="left", box=box.MARKDOWN)
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "engine" else "right")
@@ -79,7 +79,7 @@ def show(console: Console, title: str, lines: Sequence[dict[str, str]]) -> None:
 
 
 def show_speed(console: Console, peers: Sequence[Peer], window: int) -> None:
-    """Milliseconds a call after so many blocks."""
+    """Print the milliseconds per call, by number of blocks."""
     title = f"ms a call after so many blocks (median of the last 100 calls), window {window:,}"
     table = Table(title=title, title_justify="left", box=box.MARKDOWN)
     table.add_column("engine")
@@ -113,7 +113,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measure, print."""
+    """Measure, and print the tables."""
     given = arguments()
     console = Console(width=120)
     kinds = given.kinds or ["engines", "gateways"]
@@ -134,7 +134,7 @@ def main() -> int:
 
 
 def installed(console: Console, given: argparse.Namespace, peers: Sequence[Peer]) -> list[Peer]:
-    """The chosen ones that are installed; why the others are not."""
+    """The chosen peers that are installed; prints why the others are not."""
     chosen = [peer for peer in peers if not given.only or peer.name in given.only]
     for peer in chosen:
         if reason := missing(peer):
@@ -144,7 +144,7 @@ def installed(console: Console, given: argparse.Namespace, peers: Sequence[Peer]
 
 @attrs.frozen(kw_only=True)
 class Compared:
-    """What one table is made of."""
+    """The data of one table."""
 
     kind: str
     pieces: Sequence[Piece]
@@ -152,18 +152,18 @@ class Compared:
 
     @property
     def ran(self) -> list[str]:
-        """The peers that answered, with their versions, and what of them was driven."""
+        """The peers that ran, with their versions and the part of each that was driven."""
         return sorted({piece.ran for piece in self.pieces if piece.ran})
 
     @property
     def measured(self) -> str:
-        """Over what, and with which versions."""
+        """The sessions and versions of the measurement, in words."""
         versions = dict.fromkeys(ran.split(",")[0] for ran in self.ran)
         return "; ".join([f"{self.sessions} recorded sessions", ", ".join(versions)])
 
 
 def compare(console: Console, given: argparse.Namespace, compared: Compared) -> None:
-    """One table of costs and recall."""
+    """Measure and print one table of costs and recall."""
     for piece in compared.pieces:
         if piece.failed:
             console.print(f"{piece.engine} on {piece.session}: {piece.failed}", markup=False)

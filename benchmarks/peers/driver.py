@@ -1,4 +1,4 @@
-"""One peer in its own environment, as a child process that is asked call by call."""
+"""Runs a peer in its own environment, as a child process that is asked call by call."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _END_SECONDS_MAX = 10.0
 
 @attrs.frozen(kw_only=True)
 class Peer:
-    """An adapter, and where what it drives is installed."""
+    """An adapter, and the environment of the library that it drives."""
 
     name: str
     adapter: str
@@ -28,15 +28,15 @@ class Peer:
     """The interpreter, inside the peer's environment."""
     python_min: tuple[int, int] = (3, 11)
     arguments: tuple[str, ...] = ()
-    """Of the adapter."""
+    """Arguments of the adapter."""
     is_gateway: bool = False
-    """Whether it changes requests on their way, whole histories with the client's marks."""
+    """Whether it is a gateway, which changes requests with the whole history and the client's marks."""
     is_marked: bool = True
-    """Whether a gateway gets the client's cache marks; otherwise they are set behind it."""
+    """Whether a gateway receives the client's cache marks; otherwise they are set on its output."""
 
     @property
     def folder(self) -> Path:
-        """Its environment."""
+        """The folder of its environment."""
         return PLACES / self.place
 
     @property
@@ -77,12 +77,12 @@ GATEWAYS = (
     _gateway("litellm", "litellm_compress.py", "litellm"),
     _gateway("litellm, marks behind", "litellm_compress.py", "litellm", is_marked=False),
 )
-"""What stands between an agent that nobody changes and its provider."""
+"""The peers that run between an unchanged agent and its provider."""
 
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """What a peer would send at one call."""
+    """What a peer would send for one call."""
 
     messages: list[Message]
     summaries: list[SummaryCall]
@@ -90,7 +90,7 @@ class Answer:
 
 
 class PeerFailedError(Exception):
-    """The child ended, or answered with something else."""
+    """The child ended, or its answer was invalid."""
 
 
 @attrs.define
@@ -104,14 +104,14 @@ class Child:
 
     def __enter__(self) -> Self:
         """Start it."""
-        self._errors = TemporaryFile()  # not a shared one: several sessions run at once
+        self._errors = TemporaryFile()  # one per child, since several sessions run at once
         self._process = subprocess.Popen(
             self.peer.line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
         )
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it; when its input ends, it ends what it has started."""
+        """End it by closing its input; it then ends what it has started."""
         assert self._process.stdin
         self._process.stdin.close()
         try:
@@ -122,7 +122,7 @@ class Child:
         self._errors.close()
 
     def begin(self, window: int, fixed_tokens: int) -> None:
-        """A new session; `fixed_tokens` are those of system prompt and tools."""
+        """Begin a new session; `fixed_tokens` are those of system prompt and tools."""
         task = {
             "window": window,
             "trigger": int(0.9 * window) - fixed_tokens,
@@ -132,12 +132,12 @@ class Child:
         self.ready = self._ask({"begin": task})["ready"]
 
     def changed(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
-        """What a gateway makes of a request, and the milliseconds that it took."""
+        """A request as changed by a gateway, and the milliseconds that it took."""
         answer = self._ask({"request": request})
         return answer["request"], answer["ms"]
 
     def step(self, new: Sequence[Mapping[str, Any]], *, wanted: bool = True) -> Answer:
-        """What happened since the last call; what would be sent, if that is wanted."""
+        """Pass on the new messages; returns what would be sent, if `wanted`."""
         answer = self._ask({"new": new, "wanted": wanted})
         calls = [
             SummaryCall(input_tokens=s["input_tokens"], output_tokens=s["output_tokens"])

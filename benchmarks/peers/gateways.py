@@ -1,6 +1,6 @@
-"""Measures what stands between an agent and its provider: the client's own requests in, by the same judge.
+"""Measures gateways between an agent and its provider: they get the client's own requests, judged alike.
 
-The agent is one that speaks to Anthropic and marks its system prompt and its last message, as most do.
+The agent uses Anthropic's API and marks its system prompt and its last message, as most agents do.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,26 +29,26 @@ from timeline.replay._replay import Replay
 from timeline.replay._replay_timeline import Clock
 
 Changed: TypeAlias = Callable[[Json], tuple[Json, float]]
-"""What is sent on of a request, and the milliseconds that this took."""
+"""Returns the request that is sent on, and the milliseconds that this took."""
 _CLIENT = CLIENTS["claude-code"]
 
 
 def theirs(child: Child, recording: Recording) -> Row:
-    """A peer over a session."""
+    """Measure a peer on a session."""
     child.begin(recording.window, recording.fixed_tokens)
     changed = child.changed if child.peer.is_marked else _marking(child.changed)
     return _through(child.peer.name, recording, changed)
 
 
 def our_gateway(recording: Recording) -> Row:
-    """Ours, over HTTP, in the recording's window."""
+    """Measure our gateway over HTTP, in the recording's window."""
     clock = Clock()
     with _between(clock, recording) as changed:
         return _through("foldline proxy", recording, changed, clock)
 
 
 def untouched(recording: Recording) -> Row:
-    """No gateway at all: the client's own marks."""
+    """Measure the client's own requests and marks, without a gateway."""
     return _through("no gateway", recording, lambda request: (request, 0.0))
 
 
@@ -80,7 +80,7 @@ def _as_rendered(request: Json, full: Rendered) -> Rendered:
 
 
 def _marking(changed: Changed) -> Changed:
-    """The client's marks are taken off before, and set again behind."""
+    """Remove the client's marks before the gateway, and set them again after it."""
 
     def marked(request: Json) -> tuple[Json, float]:
         sent, ms = changed(_unmarked(request))
@@ -106,7 +106,7 @@ def _unmarked(value: Any) -> Any:
 
 @contextmanager
 def _between(clock: Clock, recording: Recording) -> Iterator[Changed]:
-    """Our gateway, and an upstream that keeps what arrives."""
+    """Start our gateway, and an upstream that keeps the last request."""
     arrived: list[Json] = []
 
     async def keeping(scope: Any, receive: Any, send: Any) -> None:

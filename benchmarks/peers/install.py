@@ -1,4 +1,4 @@
-"""Makes one environment a peer, pinned, under `.peers/`, and says in one line what did not work.
+"""Makes a pinned environment for each peer under `.peers/`, and prints each failure in one line.
 
 python -m benchmarks.peers.install
 """
@@ -11,11 +11,11 @@ from benchmarks.environments import make, run
 from benchmarks.peers.driver import GATEWAYS, HERE, PEERS, Peer
 
 _REASON = ".could-not"
-"""A file in a peer's folder: why it is of no use."""
+"""The file in a peer's folder with the reason why it could not be installed."""
 
 
 def missing(peer: Peer) -> str:
-    """Why a peer cannot be run; empty when it can."""
+    """Why a peer cannot be run; empty if it can."""
     reason = peer.folder / _REASON
     if reason.exists():
         return reason.read_text(encoding="utf-8").strip()
@@ -24,7 +24,7 @@ def missing(peer: Peer) -> str:
 
 
 def install(peer: Peer) -> str:
-    """Install what its requirements pin, unless that has been done; why it failed, or nothing."""
+    """Install a peer's pinned requirements unless that is done; returns why that failed, or ''."""
     pinned = HERE / (f"{peer.place}.json" if peer.place == "pi" else f"{peer.place}.txt")
     stamp, wanted = peer.folder / ".installed", pinned.read_text(encoding="utf-8")
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
@@ -52,7 +52,7 @@ def _node(peer: Peer, pinned: Path) -> str:
 
 
 def main() -> int:
-    """Every peer; what could not be installed does not stop the others."""
+    """Install every peer; a failure does not stop the others."""
     for peer in {peer.place: peer for peer in (*PEERS, *GATEWAYS)}.values():
         failed = install(peer)
         print(f"{peer.place}: {f'could not be installed: {failed}' if failed else 'installed'}")

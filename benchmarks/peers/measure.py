@@ -1,4 +1,4 @@
-"""Measures one engine over one session: the project's own cache, units and recall, ours or a peer."""
+"""Measures one engine, ours or a peer, on one session, with the project's cache simulation, units and recall."""
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -26,7 +26,7 @@ _THERE = {"text", "tool_use", "tool_result"}
 
 @attrs.frozen(kw_only=True)
 class Row:
-    """One engine over one session; `over`, `busts` and `sums` are in 100 calls."""
+    """The figures of one engine on one session; `over`, `busts` and `sums` are per 100 calls."""
 
     engine: str
     cost: float
@@ -34,7 +34,7 @@ class Row:
     farctx: float
     farwide: float
     quotes: float | None
-    """None: no far line was repeated."""
+    """None if no far line was repeated."""
     around: float
     rules: float
     busts: float
@@ -45,7 +45,7 @@ class Row:
 
 @attrs.frozen(kw_only=True)
 class Moment:
-    """One recorded call: what full history would have sent, and what is new since the last one."""
+    """One recorded call: the full history at that point, and what is new since the previous call."""
 
     at: float
     full: Rendered
@@ -55,35 +55,35 @@ class Moment:
 
 @attrs.frozen(kw_only=True)
 class Recording:
-    """A session as every engine gets it."""
+    """A session in the form that every engine gets."""
 
     session: Session
     window: int
     moments: tuple[Moment, ...]
     flattener: Flattener
     units: float
-    """What sending everything costs."""
+    """The cost of sending everything, in units."""
 
     @property
     def is_long(self) -> bool:
-        """Whether the window is ever exceeded; if not, anybody sends everything."""
+        """Whether the full history ever exceeds the window; if not, there is nothing to compare."""
         return any(moment.full_tokens > self.window for moment in self.moments)
 
     @property
     def fixed_tokens(self) -> int:
-        """System prompt and tools."""
+        """The tokens of system prompt and tools."""
         full = self.moments[0].full
         flat = self.flattener.flatten({"tools": full.tools, "system": full.system})
         return sum(block.tokens for block in flat)
 
 
 def options(window: int, policy: str = "default") -> ReplayOptions:
-    """The same for every engine."""
+    """The replay options, the same for every engine."""
     return ReplayOptions(window=window, counter="o200k", keep_thinking=False, policy=policy)
 
 
 def recorded(session: Session, window: int) -> Recording:
-    """Live through the session without a limit."""
+    """Replay the session without a limit."""
     flattener = Flattener(O200kCounter(), PROVIDERS["anthropic"])
     chosen = options(window)
     reference = _reference(session, chosen, flattener)
@@ -143,7 +143,7 @@ def neutral(
 
 
 def _text(block: dict[str, Any]) -> str:
-    """What a peer gets of a block; of a picture the word."""
+    """The text of a block for a peer; a picture is replaced by a word."""
     match block["type"]:
         case "text":
             return str(block["text"])
@@ -160,9 +160,9 @@ def _text(block: dict[str, Any]) -> str:
 
 @attrs.define
 class Writer:
-    """Turns a peer's messages into those of a request, with good cache marks.
+    """Turns a peer's messages into messages of a request with good cache marks.
 
-    Equal messages give the same block objects, so that they are counted and read once.
+    Equal messages share their block objects, so that each is counted and read once.
     """
 
     _known: dict[bytes, list[dict[str, Any]]] = attrs.field(
@@ -171,7 +171,7 @@ class Writer:
     _last: dict[str, Any] | None = attrs.field(init=False, default=None)
 
     def messages(self, sent: Sequence[Message]) -> tuple[dict[str, Any], ...]:
-        """Marks on the last block, and where the previous request ended."""
+        """The messages, with marks on the last block and where the previous request ended."""
         out: list[dict[str, Any]] = []
         for message in sent:
             role = "assistant" if message["role"] == "assistant" else "user"
@@ -212,7 +212,7 @@ def _marked(message: dict[str, Any], marked: Sequence[dict[str, Any]]) -> dict[s
 
 
 def measured(child: Child, recording: Recording) -> Row:
-    """A peer over a session."""
+    """Measure a peer on a session."""
     child.begin(recording.window, recording.fixed_tokens)
     model = Replay.begin(recording.session, options(recording.window), MemoryStore())
     bill = Bill(model=model.replayed.settings.model, flattener=recording.flattener)
@@ -234,7 +234,7 @@ def measured(child: Child, recording: Recording) -> Row:
 
 
 def ours(policy: str, recording: Recording) -> Row:
-    """One of our policies over a session."""
+    """Measure one of our policies on a session."""
     replay = Replay.begin(recording.session, options(recording.window, policy), MemoryStore())
     replay.run()
     cost = (replay.bill.units + replay.bill.summary_units) / recording.units
@@ -243,7 +243,7 @@ def ours(policy: str, recording: Recording) -> Row:
 
 
 def full_history(recording: Recording) -> Row:
-    """The yardstick of the costs."""
+    """Measure sending everything, the reference for costs."""
     memory = Memory.of(recording.session)
     over = 0
     for call, moment in enumerate(recording.moments):
@@ -256,7 +256,7 @@ def full_history(recording: Recording) -> Row:
 def row_of(
     engine: str, cost: float, memory: Memory, counted: tuple[int, int, int], ms: Sequence[float]
 ) -> Row:
-    """The figures of an engine over one session."""
+    """The figures of an engine on one session."""
     recall = memory.recall
     calls = max(1, len(memory.needs))
     busts, over, sums = (100 * count / calls for count in counted)

@@ -1,4 +1,4 @@
-"""Runs engines over sessions: one engine and one session at a time, in several processes; says how far it is."""
+"""Runs engines over sessions in several processes, one engine and one session at a time; prints progress."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,12 +21,12 @@ from persistence.sessions import read_session
 
 POLICIES = ("default", "frugal", "generous")
 Ran: TypeAlias = tuple[Row, str]
-"""The figures, and the version of the peer that answered."""
+"""The figures, and the version of the peer."""
 
 
 @attrs.frozen(kw_only=True)
 class Engine:
-    """What is measured."""
+    """One engine to be measured."""
 
     name: str
     run: Callable[[Recording], Ran]
@@ -43,14 +43,14 @@ def _peer(peer: Peer, recording: Recording) -> Ran:
 
 
 def engines(peers: Sequence[Peer]) -> list[Engine]:
-    """The peers of the first class, behind what they are held against."""
+    """The engines of the first class: those for comparison, then the peers."""
     own = {"full history": full_history}
     own |= {f"foldline {policy}": partial(ours, policy) for policy in POLICIES}
     return _together(own, peers)
 
 
 def gateways(peers: Sequence[Peer]) -> list[Engine]:
-    """The same of the second."""
+    """The same for the second class, gateways."""
     return _together({"no gateway": untouched, "foldline proxy": our_gateway}, peers)
 
 
@@ -61,17 +61,17 @@ def _together(own: Mapping[str, Callable[[Recording], Row]], peers: Sequence[Pee
 
 @attrs.frozen(kw_only=True)
 class Candidate:
-    """A session that may be measured."""
+    """A session, and whether it can be measured."""
 
     path: Path
     window: int
     calls: int = 0
-    """Zero: it always fits, or never needs anything far back."""
+    """The number of calls; 0 if it always fits, or never needs anything far back."""
     unreadable: str = ""
 
 
 def candidate(path: Path, window: int) -> Candidate:
-    """Whether a session says anything in this window."""
+    """Read a session and find whether recall can be measured in this window."""
     try:
         recording = _recording(path, window)
     except FoldlineError as error:
@@ -87,7 +87,7 @@ def _recording(path: Path, window: int) -> Recording:
 
 @attrs.frozen(kw_only=True)
 class Piece:
-    """One engine over one session, as it is kept in a file; `failed` says why there are no figures."""
+    """The result of one engine on one session, as saved in a file; `failed` is why there are no figures."""
 
     session: str
     window: int
@@ -100,7 +100,7 @@ class Piece:
 
 
 def piece(session: Candidate, engine: Engine) -> Piece:
-    """Measure it."""
+    """Measure one engine on one session."""
     began = perf_counter()
     made = partial(
         Piece,
@@ -119,26 +119,26 @@ def piece(session: Candidate, engine: Engine) -> Piece:
 
 @attrs.define(kw_only=True)
 class Run:
-    """What has been measured; with a file it is kept there, piece by piece, and not measured again."""
+    """The measured pieces; with a file, each is saved there and not measured again."""
 
     jobs: int
     file: Path | None = None
     pieces: list[Piece] = attrs.field(factory=list[Piece])
 
     def __attrs_post_init__(self) -> None:
-        """Read what an earlier run has kept."""
+        """Read the pieces that an earlier run saved."""
         if self.file and self.file.exists():
             lines = self.file.read_bytes().splitlines()
             self.pieces += [msgspec.json.decode(line, type=Piece) for line in lines]
 
     def candidates(self, paths: Sequence[Path], window: int) -> list[Candidate]:
-        """Which of these sessions say anything, those with few calls first."""
+        """The sessions that can be measured, those with few calls first."""
         with ProcessPoolExecutor(self.jobs) as pool:
             found = pool.map(partial(candidate, window=window), paths)
             return sorted(found, key=lambda session: (session.calls, session.path.name))
 
     def measure(self, sessions: Sequence[Candidate], chosen: Sequence[Engine]) -> list[Piece]:
-        """Every engine over every session, as far as that has not been done; all of these pieces."""
+        """Measure every engine on every session, except pieces measured before; returns all pieces."""
         wanted = [(session, engine) for session in sessions for engine in chosen]
         known = {_key(each) for each in self.pieces}
         new = [pair for pair in wanted if _named(*pair) not in known]
@@ -151,19 +151,19 @@ class Run:
 
     def _keep(self, done: Piece) -> None:
         self.pieces.append(done)
-        if self.file and not done.failed:  # what failed is tried again
+        if self.file and not done.failed:  # failed pieces are tried again
             with self.file.open("ab") as file:
                 file.write(msgspec.json.encode(done) + b"\n")
 
     def _told(self, new: Sequence[tuple[Candidate, Engine]]) -> str:
-        """What came last, and how long the rest may take."""
+        """The latest piece, and the estimated time for the rest."""
         last = self.pieces[-1]
         left = timedelta(seconds=round(self._seconds_left(new)))
         how = f"failed: {last.failed}" if last.failed else f"{last.seconds:.0f} s"
         return f"{last.engine} on {last.session} ({last.calls} calls): {how}; about {left} left"
 
     def _seconds_left(self, new: Sequence[tuple[Candidate, Engine]]) -> float:
-        """By what a call took each engine so far."""
+        """Estimated from each engine's time per call so far."""
         done = {_key(each) for each in self.pieces}
         paces = {e: _pace([p for p in self.pieces if p.engine == e]) for _, _, e in done}
         usual = fmean(paces.values())

@@ -1,4 +1,4 @@
-"""Milliseconds a call on generated logs: an engine lives through a long history, call by call."""
+"""Measures milliseconds per call on generated logs: each engine runs through a long history, call by call."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -18,19 +18,19 @@ from timeline.tokens import O200kCounter
 
 SIZES = (1_000, 10_000, 100_000)
 SECONDS_MAX = 25.0
-"""For one engine and one size; ours goes on to the end, so that it has a figure there."""
+"""The time limit for one engine and size; ours always runs to the end, to have a figure."""
 LAST_CALLS = 100
 
 
 def speeds(peers: Sequence[Peer], window: int) -> Iterator[tuple[str, list[str]]]:
-    """Engine and figures, one for each of the sizes."""
+    """Each engine with its figures, one for each size."""
     yield "foldline default", [_ours(size, window) for size in SIZES]
     for peer in peers:
         yield peer.name, [_theirs(peer, size, window) for size in SIZES]
 
 
 def _rounds(blocks: int) -> Iterator[list[Block]]:
-    """What is new at each call: a prompt at times, else a response and its result."""
+    """The new blocks of each call: sometimes a prompt, otherwise a response and its result."""
     writer, written, pending = Writer(seed=11), 0, list[Block]()
     while written < blocks:
         for block in writer.round():
@@ -77,7 +77,7 @@ def _last(milliseconds: Sequence[float]) -> str:
 
 
 def _late(milliseconds: Sequence[float]) -> str:
-    """What it had come to when the time was up."""
+    """The figure of an engine that reached the time limit."""
     blocks = len(milliseconds) * BLOCKS_PER_ROUND
     return f"{_last(milliseconds)} (at {blocks // 1_000}k, {SECONDS_MAX:.0f} s)"
 
@@ -88,7 +88,7 @@ def _counter() -> O200kCounter:
 
 
 def _messages(blocks: Sequence[Block]) -> list[Message]:
-    """As the recorded ones; a response is one message."""
+    """Messages in the form of recorded ones; a response is one message."""
     found: list[Message] = []
     count = _counter().count
     for block in blocks:

@@ -1,7 +1,7 @@
-"""What benchmarks have measured, kept as files: the tables of the documentation are made of them.
+"""Saves the results of benchmarks as files, from which the tables of the documentation are made.
 
-A file has the columns, and a row of cells as they are shown.  A run that is told to keep its figures replaces the rows
-that it measured again; `make docs` then puts them into the pages, and a test holds both together.
+A file has the columns, and rows of cells as shown.  A run with `--keep` replaces the rows that it measured again;
+`make docs` then updates the pages, and a test checks that files and pages agree.
 """
 
 import os
@@ -20,16 +20,16 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one benchmark."""
 
     command: str
-    """How to measure them again."""
+    """The command that measures them again."""
     measured: str
-    """When, and on what."""
+    """When they were measured, and on what."""
     key: tuple[str, ...]
-    """The columns that say what a row is about."""
+    """The columns that identify a row."""
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
     def with_rows(self, rows: Iterable[Mapping[str, str]]) -> "Results":
-        """With these in the place of those that are about the same; new ones come last.
+        """A copy in which these rows replace those with the same key; new ones come last.
 
         Raises:
             KeyError: a row lacks a column.
@@ -43,7 +43,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, rows=tuple(found.values()))
 
     def table(self, columns: Sequence[str] = ()) -> str:
-        """These columns, or all, in Markdown."""
+        """A Markdown table of these columns, or of all."""
         places = [self.columns.index(column) for column in columns or self.columns]
         lines = [[self.columns[at] for at in places], ["---"] * len(places)]
         lines += [[row[at] for at in places] for row in self.rows]
@@ -51,17 +51,17 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kept(name: str) -> Results:
-    """The figures of this name."""
+    """Read the figures with this name."""
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Results)
 
 
 def keep(name: str, rows: Iterable[Mapping[str, str]]) -> None:
-    """Put new rows into the file of this name, and say when and on what they were measured."""
+    """Save new rows in the file with this name, with the time and machine of the measurement."""
     _write(name, msgspec.structs.replace(kept(name).with_rows(rows), measured=_now()))
 
 
 def keep_all(name: str, rows: Sequence[Mapping[str, str]], measured: str) -> None:
-    """The same with these rows alone, and their columns; `measured` says over what."""
+    """Save only these rows, with their columns; `measured` says over what they were measured."""
     found = msgspec.structs.replace(kept(name), columns=tuple(rows[0]), rows=())
     _write(name, msgspec.structs.replace(found.with_rows(rows), measured=f"{measured}; {_now()}"))
 

@@ -1,4 +1,4 @@
-"""`foldline account`: where the tokens of a timeline's next request are, and how many are left."""
+"""`foldline account`: the tokens of each part of a timeline's next request, and how many are left."""
 
 import argparse
 
@@ -7,11 +7,11 @@ from timeline.cli._plan import chosen, size_options
 from timeline.cli._store import checked_name, fixed_from, fixed_options, looked_at, store_option
 
 NAME = "account"
-HELP = "show where the tokens of the next request are, and how many are left"
+HELP = "show how many tokens each part of the next request takes, and how many are left"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("id", metavar="ID", help="the timeline")
     size_options(parser)
     fixed_options(parser)
@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """A table; decides and records nothing."""
+    """Print the account as a table; nothing is committed to the log."""
     from rich.text import Text
 
     from render import format_account

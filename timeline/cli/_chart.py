@@ -1,4 +1,4 @@
-"""Cost against recall as a picture, by matplotlib: an extra, loaded when asked for."""
+"""A chart of cost against recall, drawn with matplotlib: an extra that only `--plot` imports."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -18,10 +18,10 @@ _LABEL_POINTS = (7, 5)
 
 
 def check_chart(path: Path) -> None:
-    """Complain before the work begins rather than after it.
+    """Check before the replays begin that the chart can be written.
 
     Raises:
-        UsageError: no chart can be written there.
+        UsageError: the file is neither .png nor .svg, or matplotlib is missing.
     """
     if path.suffix.lower() not in KINDS:
         raise UsageError(f"--plot {path}: give the name of a {' or '.join(KINDS)} file")
@@ -30,7 +30,7 @@ def check_chart(path: Path) -> None:
 
 
 def write_chart(path: Path, means: "Sequence[Means]", results: "Sequence[ReplayResult]") -> None:
-    """A point for each policy, the line of the front through them, a shadow for each session."""
+    """Draw a point for each policy, a faint one for each session, and a line through the front."""
     from timeline.replay import atomic_write
 
     kind = path.suffix.lower().lstrip(".")
@@ -53,7 +53,7 @@ def _figure(means: "Sequence[Means]", results: "Sequence[ReplayResult]") -> Any:
         axes.annotate(line(mean.policy), (mean.cost, mean.far), parse_math=False, **place)
     front = sorted((mean.cost, mean.far) for mean in means if mean.is_front)
     axes.plot([c for c, _ in front], [f for _, f in front], color="grey", linewidth=1, zorder=1)
-    axes.set_xlabel("cost (share of sending everything)")
+    axes.set_xlabel("cost (share of the cost of sending everything)")
     axes.set_ylabel("far (share of older names still in the request)")
     axes.set_title(f"window {results[0].window:,}; front: the line")
     axes.grid(alpha=0.2)

@@ -1,6 +1,6 @@
-"""Several replays side by side: a row each, the means of each policy, the front, and a plot.
+"""The output for several replays: a row for each, the means and the front of policies, a plot.
 
-The plot has one letter a policy, a dot for each of its sessions.
+In the plot each policy is a letter, and each of its sessions a dot.
 
 far
 1.00 │            ·     B
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 DOT = "·"
 MORE = "*"
-"""From the 27th policy on."""
+"""The letter of every policy after the 26th."""
 AXIS_COLUMNS = 7
 
 
 @attrs.frozen
 class Scale:
-    """From a number to its cell, on one axis."""
+    """Maps the values on one axis to character cells."""
 
     low: float
     high: float
@@ -43,27 +43,27 @@ class Scale:
 
     @classmethod
     def over(cls, values: Iterable[float], cells: int) -> "Scale":
-        """An axis from the twentieth below the least value to the one above the greatest."""
+        """An axis that covers the values; its ends are rounded outwards to multiples of 0.05."""
         known = sorted(values)
         low = int(known[0] * 20) / 20
         high = -int(-known[-1] * 20 - 0.999) / 20
         return cls(low, max(high, low + 0.05), cells)
 
     def cell(self, value: float) -> int:
-        """Which cell, from 0."""
+        """The cell of a value, counted from 0."""
         share = (value - self.low) / (self.high - self.low)
         return min(max(round(share * (self.cells - 1)), 0), self.cells - 1)
 
 
 def letter(index: int) -> str:
-    """What stands for a policy."""
+    """The letter of a policy in the plot."""
     return ascii_uppercase[index] if index < len(ascii_uppercase) else MORE
 
 
 def scatter(
     means: "Sequence[Means]", results: "Sequence[ReplayResult]", width: int = 80, height: int = 12
 ) -> "Text":
-    """The plot; policies of the front are bold."""
+    """The plot; policies on the front are bold."""
     sessions = [(r.units.ratio, r.recall.far) for r in results if r.recall.far is not None]
     policies = [(mean.cost, mean.far) for mean in means]
     across = Scale.over((cost for cost, _ in (*sessions, *policies)), width - AXIS_COLUMNS)
@@ -71,7 +71,7 @@ def scatter(
     cells: dict[tuple[int, int], tuple[str, str]] = {}
     for cost, far in sessions:
         cells[upward.cell(far), across.cell(cost)] = (DOT, "dim")
-    for index, mean in reversed(list(enumerate(means))):  # of two in one cell the first is seen
+    for index, mean in reversed(list(enumerate(means))):  # the first policy wins a shared cell
         style = "bold green" if mean.is_front else "yellow"
         cells[upward.cell(mean.far), across.cell(mean.cost)] = (letter(index), style)
     return _drawn(cells, across, upward)
@@ -96,28 +96,28 @@ PLOT_COLUMNS = 80
 _MEASURES = ("cost", "far", "line", "wide", "quotes", "rules", "busts")
 _SIZES = ("calls", "folds", "mean", "over", "$")
 COLUMNS_MEAN = (
-    "cost: share of sending everything, in tokens at the usual price: one read from the cache is a tenth",
-    "far: share of the older names, used next, that were still in the request",
-    "line, wide: of these with their line, with the lines around it",
-    "quotes: share of the older lines",
-    "rules: share of the user's texts",
-    "busts: calls in 100 that lost a warm cache",
+    "cost: share of the cost of sending everything; a token read from the cache counts a tenth",
+    "far: share that the request still had of the older names that the agent used next",
+    "line, wide: the same for the name with its whole line, with the lines around it",
+    "quotes: the same for older lines that the agent repeated",
+    "rules: share of the user's texts that were in the request word for word",
+    "busts: calls in 100 that lost a cache that was still warm",
 )
 SIZES_MEAN = (
     "folds: compactions that wrote a summary",
-    "mean: tokens of a request, on average",
+    "mean: average tokens of a request",
     "over: requests larger than the window",
-    "$: what the prompts cost",
+    "$: cost of the prompts",
 )
 FRONT_MEANS = "front ●: no other policy here costs less and keeps as much"
 _SIZES_COLUMNS = 104
-"""On a narrower screen a row has its measures only."""
-_UNMEASURED = "fits the window, or used no older name once it did not"
+"""On a narrower screen the columns of `_SIZES` are left out."""
+_UNMEASURED = "fits the window, or uses no older name after exceeding it"
 _NOTHING = "–"
 
 
 def tell_comparison(results: "Sequence[ReplayResult]", console: "Console") -> None:
-    """Everything that there is to say about several replays."""
+    """Print the tables and the plot for several replays."""
     from timeline.replay import compared
 
     console.print(_rows(results, console.width))
@@ -136,14 +136,14 @@ def tell_comparison(results: "Sequence[ReplayResult]", console: "Console") -> No
 
 
 def _baseline(results: "Sequence[ReplayResult]") -> "list[str]":
-    """What sending everything costs, where it is one session."""
+    """What sending everything costs; empty if there are several sessions."""
     if len({result.session for result in results}) > 1:
         return []
     return [f"sending everything costs {dollars(results[0].cost.full_history, results[0])}"]
 
 
 def _scope(means: "Sequence[Means]", results: "Sequence[ReplayResult]") -> str:
-    """Over what the means are taken."""
+    """How many sessions the means cover."""
     counted, total = means[0].sessions, len([r for r in results if r.policy == means[0].policy])
     left = f" of {total}; each of the others {_UNMEASURED}" if counted < total else ""
     return f"means over {plural(counted, 'session')}{left}"
@@ -195,29 +195,27 @@ def _means(means: "Sequence[Means]") -> "Table":
 
 
 def explain(meanings: Sequence[str], console: "Console") -> None:
-    """What columns mean, in small print."""
+    """Print what the columns mean."""
     console.print("; ".join(meanings), style="dim")
 
 
 def open_table(*names: str) -> "Table":
-    """A table without lines between its columns; these are of text."""
+    """A table without lines between its columns; `names` are its text columns."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, collapse_padding=True)
     for name in names:
-        table.add_column(
-            name, overflow="fold"
-        )  # on a narrow screen a name is folded, no number cut
+        table.add_column(name, overflow="fold")  # a narrow screen wraps names, not numbers
     return table
 
 
 def two_digits(value: float | None) -> str:
-    """Two digits; a dash for what is not defined."""
+    """The value with two decimals; a dash for None."""
     return _NOTHING if value is None else f"{value:.2f}"
 
 
 def dollars(amount: float, result: "ReplayResult") -> str:
-    """Money; with `about` where the prices are a guess."""
+    """An amount in dollars; with `about` if the model's prices are a guess."""
     said = f"${amount:,.2f}" if amount >= 1 else f"${amount:.3f}"
     return f"about {said}" if result.guess else said

@@ -1,4 +1,4 @@
-"""`foldline completion`: what a shell needs to complete our commands, options, files and timelines."""
+"""`foldline completion`: the shell script that completes commands, options, files and timelines."""
 
 import argparse
 import os
@@ -12,16 +12,16 @@ from timeline.cli._console import DONE, UsageError, say
 from timeline.cli._store import existing, store_option
 
 NAME = "completion"
-HELP = "print what a shell needs to complete commands, options, files and timelines"
+HELP = "print the shell script that completes commands, options, files and timelines"
 SHELLS: Final = ("bash", "zsh", "fish")
 TIMELINES: Final = "timelines"
-"""What the scripts ask us for when somebody completes the name of a timeline."""
+"""The argument with which the scripts ask for the names of timelines."""
 NAMES_MAX: Final = 1_000
-"""Timelines that are offered, the newest first."""
+"""The most timelines offered, newest first."""
 PATIENCE_SECONDS: Final = 2.0
-"""After which nothing is offered: somebody waits at a prompt, perhaps for a server that is not there."""
+"""After this time nothing is offered, so that an unreachable server does not block the prompt."""
 PLAIN: Final = re.compile(r"[\w.@%+=,/-]+", re.ASCII)
-"""A name that no shell takes apart, or for something else; only such are offered."""
+"""A name that every shell reads as one plain word; other names are not offered."""
 INSTALL: Final = """\
 Put this into the shell's start-up file:
   bash   eval "$(foldline completion bash)"                  in ~/.bashrc
@@ -33,7 +33,7 @@ NAMES: Final = {
     "zsh": "_foldline_timelines",
     "fish": "(_foldline_timelines)",
 }
-"""How each shell is told to ask."""
+"""By shell: what its script calls to complete the name of a timeline."""
 ASKING: Final = {
     "bash": """
 _foldline_timelines() {
@@ -63,11 +63,11 @@ end
 """,
 }
 FILES: Final = frozenset({"FILE", "WHERE", "NAME|FILE.toml", "TARGET", "FOLDER"})
-"""How the value of an option, or an argument, is called where it is a file."""
+"""The metavars of options and arguments that take a file or folder."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.epilog = INSTALL
     choices = (*SHELLS, TIMELINES)
     parser.add_argument("shell", choices=choices, metavar="SHELL", help=", ".join(SHELLS))
@@ -75,9 +75,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The script, on standard output; or the names of timelines, a line each."""
+    """Print the script; or, when the script asks, the names of timelines, one per line."""
     if options.json:
-        raise UsageError("what is for a shell is no JSON: leave --json out")
+        raise UsageError("the script is not JSON: leave --json out")
     if options.shell == TIMELINES:
         _offer(options)
         return DONE
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _offer(options: argparse.Namespace) -> None:
-    """The newest timelines of the store; nothing, where that is not free at once."""
+    """Print the newest timelines of the store; nothing if it is missing, locked or slow to answer."""
     from blocks import FoldlineError
 
     limit = Timer(PATIENCE_SECONDS, os._exit, (DONE,))
@@ -99,7 +99,7 @@ def _offer(options: argparse.Namespace) -> None:
     limit.start()
     try:
         place = existing(options)
-        if not place.is_writable():  # it would be copied first
+        if not place.is_writable():  # to read it, it would have to be copied first
             return
         with closing(place.open()) as store:
             found = sorted(store.list(), key=lambda info: -info.updated_at)[:NAMES_MAX]
@@ -113,7 +113,7 @@ def _offer(options: argparse.Namespace) -> None:
 
 
 def _mark(parser: argparse.ArgumentParser) -> None:
-    """Say which values are files, and which are timelines, as shtab wants to hear it."""
+    """Set on each action how shtab completes it: with files, or with timelines."""
     import shtab
 
     for action in parser._actions:  # noqa: SLF001 -- argparse has no other way to go through them

@@ -1,4 +1,4 @@
-"""Where the command writes: tables and colours for people, wide plain lines for everything else; and how it ends."""
+"""How the command writes (coloured tables to a terminal, wide plain lines elsewhere), and its exit codes."""
 
 import argparse
 import json
@@ -23,22 +23,22 @@ DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class UsageError(Exception):
-    """The command line itself was wrong."""
+    """The command line is wrong."""
 
 
 def complain(message: str) -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     print(f"foldline: {line(' '.join(message.split()))}", file=sys.stderr)
 
 
 _PADDING: Final = re.compile(r" +(?=\n)")
 PIPE_COLUMNS = 200
-"""Into a pipe or a file nothing needs to be cut to the width of a screen, unless `COLUMNS` says one."""
+"""The width of output into a pipe or a file, unless `COLUMNS` is set."""
 DAY_AND_TIME = "%Y-%m-%d %H:%M:%S"
 
 
 def screen(stream: TextIO | None = None) -> "Console":
-    """Standard output, or another stream."""
+    """A console on standard output, or on another stream."""
     from timeline.cli._screen import Screen
 
     console = Screen(file=unguarded(stream or sys.stdout))
@@ -64,12 +64,12 @@ class Unpadded:
 
 
 def say(text: str) -> None:
-    """One line for people."""
+    """Print one line for people."""
     print(line(text))
 
 
 def tell_guess(model: "Model", stream: TextIO) -> None:
-    """A line, before anything else, if nobody described the model that counts."""
+    """Print a first line if the window and prices of the model are a guess."""
     from timeline._models import guess_about
 
     if guess := guess_about(model):
@@ -77,7 +77,7 @@ def tell_guess(model: "Model", stream: TextIO) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One value on one line, for machines."""
+    """Print a value as one line of JSON."""
     try:
         data = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -86,7 +86,7 @@ def print_json(value: Any) -> None:
 
 
 def answer(options: argparse.Namespace, facts: dict[str, Any], text: str) -> int:
-    """What was done: facts for machines, or a line for people."""
+    """Print what was done: `facts` as JSON with `--json`, otherwise `text`."""
     if options.json:
         print_json(facts)
     else:
@@ -95,12 +95,12 @@ def answer(options: argparse.Namespace, facts: dict[str, Any], text: str) -> int
 
 
 def plural(number: int, word: str) -> str:
-    """`1 call`, `2 calls`."""
+    """A number with its noun: `1 call`, `2 calls`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def when(seconds: float, form: str = DAY_AND_TIME) -> str:
-    """A time as people read it, here; one that no calendar has, as the number that it is."""
+    """A time in the local time zone; the number itself if it is outside the calendar."""
     try:
         return datetime.fromtimestamp(seconds).astimezone().strftime(form)
     except (ValueError, OverflowError, OSError):

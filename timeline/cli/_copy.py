@@ -1,4 +1,4 @@
-"""`foldline copy`: timelines from one store into another; a backup, or a move to another kind of store."""
+"""`foldline copy`: copy timelines from one store into another, as a backup or to change the kind of store."""
 
 import argparse
 from contextlib import closing
@@ -7,18 +7,18 @@ from timeline.cli._console import answer, complain, plural
 from timeline.cli._store import checked_name, existing, store_option, tell_copy
 
 NAME = "copy"
-HELP = "copy timelines into another store, with all they have; go on where a copy stopped"
+HELP = "copy timelines with their artifacts into another store; continue an interrupted copy"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("target", metavar="TARGET", help="path or URL of the other store")
-    parser.add_argument("ids", metavar="ID", nargs="*", help="timelines (default: all)")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="timelines to copy (default: all)")
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Copy what is new, and say how much that was."""
+    """Copy what the target does not have yet, and print how much that was."""
     import attrs
 
     from blocks import MisuseError
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         if is_copy:
             tell_copy(source)
         for name in options.ids:
-            checked_name(ours, name)  # before another store is made for nothing
+            checked_name(ours, name)  # before the target is created
         with closing(target.open()) as theirs:
             report = copy_store(ours, theirs, options.ids or None)
     said = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"

@@ -1,4 +1,4 @@
-"""The token curve of a replay, drawn with the eighths of a character cell.
+"""The token curve of a replay, drawn with block characters an eighth of a cell high.
 
 60k ┤──────────────────────────────── window
     │                    ·    ▂▄▆█
@@ -25,14 +25,14 @@ MARKS = (
     ("pruned", "△", "cyan", "expired results hidden"),
     ("clipped", "×", "yellow", "long results shortened"),
 )
-"""What is marked under the curve; of several in one column the first here."""
+"""The marks under the curve. If a column has several, the first one here is shown."""
 AXIS_COLUMNS = 8
 ZOOM = 0.35
-"""A curve that stays below this share of the window is drawn to its own height."""
+"""A curve that stays below this share of the window is scaled to its own maximum."""
 
 
 def curve(points: "Sequence[Point]", window: int, width: int = 80, height: int = 10) -> "Text":
-    """Tokens over calls; a dot is what sending everything would have had, while it is in sight."""
+    """Tokens by call; a dot shows the tokens of the full history, while it fits into the plot."""
     from rich.text import Text
 
     columns = _columns(points, width - AXIS_COLUMNS)
@@ -49,13 +49,13 @@ def curve(points: "Sequence[Point]", window: int, width: int = 80, height: int =
 
 
 def append_runs(drawn: "Text", cells: Iterable[tuple[str, str]]) -> None:
-    """Cells of one style in one piece, so that a line is not mostly escape codes."""
+    """Append cells; neighbours of one style are joined, so that a line has few escape codes."""
     for style, run in groupby(cells, key=itemgetter(1)):
         drawn.append("".join(character for character, _ in run), style=style)
 
 
 def _columns(points: "Sequence[Point]", width: int) -> "list[Sequence[Point]]":
-    """The points of each column, oldest first; few points are drawn two columns wide each."""
+    """The points of each column, oldest first; if there are few, each takes two columns."""
     count = len(points)
     width = min(width, count * 2 if count * 2 <= width else count)
     return [
@@ -65,7 +65,7 @@ def _columns(points: "Sequence[Point]", width: int) -> "list[Sequence[Point]]":
 
 
 def _cell(column: "Sequence[Point]", row: int, scale: tuple[int, int, int]) -> tuple[str, str]:
-    """One character and its style: the bar, the dot of the full history, the line of the window."""
+    """One character and its style: part of a bar, the dot of the full history, or the window's line."""
     height, top, window = scale
     tokens = max(point.tokens for point in column)
     full = max(point.full_tokens for point in column)
@@ -78,7 +78,7 @@ def _cell(column: "Sequence[Point]", row: int, scale: tuple[int, int, int]) -> t
 
 
 def _mark(column: "Sequence[Point]") -> tuple[str, str]:
-    """What happened before the calls of a column."""
+    """The mark of a column and its style: what happened before its calls."""
     marks = (
         (mark, style) for word, mark, style, _ in MARKS if any(word in p.events for p in column)
     )
@@ -94,7 +94,7 @@ def _label(row: int, height: int, top: int) -> str:
 
 
 def _legend(points: "Sequence[Point]", width: int) -> "Text":
-    """How many calls; then what the marks mean, two a line."""
+    """The number of calls, then the meaning of each mark, two per line."""
     from rich.text import Text
 
     legend = Text(" " * AXIS_COLUMNS)
@@ -109,7 +109,7 @@ def _legend(points: "Sequence[Point]", width: int) -> "Text":
 
 
 def short(number: float) -> str:
-    """`950`, `60k`, `4.3M`."""
+    """A number in short form: `950`, `60k`, `4.3M`."""
     for unit, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
         if number >= unit:
             value = number / unit

@@ -1,4 +1,4 @@
-"""`foldline export`: a timeline as lines of JSON, which `import` and `replay` read again."""
+"""`foldline export`: write a timeline as lines of JSON, which `import` and `replay` can read."""
 
 import argparse
 import sys
@@ -13,15 +13,17 @@ HELP = "write the log of a timeline as lines of JSON"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("id", metavar="ID", help="the timeline")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the file to write (default: standard output)"
+    )
     hidden_option(parser)
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """A header, then every event as it is stored."""
+    """Write a header, then every event as it is stored."""
     from blocks import TimelineId
     from persistence import read_bytes
     from persistence.sessions import export_lines

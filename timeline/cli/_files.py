@@ -1,4 +1,4 @@
-"""Session files as people name them: a file, a folder, a pattern, `-` for what is piped in."""
+"""Finds the session files of a command line: files, folders, patterns, `-` for standard input."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from timeline.cli._console import UsageError, complain, plural
 
 STDIN: Final = "-"
 ENDINGS: Final = (".jsonl", ".json", ".ndjson", ".traj", ".jsonl.gz", ".json.gz")
-"""What a file is called that is taken from a folder."""
+"""The endings of files that are taken from a folder."""
 FILES_HELP: Final = (
     "a session file of any known format, a folder, a pattern, or - for standard input"
 )
@@ -29,15 +29,15 @@ class File:
 
     path: str
     is_found: bool = False
-    """It was found in a folder or by a pattern: nobody said that it is a session."""
+    """Whether it was found in a folder or by a pattern, so that it need not be a session."""
 
 
 @contextmanager
 def session_files(given: Sequence[str]) -> Generator[list[File]]:
-    """The files that are meant, in the order given; what was piped in is one until the end.
+    """The session files, in the order given; standard input becomes a temporary file.
 
     Raises:
-        UsageError: a folder has no such file, or a pattern fits none.
+        UsageError: a folder has no session file, or a pattern matches none.
     """
     with TemporaryDirectory(prefix="foldline-") as folder:
         yield [file for name in given for file in _files(name, Path(folder))]
@@ -53,7 +53,7 @@ def _files(name: str, folder: Path) -> Iterator[File]:
     elif has_magic(name) and not Path(name).exists():
         names = sorted(glob(name, recursive=True))  # noqa: PTH207 -- as a shell does it
         files = [each for each in names if not Path(each).is_dir()]
-        yield from _checked(files, f"{name}: no file fits this pattern")
+        yield from _checked(files, f"{name}: no file matches this pattern")
     else:
         yield File(name)
 
@@ -65,7 +65,7 @@ def _checked(found: Sequence[str], complaint: str) -> Iterator[File]:
 
 
 def _in_folder(folder: str) -> list[str]:
-    """All below it, but what is hidden."""
+    """All files below a folder, except hidden ones."""
     found: list[str] = []
     for place, inner, names in os.walk(folder):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -83,7 +83,7 @@ def _piped_in(folder: Path) -> Path:
 
 
 def tell_passed_over(passed: Sequence[str]) -> None:
-    """Say which of the files that were found are left out."""
+    """Print which of the found files were left out."""
     if passed:
         more = f" and {len(passed) - NAMED_MAX:,} more" if len(passed) > NAMED_MAX else ""
         named = "; ".join(passed[:NAMED_MAX])

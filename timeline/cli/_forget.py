@@ -1,4 +1,4 @@
-"""`foldline forget`: remove a timeline, a block or an artifact for good."""
+"""`foldline forget`: permanently remove a timeline, a block or an artifact."""
 
 import argparse
 import sys
@@ -7,24 +7,24 @@ from timeline.cli._console import UsageError, answer, complain, plural, say
 from timeline.cli._store import checked_name, opened, store_option
 
 NAME = "forget"
-HELP = "remove a timeline, a block or an artifact for good, and say where a copy may be"
+HELP = "permanently remove a timeline, a block or an artifact; list where copies may remain"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("id", metavar="ID", help="the timeline")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("path", nargs="?", metavar="PATH", help="only this block")
-    what.add_argument("--artifact", metavar="REF", help="only this artifact")
+    what.add_argument("path", nargs="?", metavar="PATH", help="remove only this block")
+    what.add_argument("--artifact", metavar="REF", help="remove only this artifact")
     parser.add_argument(
         "--artifacts", metavar="WHERE", help="folder or URL of the artifacts, if not in the store"
     )
-    parser.add_argument("--yes", action="store_true", help="do not ask before a timeline goes")
+    parser.add_argument("--yes", action="store_true", help="remove a whole timeline without asking")
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Forget, and state what is gone and what may remain."""
+    """Remove the data; print what is gone and where copies may remain."""
     import attrs
 
     from timeline import Timeline
@@ -48,10 +48,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _confirm(name: str) -> None:
-    """Ask on the terminal, and wait for the answer.
+    """Ask for confirmation on the terminal.
 
     Raises:
-        UsageError: it is not yes, or nobody can be asked.
+        UsageError: the answer is not yes, or standard input is not a terminal.
     """
     if not sys.stdin.isatty():
         raise UsageError(

@@ -1,4 +1,4 @@
-"""`foldline fork`: a new timeline that begins as a copy of another."""
+"""`foldline fork`: create a timeline as a copy of another."""
 
 import argparse
 
@@ -6,11 +6,11 @@ from timeline.cli._console import answer
 from timeline.cli._store import checked_name, opened, store_option
 
 NAME = "fork"
-HELP = "begin a new timeline as a copy of another"
+HELP = "create a timeline as a copy of another"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("id", metavar="ID", help="the timeline to copy")
     parser.add_argument("new", metavar="NEW", help="name of the copy")
     parser.add_argument("--at", type=int, metavar="VERSION", help="copy up to this version")
@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Copy, and say so."""
+    """Create the copy and print its name."""
     from blocks import MisuseError, TimelineId
     from timeline import Timeline
 

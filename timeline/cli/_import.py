@@ -1,4 +1,4 @@
-"""`foldline import`: recorded sessions become timelines in a store."""
+"""`foldline import`: read recorded sessions into a store, one timeline each."""
 
 import argparse
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from persistence.sessions import Session
 
 NAME = "import"
-HELP = "read session files, or exports, into a store"
+HELP = "import session files or exported timelines into a store"
 EXAMPLES = """\
 examples:
   foldline import session.jsonl
@@ -25,21 +25,23 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.epilog = EXAMPLES
     parser.add_argument("files", nargs="+", metavar="FILE", help=FILES_HELP)
-    parser.add_argument("--name", default="", metavar="NAME", help="default: the session's")
+    parser.add_argument(
+        "--name", default="", metavar="NAME", help="name of the timeline (default: the session's)"
+    )
     session_options(parser)
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """One commit a file; of several, one that cannot be read does not stop the others."""
+    """Import each file in one commit; an unreadable file does not stop the others."""
     with session_files(options.files) as files:
         if len(files) == 1:
             return _imported(files[0], options)
         if options.name:
-            raise UsageError("--name goes with one session")
+            raise UsageError("--name works with one session only")
         with progress_bar("importing", len(files)) as progress:
             return _all_imported(files, options, progress)
 
@@ -65,7 +67,7 @@ def _all_imported(files: list[File], options: argparse.Namespace, progress: Any)
 
 
 def _imported(file: File, options: argparse.Namespace) -> int:
-    """Read all of it first, then append it in one commit."""
+    """Read the whole file, then append its events in one commit."""
     from blocks import TimelineId
     from persistence import append_bytes
     from timeline.replay import reserve_store
@@ -90,7 +92,7 @@ def _imported(file: File, options: argparse.Namespace) -> int:
 
 
 def _stored(session: "Session", file: str, options: argparse.Namespace) -> list[bytes]:
-    """The events as they are to be stored: of an export that is whole, those that it holds."""
+    """The events to store, as bytes; a complete export's own events are taken unchanged."""
     from blocks import encode_event
     from persistence.sessions import EXPORT, exported_events
 
@@ -100,9 +102,9 @@ def _stored(session: "Session", file: str, options: argparse.Namespace) -> list[
 
 
 def _events(session: "Session") -> "Iterator[Event]":
-    """The session as facts: its blocks, and what the log says that its calls took.
+    """The session's blocks and the recorded usage of its calls, as events.
 
-    The ids are the same whenever the same file is read.
+    The ids are the same each time the same file is read.
     """
     import msgspec
 

@@ -1,4 +1,4 @@
-"""`foldline list`: the timelines of a store."""
+"""`foldline list`: list the timelines of a store."""
 
 import argparse
 from typing import TYPE_CHECKING, Any, Final
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from timeline.engine._gist import Gist
 
 NAME = "list"
-HELP = "list the timelines of a store: what each is about, its model, its size"
+HELP = "list the timelines of a store: first prompt, model and size of each"
 SHOWN: Final = 25
-"""Rows that people get who say no number."""
+"""The default of `--limit`, except with `--json`."""
 TABLE_MAX: Final = 500
-"""Rows of a table; to lay out more would take longer than to read them from the store."""
+"""The most rows of a table: laying out more takes longer than reading them from the store."""
 ONE_LINE_COLUMNS: Final = 130
-"""On a narrower screen the model and the prompt are on a line of their own."""
+"""On a narrower screen the model and the prompt take a second line."""
 HEADINGS: Final = ("timeline", "last event", "events", "tokens", "model", "first prompt")
 COLUMNS: Final = "{:<{width}}  {:<16}  {:>9}  {:>6}  {:<20}  {}"
 NAME_COLUMNS: Final = 40
@@ -47,26 +47,26 @@ UNKNOWN: Final = "–"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     store_option(parser)
     add = parser.add_argument
-    add("--limit", type=int, metavar="N", help=f"the newest N only (default: {SHOWN}; --json: all)")
-    add("--all", action="store_true", help="all of them")
-    add("--brief", action="store_true", help="without prompt, model and tokens, which is faster")
+    add("--limit", type=int, metavar="N", help=f"only the newest N (default: {SHOWN}; --json: all)")
+    add("--all", action="store_true", help="list all timelines")
+    add("--brief", action="store_true", help="leave out prompt, model and tokens, which is faster")
 
 
 @attrs.frozen
 class _Listed:
-    """A timeline, and what its row says."""
+    """A timeline and the values of its row."""
 
     info: "TimelineInfo"
     first: int
-    """Its oldest event that is left."""
+    """The version of the oldest event that the store still has."""
     gist: "Gist"
 
 
 def run(options: argparse.Namespace) -> int:
-    """A row each, oldest first."""
+    """Print a row for each timeline, oldest first."""
     from persistence import Retains
 
     if options.limit is not None and options.limit < 1:
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _limit(options: argparse.Namespace) -> int | None:
-    """How many rows; None: all."""
+    """The number of rows; None for all."""
     if options.limit is not None:
         return int(options.limit)
     return None if options.all or options.json else SHOWN
@@ -178,7 +178,7 @@ def _wide(rows: "Sequence[Sequence[str]]", columns: int) -> "Table":
 
 
 def _narrow(rows: "Sequence[Sequence[str]]", console: "Console") -> None:
-    """Two lines each: the second says what it is about."""
+    """Print two lines for each timeline; the second has its model and prompt."""
     from rich.text import Text
 
     numbers = [HEADINGS[:4], *(row[:4] for row in rows)]
@@ -188,7 +188,7 @@ def _narrow(rows: "Sequence[Sequence[str]]", console: "Console") -> None:
     for index, (name, time, events, tokens, *about) in enumerate((HEADINGS, *rows)):
         counts = f"{time:<{widths[1]}}  {events:>{widths[2]}}  {tokens:>{widths[3]}}"
         first = Text(f"{name:<{name_columns}}", style="bold", overflow="fold")
-        if len(name) > name_columns:  # whole, so that it can be copied
+        if len(name) > name_columns:  # never shortened, so that it can be copied
             first.append(f"\n{'':<{name_columns}}")
         console.print(first.append(f"  {counts}", style="" if index else "bold"))
         said = ": ".join(part for part in about if part != UNKNOWN)

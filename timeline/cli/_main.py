@@ -1,4 +1,4 @@
-"""The command line as a whole: parse, run one command, turn what went wrong into a line and an exit code."""
+"""The entry point: parse the command line, run one command, turn errors into a line and an exit code."""
 
 import argparse
 import os
@@ -68,7 +68,7 @@ COMMANDS = (
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when asked for it."""
+    """Looks up the version only when `--version` is given."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         print(f"foldline {version('foldline')}")
@@ -80,11 +80,11 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(
         prog="foldline",
         description="An append-only timeline of what an agent did, rendered into model requests."
-        " Without arguments: the sessions of agents on this machine, and what to do with them.",
+        " Without arguments: list the agent sessions on this machine and suggest a command.",
     )
     top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     common = Parser(add_help=False)
-    common.add_argument("--json", action="store_true", help="JSON, for machines")
+    common.add_argument("--json", action="store_true", help="print JSON")
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
@@ -107,18 +107,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def obey(arguments: Sequence[str] | None) -> int:
-    """`main`, where standard output is guarded already."""
+    """Like `main`, for callers that have already guarded standard output."""
     try:
         words = list(sys.argv[1:] if arguments is None else arguments)
         options, rest = parser().parse_known_args(words or [_sessions.NAME])
         if rest:
             options.parser.refuse(rest)
-    except SystemExit as stop:  # argparse has said what it had to say
+    except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
         code: int = options.run(options)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read us has seen enough, as `head` does
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:

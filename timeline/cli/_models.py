@@ -1,4 +1,4 @@
-"""`foldline models`: the table of models, and how it is brought up to date."""
+"""`foldline models`: show the table of models, or update it from a file."""
 
 import argparse
 import shutil
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from render import Model
 
 NAME = "models"
-HELP = "list the models whose window and prices are known, or take those of a file"
+HELP = "list the models with known window and prices, or load models from a file"
 EXAMPLES = """\
 examples:
   foldline models
@@ -26,25 +26,30 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.epilog = EXAMPLES
     add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="these models only, as a timeline finds them")
+    add(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="show only these models, found the way a timeline finds its model",
+    )
     add(
         "--from",
         dest="file",
         type=Path,
         metavar="FILE",
-        help="take the models of this file: TOML in the form of the table, or litellm's JSON",
+        help="load the models of this file: TOML like foldline's own table, or litellm's JSON",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """A row for each model; or what a file changed."""
+    """Print a row for each model; or, with `--from`, what the file changed."""
     from timeline import known_models, model_named
 
     if options.file and options.names:
-        raise UsageError("--from takes all models of the file: leave the names out")
+        raise UsageError("--from loads all models of the file: leave the names out")
     if options.file:
         return _take(options)
     models = [model_named(name) for name in options.names] or known_models()
@@ -59,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _take(options: argparse.Namespace) -> int:
-    """Put the file where models are looked for, if it is one; what was there stays beside it."""
+    """Check the file and install it as the table of models; the old table is kept beside it."""
     from timeline._models import known_models, models_file, own_models, refresh_models
     from timeline.replay import atomic_write
 
@@ -80,7 +85,7 @@ def _take(options: argparse.Namespace) -> int:
 
 
 def _before() -> "dict[str, Model]":
-    """What was known; a file that is none of models is about to be replaced."""
+    """The models known before; an unreadable table counts as none, since it is about to be replaced."""
     from timeline import known_models
 
     try:
@@ -96,7 +101,7 @@ def _tell(models: "Sequence[Model]") -> None:
     for model in models:
         if guess := guess_about(model):
             console.print(guess)
-            console.print(f"{model.name}: taken are {_assumed(model)}")
+            console.print(f"{model.name}: assuming {_assumed(model)}")
     table = open_table("model", "provider")
     table.columns[0].no_wrap = True
     for column in ("window", "answer", "input", "read", "written", "output"):
@@ -104,12 +109,14 @@ def _tell(models: "Sequence[Model]") -> None:
     for model in models:
         table.add_row(*_row(model))
     console.print(table)
-    console.print("dollars for a million tokens; written: for each time that the cache keeps it")
+    console.print(
+        "prices in dollars per million tokens; written: one for each lifetime of the cache"
+    )
 
 
 def _assumed(model: "Model") -> str:
     dollars = f"${model.price_input:.4g} and ${model.price_output:.4g}"
-    return f"{model.tokens_window:,} tokens, and about {dollars} for a million tokens in and out"
+    return f"{model.tokens_window:,} tokens, and about {dollars} per million tokens in and out"
 
 
 def _row(model: "Model") -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Notes that say the same of many lines or calls are one note."""
+"""Groups notes that say the same about many lines or calls into one note."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,13 +7,13 @@ from typing import Final
 LINES_MAX: Final = 5
 _WHERE: Final = re.compile(r"^line (\d+): ")
 _VARIES: Final = re.compile(r"\b[a-z]{2}:t\S+|\b(?:call|toolu|fc|msg|rs)_\w+|\d+")
-"""What differs between two notes of one kind: a path, an id, a number."""
+"""The parts in which two notes of one kind differ: paths, ids, numbers."""
 
 
 def grouped(notes: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """A line for each kind of note, in the order in which they came first.
+    """One line for each kind of note, ordered by first occurrence.
 
-    `notes` are line numbers of the file, 0 for none, and what is said.
+    Each note is a line number of the file (0 for none) and a text.
     """
     found: dict[str, tuple[str, list[int], int]] = {}
     for where, text in notes:
@@ -25,7 +25,7 @@ def grouped(notes: Iterable[tuple[int, str]]) -> Iterator[str]:
 
 
 def of_results(notices: Iterable[str]) -> Iterator[str]:
-    """The same of the notices of a replay, which begin with the line where there is one."""
+    """The same for the notices of a replay, which begin with the line number if there is one."""
     matches = ((_WHERE.match(notice), notice) for notice in notices)
     return grouped((int(m[1]) if m else 0, n[m.end() :] if m else n) for m, n in matches)
 

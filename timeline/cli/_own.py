@@ -1,4 +1,4 @@
-"""The sessions that agents on this machine have left in their own folders."""
+"""Finds the sessions that agents on this machine keep in their own folders."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -10,14 +10,14 @@ import attrs
 
 @attrs.frozen
 class Agent:
-    """An agent, and where it keeps its sessions."""
+    """An agent and where it keeps its sessions."""
 
     name: str
     format: str
     folders: Callable[[], Iterable[Path]]
-    """The folders to look in; each exists or not."""
+    """The folders to search; they need not exist."""
     pattern: str
-    """Of session files, below such a folder."""
+    """The glob pattern of session files below such a folder."""
 
 
 @attrs.frozen
@@ -33,7 +33,7 @@ class Found:
 
 @attrs.frozen
 class Looked:
-    """A folder that was looked in, and the sessions in it, newest first."""
+    """A searched folder and its sessions, newest first."""
 
     agent: str
     folder: Path
@@ -41,7 +41,7 @@ class Looked:
 
 
 def _set(variable: str, otherwise: str) -> Path:
-    """What an environment variable says, or a folder in the user's home."""
+    """The folder in an environment variable; if unset, one in the user's home."""
     given = os.environ.get(variable)
     return Path(given).expanduser() if given else Path.home() / otherwise
 
@@ -75,16 +75,16 @@ AGENTS: Final = (
     Agent("Gemini CLI", "gemini-cli", _gemini, "*/chats/*.json*"),
 )
 _HELPERS: Final = "agent-"
-"""How Claude Code calls the sessions of its subagents, which are part of another."""
+"""The prefix of Claude Code's files for subagents, which belong to another session."""
 
 
 def looked() -> list[Looked]:
-    """Every folder of every agent, whether it is there or not."""
+    """Every folder of every agent, existing or not."""
     return [_looked(agent, folder) for agent in AGENTS for folder in agent.folders()]
 
 
 def newest(places: Iterable[Looked], count: int) -> list[Found]:
-    """Of all sessions those that were written to last, newest first."""
+    """The `count` sessions written to most recently, newest first."""
     found = (each for place in places for each in place.found)
     return sorted(found, key=_age)[:count]
 
@@ -99,7 +99,7 @@ def _found(agent: Agent, path: Path) -> Found | None:
         return None
     try:
         seen = path.stat()
-    except OSError:  # gone meanwhile, or not ours to see
+    except OSError:  # deleted meanwhile, or not readable
         return None
     return (
         Found(agent.name, agent.format, path, seen.st_size, seen.st_mtime) if seen.st_size else None

@@ -1,4 +1,4 @@
-"""Long output on a terminal goes through a pager, as with `git log`."""
+"""Sends long output on a terminal through a pager, as `git log` does."""
 
 import os
 import shlex
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 VARIABLES: Final = ("FOLDLINE_PAGER", "PAGER")
-"""The first that is set counts; empty, or `cat`: no pager."""
+"""The first variable that is set names the pager; empty or `cat` means none."""
 USUAL: Final = "less"
 LESS: Final = "FRX"
-"""Leave at once where it fits, keep colours, leave the screen as it is; unless `LESS` says otherwise."""
+"""Options for `less` unless `LESS` is set: quit if it fits one screen, keep colours and screen."""
 
 
 @contextmanager
 def paged() -> "Generator[Console]":
-    """A screen; what is printed on it is paged if it is a terminal and there is a pager."""
+    """A console whose output goes through the pager, if it is a terminal and there is a pager."""
     pager = _pager()
     console = screen()
     if not console.is_terminal or not pager:
@@ -45,6 +45,6 @@ def _show(pager: list[str], text: str) -> None:
     environment = {"LESS": LESS, "LESSCHARSET": "utf-8", **os.environ}
     with (
         subprocess.Popen(pager, stdin=subprocess.PIPE, env=environment) as process,  # noqa: S603 -- the user's own
-        suppress(BrokenPipeError, KeyboardInterrupt),  # the user has seen enough
+        suppress(BrokenPipeError, KeyboardInterrupt),  # the user quit the pager
     ):
         process.communicate(text.encode(errors="replace"))

@@ -1,4 +1,4 @@
-"""The parser of a command line: wrong usage in one line that says what was probably meant."""
+"""The argument parser: an error is one line with a suggestion."""
 
 import argparse
 import re
@@ -14,7 +14,7 @@ _TOKENS: Final = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]+)?)([km]?)", re.IGNORECAS
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line instead of repeating the whole usage."""
+    """Reports an error in one line, without the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         complain(f"{message}{'' if message.endswith('?') else ';'} see {self.prog} --help")
@@ -30,32 +30,30 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
-        """Words that are no argument of this command."""
+        """Reject words that this command does not take."""
         wrong = next((word for word in words if word.startswith("-")), "")
         near = did_you_mean(wrong.partition("=")[0], self._option_string_actions)
         self.error(f"unrecognized arguments: {' '.join(words)}{near}")
 
 
 def tokens(text: str) -> int:
-    """A number of tokens as people write it: `30000`, `30k`, `1.5m`.
+    """Parse a number of tokens: `30000`, `30k`, `1.5m`.
 
     Raises:
-        ArgumentTypeError: it is none.
+        ArgumentTypeError: the text is not a number of tokens.
     """
     if found := _TOKENS.fullmatch(text.strip()):
         number = float(found[1].replace(",", "").replace("_", ""))
         return round(number * _UNITS[found[2].lower()])
-    if re.fullmatch(
-        r"-\d+", text
-    ):  # a number all the same: what it is for says what is wrong with it
+    if re.fullmatch(r"-\d+", text):  # still a number: whoever uses it reports a better error
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of tokens; write 30000, 30k or 1m")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of tokens; write 30000, 30k or 1m")
 
 
 def tokens_or_auto(text: str) -> int | str:
-    """A number of tokens, or `auto`.
+    """Parse a number of tokens, or `auto`.
 
     Raises:
-        ArgumentTypeError: it is neither.
+        ArgumentTypeError: the text is neither.
     """
     return text if text == AUTO else tokens(text)

@@ -1,4 +1,4 @@
-"""`foldline plan`: what a compaction would do now; or carry out a plan that was looked at before."""
+"""`foldline plan`: show what a compaction would do now, or carry out a saved plan."""
 
 import argparse
 import sys
@@ -25,32 +25,35 @@ if TYPE_CHECKING:
 NAME = "plan"
 HELP = "show what a compaction would do now, without doing it"
 SHOWN = 30
-"""Proposals that the table lists."""
+"""The most proposals in the table."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add = parser.add_argument
     add("id", metavar="ID", help="the timeline")
     size_options(parser)
     fixed_options(parser)
-    add("--commit", type=Path, metavar="FILE", help="carry out the plan that --json printed")
+    add(
+        "--commit",
+        type=Path,
+        metavar="FILE",
+        help="carry out a plan that --json printed into this file",
+    )
     store_option(parser)
 
 
 def size_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say how much there may be, and how it is counted."""
+    """Add the options for the window, the policy, the model and the token counter."""
     add = parser.add_argument
-    add(
-        "--window", type=tokens, metavar="N", help="tokens that the prompt may have: 30000, 30k, 1m"
-    )
-    add("--policy", default="default", metavar="NAME", help="a policy, or a .toml file")
-    add("--model", default="", metavar="NAME", help="for the window and the rules of a model")
-    add("--counter", choices=("model", "o200k", "estimate"), default="model", help="who counts")
+    add("--window", type=tokens, metavar="N", help="largest prompt in tokens: 30000, 30k, 1m")
+    add("--policy", default="default", metavar="NAME", help="name or .toml file of a policy")
+    add("--model", default="", metavar="NAME", help="model whose window and rules apply")
+    add("--counter", choices=("model", "o200k", "estimate"), default="model", help="token counter")
 
 
 def run(options: argparse.Namespace) -> int:
-    """A row for each proposal, and what they come to; or the plan as JSON."""
+    """Print a row for each proposal and the total effect; or the plan as JSON."""
     from timeline import Timeline
 
     with opened(options) if options.commit else looked_at(options) as store:
@@ -69,12 +72,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def chosen(options: argparse.Namespace, store: "EventStore") -> "Options":
-    """What `Timeline.open` is told."""
+    """The arguments for `Timeline.open`."""
     return {"store": store, **sized(options)}
 
 
 def sized(options: argparse.Namespace) -> "Options":
-    """What `size_options` say of a timeline."""
+    """The values of `size_options`, as timeline options."""
     from timeline import policy_named
 
     found: Options = {"policy": policy_named(options.policy), "counter": options.counter}
@@ -99,7 +102,7 @@ def _commit(
             f"{options.commit} was made for version {plan.version} of {options.id!r}, which is at"
             f" {before} now; make a new plan"
         ) from error
-    said = f"committed, version {version}" if version != before else "had been committed before"
+    said = f"committed, version {version}" if version != before else "already committed"
     facts = {"version": version, "committed": version != before}
     return answer(options, facts, f"{options.id}: {said}")
 
@@ -110,7 +113,7 @@ def _print(plan: "CompactionPlan") -> None:
 
     console = screen()
     if not plan.proposals:
-        console.print(f"{plan.timeline}: nothing that a compaction could do")
+        console.print(f"{plan.timeline}: a compaction would change nothing")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in ("rung", "versions", "turns", "blocks", "frees", "why"):
@@ -131,10 +134,10 @@ def _print(plan: "CompactionPlan") -> None:
     if len(plan.proposals) > SHOWN:
         console.print(f"... and {len(plan.proposals) - SHOWN} more")
     if plan.warnings:
-        twice = f"{plural(len(plan.warnings), 'block')} in two rows; one of them counts"
-        console.print(f"{twice}, as here: {plan.warnings[0]}")
+        twice = f"{plural(len(plan.warnings), 'block')} in two rows; only one of them is applied"
+        console.print(f"{twice}, for example: {plan.warnings[0]}")
     console.print(
         f"version {plan.version}: from {plan.tokens_before:,} to {plan.tokens_after:,} tokens in a"
-        f" window of {plan.limit:,}; the aim is {plan.target:,}",
+        f" window of {plan.limit:,}; the target is {plan.target:,}",
         highlight=False,
     )

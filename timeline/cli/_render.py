@@ -1,4 +1,4 @@
-"""`foldline render`: the request that a timeline is rendered to."""
+"""`foldline render`: print the request that a timeline renders to."""
 
 import argparse
 import json
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from timeline import Options
 
 NAME = "render"
-HELP = "print the request that a timeline is rendered to; decides and records nothing"
+HELP = "print the request that a timeline renders to, without recording anything"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add = parser.add_argument
     add("id", metavar="ID", help="the timeline")
-    add("--at", type=int, metavar="VERSION", help="as it was at this version")
+    add("--at", type=int, metavar="VERSION", help="render the timeline as it was at this version")
     add(
         "--provider",
         default="",
         metavar="NAME",
-        help="whose request: anthropic, openai.responses, openai.chat or gemini (default: the model's)",
+        help="request format: anthropic, openai.responses, openai.chat or gemini (default: the model's)",
     )
-    add("--model", default="", metavar="NAME", help="for the rules of a model")
+    add("--model", default="", metavar="NAME", help="model whose rules apply")
     add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")
     fixed_options(parser)
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """The request alone, as JSON; indented for people."""
+    """Print only the request, as JSON; indented unless `--json` is given."""
     from timeline import Timeline
 
     system, tools = fixed_from(options)
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _model(name: str, provider: str) -> "Model | str":
-    """The model, asked through this provider."""
+    """The model; with a provider given, the model as that provider serves it."""
     import attrs
 
     from timeline import model_named

@@ -1,4 +1,4 @@
-"""`foldline repair`: what can be read of a damaged store, as a new one."""
+"""`foldline repair`: copy what is readable in a damaged store into a new one."""
 
 import argparse
 
@@ -6,17 +6,17 @@ from timeline.cli._console import DONE, FAILED, answer, plural, say
 from timeline.cli._store import existing, store_option
 
 NAME = "repair"
-HELP = "save what can be read of a damaged store into a new one; the damaged one stays as it is"
+HELP = "copy what is readable in a damaged store into a new one; the damaged one is not changed"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("target", metavar="TARGET", help="path or URL of the new store")
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """A line for each thing that is lost; 1 when there is one."""
+    """Print a line for each loss; exit code 1 if there is any."""
     import attrs
 
     from persistence import repair

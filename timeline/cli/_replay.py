@@ -1,4 +1,4 @@
-"""`foldline replay`: a recorded session through the engine, and what it would have cost."""
+"""`foldline replay`: run recorded sessions through the engine, and show what they would have cost."""
 
 import argparse
 import os
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from timeline.replay import Dump, Replayed, ReplayOptions, ReplayResult
 
 NAME = "replay"
-HELP = "feed recorded sessions through the engine, call by call"
+HELP = "run recorded sessions through the engine, call by call: cost, recall, compactions"
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-"""Where the client looks for its key."""
+"""The variables in which the client looks for its key."""
 EXAMPLES = """\
 examples:
   foldline replay session.jsonl --window 60k
@@ -40,7 +40,7 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.epilog = EXAMPLES
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help=FILES_HELP)
@@ -48,27 +48,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--window",
         type=tokens_or_auto,
         metavar="N",
-        help="tokens a prompt may have: 30000, 30k, 1m (default: the model's); auto: one in which something happens",
+        help="largest prompt in tokens: 30000, 30k, 1m (default: the model's window); auto: small enough to compact",
     )
     add("--counter", default="model", metavar="NAME", help="model (default), o200k or estimate")
-    add("--policy", action="append", metavar="NAME|FILE.toml", help="repeat it to compare")
-    add("--model", default="", metavar="NAME", help="whose prices and rules count")
+    add("--policy", action="append", metavar="NAME|FILE.toml", help="repeat to compare policies")
+    add("--model", default="", metavar="NAME", help="model whose prices and rules apply")
     add(
         "--provider",
         default="",
         metavar="NAME",
-        help="whose requests: anthropic, openai.responses, openai.chat or gemini (default: the model's)",
+        help="request format: anthropic, openai.responses, openai.chat or gemini (default: the model's)",
     )
     add(
         "--summarizer",
         choices=("extractive", "stand-in", "anthropic"),
         default="extractive",
-        help="extractive (default) needs no model; stand-in prices the calls that one would have had; "
-        "anthropic asks a model, with ANTHROPIC_API_KEY",
+        help="extractive (default) needs no model; stand-in adds the price of the calls a model would get; "
+        "anthropic calls a model, with ANTHROPIC_API_KEY",
     )
-    add("--base-url", default="", metavar="URL", help="where --summarizer anthropic asks")
+    add("--base-url", default="", metavar="URL", help="API address for --summarizer anthropic")
     add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")
-    add("--store", metavar="WHERE", help="keep the timeline in the store at this path or URL")
+    add("--store", metavar="WHERE", help="save the timeline in the store at this path or URL")
     add("--name", default="", metavar="NAME", help="name of the timeline (default: the session's)")
     add("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON")
     add(
@@ -81,7 +81,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replay every file under every policy."""
+    """Replay every file with every policy."""
     policies = options.policy or ["default"]
     check_tuning(options)
     with session_files(options.files) as files:
@@ -121,19 +121,19 @@ def _check(options: argparse.Namespace, policies: list[str], files: int) -> None
     if options.summarizer == "anthropic" and not any(map(os.environ.get, KEYS)):
         raise UsageError(f"--summarizer anthropic needs a key: set {KEYS[0]}")
     if options.base_url and options.summarizer != "anthropic":
-        raise UsageError("--base-url goes with --summarizer anthropic")
+        raise UsageError("--base-url works only with --summarizer anthropic")
     if options.plot:
         check_chart(options.plot)
     if files * len(policies) > 1:
         for name in ("dump", "name"):
             if getattr(options, name):
-                raise UsageError(f"--{name} goes with one session and one policy")
+                raise UsageError(f"--{name} works with one session and one policy only")
         if options.store and len(policies) > 1:
-            raise UsageError("--store goes with one policy")
+            raise UsageError("--store works with one policy only")
 
 
 def _report(options: argparse.Namespace, replays: "list[Replayed]") -> None:
-    """Write the report, and say where it is."""
+    """Write the report and print its path."""
     from timeline.report import report_html, reported_replay
 
     titles = dict.fromkeys(replayed.result.session for replayed in replays)
@@ -144,12 +144,12 @@ def _report(options: argparse.Namespace, replays: "list[Replayed]") -> None:
 
 
 def _drawn(path: Path, results: "list[ReplayResult]") -> bool:
-    """Write the chart; False: nothing was measured that could be on it."""
+    """Write the chart; False if no replay has a recall to draw."""
     from timeline.replay import compared
 
     means = compared(results)
     if not means:
-        complain("--plot: no session exceeds the window and uses older names: nothing to draw")
+        complain("--plot: nothing to draw: no session uses older names after exceeding the window")
         return False
     write_chart(path, means, results)
     return True
@@ -157,14 +157,14 @@ def _drawn(path: Path, results: "list[ReplayResult]") -> bool:
 
 @attrs.define
 class _Tried:
-    """Works through several files: one that was found in a folder and is no session is passed over."""
+    """Replays several files; files found in a folder that are not sessions are skipped."""
 
     _options: argparse.Namespace
     _passed: list[str]
-    """What is said of those."""
+    """The messages about skipped files."""
 
     def replayed(self, file: File, policy: str) -> "Replayed | None":
-        """The result; None, and somebody is told why, where the file cannot be read."""
+        """The result; None, with a message, if the file cannot be read."""
         from blocks import SessionFormatError
 
         try:
@@ -177,10 +177,10 @@ class _Tried:
             return None
 
     def session(self, file: File) -> "Session | None":
-        """The session; None for a file that was found and is none.
+        """The session; None for a file found in a folder that is not a session.
 
         Raises:
-            SessionFormatError: a file that was named cannot be read.
+            SessionFormatError: a file named on the command line cannot be read.
         """
         from blocks import SessionFormatError
 
@@ -206,17 +206,15 @@ def _replayed(file: File, policy: str, options: argparse.Namespace) -> "Replayed
 
 
 def _with_window(session: "Session", options: "ReplayOptions") -> "ReplayOptions":
-    """In a window in which something happens; says on stderr which."""
+    """The options with a window small enough for compactions; prints the window on stderr."""
     from timeline.replay import telling_window
 
     window, whole = telling_window(session, options)
     about = f"about {short(whole)} tokens in all"
     if window is None:
-        complain(f"{session.name}: {about}; --window auto takes the window of the model")
+        complain(f"{session.name}: {about}; --window auto uses the model's window")
         return options
-    complain(
-        f"{session.name}: {about}; --window auto takes {window:,}, so that there is something to see"
-    )
+    complain(f"{session.name}: {about}; --window auto uses {window:,}, so that compactions happen")
     return attrs.evolve(options, window=window)
 
 

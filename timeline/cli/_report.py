@@ -1,4 +1,4 @@
-"""`foldline report`: a timeline as one HTML file to look at."""
+"""`foldline report`: write a timeline as one HTML file."""
 
 import argparse
 import re
@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 
 NAME = "report"
 HELP = "write a timeline as one HTML file that opens offline"
-WITH_HIDDEN = "also what is hidden on request, as it was appended"
+WITH_HIDDEN = "also show blocks hidden on request, with their original text"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     add = parser.add_argument
     add("id", metavar="ID", help="the timeline")
-    add("--output", type=Path, metavar="FILE", help="where to (default: ID.html in this folder)")
+    add(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="the file to write (default: ID.html in this folder)",
+    )
     add("--with-hidden", action="store_true", help=WITH_HIDDEN)
     size_options(parser)
     fixed_options(parser)
@@ -29,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file, and say where it is."""
+    """Write the file and print its path."""
     from timeline.report import report_html, reported_log
 
     how = showing(options)
@@ -44,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def showing(options: argparse.Namespace) -> "Showing":
-    """How a timeline is shown, as these options say."""
+    """How to show a timeline, according to the options."""
     from timeline.report import Showing
 
     system, tools = fixed_from(options)
@@ -52,12 +57,12 @@ def showing(options: argparse.Namespace) -> "Showing":
 
 
 def file_name(name: str) -> str:
-    """A timeline's name as that of a file."""
+    """A timeline's name with only characters that a file name may have."""
     return re.sub(r"[^\w.-]+", "_", name).strip(".") or "timeline"
 
 
 def write_report(path: Path, page: bytes) -> int:
-    """Write it whole or not at all; its size in bytes."""
+    """Write the file atomically; returns its size in bytes."""
     from timeline.replay import atomic_write
 
     with atomic_write(path) as file:

@@ -1,4 +1,4 @@
-"""`foldline retain`: archive or forget the events that no window needs any more."""
+"""`foldline retain`: archive or delete the events that no window needs any more."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -10,23 +10,27 @@ if TYPE_CHECKING:
     from timeline.engine._retention import Keeping
 
 NAME = "retain"
-HELP = "archive or forget what the compactions of a timeline have folded"
+HELP = "archive or delete the events that the compactions of a timeline have folded"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("id", metavar="ID", help="the timeline")
     kind = parser.add_mutually_exclusive_group(required=True)
-    kind.add_argument("--archive", metavar="FOLDER", help="move them into a file in this folder")
-    kind.add_argument("--forget", action="store_true", help="remove them")
+    kind.add_argument(
+        "--archive", metavar="FOLDER", help="move the events into a file in this folder"
+    )
+    kind.add_argument("--forget", action="store_true", help="delete the events")
     parser.add_argument(
-        "--erase", action="store_true", help="also from the free blocks of the store's file"
+        "--erase",
+        action="store_true",
+        help="also erase them from the free blocks of the store's file",
     )
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it, and say how much that was."""
+    """Archive or delete the events; print how many."""
     from persistence import Retains
     from timeline import Timeline
 
@@ -49,9 +53,7 @@ def run(options: argparse.Namespace) -> int:
         "may_remain": list(left),
     }
     verb = "forgotten" if options.forget else f"archived in {options.archive}"
-    said = (
-        f"{options.id}: {plural(done.events, 'event')} {verb}; the store has those from {first} on"
-    )
+    said = f"{options.id}: {plural(done.events, 'event')} {verb}; the store still has the events from {first} on"
     code = answer(options, facts, said)
     for place in () if options.json else left:
         say(f"may remain: {place}")

@@ -1,4 +1,4 @@
-"""The blocks of a timeline as rows, and which of them were asked for."""
+"""The blocks of a timeline as rows, and the options that choose among them."""
 
 import argparse
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ WORDS: Final = 160
 
 @attrs.frozen(kw_only=True)
 class Row:
-    """One block."""
+    """One block in a table."""
 
     version: int
     at: float
@@ -28,15 +28,15 @@ class Row:
     kind: str
     state: str
     tokens: int
-    """Estimated."""
+    """Estimated number of tokens."""
     text: str
-    """Its beginning, on one line."""
+    """The beginning of the block's text, on one line."""
     cut: bool
-    """Whether it says more."""
+    """Whether the block's text is longer than `text`."""
 
 
 def filter_options(parser: argparse.ArgumentParser) -> None:
-    """Which blocks to show."""
+    """Add the options that choose which blocks to show."""
     add = parser.add_argument
     add(
         "--kind",
@@ -45,15 +45,20 @@ def filter_options(parser: argparse.ArgumentParser) -> None:
         help="only blocks of this kind: result, call, prompt, user, react.tool, ...; may be repeated",
     )
     add("--turn", action="append", metavar="TURN", help="only this turn: t3; may be repeated")
-    add("--state", action="append", choices=STATES, help="only what is in this state")
-    add("--tail", type=int, metavar="N", help="only the newest N of them")
+    add(
+        "--state",
+        action="append",
+        choices=STATES,
+        help="only blocks in this state; may be repeated",
+    )
+    add("--tail", type=int, metavar="N", help="only the newest N of these")
 
 
 def chosen_rows(rows: "Sequence[Row]", options: argparse.Namespace) -> "Sequence[Row]":
-    """The rows that were asked for.
+    """The rows that the options choose.
 
     Raises:
-        UsageError: a kind or a turn that this timeline has not.
+        UsageError: the timeline has no such kind or turn, or `--tail` is less than 1.
     """
     from blocks import did_you_mean
 
@@ -79,7 +84,7 @@ def _is_asked_for(row: Row, options: argparse.Namespace) -> bool:
 
 
 def _names(kind: str) -> set[str]:
-    """What a kind may be called: `react.tool.result` also `react`, `tool`, `result`, `react.tool`, `tool.result`."""
+    """The names of a kind: `react.tool.result`, `react`, `tool`, `result`, `react.tool`, `tool.result`."""
     parts = kind.split(".")
     return {
         ".".join(parts[start:end])
@@ -90,12 +95,12 @@ def _names(kind: str) -> set[str]:
 
 @attrs.frozen
 class Rows:
-    """Makes rows of a log, piece by piece."""
+    """Makes rows from a log, one part of it at a time."""
 
     naming: "Naming"
     counter: "TokenCounter"
     paths: "Mapping[int, str] | None" = None
-    """Where the beginning of the log is forgotten: those that are known all the same."""
+    """Known paths by version, for a log whose beginning was forgotten; None for a complete log."""
 
     @classmethod
     def new(cls, paths: "Mapping[int, str] | None" = None) -> "Rows":
@@ -106,7 +111,7 @@ class Rows:
         return cls(Naming(), counter_for("estimate", model_named("")), paths)
 
     def of(self, events: "Sequence[Recorded]", states: "Mapping[int, str]") -> "Iterator[Row]":
-        """A row for each block; what is not in `states` is visible."""
+        """A row for each block; a block that is not in `states` is visible."""
         from blocks import BlockAppended, tag_of, text_of
 
         for version, event in events:
@@ -134,5 +139,5 @@ class Rows:
 
 
 def first_words(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """The beginning of a text, on one line of at most 160 characters."""
     return " ".join(text[: 4 * WORDS].split())[:WORDS]

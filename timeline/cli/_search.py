@@ -1,4 +1,4 @@
-"""`foldline search`: find blocks by what they say, whether a prompt still shows them or not."""
+"""`foldline search`: find blocks by their text, also those that are no longer in the prompt."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -19,30 +19,34 @@ if TYPE_CHECKING:
     from persistence import EventStore, Hit
 
 NAME = "search"
-HELP = "find blocks by what they say"
+HELP = "find blocks by their text"
 LIMIT = 20
 MATCH = "bold yellow"
 TABLE_COLUMNS = 110
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument(
         "query",
         nargs="+",
         metavar="QUERY",
-        help="words that must all occur; also '\"a phrase\" -without type:KIND turn:ID', quoted",
+        help="words that must all occur; or, in quotes, '\"a phrase\" -without type:KIND turn:ID'",
     )
-    parser.add_argument("--timeline", metavar="ID", help="only in this timeline")
+    parser.add_argument("--timeline", metavar="ID", help="search only this timeline")
     parser.add_argument(
-        "--limit", type=int, default=LIMIT, metavar="N", help="hits at most (default: %(default)s)"
+        "--limit",
+        type=int,
+        default=LIMIT,
+        metavar="N",
+        help="most hits to show (default: %(default)s)",
     )
     hidden_option(parser)
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """A hit each, best first."""
+    """Print the hits, best first."""
     from blocks import TimelineId
     from persistence import search_blocks
 
@@ -61,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _tell(query, hits)
     if len(found) > options.limit:
-        complain(f"more blocks match; --limit {2 * options.limit} shows more of them")
+        complain(f"more blocks match; --limit {2 * options.limit} shows more")
     return DONE
 
 
@@ -72,7 +76,7 @@ def _trimmed(store: "EventStore") -> "Collection[str]":
 
 
 def _unhidden(store: "EventStore", hits: "Sequence[Hit]") -> "Sequence[Hit]":
-    """The hits in blocks that nobody asked for to be hidden."""
+    """The hits without those in blocks hidden on request."""
     from render import open_view
 
     withheld = {
@@ -83,7 +87,7 @@ def _unhidden(store: "EventStore", hits: "Sequence[Hit]") -> "Sequence[Hit]":
 
 
 def _tell(query: str, hits: "Sequence[Hit]") -> None:
-    """Paths are shown whole, so that they can be copied; on a narrow screen below each other."""
+    """Print the hits with full paths, which can be copied; a narrow screen gets no table."""
     console = screen()
     if not hits:
         console.print(f"nothing matches {query!r}")
@@ -121,7 +125,7 @@ def _tell_below(hit: "Hit", console: "Console") -> None:
 
 
 def _marked(hit: "Hit") -> "Text":
-    """The snippet on one line, its matches marked."""
+    """The snippet on one line, with its matches highlighted."""
     from rich.text import Text
 
     text = Text("".join(letter if letter.isprintable() else " " for letter in hit.snippet))

@@ -1,4 +1,4 @@
-"""`foldline sessions`, and `foldline` alone: the sessions on this machine, and what to do with the newest."""
+"""`foldline sessions`, and `foldline` alone: list the sessions on this machine, suggest a command."""
 
 import argparse
 import shlex
@@ -20,25 +20,29 @@ HELP = "find the sessions of agents on this machine: Claude Code, Codex, pi, Gem
 SHOWN: Final = 5
 MINUTE: Final = "%Y-%m-%d %H:%M"
 PROMPT_BYTES_MAX: Final = 8_000_000
-"""Of a larger file the prompt is not read: that would take more than a moment."""
+"""The prompt of a larger file is not read, since that would be slow."""
 PROVIDERS: Final = {"codex": "openai.responses", "gemini-cli": "gemini"}
-"""For whose API a session's requests are rendered, by its format, so that its own prices count; others: the default."""
+"""By session format: the provider whose request format and prices apply; other formats use the default."""
 COMMANDS: Final = "all commands: foldline --help"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.epilog = (
-        "Looks where CLAUDE_CONFIG_DIR, CODEX_HOME, PI_CODING_AGENT_DIR and GEMINI_CLI_HOME say, or in"
-        "\nthe usual folders. Reads only."
+        "Searches the folders in CLAUDE_CONFIG_DIR, CODEX_HOME, PI_CODING_AGENT_DIR and GEMINI_CLI_HOME,"
+        "\nor each agent's default folder. Changes nothing."
     )
     parser.add_argument(
-        "--limit", type=int, default=SHOWN, metavar="N", help="the newest N (default: %(default)s)"
+        "--limit",
+        type=int,
+        default=SHOWN,
+        metavar="N",
+        help="show the newest N (default: %(default)s)",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Where there are sessions, the newest of them, and the command that replays it."""
+    """Print the folders with sessions, the newest sessions, and the command that replays the newest."""
     if options.limit < 1:
         raise UsageError(f"--limit {options.limit}: give a number from 1 on")
     places = looked()
@@ -48,14 +52,14 @@ def run(options: argparse.Namespace) -> int:
         return DONE
     _tell_places(places)
     if not found:
-        say("No session found; of another folder: foldline replay FILE --window auto")
+        say("No session found. To replay a file from elsewhere: foldline replay FILE --window auto")
         say(COMMANDS)
         return DONE
     _tell_newest(found)
     own = PROVIDERS.get(found[0].format)
     provider = ["--provider", own] if own else []
     command = ["replay", str(found[0].path), "--window", "auto", *provider]
-    say("What the newest cost, and what it would have cost in a smaller window:")
+    say("To see what the newest cost, and what it would have cost in a smaller window:")
     say(f"  foldline {shlex.join(command)}")
     say(COMMANDS)
     return offered(command)
@@ -115,13 +119,13 @@ def _tell_newest(found: "Sequence[Found]") -> None:
 
 
 def _short_path(path: Path) -> str:
-    """With `~` for the user's home."""
+    """The path with `~` for the user's home."""
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def _prompt(found: "Found") -> str:
-    """What the user said first; empty where that cannot be told quickly."""
+    """The beginning of the user's first prompt; empty if the file is too large to read quickly."""
     from blocks import FoldlineError, UserPrompt, text_of
     from persistence.sessions import read_session
 
@@ -137,7 +141,7 @@ def _prompt(found: "Found") -> str:
 
 
 def offered(command: list[str]) -> int:
-    """Run the command if somebody at a terminal says so; its exit code."""
+    """Ask at a terminal whether to run the command; returns its exit code."""
     from timeline.cli._main import obey
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -1,4 +1,4 @@
-"""`foldline show`: the blocks of a timeline, and where each of them is now; or what one says."""
+"""`foldline show`: list the blocks of a timeline with their states, or print one block."""
 
 import argparse
 import sys
@@ -22,30 +22,35 @@ if TYPE_CHECKING:
     from persistence import EventStore
 
 NAME = "show"
-HELP = "show the blocks of a timeline, and where each of them is"
+HELP = "list the blocks of a timeline with their states, or print one block in full"
 EXAMPLES = """\
 examples:
   foldline show my-session --tail 20
   foldline show my-session --kind result --state folded
-  foldline show my-session v57                     what block v57 says, whole
-On a terminal a long table goes through a pager: PAGER=cat for none.
+  foldline show my-session v57                     block v57 in full
+On a terminal a long table goes through a pager; PAGER=cat turns it off.
 """
 STYLES = {"visible": "green", "hidden": "yellow", "folded": "dim", "carried": "cyan"}
 NARROW_COLUMNS, WIDE_COLUMNS = 110, 160
-"""From these widths on there is room for the time and the path of a block, and for long paths."""
+"""The screen widths from which on time and path of a block are shown, and from which on long paths."""
 PATH_COLUMNS, PATH_COLUMNS_WIDE = 28, 46
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.epilog = EXAMPLES
     parser.add_argument("id", metavar="ID", help="the timeline")
     parser.add_argument(
-        "path", nargs="?", metavar="PATH", help="only this block, all that it says; v57 will do"
+        "path",
+        nargs="?",
+        metavar="PATH",
+        help="print this block in full; v57 is the block of version 57",
     )
-    parser.add_argument("--at", type=int, metavar="VERSION", help="as it was at this version")
     parser.add_argument(
-        "--follow", action="store_true", help="go on with what comes, until it is interrupted"
+        "--at", type=int, metavar="VERSION", help="show the timeline as it was at this version"
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="keep printing new blocks until interrupted"
     )
     filter_options(parser)
     hidden_option(parser)
@@ -53,7 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """A row for each block, oldest first; or the block at a path."""
+    """Print a row for each block, oldest first; or the block at a path."""
     from blocks import TimelineId
     from timeline.engine._sharing import without_hidden
     from timeline.replay import places
@@ -83,15 +88,15 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     if options.follow and (options.path or options.at is not None):
-        raise UsageError("--follow shows what comes: give it neither a PATH nor --at")
+        raise UsageError("--follow shows new blocks: give it neither a PATH nor --at")
     filters = [name for name in ("kind", "turn", "state", "tail") if getattr(options, name)]
     if filters and (options.follow or options.path):
         what = "--follow" if options.follow else "a PATH"
-        raise UsageError(f"--{filters[0]} does not go with {what}")
+        raise UsageError(f"--{filters[0]} cannot be used with {what}")
 
 
 def _tell(name: str, rows: "Sequence[Row]", chosen: "Sequence[Row]") -> None:
-    """The table, what it is of, and how to see more."""
+    """Print the timeline's name and size, the table, and how to print one block."""
     from rich.text import Text
 
     tokens = sum(row.tokens for row in rows)
@@ -103,11 +108,11 @@ def _tell(name: str, rows: "Sequence[Row]", chosen: "Sequence[Row]") -> None:
         console.print()
         console.print(_table(chosen, console.width))
         console.print()
-        console.print(f"one of them whole: foldline show {name} vN (N: its version)", style="dim")
+        console.print(f"one block in full: foldline show {name} vN (N: its version)", style="dim")
 
 
 def _follow(options: argparse.Namespace, store: "EventStore", events: "Sequence[Recorded]") -> int:
-    """What there is, then each block as it comes; in JSON, a line each."""
+    """Print the blocks so far, then each new one as it arrives; in JSON, one per line."""
     from timeline import Timeline
     from timeline.engine._sharing import without_hidden
     from timeline.replay import places
@@ -135,7 +140,7 @@ def _print_table(rows: "Sequence[Row]") -> None:
 
 
 def _print_more(rows: "Sequence[Row]") -> None:
-    """Rows below a table that was printed before."""
+    """Print rows below a table that was printed before."""
     if rows:
         console = screen()
         table = _table(rows, console.width)
@@ -145,7 +150,7 @@ def _print_more(rows: "Sequence[Row]") -> None:
 
 
 def _as_shown(block: "Block", events: "Sequence[Recorded]", options: argparse.Namespace) -> "Block":
-    """The block, or what stands for it where somebody asked for it to be hidden."""
+    """The block; if it was hidden on request, the placeholder that replaces it."""
     from render import stand_in
     from timeline.engine._sharing import withheld_in
 
@@ -154,7 +159,7 @@ def _as_shown(block: "Block", events: "Sequence[Recorded]", options: argparse.Na
 
 
 def _show_one(options: argparse.Namespace, block: "Block") -> int:
-    """Its text as it is, or all its fields."""
+    """Print the block's text unchanged, or with `--json` all its fields."""
     from blocks import encode_block, text_of
 
     fields = encode_block(block).decode()
@@ -173,8 +178,10 @@ def _version(at: int | None, last: int) -> int:
 def _paths_left(
     store: "EventStore", name: str, events: "Sequence[Recorded]"
 ) -> "Mapping[int, str] | None":
-    """The paths in the window, where the beginning of the log is forgotten: counted from there on, the
-    others would be wrong."""
+    """The paths in the window by version, if the beginning of the log was forgotten; otherwise None.
+
+    Paths of earlier blocks cannot be computed from the events that are left.
+    """
     from timeline import Timeline
 
     if not events or events[0][0] == 1:
@@ -184,7 +191,7 @@ def _paths_left(
 
 
 def _table(rows: "Sequence[Row]", width: int) -> "Table":
-    """As much of the texts, and of times and paths, as the width allows."""
+    """The table; texts are cut, and times and paths left out, to fit the width."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -220,7 +227,7 @@ def _table(rows: "Sequence[Row]", width: int) -> "Table":
 
 
 def _shortened(path: str, columns: int) -> str:
-    """The path without its middle."""
+    """The path with its middle replaced by `…`, to fit the columns."""
     if len(path) <= columns:
         return path
     tail = columns // 3

@@ -1,4 +1,4 @@
-"""`foldline stats`: what a timeline consists of."""
+"""`foldline stats`: count the events, blocks, tools and tokens of a timeline."""
 
 import argparse
 from collections import Counter
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from timeline import Quality
 
 NAME = "stats"
-HELP = "count what a timeline consists of"
+HELP = "count the events, blocks, tools and tokens of a timeline"
 SIGNALS: Final[dict[Literal["asked_again", "explicit_read", "rehydrated"], str]] = {
     "asked_again": "asked again",
     "explicit_read": "read back",
     "rehydrated": "brought back by itself",
 }
-"""Signals that too much was folded, in words; see the page on recovery."""
+"""The signals that too much was folded, and their labels; see the page on recovery."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     parser.add_argument("id", metavar="ID", help="the timeline")
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Counts of events, blocks and tools, and the usage on record."""
+    """Print counts of events, blocks and tools, and the recorded usage."""
     with looked_at(options) as store:
         events = log_of(store, options.id)
     stats = {"timeline": options.id, **_stats(events)}
@@ -67,7 +67,7 @@ def _stats(events: "Sequence[Recorded]") -> dict[str, Any]:
 
 
 def _quality(quality: "Quality") -> dict[str, Any]:
-    """How many signals of each kind, also for each compaction."""
+    """The number of signals of each kind, in total and per compaction."""
     totals = quality.totals
     return {
         "compactions": quality.compactions,
@@ -80,7 +80,7 @@ def _quality(quality: "Quality") -> dict[str, Any]:
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
-    """How often each occurs, most frequent first."""
+    """How often each name occurs, most frequent first."""
     return dict(Counter(names).most_common())
 
 
@@ -104,12 +104,12 @@ def _tell(stats: dict[str, Any]) -> None:
 
 
 def _signals(quality: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """The signals in words."""
+    """A label and a value for each signal."""
     yield "compactions", f"{quality['compactions']:,}"
     for signal, meaning in SIGNALS.items():
         found = quality[signal]
         rate = found["per_compaction"]
-        each = "" if rate is None else f" ({rate:.2f} each compaction)"
+        each = "" if rate is None else f" ({rate:.2f} per compaction)"
         yield meaning + each, f"{found['count']:,}"
     ends = quality["task_end"]
     yield "turns that ended in an answer", f"{ends['completed']:,} of {ends['count']:,}"

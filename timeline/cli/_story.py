@@ -1,4 +1,4 @@
-"""What a replay says to people: a story for one, a table to compare several."""
+"""The printed result of a replay: a full account for one, a table to compare several."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ NOTES_SHOWN = 5
 
 
 def tell(results: "Sequence[ReplayResult]") -> None:
-    """One result in full, or several side by side; and what is a guess."""
+    """Print one result in full, or several side by side; with a warning if prices are a guess."""
     console = screen()
     if len(results) == 1:
         _tell_one(results[0], console)
@@ -67,7 +67,7 @@ def _tell_notes(result: "ReplayResult", console: "Console") -> None:
 
 
 def _lines(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
-    """A name, the number that counts, and what belongs to it."""
+    """Lines of the result: a label, the main number, and details."""
     traffic = f"{result.tool_calls:,} tool calls, {result.tool_results:,} results"
     yield "model calls", f"{result.calls:,}", f"in {plural(result.turns, 'turn')}; {traffic}"
     yield (
@@ -80,7 +80,7 @@ def _lines(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
     yield from _money(result)
     yield from _kept(result)
     ms = result.ms_per_call
-    yield "time", f"{ms.p50:.1f} ms", f"of this engine a call; {ms.max:.0f} ms at most"
+    yield "time", f"{ms.p50:.1f} ms", f"per call in this engine; {ms.max:.0f} ms at most"
     yield "log", f"{result.events:,}", f"events, {short(result.store_bytes)}B as a DuckDB file"
     yield _promises(result)
 
@@ -91,7 +91,7 @@ def _over(result: "ReplayResult") -> str:
 
 
 def _work(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
-    """What was done to stay inside the window."""
+    """Lines on what was done to stay inside the window."""
     split = f", {result.split_turns} of them inside a turn" if result.split_turns else ""
     wrote = f"{result.folds:,} wrote a summary{split}" if result.folds else "no summary was needed"
     yield "compactions", f"{result.compactions:,}", wrote
@@ -121,10 +121,10 @@ def _times(count: int) -> str:
 def _blocks(result: "ReplayResult") -> str:
     cover = result.coverage
     return _both(
-        (cover.visible, f"{cover.visible:,} in the last request as they were"),
+        (cover.visible, f"{cover.visible:,} unchanged in the last request"),
         (cover.hidden, f"{cover.hidden:,} shortened or hidden there"),
         (cover.folded, f"{cover.folded:,} folded into the summary"),
-        (cover.carried, f"{cover.carried:,} carried past it word for word"),
+        (cover.carried, f"{cover.carried:,} carried over word for word"),
     )
 
 
@@ -143,12 +143,12 @@ def _money(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
     yield (
         "cost",
         dollars(cost.total, result),
-        f"for prompts{written}; sending everything costs {everything}, of which this is {cost.ratio:.0%}",
+        f"for prompts{written}; {cost.ratio:.0%} of sending everything, which costs {everything}",
     )
 
 
 def _kept(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
-    """What was still there of what the agent used next."""
+    """Lines on how much the requests still had of what the agent used next."""
     recall = result.recall
     if recall.far is not None:
         yield "older names", two_digits(recall.far), _names(recall)
@@ -162,7 +162,7 @@ def _kept(result: "ReplayResult") -> Iterator[tuple[str, str, str]]:
         yield (
             "user's words",
             two_digits(result.rules),
-            "of the user's texts were there, word for word",
+            "of the user's texts were in the request, word for word",
         )
 
 

@@ -1,4 +1,4 @@
-"""`foldline replay --tune`: the cheapest policy for these sessions, and what was tried to find it."""
+"""`foldline replay --tune`: find the cheapest policy for some sessions, and print the trials."""
 
 import argparse
 import os
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 OUTPUT = Path("tuned.toml")
 ROWS_MAX = 16
-"""Up to so many trials are shown, all of them."""
-AROUND_MEANS = "around: share of what stood around the names"
+"""Up to this many trials, all are shown."""
+AROUND_MEANS = "around: share of the text around these names that was still in the request"
 _ALONE = ("dump", "name", "store", "plot")
-"""Options that say what to do with one replay, or with a comparison."""
+"""Options for one replay or for a comparison, which `--tune` rejects."""
 _FIGURES = {
     "cost": "cost",
     "far": "far",
@@ -49,50 +49,64 @@ _FIGURES = {
     "surroundings": "around",
     "rules": "rules",
 }
-"""Fields of the means, and what their columns are called."""
+"""The fields of `Means` that are shown, and the names of their columns."""
 
 
 def tuning_options(parser: argparse.ArgumentParser) -> None:
-    """The options that go with `--tune`."""
+    """Add `--tune` and the options that need it."""
     add = parser.add_argument
-    add("--tune", action="store_true", help="look for the cheapest policy for these sessions")
-    add("--at-least", metavar="M=X,...", help="with --tune: what to keep (default: far=0.95)")
-    add("--trials", type=int, metavar="N", help="with --tune: policies to try (default: 40)")
-    add("--output", type=Path, metavar="FILE", help="with --tune: default tuned.toml")
+    add("--tune", action="store_true", help="find the cheapest policy for these sessions")
+    add(
+        "--at-least",
+        metavar="M=X,...",
+        help="with --tune: least recall to keep (default: far=0.95)",
+    )
+    add(
+        "--trials",
+        type=int,
+        metavar="N",
+        help="with --tune: number of policies to try (default: 40)",
+    )
+    add(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="with --tune: file for the policy (default: tuned.toml)",
+    )
 
 
 def check_tuning(options: argparse.Namespace) -> None:
-    """Complain before the work begins.
+    """Check the options before the replays begin.
 
     Raises:
-        UsageError: options that do not go together, or a file that is there already.
+        UsageError: options that cannot be combined, or an output file that exists already.
     """
     if not options.tune:
         for name in ("at_least", "trials", "output"):
             if getattr(options, name) is not None:
-                raise UsageError(f"--{name.replace('_', '-')} goes with --tune")
+                raise UsageError(f"--{name.replace('_', '-')} works only with --tune")
         return
     for name in _ALONE:
         if getattr(options, name):
-            raise UsageError(f"--{name} does not go with --tune")
+            raise UsageError(f"--{name} cannot be used with --tune")
     if options.window == AUTO:
-        raise UsageError("--window auto does not go with --tune: give a number of tokens")
+        raise UsageError("--window auto cannot be used with --tune: give a number of tokens")
     if len(options.policy or ()) > 1:
-        raise UsageError("--tune begins with one policy: give --policy once")
+        raise UsageError("--tune starts from one policy: give --policy once")
     if options.summarizer == "anthropic":
-        raise UsageError("--tune asks no model: leave --summarizer anthropic out")
+        raise UsageError("--tune calls no model: leave --summarizer anthropic out")
     output = options.output or OUTPUT
     if output.suffix != ".toml":
         raise UsageError(f"--output {output}: give the name of a .toml file")
     if output.exists():
-        raise UsageError(f"{output} is there already: remove it, or give another --output")
+        raise UsageError(f"{output} exists already: remove it, or give another --output")
 
 
 def bounds(text: str) -> dict[str, float]:
-    """`far=0.95,quotes=0.85` by measure.
+    """Parse `far=0.95,quotes=0.85` into the least value of each measure.
 
     Raises:
-        UsageError: it is no such list.
+        UsageError: the text has another form.
     """
     found: dict[str, float] = {}
     for part in text.split(","):
@@ -105,7 +119,7 @@ def bounds(text: str) -> dict[str, float]:
 
 
 def tune_and_tell(sessions: "Sequence[Session]", options: "ReplayOptions", given: Any) -> int:
-    """Look for the policy, write its file, say what was tried; exit code 1 if none keeps the bounds."""
+    """Find the policy, write its file, print the trials; exit code 1 if no policy keeps the bounds."""
     from timeline.replay import tune
 
     with progress_bar("tuning", 0) as progress:
@@ -136,13 +150,13 @@ def _tuning(given: argparse.Namespace) -> "Tuning":
 
 
 def tell_tuned(tuned: "Tuned", sessions: int) -> None:
-    """Everything that there is to say about what was tried on so many sessions."""
+    """Print the trials, and how their choice fares on sessions left out of it."""
     console = screen()
     first = tuned.trials[0]
     for guess in dict.fromkeys(result.guess for result in first.results if result.guess):
         console.print(guess, style="bold")
     counted = len(first.results)
-    of = f" of {sessions}; the others say nothing" if counted < sessions else ""
+    of = f" of {sessions}; the others have no recall to measure" if counted < sessions else ""
     where = f"window {first.results[0].window:,}, {plural(counted, 'session')}{of}"
     console.print(f"As cheap as possible at {_aim(tuned)}; {where}", style="bold")
     rows = _rows(tuned)
@@ -151,21 +165,21 @@ def tell_tuned(tuned: "Tuned", sessions: int) -> None:
     what = (
         "all"
         if len(rows) == len(tuned.trials)
-        else "the front ●, where it began, what is checked below"
+        else "the front ●, the first policy, and those checked below"
     )
-    console.print(f"{len(tuned.trials):,} tried; shown: {what}", style="dim")
+    console.print(f"{len(tuned.trials):,} policies tried; shown: {what}", style="dim")
     explain((*COLUMNS_MEAN[:-1], AROUND_MEANS, FRONT_MEANS), console)
     if not tuned.left_out:
-        console.print("One session: there is nothing to check the choice on", style="dim")
+        console.print("The choice cannot be checked: that needs more than one session", style="dim")
         return
     console.print(_left_out(tuned, letters))
     held = sum(not row.there.shortfall(tuned.at_least) for row in tuned.left_out)
-    said = f"the bounds hold there in {held} of {len(tuned.left_out)}"
+    said = f"the bounds hold on the one left out in {held} of {len(tuned.left_out)} cases"
     console.print(f"Chosen on the other sessions, {said}", style="dim")
 
 
 def _rows(tuned: "Tuned") -> "list[Trial]":
-    """What is worth a row, cheapest first."""
+    """The trials to show, cheapest first."""
     checked = (row.chosen for row in tuned.left_out)
     trials = (*tuned.front, tuned.trials[0], tuned.best, *checked)
     if len(tuned.trials) <= ROWS_MAX:
@@ -182,7 +196,7 @@ def _tried(tuned: "Tuned", rows: "Sequence[Trial]") -> "Table":
     for index, trial in enumerate(rows):
         is_best = trial is tuned.best
         mark = "best" if is_best else "●" if id(trial) in front else ""
-        changed = _changed(trial.changes) or "as it was"
+        changed = _changed(trial.changes) or "unchanged"
         figures = _figures(trial.means)
         table.add_row(letter(index), *figures, mark, changed, style="bold" if is_best else None)
     return table
@@ -221,7 +235,7 @@ def _aim(tuned: "Tuned") -> str:
 def _gain(tuned: "Tuned") -> str:
     before, now = tuned.trials[0], tuned.best
     if now is before:
-        return f"{before.policy.name!r} as it was is the best of what was tried"
+        return f"{before.policy.name!r} unchanged is the best policy tried"
     return (
         f"cost {now.means.cost:.2f} instead of {before.means.cost:.2f} with {before.policy.name!r}"
     )
@@ -238,7 +252,7 @@ def _write(path: Path, tuned: "Tuned") -> None:
     head = (
         f"# From {first.policy.name!r}, tuned on {plural(len(first.results), 'session')} in a window of "
         f"{first.results[0].window:,}\n# tokens, as cheap as possible at {_aim(tuned)}. "
-        f"There it has:\n# {measured}.\n\n"
+        f"Measured there:\n# {measured}.\n\n"
     )
     with atomic_write(path) as file:
         file.write((head + policy_toml(tuned.best.policy)).encode())

@@ -1,4 +1,4 @@
-"""`foldline verify`: whether a store holds together."""
+"""`foldline verify`: check a whole store for inconsistencies."""
 
 import argparse
 
@@ -6,18 +6,18 @@ from timeline.cli._console import DONE, FAILED, answer, complain, plural, say
 from timeline.cli._store import existing, store_option, tell_copy
 
 PROBLEMS_MAX = 100
-"""Where `persistence.verify` stops."""
+"""The number of problems after which `persistence.verify` stops."""
 NAME = "verify"
-HELP = "read a whole store and report what does not hold together"
+HELP = "read a whole store and report inconsistencies"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of this command."""
+    """Add the options of this command."""
     store_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """A line for each problem; 1 when there is one."""
+    """Print a line for each problem; exit code 1 if there is any."""
     import attrs
 
     from persistence import looking, verify
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     what = f"{plural(report.timelines, 'timeline')}, {plural(report.events, 'event')}"
     found = "holds together" if report.ok else plural(len(report.problems), "problem")
     if len(report.problems) >= PROBLEMS_MAX:
-        complain(f"no more than {PROBLEMS_MAX} problems are listed; there may be others")
+        complain(f"only the first {PROBLEMS_MAX} problems are listed; there may be more")
     facts = {**attrs.asdict(report), "ok": report.ok, "store": str(place)}
     answer(options, facts, f"{place}: {what}, {found}")
     return DONE if report.ok else FAILED

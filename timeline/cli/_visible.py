@@ -1,11 +1,11 @@
-"""What a terminal would obey or hide is spelled out: names and texts in a store are other people's.
+"""Escapes characters that a terminal would obey or hide, since texts in a store are untrusted.
 
-Everything that the command writes passes here. `guarded` puts itself in front of standard output and
-standard error while they are terminals, so that no command can forget it; tables and colours go
-around it through `Screen`, which does the same for the texts in them.
+All output of the command passes through here. `guarded` wraps standard output and standard error
+while they are terminals, so that no command can forget it; tables and colours bypass it through
+`Screen`, which escapes the texts in them.
 
-Characters are spelled as JSON spells them (an escape is `\\u001b`), so JSON stays JSON. Into a pipe or
-a file goes what was written, byte for byte, as with `git show` and `cat`.
+Characters are escaped as in JSON (ESC is `\\u001b`), so JSON stays JSON. Output into a pipe or a
+file is not changed, as with `git show` and `cat`.
 """
 
 import codecs
@@ -18,11 +18,11 @@ from typing import Any, Final, TextIO, cast
 
 _UNSEEN: Final = re.compile(
     "\r(?!\n)|["
-    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters but tab and line break
-    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"  # what turns the direction, breaks lines
+    "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters except tab and line break
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f"  # characters that change direction or break lines
     "\xad\u180e\u200b\u2060-\u2065\ufeff\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e007f"
-    "\u115f\u1160\u2800\u3164\uffa0"  # signs without ink
-    "\ud800-\udfff"  # half a character
+    "\u115f\u1160\u2800\u3164\uffa0"  # blank letters
+    "\ud800-\udfff"  # surrogates
     "]+"
 )
 _SHORT: Final = (("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
@@ -30,12 +30,12 @@ _ERRORS: Final = "foldline.spelled"
 
 
 def visible(text: str) -> str:
-    """A text of one line or many, with nothing in it that steers a terminal or is not seen."""
+    """A text of one or more lines with its control and invisible characters escaped."""
     return _UNSEEN.sub(_spelled, text)
 
 
 def line(text: str) -> str:
-    """A name or a message on one line; one that would look empty is spelled out."""
+    """A name or a message on one line; one that would look empty is escaped."""
     shown = text
     for sign, spelled in _SHORT:
         shown = shown.replace(sign, spelled)
@@ -56,7 +56,7 @@ def _spelling(sign: str) -> str:
 
 
 def _unencodable(error: UnicodeError) -> tuple[str, int]:
-    """What the encoding of a stream does not have is spelled, too."""
+    """Error handler that escapes characters missing in a stream's encoding."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(_spelling, error.object[error.start : error.end])), error.end
@@ -66,7 +66,7 @@ codecs.register_error(_ERRORS, _unencodable)
 
 
 class _Guard:
-    """A terminal to which nothing is written that steers it."""
+    """A terminal stream that escapes the characters that would control it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -85,7 +85,7 @@ class _Guard:
 
 @contextmanager
 def guarded() -> Generator[None]:
-    """Standard output and standard error in which no character fails and none steers a terminal."""
+    """Guard standard output and standard error: no character fails or controls the terminal."""
     with redirect_stdout(_guard(sys.stdout)), redirect_stderr(_guard(sys.stderr)):
         yield
 
@@ -98,5 +98,5 @@ def _guard(stream: TextIO) -> TextIO:
 
 
 def unguarded(stream: TextIO) -> TextIO:
-    """The stream behind the guard, for who writes colours and spells out the texts itself."""
+    """The stream behind the guard, for a caller that writes colours and escapes texts itself."""
     return stream.stream if isinstance(stream, _Guard) else stream

@@ -1,4 +1,4 @@
-"""Replays a recorded session through the engine, call by call, and computes what it would have cost."""
+"""Runs a recorded session through the engine, call by call, and computes what it would have cost."""
 
 from timeline.replay._atomic import atomic_write as atomic_write
 from timeline.replay._compare import Means as Means

@@ -1,4 +1,4 @@
-"""A real model in a replay: asked through the official client, and what each call was."""
+"""A summariser for replays that calls a real model through the official client and records its calls."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 
 @attrs.define
 class Asked:
-    """Passes requests on to a model; `taken` tells what the calls were."""
+    """Passes requests on to a model; `taken` returns the calls made."""
 
     _inner: ModelSummarizer
     _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
 
     @classmethod
     def at(cls, base_url: str) -> "Asked":
-        """With the client's own way to find its key, and its address when none is given."""
+        """Create it with the client's own key; an empty `base_url` means the client's default address."""
         from anthropic import Anthropic
 
         given: dict[str, Any] = {"base_url": base_url} if base_url else {}
@@ -29,14 +29,14 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """What prepared summaries are kept under."""
+        """The name under which prepared summaries are stored."""
         return self._inner.name
 
     def sent(self, ts: float, step: CacheStep) -> None:
-        """Nothing to note: the provider knows what it has cached."""
+        """Do nothing: the real provider does its own caching."""
 
     def taken(self) -> tuple[SummaryCall, ...]:
-        """The calls since this was last called."""
+        """The calls since the last `taken`."""
         calls, self._calls = tuple(self._calls), []
         return calls
 

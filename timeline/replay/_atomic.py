@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Writes files atomically."""
 
 import os
 from collections.abc import Generator
@@ -9,9 +9,9 @@ from typing import IO
 
 @contextmanager
 def atomic_write(path: Path) -> Generator[IO[bytes]]:
-    """A file beside `path` that takes its name at the end, or vanishes.
+    """A temporary file beside `path` that is renamed to it at the end, or deleted after an error.
 
-    What is no ordinary file (`/dev/stdout`, a pipe) is written to as it is.
+    Anything but an ordinary file (`/dev/stdout`, a pipe) is written directly.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
@@ -26,7 +26,7 @@ def atomic_write(path: Path) -> Generator[IO[bytes]]:
         part.replace(path)
     except BaseException as error:
         if isinstance(error, OSError) and error.filename == str(part):
-            error.filename = str(path)  # a name that somebody gave
+            error.filename = str(path)  # not the temporary file's name
         _remove(part)
         raise
 

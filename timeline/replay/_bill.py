@@ -1,4 +1,4 @@
-"""The running bill of one engine: its requests through the simulated cache, and their price."""
+"""The running bill of one engine: sends its requests through the simulated cache and prices them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,13 +12,13 @@ from timeline.replay._price import SummaryCall, price, summary_price, summary_un
 
 @attrs.define(kw_only=True)
 class Bill:
-    """What was sent so far, and what it cost."""
+    """The requests sent so far and their cost."""
 
     model: Model
     flattener: Flattener
     dollars: float = 0.0
     units: float = 0.0
-    """The same in tokens of ordinary input, without a model's own discounts."""
+    """The cost in tokens of ordinary input, without a model's own discounts."""
     read: int = 0
     write: int = 0
     uncached: int = 0
@@ -31,7 +31,7 @@ class Bill:
         self._cache = PromptCache.of(self.model)
 
     def send(self, ts: float, rendered: Rendered) -> CacheStep:
-        """One request."""
+        """Bill one request, sent at `ts` (seconds)."""
         request = {
             "tools": rendered.tools,
             "system": rendered.system,
@@ -40,7 +40,7 @@ class Bill:
         return self.charge(ts, self.flattener.flatten(request))
 
     def charge(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
-        """One request, flattened."""
+        """Bill one flattened request, sent at `ts` (seconds)."""
         step = self._cache.step(ts, blocks)
         self.dollars += price(step, self.model)
         self.units += units(step, self.model)
@@ -51,6 +51,6 @@ class Bill:
         return step
 
     def summarized(self, calls: Sequence[SummaryCall]) -> None:
-        """Model calls that a compaction made, or would have made."""
+        """Bill the model calls that a compaction made, or would have made."""
         self.summary_dollars += sum(summary_price(call, self.model) for call in calls)
         self.summary_units += sum(summary_units(call, self.model) for call in calls)

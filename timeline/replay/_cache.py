@@ -1,20 +1,19 @@
-"""The provider's prompt cache, simulated: what a request would have read, written and missed.
+"""Simulates a provider's prompt cache: what a request would have read, written and missed.
 
-What all providers have in common; the rest they say (`Provider.contents`, `segment`, `limits`):
+These rules hold for all providers; `Provider.contents`, `segment` and `limits` give the rest:
 
 * An entry is the whole prefix up to a marked block, in the provider's order.
 * Entries are written only at marks.  A prefix below the model's minimum is not cached.
-* Each mark looks for an entry at its own position and so many before it.  A run of consecutive blocks of
-  some kinds is one position.
-* An entry lives for as long as its mark asks, from the start of the request that wrote or read it.
-* Billing: up to the furthest entry found, read; from there to the last mark of the longest time, written
-  for that time; so on to the last mark of the shortest; the rest is ordinary input.
+* Each mark looks for an entry at its own position and up to `lookback` positions before it.  A run of
+  consecutive blocks of some kinds (`runs`) counts as one position.
+* An entry lives for the time that its mark asks for, from the start of the request that wrote or read it.
+* Billing: tokens up to the furthest entry found are read; from there to the last mark with the longest time
+  they are written for that time; and so on to the last mark with the shortest; the rest is ordinary input.
 
-A provider that caches every prefix without being asked marks every block, and looks back no further than
-the mark itself.
+A provider that caches every prefix by itself is simulated with a mark on every block and no look-back.
 
-A prefix is a small number here: the number of its parent and its last block's key, interned.  Equal
-prefixes are equal numbers, so a look-up costs one dict access, however long the prefix.
+Each prefix is interned as a number, found by its parent's number and its last block's key.  Equal prefixes
+have equal numbers, so a look-up costs one dict access, however long the prefix.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -29,11 +28,11 @@ class FlatBlock(NamedTuple):
     """One block of a request, in cache order."""
 
     key: Hashable
-    """Equal exactly for equal content in an equal role."""
+    """Equal if and only if content and role are equal."""
     kind: str
     tokens: int
     ttl: int = 0
-    """Seconds that the mark on this block asks for; 0: no mark."""
+    """The seconds that the mark on this block asks for; 0 for no mark."""
 
 
 @attrs.frozen(kw_only=True)
@@ -42,12 +41,12 @@ class CacheStep:
 
     read: int = 0
     written: Mapping[int, int] = attrs.field(factory=dict[int, int])
-    """By the seconds that it is kept."""
+    """Tokens written, by the seconds that they are kept."""
     uncached: int = 0
     warm: bool = False
-    """The prefix that the previous request marked last was still in the cache."""
+    """Whether the prefix at the previous request's last mark was still in the cache."""
     bust: bool = False
-    """It was, and this request does not begin with it: what was paid for is thrown away."""
+    """Whether that prefix was still cached but this request does not begin with it, so that it is lost."""
 
     @property
     def total(self) -> int:
@@ -66,39 +65,39 @@ class _Entry:
 
 @attrs.define
 class _Request:
-    """A request as the cache sees it; the lists run in parallel, one element a block."""
+    """A request as the cache sees it; the lists have one element for each block."""
 
     chain: list[int]
-    """The prefix that ends with the block."""
+    """The number of the prefix that ends with the block."""
     positions: list[int]
     sums: list[int]
     """Tokens up to and including the block."""
     marks: list[tuple[int, int]]
-    """Index of the block, and the ttl that its mark asks for; long prefixes only."""
+    """Index of each marked block and the seconds its mark asks for; without prefixes below the minimum."""
     unasked: int = -1
-    """Index of a block that the provider marked by itself, and looks back from without limit."""
+    """Index of a block that the provider marks by itself, with unlimited look-back; -1 for none."""
 
 
 @attrs.define
 class PromptCache:
-    """Requests in, in the order of their times; bills out."""
+    """Takes requests in the order of their times and returns how each is billed."""
 
     minimum_tokens: int
     lookback: int
-    """See `render.Limits`, as of the next."""
+    """As in `render.Limits`, like `runs`."""
     runs: frozenset[str]
     automatic_ttl: int = 0
-    """Seconds that every prefix is kept without a mark; 0: what is not marked is not kept."""
+    """The seconds that a prefix is kept without a mark; 0 if only marked prefixes are kept."""
     _prefixes: dict[tuple[int, Hashable], int] = attrs.field(
         init=False, factory=dict[tuple[int, Hashable], int]
     )
     _entries: dict[int, _Entry] = attrs.field(init=False, factory=dict[int, _Entry])
     _last: tuple[int, int] | None = attrs.field(init=False, default=None)
-    """Index and prefix of the previous request's last mark."""
+    """Block index and prefix number of the previous request's last mark; None if it had no mark."""
 
     @classmethod
     def of(cls, model: Model) -> Self:
-        """The cache of the provider that serves a model."""
+        """A cache with the rules of the provider that serves the model."""
         limits = provider_of(model).limits(model)
         return cls(
             minimum_tokens=limits.cache_tokens_min,
@@ -120,7 +119,7 @@ class PromptCache:
         return _bill(request, read, warm=last is not None, bust=bust)
 
     def _taken_in(self, blocks: Iterable[FlatBlock]) -> _Request:
-        """Number the prefixes, and count positions and tokens, in one pass."""
+        """Number the prefixes and count positions and tokens, in one pass."""
         request = _Request([], [], [], [])
         prefixes, minimum, automatic = self._prefixes, self.minimum_tokens, self.automatic_ttl
         prefix, position, total, previous = -1, -1, 0, ""
@@ -138,14 +137,14 @@ class PromptCache:
         return request
 
     def _contains(self, request: _Request) -> bool:
-        """Whether the request begins with what the previous one marked last."""
+        """Whether the request begins with the prefix at the previous request's last mark."""
         if self._last is None:
             return False
         index, prefix = self._last
         return index < len(request.chain) and request.chain[index] == prefix
 
     def _read(self, request: _Request, ts: float) -> int:
-        """Tokens of the longest entry that a mark finds; every entry found lives on."""
+        """Tokens of the longest entry that a mark finds; renews every entry found."""
         hits = [(index, self._found(request, index, ts)) for index, _ in request.marks]
         read = 0
         for _, hit in hits:
@@ -156,7 +155,7 @@ class PromptCache:
         return read
 
     def _found(self, request: _Request, mark: int, ts: float) -> int | None:
-        """Index of the block where the look back from `mark` finds an entry."""
+        """Index of the block where the look-back from `mark` finds an entry; None if there is none."""
         positions = request.positions
         beyond = -1 if mark == request.unasked else positions[mark] - self.lookback
         index = mark
@@ -181,10 +180,10 @@ class PromptCache:
 
 
 def kept_unasked(request: Mapping[str, Any], model: Model) -> int:
-    """Seconds that the provider keeps a whole prompt although nothing in it is marked; 0: it does not.
+    """The seconds that the provider keeps a whole prompt without marks; 0 if it does not.
 
-    OpenAI's, where a request may have marks and does not say that they are all: the latest message gets one, and
-    is found however far back.
+    OpenAI models with marks do, unless the request's mode is `explicit`: the latest message is marked by itself,
+    with unlimited look-back.
     """
     if model.cache_kind != "marks" or not model.provider.startswith("openai"):
         return 0

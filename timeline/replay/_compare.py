@@ -1,8 +1,8 @@
-"""Policies side by side: what each costs and keeps on average, and which of them make the front.
+"""Compares policies: what each costs and keeps on average, and which of them are on the front.
 
-Only sessions that exceed the window and then use older names tell policies apart; the others are left
-out, of costs too.  On the front is a policy that no other one beats: none costs less and keeps as much of the
-far names, and none keeps more for as little.
+Only sessions that exceed the window and then use older names are counted, also for costs; the others do not
+tell policies apart.  A policy is on the front if no other one costs less and keeps as much of the far names,
+and none keeps more for the same cost.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,28 +14,28 @@ import attrs
 from timeline.replay._result import ReplayResult
 
 MEASURES: Final = ("far", "far_context", "far_wide", "quotes", "surroundings", "rules")
-"""The measures of what is kept, fields of `Means`: shares from 0 to 1."""
+"""The fields of `Means` that measure what is kept: shares from 0 to 1."""
 
 
 @attrs.frozen(kw_only=True)
 class Means:
-    """One policy, averaged over the sessions."""
+    """The averages of one policy over the sessions."""
 
     policy: str
     sessions: int
     """The number of sessions that count."""
     cost: float
-    """Share of the cost of sending everything, in tokens of ordinary input."""
+    """The share of the cost of sending everything, in tokens of ordinary input."""
     far: float
     far_context: float
     far_wide: float
     quotes: float | None
-    """None: no older line was repeated."""
+    """None if no far line was repeated."""
     surroundings: float
     rules: float | None
-    """None: there are no user texts."""
+    """None if no session has a text of the user."""
     busts: float
-    """Warm busts per 100 calls."""
+    """Calls in 100 that lost a cache that was still warm."""
     is_front: bool = False
 
     @property
@@ -45,7 +45,7 @@ class Means:
 
 
 def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
-    """The means of each policy, in the given order; empty: no session counts."""
+    """The means of each policy, in the order of the results; empty if no session counts."""
     pressed = [result for result in results if result.recall.far is not None]
     names = dict.fromkeys(result.policy for result in pressed)
     means = [_means(name, [r for r in pressed if r.policy == name]) for name in names]

@@ -1,10 +1,10 @@
-"""The coverage invariant: every block ever appended is in exactly one place.
+"""Checks the coverage invariant: every block ever appended is in exactly one place.
 
-It is *visible*; or *hidden*, and something stands for it; or *folded* into the compaction in force;
-or *carried* past its cut.  And no call is in another place than its result.
+A block is *visible*; or *hidden*, with a placeholder; or *folded* into the current compaction; or
+*carried* past its cut.  A call and its result are always in the same place.
 
-This is computed from the events alone, apart from the fold that the view comes from, so that the two
-can be held against each other.
+This is computed from the events alone, independently of the fold that makes the view, so that each
+checks the other.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ PROBLEMS_MAX = 20
 
 @attrs.frozen(kw_only=True)
 class Coverage:
-    """How many blocks are where, and what is not as it should be."""
+    """How many blocks are in each place, and which violations of the invariant were found."""
 
     visible: int = 0
     hidden: int = 0
@@ -46,13 +46,13 @@ class Coverage:
 
     @property
     def blocks(self) -> int:
-        """All of them."""
+        """The number of all blocks."""
         return self.visible + self.hidden + self.folded + self.carried
 
 
 @attrs.define
 class _Log:
-    """What the events alone say."""
+    """The state of the blocks, computed from the events alone."""
 
     blocks: dict[int, Block] = attrs.field(factory=dict[int, Block])
     hidden: dict[BlockId, str] = attrs.field(factory=dict[BlockId, str])
@@ -62,18 +62,18 @@ class _Log:
 
     @property
     def cut(self) -> int:
-        """Version of the first block that is not folded."""
+        """The version of the first block that is not folded."""
         return self.in_force[-1][1].cut if self.in_force else 0
 
     @property
     def carried(self) -> dict[int, Block]:
-        """What the compaction in force carried, by version."""
+        """The blocks that the current compaction carries, by version."""
         items = self.in_force[-1][1].carried if self.in_force else ()
         return {item.version: item.block for item in items}
 
 
 def coverage(events: Sequence[Recorded], view: View) -> Coverage:
-    """The place of every block of the whole log `events` in `view`, which must have the same version."""
+    """Compute the coverage of the complete log `events` and check it against `view` of the same version."""
     log = _read(events)
     counts = Counter(_place(version, block, log) for version, block in log.blocks.items())
     problems = [*_fold_problems(log, view), *_view_problems(log, view), *_pair_problems(log, view)]
@@ -89,7 +89,7 @@ def coverage(events: Sequence[Recorded], view: View) -> Coverage:
 
 
 def places(events: Sequence[Recorded]) -> dict[int, str]:
-    """Where each block is, by its version: `visible`, `hidden`, `folded` or `carried`."""
+    """The place of each block, by its version: `visible`, `hidden`, `folded` or `carried`."""
     log = _read(events)
     return {version: _place(version, block, log) for version, block in log.blocks.items()}
 
@@ -121,7 +121,7 @@ def _place(version: int, block: Block, log: _Log) -> str:
 
 
 def _fold_problems(log: _Log, view: View) -> Iterator[str]:
-    """Everything below the cut is in exactly one range; what must outlive the cut does."""
+    """Check that each block below the cut is in exactly one range, and that carried blocks are kept."""
     ours = log.in_force[-1][0] if log.in_force else 0
     theirs = view.compaction.version if view.compaction else 0
     if ours != theirs:
@@ -141,7 +141,7 @@ def _fold_problems(log: _Log, view: View) -> Iterator[str]:
 
 
 def _view_problems(log: _Log, view: View) -> Iterator[str]:
-    """Everything from the cut on is in the view once, unchanged, and hidden as the log says."""
+    """Check that each block from the cut on is in the view once, unchanged, and hidden as in the log."""
     entries = {entry.version: entry for entry in view.entries}
     if len(entries) != len(view.entries):
         yield "a version stands in the view twice"
@@ -163,14 +163,14 @@ def _entry_problems(entry: Entry, block: Block, hidden: Mapping[BlockId, str]) -
 
 
 def _is_stood_for(entry: Entry, spans: Sequence[DroppedSpan]) -> bool:
-    """Whether a block is shown, or a text of its own or of its dropped span instead."""
+    """Whether the view shows the block, its placeholder, or the text for its dropped span."""
     if entry.replacement != "" or isinstance(entry.block, AssistantThinking):
         return True
     return any(span.first <= entry.version <= span.last for span in spans)
 
 
 def _pair_problems(log: _Log, view: View) -> Iterator[str]:
-    """A result that is shown has its call in the same group; none lost its call to a fold."""
+    """Check that each shown result has its call in the same group, not folded away."""
     asked = {b.call_id: version for version, b in log.blocks.items() if isinstance(b, ToolCall)}
     for group in view.groups:
         calls = {e.pair for e in group.entries if isinstance(e.block, ToolCall)}

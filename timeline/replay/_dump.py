@@ -1,6 +1,6 @@
-"""The dump: one JSON line per model call, the contract for whoever measures from outside.
+"""The dump: one JSON line per model call, a stable format for external measurements.
 
-Everything but `ms` is the same on every machine; that field comes last.
+All fields except the last, `ms`, are the same on every machine.
 """
 
 from collections.abc import Generator, Sequence
@@ -18,26 +18,26 @@ from timeline.replay._price import SummaryCall
 
 @attrs.frozen(kw_only=True)
 class Sent:
-    """One request, as a dump tells it."""
+    """One request, as it is written to the dump."""
 
     call: int
-    """From 0."""
+    """The number of the call, from 0."""
     ts: float
-    """When the call was made, in seconds since the epoch."""
+    """The time of the call, in seconds since the epoch."""
     rendered: Rendered
     summaries: Sequence[SummaryCall]
     ms: float
-    """What the engine took to make the request."""
+    """The milliseconds that the engine needed for the request."""
 
 
 class Dump(Protocol):
-    """Takes what was sent, call by call."""
+    """Called with each request that was sent."""
 
     def __call__(self, sent: Sent, /) -> None: ...
 
 
 def dump_line(sent: Sent) -> bytes:
-    """The line, with its line break."""
+    """The line with its line break."""
     line = {
         "call": sent.call,
         "ts": sent.ts,
@@ -51,7 +51,7 @@ def dump_line(sent: Sent) -> bytes:
 
 @contextmanager
 def dump_to(path: Path) -> Generator[Dump]:
-    """A dump into `path`, which appears, or is replaced, when all of it is written."""
+    """A dump into `path`, which is created or replaced when the dump is complete."""
     with atomic_write(path) as file:
         yield lambda sent: _write(file, sent)
 

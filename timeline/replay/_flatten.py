@@ -1,7 +1,7 @@
-"""A request as one flat list of blocks in cache order, each with its tokens.
+"""Turns a request into one flat list of blocks in cache order, each with its tokens.
 
-What stands in a request, and in which order, its provider says.  Requests of one session share nearly all
-their blocks, so every distinct block is interned: it gets one small key and is counted once.
+The provider defines the blocks of a request and their order.  Requests of one session share nearly all
+their blocks, so every distinct block is interned: it gets a number as its key and is counted once.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -18,28 +18,28 @@ SEEN_MAX = 1_000_000
 
 @attrs.define
 class Flattener:
-    """Flattens the requests of one session; remembers the blocks it has seen."""
+    """Flattens the requests of one session; caches the blocks it has seen."""
 
     counter: TextCounter
     provider: Provider
     seen_max: int = SEEN_MAX
-    """Blocks that are known by identity, and so kept; when there are more, the list begins anew."""
+    """The most blocks cached by identity; beyond that, the cache is emptied."""
     _known: dict[Hashable, tuple[int, int]] = attrs.field(
         init=False, factory=dict[Hashable, tuple[int, int]]
     )
-    """Key and tokens of a block."""
+    """Key and tokens of each distinct block."""
     _seen: dict[tuple[str, int], tuple[Json, FlatBlock]] = attrs.field(
         init=False, factory=dict[tuple[str, int], tuple[Json, FlatBlock]]
     )
-    """By identity: an unmarked block of the renderer's is the same object in every request."""
+    """Blocks by identity: the renderer uses the same object for an unmarked block in every request."""
 
     def flatten(self, request: Mapping[str, Sequence[Any]]) -> list[FlatBlock]:
-        """The blocks of `system`, `tools` and `messages`, as a `Rendered` has them."""
+        """The blocks of `system`, `tools` and `messages`, in the form of a `Rendered`."""
         system, tools, messages = (request.get(k) or () for k in ("system", "tools", "messages"))
         return self._flat(system, tools, messages)
 
     def sent(self, request: Mapping[str, Any]) -> list[FlatBlock]:
-        """The blocks of a request as its API takes it."""
+        """The blocks of a request in its API's form."""
         return self._flat(*self.provider.sections(request))
 
     def _flat(self, *sections: Sequence[Json]) -> list[FlatBlock]:
@@ -50,7 +50,7 @@ class Flattener:
         ]
 
     def _block(self, place: str, content: Json) -> FlatBlock:
-        """The block, flattened once; our blocks are never changed."""
+        """The flattened block, from the cache if the same object was seen; contents must not be mutated."""
         seen = self._seen.get((place, id(content)))
         if seen is not None and seen[0] is content:
             return seen[1]

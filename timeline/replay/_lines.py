@@ -1,6 +1,6 @@
-"""Lines worth repeating word for word: longer than a bracket and shorter than a page.
+"""Finds the lines in a text that count as quotations: neither too short nor too long.
 
-A viewer's line number is not part of the line: `   12→total = 0` and `total = 0` are the same one.
+A viewer's line number is not part of the line: `   12→total = 0` and `total = 0` are the same line.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final
 CHARACTERS_MIN: Final = 20
 """Shorter lines recur by chance."""
 CHARACTERS_MAX: Final = 400
-"""Longer ones are data."""
+"""Longer lines are usually data."""
 _NUMBER = re.compile(r"\d{1,6}[→\t:|]\s*")
 
 

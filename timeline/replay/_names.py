@@ -1,7 +1,7 @@
-"""Rare identifiers, as recall counts them: paths, URLs, dotted, snake_case and camelCase names, ids, numbers.
+"""Finds rare identifiers for recall: paths, URLs, dotted, snake_case and camelCase names, ids, numbers.
 
-On purpose not the recogniser that the engine keeps its index with: a yardstick that moved with what
-it measures would always be content.
+This is deliberately not the engine's own recogniser: with the same one, recall would not notice the
+names that the engine overlooks.
 """
 
 import re
@@ -9,40 +9,40 @@ from string import ascii_letters
 from typing import Final
 
 CHARACTERS_MIN: Final = 6
-"""Shorter names are everywhere."""
+"""Shorter names are too common."""
 CHARACTERS_MAX: Final = 200
-"""Longer ones are data."""
+"""Longer names are usually data."""
 BLACKED_OUT: Final = "REDACTED"
-"""Placeholders for secrets in recorded logs, which do not count as names."""
+"""The text that recorders put in place of secrets; it does not count as a name."""
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _COLON = r":(?://|\\)"
-"""What follows the first word of a URL or of a Windows path."""
+"""What follows the scheme of a URL or the drive of a Windows path."""
 
-# Linear: every character is looked at a bounded number of times, whatever the text.  A path is tried
-# where a run of its characters begins, not again at each of them; what is sure to hold no path and no
-# dotted name is taken whole, to be looked into for the rest (`_WORD`).
+# Linear: every character is visited a bounded number of times, whatever the text.  A path is tried
+# where a run of its characters begins, not again at each of them; a run without path or dotted name
+# is matched as a whole, and `_WORD` then searches it for other names.
 _CANDIDATE = re.compile(
     r"https?://[^\s\"'`<>()\[\]{}|\\,;]+"  # a URL
-    rf"|(?:(?<![\w.@~+-]){_UUID}[\w.@~+-]++(?:/[\w.@~+-]++)++"  # a UUID, and a path behind it
+    rf"|(?:(?<![\w.@~+-]){_UUID}[\w.@~+-]++(?:/[\w.@~+-]++)++"  # a UUID followed by a path
     rf"|{_UUID})"
-    r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, and another
+    r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, perhaps followed by another path
     r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
     r"|[A-Za-z_][\w-]*+(?:"
     r"(?:\.[A-Za-z_]\w*+)++"  # a dotted name
     rf"|(?<=[\w-]{{4}})(?!{_COLON}))"  # hyphened words
-    rf"|[A-Za-z_][\w-]*-(?={_UUID}\w*+{_COLON})"  # such up to a last UUID or word
+    rf"|[A-Za-z_][\w-]*-(?={_UUID}\w*+{_COLON})"  # hyphened words up to a last UUID or word
     rf"|[A-Za-z_][\w-]*-(?=\w*+{_COLON})"
-    r"|[A-Za-z_]\w{5,}+"  # a word; most are no names
+    r"|[A-Za-z_]\w{5,}+"  # a word; most are not names
     r"|\d{4,}+|[0-9a-f]{7,}+"  # a number, a hash
-    r"|(?:[-.@~+]|[^\W\dA-Za-z_])++"  # nothing
+    r"|(?:[-.@~+]|[^\W\dA-Za-z_])++"  # no name
 )
 _WORD = re.compile(rf"{_UUID}|[A-Za-z_]\w{{5,}}+|\d{{4,}}+|[0-9a-f]{{7,}}+")
 _FIRST = re.compile(_UUID)
 _WINDOWS = re.compile("(?=[@~+])")
 _LETTERS = frozenset("_" + ascii_letters)
 _INSIDE = re.compile(r"[/\\]|(?<=.)\.(?=.)|[^_]_+[^_]|[a-z][A-Z]|[A-Z]{2}[a-z]|^\d.*-")
-"""What a name has inside, and a plain word has not."""
+"""What a name contains and a plain word does not."""
 _HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}")
 
 

@@ -1,15 +1,15 @@
-"""What each response of a session really needed from its past; the same for every engine.
+"""Finds what each response of a session needed from its past; independent of the engine.
 
-A response *needs* a name that it writes and that had occurred before.  A name that last occurred more
-than five calls earlier is *far*, else *near*.  Names in a good part of all texts do not count: any
-engine has them.
+A response *needs* a name that it writes and that occurred before.  A name that last occurred more
+than five calls earlier is *far*, otherwise *near*.  Names in more than `TRIVIAL_SHARE` of all texts
+do not count, since every engine still has them.
 
     call       0    1    2    3    4    5    6    7    8
     a.py       ●         ●                            ○      six calls earlier: far
     b.py                      ●                       ○      five calls earlier: near
     c.py                                              ○      new: could not be lost
 
-It *quotes* a far line when it writes it again word for word: code that it edits, mostly.
+It *quotes* a far line if it writes it again word for word: mostly code that it edits.
 """
 
 from collections import Counter
@@ -38,24 +38,24 @@ from timeline.replay._surroundings import line_around, wide_around
 
 NEAR_CALLS: Final = 5
 TRIVIAL_SHARE: Final = 0.3
-"""Of all texts: a name or a line in more of them does not count."""
+"""A name or line that occurs in a larger share of all texts does not count."""
 OCCURRENCES_MAX: Final = 3
-"""A name counts as present with the surroundings of any of this many last occurrences."""
+"""The number of latest occurrences whose surroundings are compared; one of them is enough."""
 RULE_CHARACTERS: Final = 300
-"""Of a user's text, what must be there to the letter."""
+"""The first characters of a user's text that the request must have unchanged."""
 
 
 @attrs.frozen
 class Need:
-    """A name that a response used, and how it had been seen before."""
+    """A name that a response used, and its earlier surroundings."""
 
     name: str
     lines: tuple[str, ...] = ()
-    """It with its line, newest first; empty: it never stood among other words."""
+    """The name with its line, for each occurrence, newest first; empty if it always stood alone."""
     wides: tuple[str, ...] = ()
-    """It with its line and the neighbouring ones."""
+    """The name with its line and the neighbouring lines, newest first."""
     texts: tuple[str, ...] = attrs.field(default=(), repr=False)
-    """In which it stood last, newest first."""
+    """The latest texts that had the name, newest first."""
 
 
 @attrs.frozen(kw_only=True)
@@ -65,9 +65,9 @@ class Needs:
     near: tuple[Need, ...] = ()
     far: tuple[Need, ...] = ()
     quotes: tuple[str, ...] = ()
-    """Far lines that it repeated."""
+    """The far lines that the response repeated."""
     rules: tuple[str, ...] = ()
-    """How each text of the user's so far begins."""
+    """The beginning of each of the user's texts so far."""
 
 
 def needs_of(session: Session) -> tuple[Needs, ...]:
@@ -78,20 +78,20 @@ def needs_of(session: Session) -> tuple[Needs, ...]:
         if isinstance(item, Responded):
             calls.append(past.call(item.blocks))
         for block in item.blocks:
-            # What arrived for the agent is first read by the call that is still to come.
+            # The next call is the first to read what arrives for the agent.
             is_round = isinstance(block, AssistantBlock | ToolResult)
             past.add(block, len(calls) - is_round)
     return tuple(past.needs(number, call) for number, call in enumerate(calls))
 
 
 def _repeatable(session: Session) -> frozenset[str]:
-    """Every line that some response wrote; what no response wrote need not be remembered."""
+    """Every line that any response wrote; no other line need be remembered."""
     return frozenset(line for item in session.calls for line in _lines_written(item.blocks))
 
 
 @attrs.frozen
 class _Use:
-    """A name in a response, the number of earlier texts with it, and the call of the last such text."""
+    """A name in a response: how many texts had it by then, and the call of the latest of them."""
 
     name: str
     texts: int
@@ -100,31 +100,31 @@ class _Use:
 
 @attrs.frozen
 class _Call:
-    """What a response wrote again, as it was known then."""
+    """What a response wrote again, with the state of the past at that time."""
 
     uses: tuple[_Use, ...]
     lines: dict[str, int]
-    """With the call of their last occurrence."""
+    """The lines, each with the call of its last occurrence."""
     rules: tuple[str, ...]
 
 
 @attrs.define(kw_only=True)
 class _Past:
-    """The texts of a session so far, and where each name and each wanted line stands in them."""
+    """The texts of a session so far, and the places of names and wanted lines in them."""
 
     wanted: frozenset[str]
     texts: list[str] = attrs.field(factory=list[str])
     calls: list[int] = attrs.field(factory=list[int])
-    """Of each text the call that first had it."""
+    """For each text, the call that first had it."""
     places: dict[str, list[int]] = attrs.field(factory=dict[str, list[int]])
     lines: dict[str, int] = attrs.field(factory=dict[str, int])
-    """Of each wanted line the call that last had it."""
+    """For each wanted line, the call that last had it."""
     line_texts: Counter[str] = attrs.field(factory=Counter[str])
-    """In how many texts it stands."""
+    """For each wanted line, the number of texts that have it."""
     rules: list[str] = attrs.field(factory=list[str])
 
     def add(self, block: Block, call: int) -> None:
-        """A block joins the history."""
+        """Add a block to the history."""
         text = _text(block)
         for name in rare_names(text):
             self.places.setdefault(name, []).append(len(self.texts))
@@ -139,7 +139,7 @@ class _Past:
             self.rules += [rule] if rule else []
 
     def call(self, response: Sequence[Block]) -> _Call:
-        """What of the past a response writes again."""
+        """Which names and lines of the past a response writes again."""
         lines = sorted(_lines_written(response) & self.lines.keys())
         known = {line: self.lines[line] for line in lines}
         return _Call(tuple(self._uses(response)), known, tuple(self.rules))
@@ -151,7 +151,7 @@ class _Past:
             yield _Use(name, len(places), self.calls[places[-1]])
 
     def needs(self, number: int, call: _Call) -> Needs:
-        """Of what a call wrote again that which counts, as it was known then."""
+        """The names and lines that a call wrote again, without those that are common in the session."""
         common = TRIVIAL_SHARE * len(self.texts)
         far = number - NEAR_CALLS
         rare = [use for use in call.uses if len(self.places[use.name]) <= common]
@@ -171,13 +171,13 @@ class _Past:
 
 
 def _last(texts: Sequence[str], name: str, around: Callable[[str, str], str]) -> tuple[str, ...]:
-    """The surroundings in the first few texts where there is something around the name."""
+    """The surroundings of the name in the first few texts that have any."""
     found = filter(None, (around(text, name) for text in texts))
     return tuple(islice(found, OCCURRENCES_MAX))
 
 
 def _text(block: Block) -> str:
-    """What of a block a later response can refer to; thinking is not sent back for long."""
+    """The text of a block that a later response can refer to; empty for thinking, which is soon dropped."""
     return "" if isinstance(block, AssistantThinking) else text_of(block)
 
 
@@ -186,5 +186,5 @@ def _lines_written(response: Sequence[Block]) -> set[str]:
 
 
 def _written(block: Block) -> str:
-    """What the model had to find the words for; a tool's name stands in its definition."""
+    """The text that the model composed; without a tool's name, which its definition has."""
     return leaves(block.input) if isinstance(block, ToolCall) else _text(block)

@@ -1,4 +1,4 @@
-"""The options of a replay, and their defaults from the session."""
+"""The options of a replay, and the defaults that it takes from the session."""
 
 from typing import Literal, TypeAlias
 
@@ -15,45 +15,45 @@ from timeline.arguments._fixed import System, Tools
 Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
 
 MODEL = "claude-sonnet-5-5"
-"""The model whose prices and rules apply if the session's own model is not in the table."""
+"""The model whose prices and rules apply if the session's own is not in the table."""
 SYSTEM = "You are an agent that works with tools. Do what the user asks, and say what was done."
 
 
 @attrs.frozen(kw_only=True)
 class ReplayOptions:
-    """The options of a replay; all have defaults."""
+    """How to replay a session; every option has a default."""
 
     window: int | None = None
-    """Tokens that the prompt may have; default: the model's window less the output reserve."""
+    """The most tokens of a prompt; default: the model's window less the output reserve."""
     counter: str = "model"
     """`model`, `o200k` or `estimate`."""
     policy: Policy | str = "default"
     """A policy, or the name of one."""
     model: str = ""
-    """Default: the session's model, if its prices are known."""
+    """The name of a model; default: the session's, if its prices are known."""
     provider: str = ""
-    """The provider for whose API requests are rendered, as in `Model.provider`; default: the model's."""
+    """The provider whose requests are rendered, as in `Model.provider`; default: the model's."""
     summarizer: Summaries = attrs.field(
         default="extractive", validator=in_(("extractive", "stand-in", "anthropic"))
     )
     """Who writes summaries; `anthropic` calls a real model, with the key in the environment."""
     base_url: str = ""
-    """The URL of the provider, for `anthropic`; default: the client's."""
+    """The API address for `anthropic`; default: the client's."""
     keep_thinking: bool = True
-    """Whether recorded thinking is sent."""
+    """Whether requests contain recorded thinking."""
     system: System = None
-    """The system prompt; default: that of the log, or one sentence."""
+    """The system prompt; default: the recorded one, or one sentence."""
     tools: Tools = None
-    """The tools; default: those of the log, or for each name in the log a definition that takes any arguments."""
+    """The tools; default: the recorded ones, or for each tool name seen a definition for any arguments."""
     name: str = ""
-    """The name of the timeline; default: the session's."""
+    """The timeline's name; default: the session's."""
 
     def policy_given(self) -> Policy:
-        """The policy; a name is looked up."""
+        """The policy, looked up if it was given by name."""
         return policy_named(self.policy) if isinstance(self.policy, str) else self.policy
 
     def policy_for_replay(self) -> Policy:
-        """The policy, without summaries in the background, because a replay is strictly sequential."""
+        """The policy without background summaries, since a replay is strictly sequential."""
         return attrs.evolve(self.policy_given(), prepare_ratio=1.0)
 
     def model_for(self, session: Session) -> Model:
@@ -66,7 +66,7 @@ class ReplayOptions:
         return attrs.evolve(model, provider=provider)
 
     def guess_for(self, session: Session) -> str:
-        """Why window and prices are guesses; empty: the model is known."""
+        """Why window and prices are guesses; empty if the model is known."""
         model, own = self.model_for(session), model_named(session.model)
         if guess := guess_about(model):
             return guess
@@ -93,19 +93,19 @@ class ReplayOptions:
         return self.tools if self.tools is not None else session.tools or self._open_tools(session)
 
     def _open_tools(self, session: Session) -> list[Json]:
-        """A definition that takes any arguments, for each tool name seen."""
+        """For each tool name seen, a definition that accepts any arguments."""
         blocks = (block for call in session.calls for block in call.blocks)
         names = (block.name for block in blocks if isinstance(block, ToolCall))
         return provider_of(self.model_for(session)).open_tools(names)
 
 
 def _company(provider: str) -> str:
-    """Whose API it is: one company may have several."""
+    """The company that offers an API; one may offer several."""
     return provider.partition(".")[0]
 
 
 def _default(provider: str) -> Model:
-    """The model that counts where the session's own is of another provider: the newest of the table."""
+    """The newest model of a provider in the table, for sessions whose own model another provider serves."""
     of_it = (m for m in known_models() if _company(m.provider) == _company(provider))
     ours = model_named(MODEL)
     return ours if _company(provider) == _company(ours.provider) else next(of_it, ours)

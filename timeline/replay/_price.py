@@ -1,7 +1,7 @@
-"""What a request costs: in dollars by the model's prices, or in units of ordinary input.
+"""Prices a request: in dollars by the model's prices, or in units of ordinary input.
 
-Units compare engines without a model: an ordinary input token is 1, an output token 5, a read or a write
-what the provider asks for it in general.  Some models read cheaper; dollars know that, units do not.
+Units compare engines independently of a model: an input token is 1, an output token 5, a cached read or
+write costs the provider's general rate.  A model's own cheaper reads count in dollars only.
 """
 
 import attrs
@@ -12,7 +12,7 @@ from timeline.replay._cache import CacheStep
 
 _MILLION = 1_000_000
 _ORDINARY = Model(name="ordinary", price_input=1.0, price_output=5.0)
-"""Has no price of its own."""
+"""A model whose prices are the units."""
 
 
 @attrs.frozen(kw_only=True)
@@ -20,7 +20,7 @@ class SummaryCall:
     """A model call that a compaction made, or would have made."""
 
     input_tokens: int = attrs.field(default=0, validator=ge(0))
-    """The whole input, including cached tokens."""
+    """The whole input, cached tokens included."""
     cached_prefix_tokens: int = attrs.field(default=0, validator=ge(0))
     output_tokens: int = attrs.field(default=0, validator=ge(0))
 

@@ -1,7 +1,7 @@
-"""Measures how much of what the agent used next was still in its request.
+"""Measures recall: how much of what the agent used next its request still had.
 
-Only calls whose full history exceeds the window are measured, because at all others any engine sends
-all of it.  Calls that used nothing older are left out; the others are averaged with equal weight.
+Only calls where the full history exceeds the window are measured; at others everything can be sent.
+Calls that needed nothing are left out; all others have the same weight in the average.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ DIGITS = 4
 
 @attrs.frozen(kw_only=True)
 class Kept:
-    """Shares of what one call needed that its request had; None: it needed nothing of the kind."""
+    """The shares of what one call needed that its request had; None if it needed nothing of that kind."""
 
     near: float | None = None
     far: float | None = None
@@ -35,7 +35,7 @@ class Kept:
 
 @attrs.define
 class Memory:
-    """Measures the requests of one session, in the order of its calls."""
+    """Measures the recall of one session, call by call in order."""
 
     needs: tuple[Needs, ...]
     measured: list[Kept] = attrs.field(init=False, factory=list[Kept])
@@ -43,11 +43,11 @@ class Memory:
 
     @classmethod
     def of(cls, session: Session) -> Self:
-        """Nothing measured yet."""
+        """Start measuring this session."""
         return cls(needs_of(session))
 
     def measure(self, call: int, rendered: Rendered) -> None:
-        """What the request of this call had of what its response then used."""
+        """Measure how much of what the response of this call used its request had."""
         self.measured.append(kept(self.needs[call], self._words.of(rendered)))
 
     @property
@@ -64,14 +64,15 @@ class Memory:
 
     @property
     def rules(self) -> float | None:
-        """The same of the user's own texts."""
+        """The mean share of the user's own texts; None if none was measured."""
         return _mean(call.rules for call in self.measured)
 
 
 def kept(needs: Needs, text: str) -> Kept:
-    """What a request of this text has of what a response needed."""
+    """The shares of what a response needed that a request with this text has."""
     far = [need.name in text for need in needs.far]
-    named = list(zip(needs.far, far, strict=True))  # where the name is missing, so is the rest
+    # Without the name, its surroundings do not count.
+    named = list(zip(needs.far, far, strict=True))
     return Kept(
         near=_share([need.name in text for need in needs.near]),
         far=_share(far),
@@ -84,12 +85,12 @@ def kept(needs: Needs, text: str) -> Kept:
 
 
 def _any(surroundings: Sequence[str], text: str) -> bool:
-    """Whether one of these is in the text; a name that never had any needs none."""
+    """Whether the text has one of these surroundings; also True if there are none."""
     return not surroundings or any(around in text for around in surroundings)
 
 
 def share_around(need: Need, text: str, characters: int = WIDE_CHARACTERS) -> float:
-    """How much of what stood around a name, so far on each side, is there: the best of its last texts."""
+    """The share of the text around a name, `characters` on each side, that `text` has: the best of its texts."""
     excerpts = (around(seen, need.name, characters) for seen in need.texts)
     return max((share_found(excerpt, text) for excerpt in excerpts), default=1.0)
 

@@ -23,26 +23,26 @@ EVERYTHING = Policy(
     rounds_visible=_NEVER,
     prune_tokens_min=_NEVER,
 )
-"""Prunes, clips and compacts nothing."""
+"""A policy that prunes, clips and compacts nothing."""
 
 
 @attrs.frozen(kw_only=True)
 class FullHistory:
-    """The same session without a limit."""
+    """The same session, replayed without a limit on the prompt."""
 
     replayed: ReplayTimeline
     bill: Bill
 
     @classmethod
     def begin(cls, session: Session, options: ReplayOptions, bill: Bill) -> "FullHistory":
-        """Nothing sent yet."""
+        """Start the reference; nothing is sent yet."""
         replayed = ReplayTimeline.begin(
             session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
         )
         return cls(replayed=replayed, bill=bill)
 
     def step(self, item: Item) -> int:
-        """One item of the session; the tokens of the request that it took, 0 without one."""
+        """Replay one item of the session; returns the tokens of its request, 0 if it has none."""
         tokens = 0
         if isinstance(item, Responded):
             rendered, _ = self.replayed.render(item.at)

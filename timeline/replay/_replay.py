@@ -1,8 +1,8 @@
-"""Replays a recorded session through the engine, call by call, as it happened to the agent.
+"""Replays a recorded session through the engine, call by call.
 
-For each item of the session, the clock is set to its time. Before a response, the next request is
-rendered, priced and dumped; then the recorded item is appended.  Recorded compactions are ignored,
-and so is recorded usage, because it belongs to other prompts.
+For each item of the session the clock is set to its time; before a response the next request is
+rendered, priced and dumped; then the recorded blocks are appended.  Recorded compactions and usage
+are ignored, since they belong to other prompts.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,12 +30,12 @@ from timeline.tokens import counter_for
 CHECK_EVERY_CALLS = 50
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Receives the number of calls done and of all calls."""
+"""Called with the number of calls done and the number of all calls."""
 
 
 @attrs.define(kw_only=True)
 class Replay:
-    """The replay of one session."""
+    """The replay of one session with one policy."""
 
     session: Session
     store: EventStore
@@ -44,17 +44,17 @@ class Replay:
     reference: FullHistory
     memory: Memory
     writer: StandIn | Asked | None = None
-    """Writes summaries and knows their cost; None: summaries are extractive."""
+    """Writes summaries and records their calls; None for extractive summaries, which cost nothing."""
     dump: Dump | None = None
     guess: str = ""
-    """Why window and money are guesses."""
+    """Why window and prices are guesses; empty if they are known."""
     points: list[Point] = attrs.field(factory=list[Point])
     full: list[tuple[int, float]] = attrs.field(factory=list[tuple[int, float]])
     """Tokens and dollars of sending everything, for each call."""
     milliseconds: list[float] = attrs.field(factory=list[float])
     decisions: list[Event] = attrs.field(factory=list[Event])
     notices: dict[str, str] = attrs.field(factory=dict[str, str])
-    """By their text; in the form of the latest request with this text."""
+    """Notices by their meaning, each as worded in the latest request that has it."""
     violations: int = 0
     over_window: int = 0
     cannot_fit: int = 0
@@ -65,7 +65,7 @@ class Replay:
     def begin(
         cls, session: Session, options: ReplayOptions, store: EventStore, dump: Dump | None = None
     ) -> "Replay":
-        """Nothing replayed yet."""
+        """Prepare a replay; nothing is replayed yet."""
         writer = _writer(options)
         extra = {"summarizer": writer} if writer else {}
         replayed = ReplayTimeline.begin(session, options, store, extra)  # type: ignore[arg-type]
@@ -104,7 +104,7 @@ class Replay:
         self.check()
 
     def _call(self, item: Item, full_tokens: int) -> None:
-        """One model call: what would have been sent."""
+        """Render, price and dump the request of one model call."""
         rendered, ms = self.replayed.render(item.at)
         summaries = self.writer.taken() if self.writer else ()
         self.bill.summarized(summaries)
@@ -137,7 +137,7 @@ class Replay:
         self.cannot_fit += reason is not None and reason.reason == "over_limit"
 
     def check(self) -> None:
-        """Check that every block is accounted for, and that the log read back renders the same."""
+        """Check that every block is accounted for and that the log, read back, gives the same view."""
         timeline = self.replayed.timeline
         timeline.flush()
         found = coverage(timeline.events(), timeline.view)
@@ -146,7 +146,7 @@ class Replay:
         self.compare(self.store)
 
     def compare(self, store: EventStore) -> None:
-        """Whether what `store` has of this timeline renders to the same bytes."""
+        """Check that this timeline, as saved in `store`, renders to the same bytes."""
         timeline = self.replayed.timeline
         reopened = open_view(store.load_window(timeline.id))
         live, again = self.replayed.shown(timeline.view), self.replayed.shown(reopened)
@@ -164,7 +164,7 @@ def _writer(options: ReplayOptions) -> StandIn | Asked | None:
 
 
 def _words(decisions: Sequence[Event]) -> tuple[str, ...]:
-    """What was decided, a word each."""
+    """A word for each decision."""
     words: list[str] = []
     for event in decisions:
         match event:

@@ -1,4 +1,4 @@
-"""A timeline that is replayed with the clock of the recorded session."""
+"""A timeline that repeats a session at the recorded times."""
 
 from collections.abc import Sequence
 from time import perf_counter
@@ -18,7 +18,7 @@ from timeline.replay._options import ReplayOptions
 
 @attrs.define
 class Clock:
-    """A clock that returns the time to which it was set."""
+    """A clock that returns the time it was set to."""
 
     now: float = 0.0
 
@@ -28,7 +28,7 @@ class Clock:
 
 @attrs.frozen(kw_only=True)
 class ReplayTimeline:
-    """One timeline, its clock, and the system prompt and tools of its requests."""
+    """A timeline, its clock, and the system prompt and tools of its requests."""
 
     timeline: Timeline
     settings: Settings
@@ -40,7 +40,7 @@ class ReplayTimeline:
     def begin(
         cls, session: Session, options: ReplayOptions, store: EventStore, extra: Options
     ) -> Self:
-        """A new timeline in `store`; `extra` wins over `options`."""
+        """Create a timeline in `store`; `extra` overrides `options`."""
         clock = Clock()
         chosen: Options = {
             "model": options.model_for(session),
@@ -60,18 +60,18 @@ class ReplayTimeline:
         )
 
     def render(self, at: float) -> tuple[Rendered, float]:
-        """The request at this moment, and the milliseconds for rendering it."""
+        """Render the request at a time; returns it with the milliseconds that rendering took."""
         self.clock.now = at
         began = perf_counter()
         rendered = self.timeline.render(system=self.system, tools=self.tools)
         return rendered, (perf_counter() - began) * 1_000
 
     def append(self, at: float, blocks: Sequence[Block]) -> None:
-        """Append the next item of the session."""
+        """Append the blocks that came next."""
         self.clock.now = at
         self.timeline.append(*blocks)
 
     def shown(self, view: View) -> Rendered:
-        """The request to which a view of this timeline is rendered; this decides nothing."""
+        """The request for a view of this timeline; makes no decisions."""
         context = self.settings.context(self.system, self.tools, self.clock.now)
         return show(view, context)

@@ -9,11 +9,11 @@ from timeline.replay._result import CacheTotals, Cost, Milliseconds, ReplayResul
 
 NOTICES_MAX = 100
 COMPACTED = frozenset({"compacted", "moved"})
-"""The name of a compaction among the events of a point."""
+"""The words for a compaction in `Point.events`."""
 
 
 def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
-    """The result of a replay."""
+    """The result of a finished replay."""
     session, replayed, bill = replay.session, replay.replayed, replay.bill
     tokens = [point.tokens for point in replay.points]
     prunes, clips = _hides(replay, "expired"), _hides(replay, "clipped")
@@ -63,13 +63,13 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
 
 
 def _hides(replay: Replay, reason: str) -> int:
-    """Batches of blocks hidden for this reason."""
+    """The number of events that hid blocks for this reason."""
     hides = (event for event in replay.decisions if isinstance(event, BlocksHidden))
     return sum(event.reason == reason for event in hides)
 
 
 def _blocks(replay: Replay, reason: str) -> int:
-    """Blocks hidden for this reason, over all."""
+    """The number of blocks hidden for this reason."""
     hides = (event for event in replay.decisions if isinstance(event, BlocksHidden))
     return sum(len(event.hidden) for event in hides if event.reason == reason)
 

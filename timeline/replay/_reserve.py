@@ -1,4 +1,4 @@
-"""Reserves a store for a timeline that is created later."""
+"""Opens a store for a timeline that will be created in it."""
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -9,13 +9,13 @@ from persistence import EventStore, StoreLocation
 
 @contextmanager
 def reserve_store(where: StoreLocation, name: TimelineId) -> Generator[EventStore]:
-    """The store at a location, free for a timeline of this name.
+    """Open the store at a location and check that the timeline's name is free.
 
-    When the store was made for this and the timeline did not come, it goes again.
+    If the store is new and the timeline was not created, the store is deleted again.
 
     Raises:
-        MisuseError: it has such a timeline already, or no store can be there.
-        StoreError: it cannot be opened.
+        MisuseError: the store already has this timeline, or no store can be at that location.
+        StoreError: the store cannot be opened.
     """
     is_new = not where.exists()
     try:

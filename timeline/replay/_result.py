@@ -7,7 +7,7 @@ import attrs
 from timeline.replay._coverage import Coverage
 
 NOT_IN_JSON = frozenset({"points", "recorded"})
-"""Fields for people that are not part of the contract of `--json`."""
+"""Fields that `--json` leaves out."""
 
 
 @attrs.frozen(kw_only=True)
@@ -21,7 +21,7 @@ class CacheTotals:
 
 @attrs.frozen(kw_only=True)
 class Cost:
-    """Cost of the prompts of a session; answers cost the same whatever the prompt."""
+    """The cost of the prompts of a session; answers are left out, since they cost the same in any case."""
 
     prompt: float
     summaries: float
@@ -31,34 +31,35 @@ class Cost:
 
     @property
     def ratio(self) -> float:
-        """This policy's share of sending everything."""
+        """This policy's cost as a share of sending everything."""
         return self.total / self.full_history if self.full_history else 0.0
 
 
 @attrs.frozen(kw_only=True)
 class Recall:
-    """Of the rare names that the recorded agent used next, the share that its request still had.
+    """The share of the rare names used next by the recorded agent that its request still had.
 
-    Means over the calls at which the full history exceeds the window; None: there were none.
+    Each field is a mean over the calls at which the full history exceeds the window; None if it was
+    never measured.
     """
 
     near: float | None = None
-    """The share among names that last occurred within five calls."""
+    """For names that last occurred within five calls."""
     far: float | None = None
-    """The share among names that last occurred earlier."""
+    """For names that last occurred earlier: far names."""
     far_context: float | None = None
-    """The same, with their line."""
+    """For far names with their line."""
     far_wide: float | None = None
-    """The same, with the neighbouring lines."""
+    """For far names with their line and the neighbouring lines."""
     quotes: float | None = None
-    """The share among whole lines that the agent repeated and that last occurred more than five calls earlier."""
+    """For whole lines that the agent repeated and that last occurred more than five calls earlier."""
     surroundings: float | None = None
-    """The share of the characters around the far names that was there; not all or nothing."""
+    """The share of the text around far names, counted in characters."""
 
 
 @attrs.frozen(kw_only=True)
 class Milliseconds:
-    """Time that the engine took per call."""
+    """The milliseconds that the engine took per call."""
 
     p50: float
     p99: float
@@ -67,32 +68,32 @@ class Milliseconds:
 
 @attrs.frozen(kw_only=True)
 class Point:
-    """One call, for the curve."""
+    """One call on the token curve."""
 
     call: int
     at: float
     tokens: int
     full_tokens: int
-    """Tokens of the full history."""
+    """The tokens of the full history."""
     events: tuple[str, ...] = ()
-    """Decisions before this call: `compacted`, `moved` (externalized, cleared or dropped), `pruned`, `clipped`,
-    `skipped`."""
+    """The decisions before it: `compacted`, `moved` (externalized, cleared or dropped), `pruned`,
+    `clipped`, `skipped`."""
 
 
 @attrs.frozen(kw_only=True)
 class ReplayResult:
-    """One session under one policy."""
+    """The result for one session and one policy."""
 
     session: str
     format: str
     model: str
     """The model whose rules and prices apply."""
     recorded: str = ""
-    """The model with which the session was recorded; empty: not recorded."""
+    """The model in the recording; empty if it names none."""
     guess: str = ""
-    """Why the model's rules, the window and the prices are guesses; empty: they are not."""
+    """Why model, window and prices are guesses; empty if they are known."""
     window: int
-    """Tokens that a prompt may have."""
+    """The most tokens of a prompt."""
     policy: str
     counter: str
     calls: int
@@ -103,44 +104,44 @@ class ReplayResult:
     tool_calls: int
     tool_results: int
     compactions: int
-    """The number of compactions, whichever rungs they used."""
+    """All compactions, whatever they did."""
     folds: int
-    """The number of compactions that left a summary."""
+    """The compactions that wrote a summary."""
     prunes: int
     clips: int
     split_turns: int
     externalized: int
     cleared: int
     dropped: int
-    """Blocks that the other rungs of compactions removed from the prompt; `dropped` counts all blocks."""
+    """`externalized`, `cleared` and `dropped` count the blocks that compactions took out of the prompt one by one."""
     tokens_max: int
     tokens_mean: int
     over_window_calls: int
     cannot_fit: int
-    """How many of these the engine itself reported."""
+    """The calls over the window that the engine itself reported."""
     validity_violations: int
     warm_busts: int
-    """Calls that lost a prefix that was still cached."""
+    """The calls that lost a cached prefix that was still warm."""
     cache: CacheTotals
     cost: Cost
     """In dollars."""
     units: Cost
-    """In tokens of ordinary input: the same for every model."""
+    """In tokens of ordinary input, independent of the model's prices."""
     recall: Recall
     rules: float | None
-    """Share of the user's own texts that were there word for word, at the same calls."""
+    """The share of the user's texts that the request had word for word, at the same calls."""
     ms_per_call: Milliseconds
     store_bytes: int
     coverage: Coverage
     reopened_equal: bool
     """Whether the log, read back, renders to the same bytes."""
     notices: tuple[str, ...] = ()
-    """What was skipped or repaired, in the file and in requests."""
+    """What was skipped or repaired in the file and in requests."""
     points: tuple[Point, ...] = attrs.field(default=(), repr=False)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Broken promises; empty unless foldline has a bug."""
+        """The violated invariants; empty unless foldline has a bug."""
         found = list(self.coverage.problems)
         if self.validity_violations:
             found.append(f"{self.validity_violations} violations of the provider's rules")
@@ -149,7 +150,7 @@ class ReplayResult:
         return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
-        """The contract of `--json`."""
+        """The result in the format of `--json`."""
         data = attrs.asdict(self, filter=lambda attribute, _: attribute.name not in NOT_IN_JSON)
         data["cost"] = {name: round(value, 6) for name, value in data["cost"].items()}
         data["units"] = {name: round(value) for name, value in data["units"].items()}

@@ -1,7 +1,7 @@
-"""Runs a replay of a session with options, and leaves nothing half-written.
+"""The entry point of a replay: takes a session and options, returns the result.
 
-The session is replayed in memory; its log goes into a database once it is complete, in one
-commit, and is read back from there.
+The session is replayed in memory. Its complete log is written to a database in one commit and read
+back, so nothing is left half-written.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ from timeline.replay._result import ReplayResult
 
 @attrs.frozen(kw_only=True)
 class Replayed:
-    """A finished replay, with its log."""
+    """A finished replay with its log."""
 
     result: ReplayResult
     log: Sequence[Recorded] = attrs.field(repr=False)
     timeline: ReplayTimeline = attrs.field(repr=False)
-    """The settings with which its requests were rendered."""
+    """The timeline that rendered its requests."""
     full: Sequence[tuple[int, float]] = attrs.field(repr=False)
     """Tokens and dollars of sending everything, for each call."""
 
@@ -45,7 +45,7 @@ def replay(
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> ReplayResult:
-    """Replay a session; with `store`, the path or URL of a store, keep its log there.
+    """Replay a session; with `store` (a path or URL), save its log there.
 
     Raises:
         MisuseError: there is no such counter or policy; the window cannot even hold system prompt and
@@ -63,7 +63,7 @@ def replay_with_log(
     dump: Dump | None = None,
     progress: Progress | None = None,
 ) -> Replayed:
-    """The same, with its log, for a report."""
+    """Like `replay`, but also returns the log, which a report needs."""
     options = options or ReplayOptions()
     name = TimelineId(options.name or session.name)
     place = nullcontext() if store is None else reserve_store(locate_store(store), name)
@@ -81,10 +81,10 @@ def replay_with_log(
 
 
 def check_room(running: Replay) -> None:
-    """Refuse a window that nothing could ever fit.
+    """Reject a window that is too small for any request.
 
     Raises:
-        MisuseError: system prompt and tools alone have as many tokens.
+        MisuseError: system prompt and tools alone fill the window.
     """
     replayed = running.replayed
     context = replayed.settings.context(replayed.system, replayed.tools, 0.0)
@@ -98,7 +98,7 @@ def check_room(running: Replay) -> None:
 
 
 def _written(running: Replay, kept: EventStore | None) -> int:
-    """Write the log, into `kept` too, and compare; the bytes that it takes in a file of its own."""
+    """Write the log to a database, and to `kept`, and compare; returns the size of a file with only this log."""
     name = running.replayed.timeline.id
     events = [event for _, event in running.replayed.timeline.events()]
     if kept is not None:

@@ -1,4 +1,4 @@
-"""The search for a policy: one field after the other, up and down a declared ladder of values.
+"""The search for a policy: varies one field after the other along a declared list of values.
 
     keep_ratio    0.04  0.06  0.08 [0.1] 0.14  0.2  0.3      two steps each way first, then one;
     index_ratio   0.0   0.08  0.16  0.24  0.3 [0.38] 0.46    on, for as long as it gets better
@@ -28,38 +28,38 @@ SPACE: Final[Mapping[str, Sequence[Any]]] = {
     "clip_room": (0.0, 0.5, 1.0),
     "user_ratio": (0.06, 0.09, 0.12, 0.18),
 }
-"""Fields of a policy and the values to try, smallest first; the fields with the largest effect come first."""
+"""The fields to vary and their values in ascending order; the fields with most effect come first."""
 STEPS: Final = (2, 1)
 
 Evaluate: TypeAlias = Callable[[Sequence[tuple[Policy, Mapping[str, Any]]]], Sequence[Trial]]
-"""Tries policies; each is given with its changed fields."""
+"""Tries policies, each given with its changed fields."""
 Rank: TypeAlias = Callable[[Trial], tuple[float, ...]]
 
 
 @attrs.define(kw_only=True)
 class Search:
-    """A search that goes from one policy to better ones."""
+    """A search from one policy to better ones."""
 
     base: Policy
     space: Mapping[str, Sequence[Any]]
     evaluate: Evaluate
     rank: Rank
-    """Less is better."""
+    """The sort key of a trial; the smallest is the best."""
     trials_max: int
     trials: list[Trial]
-    """All trials in the order in which they were tried; the first is that of `base`."""
+    """The trials so far, in order; the first is that of `base`."""
     best: Trial
     _tried: set[tuple[Any, ...]] = attrs.field(init=False, factory=set[tuple[Any, ...]])
 
     def run(self) -> None:
-        """Search until no step improves the result, or the trials are used up."""
+        """Search until no step improves the policy, or the trials are used up."""
         self._tried.add(self._point(self.base))
         for step in STEPS:
             while self._around(step):
                 pass
 
     def _around(self, step: int) -> bool:
-        """Every field once; whether anything got better."""
+        """Vary every field once; returns whether the policy improved."""
         before = self.best
         for field in self.space:
             while self._move(field, (-step, step)):
@@ -67,7 +67,7 @@ class Search:
         return self.best is not before
 
     def _move(self, field: str, steps: Sequence[int]) -> bool:
-        """Try the values this many places away; return whether one of them is better."""
+        """Try the values that many steps away; returns whether one of them is better."""
         values = self._values(field)
         at = values.index(getattr(self.best.policy, field))
         places = [at + step for step in steps if 0 <= at + step < len(values)]
@@ -79,18 +79,18 @@ class Search:
         return False
 
     def _values(self, field: str) -> list[Any]:
-        """The ladder of a field, with the value to begin with."""
+        """The values of a field, including that of the first policy."""
         return sorted({*self.space[field], getattr(self.base, field)})
 
     def _try(self, moves: Sequence[Mapping[str, Any]]) -> Sequence[Trial]:
-        """The trials of the policies to which these moves lead, if they were not tried before."""
+        """Try the policies of these moves that were not tried before."""
         fresh = [made for move in moves if (made := self._made(move))]
         found = self.evaluate(fresh[: self.trials_max - len(self.trials)])
         self.trials += found
         return found
 
     def _made(self, move: Mapping[str, Any]) -> tuple[Policy, Mapping[str, Any]] | None:
-        """The policy after a move; None: it contradicts itself, or was tried."""
+        """The policy after a move and its changes; None if it is invalid or was tried before."""
         try:
             policy = attrs.evolve(self.best.policy, **move)
         except PolicyError:

@@ -1,8 +1,7 @@
-"""A summariser that writes nothing new and notes what a model would have read and written.
+"""A summariser that calls no model and records what a model call would have read and written.
 
-So a policy with a model can be priced without one.  The call that it stands for extends the live
-prompt: it sends what the previous request had, with an instruction behind it, and reads the cached
-part of it as long as that is warm.
+It prices a policy with a model without calling one.  The simulated call extends the live prompt: it
+sends the previous request followed by an instruction, and reads the part that is still cached.
 """
 
 from collections.abc import Callable
@@ -22,17 +21,17 @@ INSTRUCTION_TOKENS = 60
 
 @attrs.define
 class StandIn:
-    """Gives the extractive text; `taken` has the calls that a model would have needed."""
+    """Returns the extractive summary; `taken` returns the simulated calls."""
 
     _last: tuple[float, CacheStep] | None = attrs.field(init=False, default=None)
     _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
 
     def sent(self, ts: float, step: CacheStep) -> None:
-        """Note a request, which the next summary call would extend."""
+        """Note a request that was sent; the next summary call would extend it."""
         self._last = (ts, step)
 
     def taken(self) -> tuple[SummaryCall, ...]:
-        """The calls since this was last called."""
+        """The simulated calls since the last `taken`."""
         calls, self._calls = tuple(self._calls), []
         return calls
 
@@ -58,7 +57,7 @@ class StandIn:
         return self._last[1].total if self._last else tokens_before
 
     def _warm(self, context: Context) -> int:
-        """What the previous request left in the cache, if it is still there."""
+        """The tokens of the previous request that are still in the cache."""
         kept_seconds = min(context.provider.rates(context.model, 0).writes, default=0)
         if self._last is None or context.now - self._last[0] >= kept_seconds:
             return 0
@@ -67,6 +66,6 @@ class StandIn:
 
 
 def _written(summary: StructuredSummary, policy: Policy, count: Callable[[str], int]) -> int:
-    """Tokens of the part that a model would write, at most what it would be allowed."""
+    """The tokens that a model would write, at most its limit."""
     text = leaves(msgspec.to_builtins(summary))
     return min(count(text), policy.summary_tokens + policy.prefix_tokens)

@@ -1,17 +1,17 @@
-"""The text around a name: its line, its line with the neighbouring ones, or a number of characters."""
+"""Finds the text around a name: its line, its neighbouring lines, or a number of characters."""
 
 from typing import Final
 
 from timeline.replay._lines import bare_lines
 
 SURROUNDINGS_MIN: Final = 8
-"""Smallest number of characters besides the name; fewer say nothing about it."""
+"""The least characters besides the name for surroundings to count."""
 LINE_CHARACTERS: Final = 40
 WIDE_CHARACTERS: Final = 150
 
 
 def line_around(text: str, name: str) -> str:
-    """The last occurrence with up to 40 characters of its line on each side; empty: too little."""
+    """The last occurrence with up to 40 characters of its line on each side; empty if there are too few."""
     at = text.rfind(name)
     end = at + len(name)
     start = max(_line_start(text, at), at - LINE_CHARACTERS)
@@ -30,15 +30,15 @@ def wide_around(text: str, name: str) -> str:
 
 
 def around(text: str, name: str, characters: int) -> str:
-    """The last occurrence with up to this many characters on each side, across lines."""
+    """The last occurrence with up to `characters` on each side, across line breaks."""
     at = text.rfind(name)
     return text[max(at - characters, 0) : at + len(name) + characters]
 
 
 def share_found(excerpt: str, text: str) -> float:
-    """How much of an excerpt another text has: the share of its characters whose line stands there.
+    """The share of an excerpt's characters that are in lines which the text also has.
 
-    Line by line: order, indentation and a viewer's line numbers do not count.
+    Order, indentation and a viewer's line numbers do not matter.
     """
     if excerpt in text:
         return 1.0

@@ -1,7 +1,7 @@
-"""One policy tried on some sessions: what it costs, what it keeps, and whether that is enough.
+"""A trial: the cost and recall of one policy on some sessions, compared with the bounds.
 
-Of two trials the better one is that with fewer prompts over the window, then the one that falls less
-short of the bounds, then the cheaper one.
+Trials are ranked by the number of prompts over the window, then by how far they miss the bounds, then by
+cost; less is better.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from timeline.replay._compare import MEASURES, Means, compared
 from timeline.replay._result import ReplayResult
 
 DIGITS: Final = 3
-"""Smaller differences are ignored."""
+"""The decimals to which trials are compared."""
 GRADED: Final = "surroundings"
 
 
 def checked_bounds(at_least: Mapping[str, float]) -> Mapping[str, float]:
-    """The bounds, once they make sense.
+    """Check the bounds and return them.
 
     Raises:
-        ArgumentError: there are none, or a measure that does not exist, or a share that is none.
+        ArgumentError: there are no bounds, a measure does not exist, or a value is not a share.
     """
     if not set(at_least) - {GRADED}:
         raise ArgumentError(
@@ -43,45 +43,45 @@ def checked_bounds(at_least: Mapping[str, float]) -> Mapping[str, float]:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Trial:
-    """One policy on some sessions, all of which exceed the window and use older names."""
+    """One policy on sessions that all exceed the window and use older names."""
 
     policy: Policy
     results: tuple[ReplayResult, ...] = attrs.field(repr=False)
-    """One a session, in the order in which the sessions were given."""
+    """One result for each session, in the order given."""
     changes: Mapping[str, Any]
-    """The fields in which it differs from the policy with which the search began."""
+    """The fields that differ from the first policy of the search, with their values."""
 
     @cached_property
     def means(self) -> Means:
-        """Its average cost and recall."""
+        """The policy's averages over the sessions."""
         (means,) = compared(self.results)
         return means
 
     def on(self, sessions: Collection[int]) -> "Trial":
-        """The same on some of the sessions, by their index."""
+        """The same trial on some of the sessions, given by index."""
         chosen = (result for at, result in enumerate(self.results) if at in sessions)
         return attrs.evolve(self, results=tuple(chosen))
 
     def shortfall(self, at_least: Mapping[str, float]) -> float:
-        """By how much it misses all bounds together; 0: it keeps them."""
+        """The sum by which it misses the bounds; 0 if it keeps them all."""
         return sum(short for _, short in self.missed(at_least))
 
     def missed(self, at_least: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-        """The measures below their bounds, and by how much; a measure that no session has is left out."""
+        """The measures below their bounds and by how much; a measure that no session has is left out."""
         for name, least in at_least.items():
             value = getattr(self.means, name)
             if value is not None and value < least:
                 yield name, least - value
 
     def rank(self, at_least: Mapping[str, float]) -> tuple[int, float, float]:
-        """Less is better."""
+        """The sort key of this trial; the smallest is the best."""
         over = sum(result.over_window_calls for result in self.results)
         short = self.shortfall(at_least)
         return over, round(short, DIGITS), round(self.means.cost, DIGITS)
 
 
 def front(trials: Iterable[Trial]) -> list[Trial]:
-    """The trials for which no other one costs less and keeps as much on average, cheapest first."""
+    """The trials that no other trial beats in both cost and average recall, cheapest first."""
     found: list[Trial] = []
     for trial in sorted(trials, key=lambda trial: (trial.means.cost, -trial.means.kept)):
         if not found or trial.means.kept > found[-1].means.kept:
@@ -91,18 +91,18 @@ def front(trials: Iterable[Trial]) -> list[Trial]:
 
 @attrs.frozen(kw_only=True)
 class LeftOut:
-    """The best policy without some sessions, and its result on these sessions."""
+    """The policy chosen without some sessions, and its result on them."""
 
     name: str
-    """A format, or a session if all have the same format."""
+    """The format left out; if all sessions have one format, the session left out."""
     chosen: Trial
-    """The best policy on the other sessions."""
+    """The best trial on the other sessions."""
     there: Trial
-    """Its result on the sessions that were left out."""
+    """The trial of the same policy on the sessions left out."""
 
 
 def left_out(trials: Sequence[Trial], at_least: Mapping[str, float]) -> tuple[LeftOut, ...]:
-    """Each format left out in turn, or each session; empty if there is only one session."""
+    """Leave out each format in turn, or each session; empty if there is only one session."""
     groups = _groups(trials[0].results)
     everything = set(range(len(trials[0].results)))
     found: list[LeftOut] = []
@@ -114,7 +114,7 @@ def left_out(trials: Sequence[Trial], at_least: Mapping[str, float]) -> tuple[Le
 
 
 def _groups(results: Sequence[ReplayResult]) -> dict[str, set[int]]:
-    """The places of the sessions, by format or by name."""
+    """The indexes of the sessions, by format or by name."""
     formats = {result.format for result in results}
     groups: dict[str, set[int]] = {}
     for at, result in enumerate(results):
@@ -127,7 +127,7 @@ def _groups(results: Sequence[ReplayResult]) -> dict[str, set[int]]:
 
 
 def check_measured(trial: Trial, at_least: Mapping[str, float]) -> None:
-    """Whether every bound can be checked at all.
+    """Check that every bound can be measured.
 
     Raises:
         MisuseError: none of the sessions has this measure.

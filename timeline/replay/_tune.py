@@ -1,8 +1,8 @@
-"""The tuner: finds the cheapest policy that keeps given bounds on given sessions.
+"""The entry point of the tuner: finds the cheapest policy that keeps the given bounds.
 
-Every policy is replayed over all sessions that exceed the window and then use older names.  The search is repeated
-with each source of sessions left out, and its result is judged on that source, which reveals a policy that fits only
-one agent.
+Every policy is replayed over all sessions that exceed the window and then use older names; others have
+no recall.  To reveal a policy that fits one agent only, the choice is repeated without each source of
+sessions and measured on the sessions left out.
 """
 
 import signal
@@ -47,30 +47,30 @@ def _positive(_: object, attribute: Any, value: int) -> None:
 
 @attrs.frozen(kw_only=True)
 class Tuning:
-    """The bounds and limits of a search.
+    """The bounds of a search and its limits.
 
     Raises:
-        ArgumentError: there is no such measure, or a number is not valid.
+        ArgumentError: a measure does not exist, or a number is out of range.
     """
 
     at_least: Mapping[str, float] = attrs.field(default=AT_LEAST, converter=checked_bounds)
     """Bounds by measure: `far`, `far_context`, `far_wide`, `quotes`, `surroundings`, `rules`."""
     trials: int = attrs.field(default=TRIALS, validator=_positive)
-    """Policies to try at most; each is a replay of every session."""
+    """The most policies to try; each is a replay of every session."""
     space: Mapping[str, Sequence[Any]] = attrs.field(default=SPACE, repr=False)
-    """Fields of a policy, and for each the values to try."""
+    """The fields of a policy to vary, and the values to try for each."""
     processes: int = attrs.field(default=1, validator=_positive)
-    """Number of processes. More than one import the caller's script again, so it needs `if __name__ == "__main__":`."""
+    """The number of processes. Each one imports the caller's script, which needs `if __name__ == "__main__":`."""
 
 
 @attrs.frozen(kw_only=True)
 class Tuned:
-    """The result of `tune`."""
+    """The result of a search."""
 
     best: Trial
     """The cheapest trial that keeps the bounds; if none does, the one that misses them least."""
     trials: tuple[Trial, ...]
-    """All trials, in the order in which they were tried; the first is the policy from which the search began."""
+    """All trials in order; the first is that of the starting policy."""
     left_out: tuple[LeftOut, ...]
     at_least: Mapping[str, float]
 
@@ -81,7 +81,7 @@ class Tuned:
 
     @property
     def front(self) -> list[Trial]:
-        """The trials that no other one beats in cost and in what is kept on average, cheapest first."""
+        """The trials that no other trial beats in both cost and average recall, cheapest first."""
         return front(self.trials)
 
 
@@ -92,13 +92,13 @@ def tune(
     *,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Find the cheapest policy for these sessions that keeps the bounds, beginning with the policy of `options`.
+    """Find the cheapest policy for these sessions that keeps the bounds, starting from that of `options`.
 
-    `progress` receives the number of replays done and the largest number that there may be.
+    `progress` is called with the replays done and the most that there can be.
 
     Raises:
-        MisuseError: no session exceeds the window and then uses older names; no session has a measure for
-            which there is a bound; or the window cannot hold system prompt and tools.
+        MisuseError: no session exceeds the window and then uses older names; no session has a measure
+            with a bound; the window cannot hold system prompt and tools.
     """
     options, tuning = options or ReplayOptions(), tuning or Tuning()
     base = options.policy_given()
@@ -127,10 +127,10 @@ def try_policies(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> list[Trial]:
-    """Try only these policies, each with its changed fields, on the sessions that count.
+    """Try exactly these policies, each given with its changed fields, on the sessions that have a recall.
 
     Raises:
-        MisuseError: as `tune`.
+        MisuseError: as for `tune`.
     """
     with _mapped(processes) as mapped:
         bench = _Bench(mapped=mapped, options=options or ReplayOptions(), progress=progress)
@@ -139,7 +139,7 @@ def try_policies(
 
 
 def tuned_of(trials: Sequence[Trial], at_least: Mapping[str, float]) -> Tuned:
-    """The best of these trials, checked; of equal ones the first."""
+    """The best of these trials, with its check on sessions left out; of equal trials the first."""
     best = min(trials, key=lambda trial: trial.rank(at_least))
     checks = left_out(trials, at_least)
     return Tuned(best=best, trials=tuple(trials), left_out=checks, at_least=at_least)
@@ -147,7 +147,7 @@ def tuned_of(trials: Sequence[Trial], at_least: Mapping[str, float]) -> Tuned:
 
 @attrs.define(kw_only=True)
 class _Bench:
-    """Replays policies over the sessions that say something."""
+    """Replays policies over the sessions that have a recall."""
 
     mapped: _Map
     options: ReplayOptions
@@ -159,7 +159,7 @@ class _Bench:
     def first(
         self, sessions: Sequence[Session], given: tuple[Policy, Mapping[str, Any]], trials: int
     ) -> Trial:
-        """Try the first policy on all sessions; later policies are tried only on sessions that count."""
+        """Try the starting policy on all sessions; later trials use only the sessions that have a recall."""
         base, changes = given
         self.total = trials * len(sessions)
         results = self._replayed([(session, base) for session in sessions])
@@ -174,7 +174,7 @@ class _Bench:
         return Trial(policy=base, results=tuple(result for _, result in pressed), changes=changes)
 
     def evaluate(self, policies: Sequence[tuple[Policy, Mapping[str, Any]]]) -> list[Trial]:
-        """These policies, each with what was changed in it."""
+        """Try these policies, each given with its changed fields."""
         count = len(self.sessions)
         results = self._replayed([(s, policy) for policy, _ in policies for s in self.sessions])
         parts = [tuple(results[at : at + count]) for at in range(0, len(results), count)]
@@ -195,7 +195,7 @@ class _Bench:
 
 
 def replayed(job: _Job) -> ReplayResult:
-    """One replay in memory, without its curve."""
+    """Run one replay in memory; the result has no curve."""
     session, options = job
     running = Replay.begin(session, options, MemoryStore())
     check_room(running)
@@ -209,11 +209,11 @@ def _counts(result: ReplayResult) -> bool:
 
 @contextmanager
 def _mapped(processes: int) -> Generator[_Map]:
-    """A `map` over this many processes; with one, in this process."""
+    """A `map` over that many processes; 1 means the current process."""
     if processes == 1:
         yield map
         return
-    # Not forked: a fork of a process with threads may stand still.
+    # Not forked: a forked process that had threads may deadlock.
     pool = ProcessPoolExecutor(processes, get_context("spawn"), _left_alone)
     try:
         yield pool.map
@@ -222,5 +222,5 @@ def _mapped(processes: int) -> Generator[_Map]:
 
 
 def _left_alone() -> None:
-    """What somebody types at the terminal is for the process that asked."""
+    """Ignore Ctrl-C in a worker: the main process handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Chooses a window in which a session has to be compacted."""
+"""Chooses a window small enough that a session has to be compacted, for demonstrations."""
 
 from typing import Final
 
@@ -8,18 +8,18 @@ from timeline.replay._options import ReplayOptions
 from timeline.tokens import counter_for
 
 SHARE: Final = 0.6
-"""Share of the whole session: with it, the session is compacted once or a few times, and much of it stays."""
+"""The window as a share of the whole session: it is compacted a few times, and much of it stays."""
 WINDOWS: Final = tuple(
     digits * 10**zeros for zeros in range(3, 7) for digits in (8, 10, 15, 20, 30, 40, 60)
 )
 LEAST_ROOM: Final = 6_000
-"""Smallest number of tokens besides system prompt and tools; with fewer, every call is a compaction."""
+"""The least tokens besides system prompt and tools; with fewer, every call would compact."""
 
 
 def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None, int]:
-    """A round number of tokens, and about how many tokens all of the session has.
+    """The window in tokens, rounded, and the approximate tokens of the whole session.
 
-    None for a session that is too short to be compacted, or too long for its model's own window.
+    The window is None if the session is too short to be compacted, or exceeds its model's own window.
     """
     model = options.model_for(session)
     count = counter_for("estimate", model).count

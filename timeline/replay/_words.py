@@ -1,4 +1,4 @@
-"""A request as one text, in which the model could find a name."""
+"""Turns a request into one text, in which recall looks for names."""
 
 from collections.abc import Iterator
 
@@ -14,10 +14,10 @@ class Words:
     _known: dict[int, tuple[Json, str]] = attrs.field(
         init=False, factory=dict[int, tuple[Json, str]]
     )
-    """By identity: an unmarked block of the renderer's is the same object in every request."""
+    """Texts by identity: the renderer uses the same object for an unmarked block in every request."""
 
     def of(self, rendered: Rendered) -> str:
-        """System prompt and messages, one or more lines per block, without thinking and tools."""
+        """The text of system prompt and messages, each block on lines of its own; without thinking and tools."""
         return "\n".join(self._texts(rendered))
 
     def _texts(self, rendered: Rendered) -> Iterator[str]:

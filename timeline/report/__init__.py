@@ -1,6 +1,6 @@
-"""A timeline to look at: one HTML file that needs no network, or live in a browser.
+"""Shows a timeline in a browser: as one HTML file that needs no network, or live.
 
-The live view needs starlette, an extra, and loads when it is first asked for.
+The live view needs starlette, an extra, which is imported on first use.
 """
 
 from importlib import import_module as _import_module

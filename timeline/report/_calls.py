@@ -1,4 +1,4 @@
-"""The calls of a log: what each request had, what the provider billed or would have, and what was decided before it."""
+"""The calls of a log: the tokens and cost of each request, billed or simulated, and the decisions before it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -24,39 +24,39 @@ MILLION: Final = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class Call:
-    """One request, and what came of it."""
+    """One request with its tokens, cost and usage."""
 
     at: float
-    """Seconds since the epoch."""
+    """The time of the request, in seconds since the epoch."""
     shown: int
-    """Version of the view that it showed."""
+    """The version of the view that the request shows."""
     tokens: int
-    """The whole prompt, calibrated."""
+    """The calibrated tokens of the whole prompt."""
     full: int
-    """What sending everything would have been."""
+    """The tokens of sending everything."""
     account: Account
     bust: bool
-    """Whether it threw away a prefix that the provider still had, by the cache as it is simulated."""
+    """Whether it lost a prefix that was still in the simulated cache."""
     read: int
     write: int
     uncached: int
-    """By the cache as it is simulated."""
+    """`read`, `write` and `uncached` are tokens by the simulated cache."""
     paid: float
-    """In dollars, for the prompt, by the same."""
+    """The cost of the prompt in dollars, by the simulated cache."""
     full_paid: float
-    """The same for sending everything."""
+    """The cost of sending everything, in dollars."""
     is_rendered: bool
-    """Whether the log has this request; otherwise it is what a response was given to, rendered now."""
+    """Whether the log recorded this request; otherwise it is rendered now for the response that followed."""
     is_exact: bool
-    """Whether what was rendered now has the hash that the log has."""
+    """Whether the request, rendered now, has the hash in the log."""
     decisions: tuple[str, ...]
-    """What was decided since the call before, a word each."""
+    """A word for each decision since the previous call."""
     usage: UsageRecorded | None = None
-    """What the provider said."""
+    """The usage that the provider reported; None if there is no report."""
 
 
 def word_of(event: Event) -> str:
-    """What an event decided, in a word; empty: nothing."""
+    """A word for the decision that an event records; empty if it records none."""
     match event:
         case BlocksHidden():
             return STATES[event.reason]
@@ -77,8 +77,10 @@ def word_of(event: Event) -> str:
 
 
 def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
-    """What the provider's own numbers come to, in dollars, for the prompt; `ttl`: seconds that what it wrote to
-    its cache is kept, the shortest that there is if it is none of the model's."""
+    """The cost of the prompt in dollars, by the usage that the provider reported.
+
+    `ttl`: the seconds that written tokens are cached; if the model has no such time, its shortest is used.
+    """
     rates = provider_of(model).rates(model, usage.input)
     kept = ttl if ttl in rates.writes else min(rates.writes, default=0)
     written = {kept: usage.cache_write} if kept else {}
@@ -87,13 +89,13 @@ def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
 
 @attrs.define
 class Everything:
-    """What sending everything costs: what went before is read while the cache is warm, and the rest is written."""
+    """Prices sending everything: the previous prompt is read while the cache is warm, the rest is written."""
 
     model: Model
     _last: tuple[float, int] | None = attrs.field(default=None, init=False)
 
     def send(self, at: float, tokens: int) -> float:
-        """Dollars for a prompt of so many tokens that begins with the one before."""
+        """The dollars for a prompt of that many tokens that begins with the previous prompt."""
         provider = provider_of(self.model)
         limits = provider.limits(self.model)
         rates = provider.rates(self.model, tokens)
@@ -106,7 +108,7 @@ class Everything:
 
 
 def columns(calls: Sequence[Call]) -> dict[str, list[object]]:
-    """The calls as a page takes them: a list for each number."""
+    """The calls in the page's format: a list for each field."""
     return {
         "at": [call.at for call in calls],
         "shown": [call.shown for call in calls],

@@ -1,7 +1,7 @@
-"""From a log to what a report shows: the log is folded once more, event by event, and looked at on the way.
+"""Collects what a report shows: folds the log again, event by event, and records the state on the way.
 
-Nothing is decided here: what was decided stands in the log.  A request is rendered again from the view that it
-showed; whether it is the same to the byte is seen from the hash on record.
+All decisions are taken from the log.  Each request is rendered again from its view; the recorded hash tells
+whether the result is the same to the byte.
 """
 
 from collections.abc import Mapping
@@ -39,31 +39,31 @@ from timeline.tokens import counter_for
 
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 TEXT_MAX: Final = 200_000
-"""Characters of one block's text that a report has at most."""
+"""The most characters of one block's text in a report."""
 
 
 @attrs.frozen(kw_only=True)
 class Prompting:
-    """What the requests of a log are rendered with."""
+    """The settings, system prompt and tools with which the requests of a log are rendered."""
 
     settings: Settings
     system: System = None
     tools: Tools = None
     counter: str = "model"
-    """Who counts what the cache is simulated with."""
+    """The token counter for the simulated cache."""
 
     def context(self, at: float) -> Context:
-        """What a render at this time may know."""
+        """The context for a render at a time, in seconds since the epoch."""
         return self.settings.context(self.system, self.tools, at)
 
 
 @attrs.define
 class Collector:
-    """What has been seen of one log so far; `add` its events in order."""
+    """Collects the data of one log; `add` takes its events in order."""
 
     prompting: Prompting
     full: list[tuple[int, float]] = attrs.field(factory=list[tuple[int, float]], kw_only=True)
-    """Tokens and dollars of sending everything, call by call, where they are known already."""
+    """Tokens and dollars of sending everything, for the first calls, if already known."""
     calls: list[Call] = attrs.field(factory=list[Call], init=False)
     blocks: "list[_Row]" = attrs.field(factory=list["_Row"], init=False)
     summaries: list[dict[str, Any]] = attrs.field(factory=list[dict[str, Any]], init=False)
@@ -72,18 +72,18 @@ class Collector:
     version: int = attrs.field(default=0, init=False)
     _view: View = attrs.field(factory=View, init=False)
     _views: dict[int, View] = attrs.field(factory=dict[int, View], init=False)
-    """Views since the latest request, by version."""
+    """The views since the latest request, by version."""
     _whole: Whole = attrs.field(init=False)
     _bill: Bill = attrs.field(init=False)
     _validator: Validator = attrs.field(init=False)
-    """Remembers its verdicts: a report does not show them, but `show` asks."""
+    """Validates the requests that are rendered again; a report does not show its verdicts."""
     _everything: Everything = attrs.field(init=False)
     _naming: Naming = attrs.field(factory=Naming, init=False)
     _decided: list[str] = attrs.field(factory=list[str], init=False)
     _awaited: bool = attrs.field(default=False, init=False)
-    """A request was rendered, and nothing has answered it yet."""
+    """Whether a rendered request has no answer yet."""
     _answering: str | None = attrs.field(default=None, init=False)
-    """The response that the newest block is of; None: of none."""
+    """The response that the newest block belongs to; None if it belongs to none."""
 
     def __attrs_post_init__(self) -> None:
         settings = self.prompting.settings
@@ -95,8 +95,8 @@ class Collector:
         self._whole = Whole(self.prompting.context(0.0))
 
     def add(self, version: int, event: Event) -> None:
-        """The next event."""
-        if not self.version and version > 1:  # the beginning of the log is forgotten
+        """Add the next event."""
+        if not self.version and version > 1:  # the beginning of the log was forgotten
             self._view = View(version=version - 1)
         match event:
             case RequestRendered():
@@ -166,7 +166,7 @@ class Collector:
         self.requests.add(_request(rendered), points)
 
     def _note_contents(self, view: View, context: Context) -> None:
-        """Which block each content shows: of groups that are new, or not as they were."""
+        """Note which block each content shows, for groups that are new or changed."""
         shown = context.encoder.shown
 
         def note(group: Group) -> None:
@@ -187,8 +187,10 @@ class Collector:
         return tokens, self._everything.send(at, tokens)
 
     def _charged(self, event: UsageRecorded) -> None:
-        """What the provider reported goes before what is simulated; where the log has no request, it is also
-        all that is known of the size of what was sent."""
+        """Replace the simulated cost of the latest call by the reported usage.
+
+        If the log has no request, the report also gives the size of what was sent.
+        """
         ttl = int(self.prompting.context(0.0).ttl_seconds)
         last = self.calls[-1]
         paid = billed(event, self.prompting.settings.model, ttl)
@@ -202,7 +204,7 @@ class Collector:
         self.summaries.append(row | {"call": len(self.calls)})
 
     def overview(self) -> dict[str, Any]:
-        """What a page needs first: numbers, and names of few kinds."""
+        """What a page needs first: numbers and a few names, no texts."""
         settings, tokens = self.prompting.settings, self._whole.by_version()
         kinds = list(dict.fromkeys(tag_of(row.block) for row in self.blocks))
         turns = list(dict.fromkeys(str(row.block.turn) for row in self.blocks))
@@ -244,8 +246,8 @@ class Collector:
         }
 
     def contents(self, since: Mapping[str, int] = NOTHING) -> dict[str, Any]:
-        """What a page needs once somebody looks closer: all texts, or those behind the first so many `blocks`,
-        `changes`, `pieces`, `summaries`."""
+        """The texts, which a page loads later: all, or those after the first `since` of `blocks`, `changes`,
+        `pieces` and `summaries`."""
         blocks = self.blocks[since.get("blocks", 0) :]
         known = since.get("changes", 0)
         return {
@@ -269,14 +271,14 @@ _ANSWERS: Final = (AssistantCompletion, AssistantThinking, ToolCall)
 
 @attrs.frozen
 class _Row:
-    """One block."""
+    """One block in a report."""
 
     version: int
     at: float
     block: Block
     path: str
     call: int
-    """How many requests there had been."""
+    """The number of requests before this block."""
 
 
 def _folded(view: View, version: int, event: Event) -> View:

@@ -1,4 +1,4 @@
-"""The timelines of a store as a list: the first prompt, the model, tokens and money of each."""
+"""Lists the timelines of a store with first prompt, model, tokens and cost of each."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -20,29 +20,29 @@ HIDDEN: Final = "(hidden)"
 
 @attrs.define
 class Row:
-    """One timeline, as far as its log was read."""
+    """One timeline, up to the point to which its log was read."""
 
     id: TimelineId
     version: int = 0
     model: str = ""
     calls: int = 0
     tokens: int = 0
-    """Of all prompts: as the provider reported or, where it reported nothing, as they were estimated."""
+    """The tokens of all prompts: reported by the provider, or else estimated."""
     dollars: float | None = None
-    """Of all prompts that the provider reported; None: none, or no price is known."""
+    """The cost of all prompts with reported usage; None if there are none, or the price is unknown."""
     _first: UserPrompt | None = None
     _withheld: Mapping[BlockId, str] = attrs.field(factory=dict[BlockId, str])
     _estimated: int = 0
 
     @property
     def prompt(self) -> str:
-        """How its first prompt begins."""
+        """The beginning of the first prompt."""
         if self._first is None:
             return ""
         return HIDDEN if self._first.id in self._withheld else beginning(self._first)
 
     def add(self, page: Sequence[Recorded]) -> None:
-        """The next events of its log."""
+        """Add the next events of the log."""
         self._first = self._first or first_prompt(event for _, event in page)
         self._withheld = withheld_in(page, self._withheld)
         for self.version, event in page:
@@ -68,13 +68,13 @@ class Row:
 
 @attrs.define
 class Listing:
-    """The newest timelines of a store; what was read of one stays read."""
+    """The newest timelines of a store; each log is read only once."""
 
     _rows: dict[TimelineId, Row] = attrs.field(factory=dict[TimelineId, Row], init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def rows(self, store: EventStore) -> dict[str, Any]:
-        """The newest first, and how many there are in all."""
+        """The rows, newest first, and the number of all timelines."""
         with self._lock:
             found = sorted(store.list(), key=lambda info: -info.updated_at)
             shown = found[:ROWS_MAX]
@@ -82,7 +82,7 @@ class Listing:
 
     def _row(self, store: EventStore, info: TimelineInfo) -> dict[str, Any]:
         row = self._rows.setdefault(info.id, Row(info.id))
-        if row.version < info.version:  # or what is forgotten would be asked for
+        if row.version < info.version:  # forgotten events cannot be read
             row.version = max(row.version, kept_of(store, info.id).forgotten)
         while row.version < info.version and (
             page := store.read(info.id, after=row.version, limit=PAGE)

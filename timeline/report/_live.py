@@ -1,9 +1,9 @@
-"""The live view: an ASGI app that shows the timelines of a store and follows them; it changes nothing.
+"""The live view: a read-only ASGI app that shows the timelines of a store and follows their changes.
 
     uvicorn.run(live_app(store))         # or mounted: Mount("/", live_app(store))
 
-Its addresses are relative, so it may be mounted anywhere.  Without a token it answers only who asks it by a name
-of this machine, so that no page of somebody else's reaches it through a name of its own.
+Its addresses are relative, so it can be mounted anywhere.  Without a token it answers only requests whose host
+is this machine, such as localhost; this protects it from foreign web pages (DNS rebinding).
 """
 
 import asyncio
@@ -35,12 +35,12 @@ from timeline.report._page import json_bytes, page, plain
 
 COOKIE: Final = "foldline-token"
 LOOK_SECONDS: Final = (1.0, 3.0)
-"""Between two looks at a store that tells nothing: at one that is open, and at one that is opened for each."""
+"""Seconds between two reads of a store without notifications: one kept open, one opened for each read."""
 PAUSE_FACTOR: Final = 20
-"""A look that takes long, as at a copy of a large store, is followed by a pause so many times as long."""
+"""The pause after a slow read, such as that of a copy of a large store, is this many times as long."""
 HEARTBEAT_LOOKS: Final = 15
 LOOKS_MAX: Final = 32
-"""Timelines that are kept in memory, as far as they were read."""
+"""The most timelines kept in memory."""
 
 
 def live_app(
@@ -49,13 +49,13 @@ def live_app(
     showing: Showing | None = None,
     token: str | None = None,
 ) -> Starlette:
-    """The app. A store that is given by path or URL is opened for each look only, so that an agent may have it.
+    """Create the app. A store given by path or URL is opened for each read only, so that an agent can use it.
 
     Args:
-        store: A store, or the path or URL of one, which must be there.
+        store: A store, or the path or URL of an existing one.
         showing: Options of `Timeline.open`, system prompt and tools; whether to show what is hidden.
-        token: Who gives it may look: as `?token=...`, once, or as a bearer token. None: only this machine
-            may, by a name of its own.
+        token: Grants access, once as `?token=...` or as a bearer token. None: only requests to a host name
+            of this machine are answered.
     """
     served = _Served(
         looking=_looking(store),
@@ -84,7 +84,7 @@ _Looking = Callable[[], AbstractContextManager[EventStore]]
 
 
 def _looking(store: "EventStore | StoreLocation | str | PathLike[str]") -> _Looking:
-    """What gives the store for the length of one look."""
+    """A context manager factory that gives the store for one read."""
     if isinstance(store, EventStore):
         return lambda: nullcontext(store)
     return _Opening(locate_store(store) if isinstance(store, str | PathLike) else store)
@@ -92,20 +92,19 @@ def _looking(store: "EventStore | StoreLocation | str | PathLike[str]") -> _Look
 
 @attrs.define
 class _Opening:
-    """Opens a store for each look, so that who writes to it may have it; once, where many may share it."""
+    """Opens a store for each read, so that a writer can use it; a store that can be shared stays open."""
 
     location: StoreLocation
     _kept: EventStore | None = attrs.field(default=None, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
-    """A file that is opened for a look is open once."""
+    """Lets one reader at a time open the file."""
 
     @contextmanager
     def __call__(self) -> Generator[EventStore]:
         with self._lock, ExitStack() as opened:
             store = self._kept or opened.enter_context(look(self.location))[0]
-            if not isinstance(
-                store, HearsOthers
-            ):  # one at a time, or a copy of what another process holds
+            # An exclusive store, or a copy of one that is locked.
+            if not isinstance(store, HearsOthers):
                 yield store
                 return
             self._kept = store
@@ -119,14 +118,14 @@ async def _unreadable(_: Request, error: Exception) -> Response:
 
 @attrs.define(kw_only=True)
 class _Served:
-    """What is done at each route. What reads is no coroutine, so that it runs in a thread."""
+    """The routes. Those that read are not coroutines, so they run in a thread."""
 
     looking: _Looking
     showing: Showing
     watched: Watchable | None = None
-    """The store, where it stays open and tells of appends."""
+    """The store, if it stays open and notifies of appends; otherwise None."""
     pause: float
-    """Seconds between two looks, where nothing is told."""
+    """Seconds between two reads without notifications."""
     listing: Listing = attrs.field(factory=Listing)
     looks: dict[str, Look] = attrs.field(factory=dict[str, Look])
 
@@ -164,7 +163,7 @@ class _Served:
         return look
 
     async def changes(self, http: Request) -> Response:
-        """Server-sent events: a version of the timeline, or of all of them, whenever it is another one."""
+        """Server-sent events: the new version of the timeline, or of all timelines, at each change."""
         name = TimelineId(http.query_params.get("id", ""))
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(self._told(name), 200, headers, "text/event-stream")
@@ -200,7 +199,7 @@ class _Served:
             return "locked"
 
     def _woken(self, name: TimelineId) -> tuple[asyncio.Event, Callable[[], None]]:
-        """What is set when the store hears of an append, and what ends that."""
+        """An event that is set at each append, and a function that ends the notifications."""
         woken, loop = asyncio.Event(), asyncio.get_running_loop()
         if not name or self.watched is None:
             return woken, lambda: None
@@ -226,7 +225,7 @@ def _unknown(http: Request) -> Response:
 
 @attrs.define
 class _Guard:
-    """Lets in who may look, and only to look."""
+    """Rejects requests without access, and all that do not only read."""
 
     app: ASGIApp
     token: str | None
@@ -237,12 +236,12 @@ class _Guard:
 
     def _refusal(self, http: Request) -> Response | None:
         if self.token is None and not is_loopback(http.url.hostname or ""):
-            return PlainTextResponse("without a token, ask for localhost\n", 403)
+            return PlainTextResponse("without a token, use localhost as the host name\n", 403)
         given = parse_qs(http.url.query).get("token", [""])[-1]
         if self.token is not None and not self._knows(http, given):
-            return PlainTextResponse("give the token: add ?token=... to the address\n", 401)
+            return PlainTextResponse("token missing or wrong: add ?token=... to the address\n", 401)
         if http.method not in {"GET", "HEAD"}:
-            return PlainTextResponse("this is to look at only\n", 405)
+            return PlainTextResponse("this server is read-only\n", 405)
         return self._let_in(http.url) if self.token is not None and given else None
 
     def _knows(self, http: Request, given: str) -> bool:
@@ -251,7 +250,7 @@ class _Guard:
         return secrets.compare_digest(held.encode(), (self.token or "").encode())
 
     def _let_in(self, url: URL) -> Response:
-        """On without the token in the address, which others may see; a cookie has it from now on."""
+        """Redirect to the address without the token, which others may see; a cookie holds it from then on."""
         left = url.remove_query_params("token")
         target = f"/{left.path.lstrip('/')}" + (f"?{left.query}" if left.query else "")
         response = RedirectResponse(target, 303)

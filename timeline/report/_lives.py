@@ -1,4 +1,4 @@
-"""Where each block is, from event to event: every change once, so that a page can tell the state at any call."""
+"""Records each change of each block's state, so that a page can show the states at any call."""
 
 from bisect import bisect_left
 from typing import Final
@@ -28,41 +28,41 @@ STATES: Final[dict[HideReason, str]] = {
     "dropped": "dropped",
     "unsigned": "unsigned",
 }
-"""What a block is that was hidden for a reason."""
+"""The state of a hidden block, by the reason."""
 
 
 @attrs.frozen
 class Change:
-    """A block is in another state from an event on."""
+    """A change of a block's state."""
 
     event: int
-    """Version of the event."""
+    """The version of the event."""
     block: int
-    """Version of the block."""
+    """The version of the block."""
     state: str
     replacement: str = ""
-    """What stands for it, where it is hidden."""
+    """The text that replaces the block, if it is hidden."""
     artifact: str = ""
-    """Where its content went, if it did."""
+    """The artifact that has its content; empty if there is none."""
 
 
 @attrs.define
 class Lives:
-    """All changes of all blocks so far; a block that was appended is visible without one."""
+    """All changes so far; an appended block is visible without a change."""
 
     changes: list[Change] = attrs.field(factory=list[Change])
     _versions: list[int] = attrs.field(factory=list[int], init=False)
     _by_id: dict[BlockId, list[int]] = attrs.field(factory=dict[BlockId, list[int]], init=False)
     _state: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
     _hidden: dict[int, Change] = attrs.field(factory=dict[int, Change], init=False)
-    """By version of the block: why it is hidden where it is not folded."""
+    """By block version: the state of a hidden block while it is not folded."""
     _folds: list[tuple[int, RangeCompacted]] = attrs.field(
         factory=list[tuple[int, RangeCompacted]], init=False
     )
-    """Compactions in force, with their versions."""
+    """The compactions in force, with their versions."""
 
     def add(self, version: int, event: Event) -> None:
-        """What an event changes."""
+        """Record what an event changes."""
         match event:
             case BlockAppended():
                 self._versions.append(version)
@@ -93,7 +93,7 @@ class Lives:
         self._settle(version, hidden)
 
     def _settle(self, event: int, blocks: list[int]) -> None:
-        """Note the state of these blocks where it is another one now."""
+        """Record the state of these blocks if it changed."""
         cut = self._folds[-1][1].cut if self._folds else 0
         carried = self._carried()
         for block in blocks:

@@ -1,4 +1,4 @@
-"""Looks at one timeline of a store, again and again: what is new is read and added, and nothing is read twice."""
+"""Follows one timeline of a store: each look reads and adds only the new events."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -18,36 +18,36 @@ from timeline.report._sharing import changes_what_is_shared, shareable
 
 PAGE: Final = 2_000
 NO_WINDOW: Final = (
-    "A log does not say for which window its requests were rendered: what is shown is that of the model and the "
-    "policy. --window N says which it was."
+    "A log does not record the window of its requests: the window shown is that of the model and the policy. "
+    "Give the real one with --window N."
 )
 
 
 def model_in(log: "list[Recorded]") -> str:
-    """The model that answered last and is in the table; empty: there is none."""
+    """The latest model in the log that is in the table of models; empty if there is none."""
     named = (event.model for _, event in reversed(log) if isinstance(event, UsageRecorded))
     return next((name for name in named if name and model_named(name).known), "")
 
 
 @attrs.frozen(kw_only=True)
 class Showing:
-    """How timelines are shown: options as of `Timeline.open`, what requests begin with, and what is left out."""
+    """How to show timelines: options as for `Timeline.open`, system prompt, tools, hidden blocks or not."""
 
     options: Options = attrs.field(factory=Options)
-    """Without a store; a model that is not given is the one that answered last."""
+    """Options without a store; the model defaults to the latest in the log."""
     system: System = None
     tools: Tools = None
     hidden: bool = False
-    """Whether what is hidden on request is shown."""
+    """Whether to show blocks that were hidden on request."""
 
     def facts(self, name: str, prompting: Prompting) -> dict[str, Any]:
-        """What a page is told of a timeline."""
+        """The facts about a timeline that its page shows."""
         facts: dict[str, Any] = dict.fromkeys(("name", "title", "timeline"), name)
         notes = [] if "window" in self.options else [NO_WINDOW]
         return facts | {"guess": "; ".join(prompting.settings.notices), "notes": notes}
 
     def prompting(self, name: str, store: EventStore, log: "list[Recorded]") -> Prompting:
-        """What the requests of a log are rendered with."""
+        """The settings, system prompt and tools for the requests of a log."""
         options: Options = {**self.options, "store": store}
         if "model" not in options and (model := model_in(log)):
             options["model"] = model
@@ -63,25 +63,25 @@ class Showing:
 
 @attrs.define
 class Look:
-    """One timeline as it is seen; safe under threads."""
+    """The current state of one timeline for its page; thread-safe."""
 
     name: TimelineId
     showing: Showing
     epoch: int = attrs.field(default=0, init=False)
-    """Another number: what was seen before has changed, because something was hidden or restored."""
+    """Grows when earlier data changed, because a block was hidden or restored."""
     _collector: Collector | None = attrs.field(default=None, init=False)
     _version: int = attrs.field(default=0, init=False)
     _withheld: bool = attrs.field(default=False, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def overview(self, store: EventStore) -> dict[str, Any]:
-        """What a page needs first, as of now, and the timeline's facts."""
+        """What a page needs first, up to date, with the timeline's facts."""
         with self._lock:
             collector = self._caught_up(store)
             return {**collector.overview(), "epoch": self.epoch, "facts": self._facts(collector)}
 
     def contents(self, store: EventStore, since: Mapping[str, int]) -> dict[str, Any]:
-        """All texts, or those that came since: see `Collector.contents`."""
+        """All texts, or those added since: see `Collector.contents`."""
         with self._lock:
             collector = self._caught_up(store)
             known = since if since.get("epoch") == self.epoch else dict[str, int]()
@@ -94,7 +94,7 @@ class Look:
     def _caught_up(self, store: EventStore) -> Collector:
         read = partial(store.read, self.name)
         begin = kept_of(store, self.name).forgotten
-        if begin > self._version:  # of what is new something is gone, or all of it is
+        if begin > self._version:  # some or all of the new events were forgotten
             return self._anew(store, _pages(read, begin))
         new = _pages(read, self._version)
         hides = not self.showing.hidden and any(changes_what_is_shared(e) for _, e in new)
@@ -106,7 +106,7 @@ class Look:
         return self._collector
 
     def _anew(self, store: EventStore, log: "list[Recorded]") -> Collector:
-        """From the beginning: what is hidden now must not be in what was seen before."""
+        """Collect again from the beginning, so that blocks hidden since are left out."""
         self.epoch += 1
         shown = log if self.showing.hidden else shareable(log)
         self._withheld = shown is not log

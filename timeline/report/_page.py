@@ -1,7 +1,7 @@
-"""The page: one HTML file with everything in it, which loads nothing and may load nothing.
+"""Builds the page: one HTML file with everything in it, which cannot load anything else.
 
-Its Content-Security-Policy allows the scripts and styles in it by their hashes, and nothing else.  What a report
-holds is compressed and stands in it as base64, in which nothing can end a script.
+Its Content-Security-Policy allows only its own scripts and styles, by their hashes.  The data of a report is
+compressed and embedded as base64, which cannot end a script element.
 """
 
 import base64
@@ -35,12 +35,12 @@ DATA: Final = '<script type="text/plain" id="{}">{}</script>'
 
 @cache
 def asset(name: str) -> str:
-    """A file of the page's."""
+    """The text of a file of the page."""
     return files("timeline.report").joinpath(f"static/{name}").read_text(encoding="utf-8")
 
 
 def page(title: str, data: Sequence[str], *, start: str = START, connects: str = "'none'") -> bytes:
-    """The page around elements of data; `connects`: what it may fetch from."""
+    """The page around elements of data; `connects`: the sources that it may fetch from."""
     scripts = [*map(asset, LIBRARIES), "\n".join([*map(asset, SCRIPTS), start])]
     styles = [*map(asset, STYLES)]
     policy = "; ".join(
@@ -73,13 +73,13 @@ def page(title: str, data: Sequence[str], *, start: str = START, connects: str =
 
 
 def packed(name: str, value: Any) -> str:
-    """An element of data that the page unpacks when it needs it."""
+    """An element of compressed data, which the page unpacks when needed."""
     text = base64.b64encode(gzip.compress(json_bytes(value), 6, mtime=0)).decode()
     return DATA.format(name, text)
 
 
 def plain(name: str, value: Any) -> str:
-    """An element of data as JSON, for what is needed at once; nothing in it ends a script."""
+    """An element of JSON data that is needed at once; escaped so that it cannot end a script element."""
     text = json_bytes(value).decode(errors="replace")
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -87,7 +87,7 @@ def plain(name: str, value: Any) -> str:
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as JSON; what has no place in it, as half a character, becomes a question mark."""
+    """A value as JSON; lone surrogates, which JSON cannot hold, become question marks."""
     try:
         return msgspec.json.encode(value)
     except (UnicodeEncodeError, msgspec.EncodeError):

@@ -1,4 +1,4 @@
-"""A report: timelines and replays, as one HTML file."""
+"""Makes a report of timelines and replays: one HTML file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,11 +14,11 @@ from timeline.report._sharing import shareable
 
 @attrs.frozen(kw_only=True)
 class Reported:
-    """One log in a report, and what its page is told of it."""
+    """One log in a report, with the facts that its page shows."""
 
     facts: Mapping[str, Any]
-    """`name`, `title`, `timeline`, and where they are known `session`, `format`, `guess`, `notes`, what is kept
-    (`recall`, `quotes`, `rules`) and `summaries`: dollars paid for summaries."""
+    """`name`, `title`, `timeline`; and, if known, `session`, `format`, `guess`, `notes`, the measures `recall`,
+    `quotes` and `rules`, and `summaries`: the dollars paid for summaries."""
     collector: Collector = attrs.field(repr=False)
 
 
@@ -30,9 +30,9 @@ def reported_log(
     *,
     hidden: bool,
 ) -> Reported:
-    """A log for a report; without `hidden` nothing in it says what is hidden on request.
+    """Prepare a log for a report; without `hidden`, the texts of blocks hidden on request are left out.
 
-    `full`: tokens and dollars of sending everything, call by call, where that is known.
+    `full`: tokens and dollars of sending everything for each call, if known.
     """
     collector = Collector(prompting, full=list(full))
     shown = log if hidden else shareable(log)
@@ -42,7 +42,7 @@ def reported_log(
 
 
 def reported_replay(replayed: Replayed) -> Reported:
-    """A replay for a report."""
+    """Prepare a replay for a report."""
     result, ours = replayed.result, replayed.timeline
     prompting = Prompting(
         settings=ours.timeline.settings,
@@ -67,7 +67,7 @@ def reported_replay(replayed: Replayed) -> Reported:
 
 
 def report_html(title: str, reported: Sequence[Reported]) -> bytes:
-    """The file: it needs no network, and tells the browser to allow none."""
+    """The HTML file, as bytes; it needs no network and forbids the browser any."""
     data = [plain("report", {"runs": [each.facts for each in reported]})]
     for number, each in enumerate(reported):
         data.append(packed(f"overview-{number}", each.collector.overview()))

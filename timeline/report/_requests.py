@@ -1,7 +1,8 @@
-"""Requests as a report keeps them: every distinct piece once, and of each request what differs from the one before.
+"""Stores the requests of a report: each distinct piece once, and for each request its difference to the previous.
 
-A piece is a field of the request, an item of one of its lists or, of an item that holds a list itself (a message
-and its content), its head and each of its parts.  Cache marks are kept apart: the tail's moves with every call.
+A piece is a field of the request or an item of one of its lists. An item that has a list itself (a message with
+its content) is split into its head and its parts.  Cache marks are stored separately, since they move with each
+call.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,48 +14,48 @@ from render import Json
 from timeline.report._page import json_bytes
 
 MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
-"""What providers call a cache mark."""
+"""The providers' names for a cache mark."""
 _INNER: Final = ("content", "parts")
-"""Where an item holds a list of its own."""
+"""The keys under which an item has a list of its own."""
 
 Placed: TypeAlias = tuple[int, str]
-"""The number of a piece, and the mark on it as JSON; empty: none."""
+"""The number of a piece, and its cache mark as JSON; empty if it has none."""
 
 
 @attrs.define
 class Requests:
-    """All requests of one timeline; the lists run in parallel, one element a piece or a request."""
+    """All requests of one timeline; the lists have one element for each piece or each request."""
 
     slots: list[str] = attrs.field(factory=list[str])
-    """Where a piece stands: `messages` is an item of that list, `messages/content` the head of one whose parts
-    follow, the empty text such a part, `=store` a field that is no list."""
+    """The place of each piece: `messages` is an item of that list, `messages/content` the head of one whose parts
+    follow, the empty text such a part, `=store` a field that is not a list."""
     texts: list[str] = attrs.field(factory=list[str])
-    """A piece as JSON."""
+    """Each piece as JSON."""
     versions: list[int] = attrs.field(factory=list[int])
-    """Of the block that it shows; 0: of none, or not known."""
+    """The version of the block that each piece shows; 0 for none or unknown."""
     kept: list[int] = attrs.field(factory=list[int])
-    """How many pieces a request has in common with the beginning of the one before."""
+    """For each request, the number of leading pieces that it shares with the previous request."""
     added: list[list[int]] = attrs.field(factory=list[list[int]])
-    """The pieces behind those."""
+    """For each request, the pieces after those."""
     marks: list[list[tuple[int, str]]] = attrs.field(factory=list[list[tuple[int, str]]])
-    """Places of cache marks among the pieces of a request, and the marks."""
+    """For each request, the indexes of the pieces with cache marks, and the marks."""
     _last: list[int] = attrs.field(factory=list[int], init=False)
     _known: dict[tuple[str, str], int] = attrs.field(factory=dict[tuple[str, str], int], init=False)
     _shown: dict[int, tuple[object, int]] = attrs.field(
         factory=dict[int, tuple[object, int]], init=False
     )
-    """Versions of the blocks that contents show, by the contents' identity."""
+    """The version of the block that each content shows, by the content's identity."""
     _seen: dict[int, tuple[object, list[Placed]]] = attrs.field(
         factory=dict[int, tuple[object, list[Placed]]], init=False
     )
-    """By identity: an unmarked message of the renderer's is the same object in every request."""
+    """Pieces by identity: the renderer uses the same object for an unmarked message in every request."""
 
     def shows(self, content: object, version: int) -> None:
-        """A content of the requests to come shows the block of this version."""
+        """Note that a content of later requests shows the block of this version."""
         self._shown[id(content)] = content, version
 
     def add(self, request: Mapping[str, Any], points: Sequence[int]) -> None:
-        """The next request; `points`: versions of the blocks that carry a cache mark, in order."""
+        """Add the next request; `points`: the versions of the blocks with a cache mark, in order."""
         placed = [each for field, value in request.items() for each in self._field(field, value)]
         pieces = [piece for piece, _ in placed]
         same = _common(pieces, self._last)
@@ -103,7 +104,7 @@ class Requests:
 
 
 def _unmarked(value: object) -> tuple[object, str]:
-    """The value without a cache mark, and the mark."""
+    """The value without its cache mark, and the mark as JSON."""
     if not isinstance(value, dict):
         return value, ""
     fields = cast("Json", value)
@@ -114,7 +115,7 @@ def _unmarked(value: object) -> tuple[object, str]:
 
 
 def _common(pieces: Sequence[int], others: Sequence[int]) -> int:
-    """How many the two begin with in common."""
+    """The number of leading pieces that both have in common."""
     most = min(len(pieces), len(others))
     return next((at for at in range(most) if pieces[at] != others[at]), most)
 

@@ -1,4 +1,4 @@
-"""What of a log may be shown to others: neither what is hidden on request nor what is confidential."""
+"""Filters a log for readers: without blocks hidden on request and without confidential results."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,8 +19,8 @@ CONFIDENTIAL: Final = "[confidential]"
 
 
 def shareable(log: Sequence[Recorded]) -> Sequence[Recorded]:
-    """The log without what is hidden on request and without confidential results that stand in it, as in
-    a store in memory; nothing quotes them. The log itself, if there is nothing of the kind."""
+    """The log without blocks hidden on request and without confidential results, which a store in memory may
+    hold, and without quotations of them. The same object if there is nothing to remove."""
     shown = without_hidden(log)
     secret = {
         event.block.id: CONFIDENTIAL
@@ -31,7 +31,7 @@ def shareable(log: Sequence[Recorded]) -> Sequence[Recorded]:
 
 
 def changes_what_is_shared(event: Event) -> bool:
-    """Whether what was shown before this event may not be shown any more, or more may be."""
+    """Whether this event changes which of the earlier blocks may be shown."""
     match event:
         case BlocksHidden():
             return event.reason == "requested"

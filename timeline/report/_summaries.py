@@ -1,4 +1,4 @@
-"""The summaries of a log: each with its text, what it covers, where it came from and what it cost."""
+"""The summaries of a log, each with its text, range, provenance and cost."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from render import format_summary
 def summary_row(
     version: int, event: RangeCompacted | SummaryReplaced, blocks: int
 ) -> dict[str, Any]:
-    """One summary as a page takes it; its text is under `text`. `blocks`: how many the range has."""
+    """One summary in the page's format, its text under `text`. `blocks`: the number of blocks it covers."""
     summary = event.summary
     row = {
         "version": version,
@@ -40,7 +40,7 @@ def summary_row(
 
 
 def _digest(summary: RangeSummary) -> dict[str, Any]:
-    """The digest without its index, of which the text shows what there is to see."""
+    """The digest without its index, which the text contains already."""
     digest: dict[str, Any] = msgspec.to_builtins(
         msgspec.structs.replace(summary.digest, index=type(summary.digest.index)())
     )

@@ -1,4 +1,4 @@
-"""Everything that was ever appended, as one view: what sending everything would take."""
+"""Computes the tokens of sending everything that was ever appended."""
 
 import attrs
 
@@ -8,19 +8,19 @@ from render import Context, View, fold
 
 @attrs.define
 class Whole:
-    """Everything that was ever appended, as one view: what each block costs, and all of them together."""
+    """All blocks ever appended, as one view; counts the tokens of each and of all."""
 
     context: Context
     _view: View = attrs.field(factory=View, init=False)
     _waiting: list[Recorded] = attrs.field(factory=list[Recorded], init=False)
     _tokens: list[int] = attrs.field(factory=list[int], init=False)
-    """Of each group but the last, with those before it."""
+    """Running totals of tokens after each group except the last."""
 
     def add(self, version: int, event: BlockAppended) -> None:
         self._waiting.append((version, event))
 
     def tokens(self) -> int:
-        """Of all blocks, before calibration."""
+        """The tokens of all blocks, before calibration."""
         self._catch_up()
         encoder, groups, sums = self.context.encoder, self._view.groups, self._tokens
         del sums[max(len(groups) - 2, 0) :]
@@ -29,7 +29,7 @@ class Whole:
         return sums[-1] if sums else 0
 
     def by_version(self) -> dict[int, int]:
-        """Of each block, before calibration."""
+        """The tokens of each block by version, before calibration."""
         self._catch_up()
         encoder, found = self.context.encoder, dict[int, int]()
         for group in self._view.groups:

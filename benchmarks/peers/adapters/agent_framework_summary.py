@@ -1,6 +1,6 @@
 """agent-framework: SummarizationStrategy within TokenBudgetComposedStrategy.
 
-It cuts by a number of messages and knows no target in tokens but the budget.
+It cuts by a number of messages; its only target in tokens is the budget.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _CALL = re.compile(r"(?:^|; )function_call .*", re.DOTALL)
 
 
 class AgentFramework(Peer):
-    """Stands for the tokenizer and the client too; excluded messages stay in its list."""
+    """Also acts as tokenizer and client; excluded messages stay in its list."""
 
     def __init__(self, task):
         super().__init__(task)
@@ -35,11 +35,11 @@ class AgentFramework(Peer):
         )
 
     def count_tokens(self, text):
-        """The tokenizer."""
+        """Count tokens, as the tokenizer."""
         return self.counts.text(text)
 
     async def get_response(self, messages, **kwargs):
-        """The client: the last message numbers what is to be summarised."""
+        """Answer as the client; the last message numbers what to summarise."""
         parts = _NUMBERED.split(messages[-1].text)
         found = [
             {"role": role, "text": _CALL.sub("", text)}

@@ -1,7 +1,7 @@
-"""What every adapter shares: the protocol, the counting and the stand-in summary.
+"""Shared by all adapters: the protocol, the counting and the stand-in summary.
 
-An adapter runs in its peer's own environment, with nothing of ours installed.  It reads one JSON
-object a line and answers each with one line:
+An adapter runs in its peer's own environment, without our packages.  It reads one JSON object per
+line and answers each with one line:
 
     {"begin": {"window": W, "trigger": T, "keep": K}}   ->  {"ready": "name version"}
     {"new": [message, ...], "wanted": true}             ->  {"ms": 1.2, "messages": [...],
@@ -20,7 +20,7 @@ import time
 SUMMARY_TOKENS = 760
 TITLE = "Summary of the earlier conversation."
 INSTRUCTION_TOKENS = 300
-"""Of a summary call whose real prompt the adapter does not see."""
+"""The assumed instruction of a summary call whose real prompt the adapter does not see."""
 _FIRST_CHARACTERS = 1_200
 _LINE_CHARACTERS = 200
 _TEXT_CHARACTERS = 300
@@ -29,7 +29,7 @@ _ENTRY = re.compile(r"^\* (user|assistant): ", re.MULTILINE)
 
 
 class Counts:
-    """Tokens as the driver counted them; of a text that it never sent, by the ratio so far."""
+    """Token counts from the driver; a text that it never sent is estimated by the ratio so far."""
 
     def __init__(self):
         self.known = {}
@@ -39,7 +39,7 @@ class Counts:
         self.tokens = 1
 
     def learn(self, message):
-        """A message that the driver sent."""
+        """Note the tokens of a message that the driver sent."""
         self.known[message["text"]] = message["tokens"]
         self.characters += len(message["text"])
         self.tokens += message["tokens"]
@@ -50,19 +50,19 @@ class Counts:
             message["name"] = self.names.get(message["id"], "tool")
 
     def text(self, text):
-        """Tokens of a text."""
+        """The tokens of a text."""
         known = self.known.get(text)
         return known if known is not None else int(len(text) * self.tokens / self.characters) + 1
 
     def message(self, message):
-        """Tokens of a neutral message."""
+        """The tokens of a neutral message."""
         calls = message.get("calls", ())
         counted = self.text(message["text"]) if message["text"] else 0
         return counted + sum(self.calls.get(call["id"], 20) for call in calls)
 
 
 def stand_in(messages, counts):
-    """The summary that every peer gets: how user texts begin, and the last assistant texts."""
+    """The summary that every peer gets: the beginnings of user texts, and the last assistant texts."""
     entries = [entry for message in messages for entry in _entries(message)]
     users = list(dict.fromkeys(text for role, text in entries if role == "user"))
     said = [text[:_TEXT_CHARACTERS] for role, text in entries if role == "assistant"][-_TEXTS_MAX:]
@@ -74,7 +74,7 @@ def stand_in(messages, counts):
 
 
 def _entries(message):
-    """Role and text; those of an earlier summary go on."""
+    """Role and text of each line; those of an earlier summary are kept."""
     text = message["text"].strip()
     if message["role"] == "tool" or not text:
         return
@@ -88,7 +88,7 @@ def _entries(message):
 
 
 def _newest(lines, counts, tokens):
-    """As many of the last lines as fit."""
+    """As many of the last lines as fit into `tokens`."""
     taken = []
     for line in reversed(lines):
         tokens -= counts.text(line)
@@ -99,7 +99,7 @@ def _newest(lines, counts, tokens):
 
 
 class Peer:
-    """What an adapter fills in; only `manage` is timed."""
+    """The methods that an adapter implements; only `manage` is timed."""
 
     def __init__(self, task):
         self.window, self.trigger, self.keep = task["window"], task["trigger"], task["keep"]
@@ -107,19 +107,19 @@ class Peer:
         self.summaries = []
 
     def take(self, messages):
-        """New messages, in the peer's own types, at the end of its list."""
+        """Append new messages to the peer's list, in its own types."""
         raise NotImplementedError
 
     def manage(self):
-        """What the peer does before a call."""
+        """Do what the peer does before a call."""
         raise NotImplementedError
 
     def give(self):
-        """What it would send, as neutral messages."""
+        """The messages that the peer would send, in neutral form."""
         raise NotImplementedError
 
     def summarize(self, messages, prompt_tokens=0):
-        """The stand-in for a summary call; without `prompt_tokens` its input is the messages."""
+        """Simulate a summary call; without `prompt_tokens` its input is the messages."""
         text = stand_in(messages, self.counts)
         asked = prompt_tokens or sum(map(self.counts.message, messages)) + INSTRUCTION_TOKENS
         self.summaries.append({"input_tokens": asked, "output_tokens": self.counts.text(text)})
@@ -139,9 +139,9 @@ def _step(peer, asked):
 
 
 def serve(make, ready, step=_step):
-    """Answer until the input ends: `step` answers what is asked of what `make` made last."""
+    """Answer until the input ends; `step` handles each request with the peer that `make` made last."""
     logging.disable(logging.CRITICAL)
-    out, sys.stdout = sys.stdout, sys.stderr  # what a peer prints is no answer
+    out, sys.stdout = sys.stdout, sys.stderr  # output that a peer prints must not mix with answers
     made = None
     for line in sys.stdin:
         asked = json.loads(line)

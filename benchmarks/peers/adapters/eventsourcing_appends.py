@@ -1,9 +1,9 @@
-"""Durable appends of two events with `eventsourcing` on PostgreSQL; prints events/s and p50 in ms.
+"""Measures durable appends of two events with `eventsourcing` on PostgreSQL; prints events/s and p50 in ms.
 
     python eventsourcing_appends.py HOST SCHEMA KIND WRITERS SECONDS
 
-KIND: `recorder` writes what is bytes already, without the order of all events that the library's followers
-need; `application` is what its applications do: events become JSON, and have that order.
+KIND: `recorder` writes ready bytes, without the global order of events that the library's followers need;
+`application` does what its applications do: it encodes events as JSON and keeps that order.
 """
 
 import sys
@@ -32,13 +32,13 @@ STATE = f'{{"text": "{TEXT}"}}'.encode()
 
 
 class Said(DomainEvent):
-    """An event of the size of ours."""
+    """An event as large as ours."""
 
     text: str
 
 
 def recorder(store):
-    """Bytes of events, into the table of one kind of aggregate."""
+    """An append function that writes the bytes of events into the table of one kind of aggregate."""
     made = PostgresAggregateRecorder(store, events_table_name="stored_events")
     made.create_table()
 
@@ -49,7 +49,7 @@ def recorder(store):
 
 
 def application(store):
-    """Events, as an application keeps them."""
+    """An append function that saves events as an application does."""
     made = PostgresApplicationRecorder(store, events_table_name="stored_events")
     made.create_table()
     transcoder = JSONTranscoder()
@@ -64,7 +64,7 @@ def application(store):
 
 
 def write(append, seconds):
-    """One writer: a sequence of its own."""
+    """Run one writer, which has its own sequence."""
     name, times, end = uuid4(), [], time.perf_counter() + seconds
     versions = count(1, 2)
     while (start := time.perf_counter()) < end:
@@ -74,7 +74,7 @@ def write(append, seconds):
 
 
 def main(host, schema, kind, writers, seconds):
-    """Measure and print."""
+    """Measure, and print the figures."""
     given = {"pool_size": int(writers), "schema": schema}
     with PostgresDatastore("postgres", host, 5432, "postgres", "", **given) as store:
         with store.transaction(commit=True) as cursor:

@@ -1,11 +1,11 @@
-"""What the adapters of the gateway class share: a request in, the request that would go to the provider out.
+"""Shared by the adapters of gateways: takes a request, returns the request that would go to the provider.
 
-One JSON object a line, each answered with one line:
+It reads one JSON object per line and answers each with one line:
 
     {"begin": {"window": W}}    ->  {"ready": "name version"}
     {"request": {...}}          ->  {"request": {...}, "ms": 1.2}
 
-A request is one to Anthropic's Messages API, with the whole history.
+Requests are for Anthropic's Messages API, with the whole history.
 """
 
 import atexit
@@ -36,7 +36,7 @@ STREAM = "".join(
 
 
 def serve(make, ready):
-    """Answer until the input ends; `make` gives the function that is timed."""
+    """Answer until the input ends; `make` returns the function that is timed."""
     common.serve(make, ready, _step)
 
 
@@ -47,7 +47,7 @@ def _step(changed, asked):
 
 
 class Upstream(ThreadingHTTPServer):
-    """Keeps the last request, and says the same to each."""
+    """An upstream that keeps the last request and gives every request the same answer."""
 
     daemon_threads = True
 
@@ -79,11 +79,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_):
-        """Nothing."""
+        """Log nothing."""
 
 
 class Proxy:
-    """A proxy of a peer's in a process of its own, before an upstream that keeps what arrives."""
+    """A peer's proxy in its own process, in front of an upstream that keeps the last request."""
 
     def __init__(self, command, variables):
         self.upstream = Upstream()

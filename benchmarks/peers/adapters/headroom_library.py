@@ -1,4 +1,4 @@
-"""headroom as a library: its whole pipeline over the messages of a request."""
+"""headroom as a library: its whole pipeline applied to the messages of a request."""
 
 import os
 from importlib.metadata import version

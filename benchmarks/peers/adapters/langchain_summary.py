@@ -1,4 +1,4 @@
-"""langchain: SummarizationMiddleware, tokens as trigger and as what to keep."""
+"""langchain: SummarizationMiddleware, with trigger and kept part given in tokens."""
 
 from importlib.metadata import version
 
@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 
 class Langchain(Peer):
-    """Its list is the agent's state."""
+    """Keeps the messages as the agent's state."""
 
     def __init__(self, task):
         super().__init__(task)

@@ -1,4 +1,4 @@
-"""LiteLLM's compress: replaces what is relevant least by stubs, above a number of tokens."""
+"""LiteLLM's compress: above a number of tokens, replaces the least relevant parts by stubs."""
 
 import os
 from importlib.metadata import version

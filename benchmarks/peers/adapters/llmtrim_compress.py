@@ -1,4 +1,4 @@
-"""llmtrim: what its proxy does to the body of a request."""
+"""llmtrim: changes the body of a request as its proxy does."""
 
 import json
 from importlib.metadata import version

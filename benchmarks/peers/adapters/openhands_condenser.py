@@ -1,4 +1,4 @@
-"""openhands: LLMSummarizingCondenser, by tokens; it condenses to half of its trigger by design."""
+"""openhands: LLMSummarizingCondenser, by tokens; by design it condenses to half of its trigger."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import version
 
 os.environ["OPENHANDS_SUPPRESS_BANNER"] = "1"
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else it asks the network at import
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise it accesses the network at import
 
 from common import Peer, serve
 from openhands.sdk.context.condenser import LLMSummarizingCondenser
@@ -24,15 +24,15 @@ TRIES = 3
 
 
 class Recorded(Action):
-    """Any recorded call; its arguments are in the event's tool call."""
+    """A recorded call of any tool; its arguments are in the event's tool call."""
 
 
 class Returned(Observation):
-    """Any recorded result."""
+    """A recorded result of any tool."""
 
 
 class StandIn(TestLLM):
-    """Counts as the driver does, and answers with the stand-in."""
+    """A model that counts as the driver does and answers with the stand-in summary."""
 
     def get_token_count(self, messages, tools=None, **kwargs):
         counts = peer().counts
@@ -47,7 +47,7 @@ class StandIn(TestLLM):
 
 
 class Noting(LLMSummarizingCondenser):
-    """Notes which events are forgotten, since the model sees them as one text."""
+    """Records which events are forgotten, since the model sees them as one text."""
 
     def _generate_condensation(self, forgotten_events, *args, **kwargs):
         peer().noted = _back(LLMConvertibleEvent.events_to_messages(list(forgotten_events)))
@@ -58,12 +58,12 @@ _peers = []
 
 
 def peer():
-    """The one that runs; models of pydantic have no place for it."""
+    """The running peer, which pydantic models cannot hold as a field."""
     return _peers[-1]
 
 
 class OpenHands(Peer):
-    """Its list is the view."""
+    """Keeps the messages as the view."""
 
     def __init__(self, task):
         super().__init__(task)

@@ -1,4 +1,4 @@
-"""pydantic-ai-harness: TieredCompaction, clear tool results first, then SummarizingCompaction."""
+"""pydantic-ai-harness: TieredCompaction, which clears tool results first, then SummarizingCompaction."""
 
 import asyncio
 from importlib.metadata import version
@@ -24,7 +24,7 @@ KEPT_PAIRS = 3
 
 
 class Noting(SummarizingCompaction):
-    """Notes which messages are summarised, since the model sees them as one text."""
+    """Records which messages are summarised, since the model sees them as one text."""
 
     async def _summarize(self, messages, ctx, **kwargs):
         self.noted = messages
@@ -32,7 +32,7 @@ class Noting(SummarizingCompaction):
 
 
 class Pydantic(Peer):
-    """Its list is the message history of the next run."""
+    """Keeps the messages as the history of the next run."""
 
     def __init__(self, task):
         super().__init__(task)

@@ -1,6 +1,6 @@
-"""strands: SummarizingConversationManager, asked before a call that would exceed the trigger.
+"""strands: SummarizingConversationManager, called before a call that would exceed the trigger.
 
-It cuts by a share of the messages and knows no target in tokens; 0.6 leaves about a third.
+It cuts by a share of the messages and has no target in tokens; 0.6 leaves about a third.
 """
 
 from importlib.metadata import version
@@ -15,7 +15,7 @@ TRIES = 4
 
 
 class Strands(Peer):
-    """Stands for the agent, and for the model that it asks."""
+    """Acts as the agent and as its model."""
 
     def __init__(self, task):
         super().__init__(task)
@@ -42,7 +42,7 @@ class Strands(Peer):
         return _back(self.agent.messages)
 
     async def stream(self, messages, *args, **kwargs):
-        """The model: its last message is the instruction."""
+        """Answer as the model; the last message is the instruction."""
         text = self.summarize(_back(messages[:-1]))
         yield {"messageStart": {"role": "assistant"}}
         yield {"contentBlockStart": {"start": {}}}
@@ -59,7 +59,7 @@ class Strands(Peer):
 
 
 def _append(messages, message):
-    """The results of one response are one message."""
+    """Append a message; the results of one response are joined into one message."""
     last = messages[-1] if messages else None
     block = _block(message)
     if message["role"] == "tool" and last and "toolResult" in last["content"][-1]:

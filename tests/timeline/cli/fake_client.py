@@ -99,7 +99,9 @@ def say(**facts: object) -> None:
 def ask(gateway: Gateway, rounds: str, code: str) -> None:
     history: list[dict[str, Any]] = []
     for number in range(int(rounds)):
-        history.append({"role": "user", "content": f"Question {number} of {NAME}. " + "and so on " * 300})
+        history.append(
+            {"role": "user", "content": f"Question {number} of {NAME}. " + "and so on " * 300}
+        )
         if NAME == "codex":
             body = {"model": "gpt-5.4", "input": history, "store": False, "instructions": "Answer."}
             answer = gateway.post(f"{gateway.url}/responses", body, gateway.headers)

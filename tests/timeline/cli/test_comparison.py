@@ -54,7 +54,7 @@ def test_recall_and_rules_are_lines_of_the_story_and_fields_of_the_object(
     names = next(line for line in lines if line.startswith("older names"))
     assert "of those that the agent used next were still in its request" in names
     rules = next(line for line in lines if line.startswith("user's words"))
-    assert "of the user's texts were there, word for word" in rules
+    assert "of the user's texts were in the request, word for word" in rules
     data = json.loads(run("replay", long, *SMALL, "--json").out)
     measures = ["near", "far", "far_context", "far_wide", "quotes", "surroundings"]
     assert list(data["recall"]) == measures

@@ -80,7 +80,7 @@ def test_a_folder_is_replayed_session_by_session(run: Run, folder: Path) -> None
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("none/*.jsonl", "no file fits this pattern"), ("empty", "no session file in this folder")],
+    [("none/*.jsonl", "no file matches this pattern"), ("empty", "no session file in this folder")],
 )
 def test_where_there_is_nothing_it_is_said(run: Run, given: str, said: str) -> None:
     Path("empty").mkdir()
@@ -115,9 +115,9 @@ def test_a_window_can_be_chosen_in_which_something_happens(run: Run) -> None:
     result = json.loads(ran.out)
     assert result["compactions"] > 0
     assert result["over_window_calls"] == 0
-    assert f"--window auto takes {result['window']:,}" in ran.err
+    assert f"--window auto uses {result['window']:,}" in ran.err
     short = session_file(Path("short.jsonl"), invented(turns=1, rounds=1))
     ran = run("replay", short, "--window", "auto", "--json")
     assert json.loads(ran.out)["compactions"] == 0
-    assert "--window auto takes the window of the model" in ran.err
+    assert "--window auto uses the model's window" in ran.err
     assert run("replay", "--tune", long, "--window", "auto").code == 2

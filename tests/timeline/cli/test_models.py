@@ -19,7 +19,7 @@ def test_the_table_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
         " 'gpt-5'?"
     )
     assert second == (
-        "gpt-9: taken are 128,000 tokens, and about $2 and $10 for a million tokens in and out"
+        "gpt-9: assuming 128,000 tokens, and about $2 and $10 per million tokens in and out"
     )
     [row] = [line.split() for line in rest if line.startswith(" gpt-9")]
     assert row == ["gpt-9", "unknown", "unknown", *["–"] * 5]

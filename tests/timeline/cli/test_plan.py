@@ -39,7 +39,7 @@ def test_a_plan_that_was_kept_is_carried_out_once(run: Run) -> None:
     first = run("plan", "invented", *SMALL, "--commit", "plan.json")
     assert first.out == f"invented: committed, version {plan.version + len(plan.rungs)}\n"
     again = run("plan", "invented", *SMALL, "--commit", "plan.json")
-    assert (again.code, again.out) == (0, "invented: had been committed before\n")
+    assert (again.code, again.out) == (0, "invented: already committed\n")
     folded = json.loads(run("show", "invented", "--json").out)
     assert "folded" in {row["state"] for row in folded}
 
@@ -64,4 +64,4 @@ def test_a_short_timeline_has_nothing_to_compact(run: Run, session: Path) -> Non
     lines = session.read_text().splitlines()[:2]
     Path("short.jsonl").write_text("\n".join(lines))
     assert run("import", "short.jsonl", "--name", "short").code == 0
-    assert run("plan", "short").out == "short: nothing that a compaction could do\n"
+    assert run("plan", "short").out == "short: a compaction would change nothing\n"

@@ -24,7 +24,7 @@ def test_what_is_archived_is_shown_as_before(run: Run) -> None:
     before = [run(*asked).out for asked in (("show", "invented", "--json"), ("search", SAYS))]
     ran = run("retain", "invented", "--archive", "old")
     assert (ran.code, ran.err) == (0, "")
-    assert "events archived in old; the store has those from" in ran.out
+    assert "events archived in old; the store still has the events from" in ran.out
     assert len(list(Path("old").iterdir())) == 1
     after = [run(*asked).out for asked in (("show", "invented", "--json"), ("search", SAYS))]
     assert after == before

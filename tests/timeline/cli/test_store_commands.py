@@ -271,7 +271,7 @@ def test_stats_count(run: Run) -> None:
     assert quality["task_end"] == {"count": 4, "completed": 4}
     table = run("stats", "invented").out
     assert "react.tool.call" in table
-    assert "asked again (0.00 each compaction)" in table
+    assert "asked again (0.00 per compaction)" in table
     assert "4 of 4" in table
 
 

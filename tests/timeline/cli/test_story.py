@@ -65,7 +65,7 @@ def test_money_that_is_a_guess_says_about(
     assert "about" not in told(result, capsys)
     out = told(attrs.evolve(result, guess="nobody knows this model"), capsys)
     assert re.search(r"^cost +about \$", out, re.MULTILINE)
-    assert "sending everything costs about $" in out
+    assert "of sending everything, which costs about $" in out
 
 
 def test_every_number_on_the_screen_is_explained(
@@ -90,10 +90,10 @@ def test_every_number_on_the_screen_is_explained(
         "left out",
         "expired results hidden",
         "long results shortened",
-        "in the last request as they were",
+        "unchanged in the last request",
         "shortened or hidden there",
         "folded into the summary",
-        "carried past it word for word",
+        "carried over word for word",
         "lost a cache that was still warm",
         "sending everything",
         "with the whole line around them",

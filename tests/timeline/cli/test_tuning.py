@@ -45,8 +45,8 @@ def test_people_are_told_what_was_tried_and_what_came_of_it(
         "As cheap as possible at far >= 0.1, far_context >= 0.1; window 3,000"
     )
     assert sum(" best " in line for line in lines) == 1
-    assert any("as it was" in line for line in lines)
-    assert "Chosen on the other sessions, the bounds hold there in" in ran.out
+    assert any("unchanged" in line for line in lines)
+    assert "Chosen on the other sessions, the bounds hold on the one left out in" in ran.out
     assert lines[-1].startswith("mine.toml: cost ")
     assert "\x1b" not in ran.out
     head = Path("mine.toml").read_text(encoding="utf-8").splitlines()[:3]
@@ -70,22 +70,22 @@ def test_a_file_that_is_there_stays_as_it_is(run: Run, long: Path) -> None:
     Path("tuned.toml").write_text("keep_ratio = 0.3\n")
     ran = run("replay", "--tune", long, *SMALL)
     assert (ran.code, ran.out) == (2, "")
-    assert "tuned.toml is there already: remove it, or give another --output" in ran.err
+    assert "tuned.toml exists already: remove it, or give another --output" in ran.err
     assert Path("tuned.toml").read_text() == "keep_ratio = 0.3\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--trials", "3"), "--trials goes with --tune"),
-        (("--output", "a.toml"), "--output goes with --tune"),
+        (("--trials", "3"), "--trials works only with --tune"),
+        (("--output", "a.toml"), "--output works only with --tune"),
         (("--tune", "--at-least", "far"), "--at-least far: write it as far=0.95,quotes=0.85"),
         (("--tune", "--at-least", "fra=0.9"), "no measure 'fra'; did you mean 'far'?"),
-        (("--tune", "--dump", "a"), "--dump does not go with --tune"),
+        (("--tune", "--dump", "a"), "--dump cannot be used with --tune"),
         (("--tune", "--output", "a.json"), "--output a.json: give the name of a .toml file"),
         (
             ("--tune", "--policy", "default", "--policy", "frugal"),
-            "--tune begins with one policy: give --policy once",
+            "--tune starts from one policy: give --policy once",
         ),
         (("--tune", "--window", "100000"), "nothing to tune on: no session exceeds the window"),
     ],

@@ -398,13 +398,13 @@ def test_an_imported_log_is_not_measured_against_what_it_does_not_hold(visit: An
         at.until("document.querySelector('.tiles')")
         tiles = at.text(".tiles")
         assert "$0.1" in tiles
-        assert "as its agent was billed" in tiles
+        assert "as billed to its agent" in tiles
         assert "saved" not in tiles
         for tab in ("request", "calls"):
             at.tab(tab)
             assert "blocks alone" in at.text()
             assert "sending everything" not in at.text()
-        assert "as in one that was imported" in at.text("main")
+        assert "the log was imported" in at.text("main")
         at.no_complaint()
         at.page.goto("about:blank")
 

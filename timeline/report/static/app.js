@@ -40,7 +40,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
     live.current.repaint = () => { plot.redraw(false); soon(); };
     live.current.plot = plot;
     live.current.lanes = lanes;
-    Foldline.shown = { run, plot, lanes }; // for whoever looks with the browser's console, and for tests
+    Foldline.shown = { run, plot, lanes }; // for the browser's console and for tests
     sized();
     if (zoomed) plot.setScale("x", { min: zoomed[0], max: zoomed[1] });
     return () => { watch.disconnect(); cancelAnimationFrame(queued); plot.destroy(); };
@@ -87,7 +87,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
         <h2>Tokens of each call, and where every block is</h2>
         <span class="spacer"></span>
         <button onClick=${() => zoom(0.5)} title="Zoom in (+); or drag across the curve">+</button><button onClick=${() => zoom(2)} title="Zoom out (-)">−</button><button onClick=${() => zoom(1e9)} title="Show all calls (0)">all</button>
-        <label title="Whether the scale leaves room for what sending everything would have been"><input type="checkbox" checked=${full} onChange=${() => setFull(!full)} /> scale to everything</label>
+        <label title="Extend the scale to the tokens of sending everything"><input type="checkbox" checked=${full} onChange=${() => setFull(!full)} /> scale to everything</label>
         <label>colour by <select value=${by} onChange=${(event) => setBy(event.target.value)}><option value="state">state</option><option value="kind">kind</option></select></label>
       </div>
       <p class="legend"><span><i class="line accent"></i>this request</span><span title=${Foldline.meaning(run.fullName)}><i class="line everything"></i>${run.fullName}</span><span title=${Foldline.meaning("window")}><i class="line limit"></i>window (${Foldline.number(run.window)})</span>${others.length ? html`<span title="The requests of the other replays of this session"><i class="line other"></i>other replays</span>` : null}
@@ -112,7 +112,7 @@ Foldline.Tiles = function ({ run }) {
     <${Foldline.Number} name="compactions" value=${Foldline.number(f.compactions)} />
     <${Foldline.Number} name="blocks" value=${Foldline.number(run.size)} />
     <${Foldline.Number} name="cache read" value=${Foldline.share(f.read, f.all)} />
-    <${Foldline.Number} name="cost" value=${Foldline.money(f.paid, about)} more=${run.foreign ? "as its agent was billed" : Foldline.share(f.paid, f.full) + " of sending everything"} />
+    <${Foldline.Number} name="cost" value=${Foldline.money(f.paid, about)} more=${run.foreign ? "as billed to its agent" : Foldline.share(f.paid, f.full) + " of sending everything"} />
     ${run.foreign ? null : html`<${Foldline.Number} name="saved" value=${Foldline.money(Math.max(f.full - f.paid, 0), about)} more=${`of ${Foldline.money(f.full, about)}`} />`}
   </dl>`;
 };
@@ -171,7 +171,7 @@ Foldline.App = function ({ runs, report, follow }) {
       ${runs.length > 1 ? html`<label>replay <select id="run" value=${state.run} onChange=${(event) => go({ run: Number(event.target.value) })}>${runs.map((each, at) => html`<option value=${at}>${each.facts.name}</option>`)}</select></label>` : null}
       ${follow ? html`<label title="Stay with the newest call while the agent works"><input type="checkbox" checked=${state.following} onChange=${() => go({ following: !state.following })} /> follow</label>` : null}
       <label>search <input id="query" type="search" value=${state.query} placeholder="text or path  ( / )" onInput=${(event) => go({ query: event.target.value, tab: "search" })} /></label>
-      <button onClick=${themed} title="Light, dark, or as the system says">theme: ${theme}</button>
+      <button onClick=${themed} title="Light, dark, or the system's setting">theme: ${theme}</button>
     </header>
     <main>
       <${Foldline.Tiles} run=${run} />
@@ -182,7 +182,7 @@ Foldline.App = function ({ runs, report, follow }) {
       </section>
       ${notes.length ? html`<section class="card"><h2>Notes</h2><ul>${notes.map((note) => html`<li>${note}</li>`)}</ul></section>` : null}
     </main>
-    <footer class="hint">Made by foldline. ${run.facts.withheld ? "What is hidden on request is not in here." : ""}</footer>`;
+    <footer class="hint">Made by foldline. ${run.facts.withheld ? "Blocks hidden on request are left out." : ""}</footer>`;
 };
 
 Foldline.settled = function (runs, state) {

@@ -1,14 +1,14 @@
-// The curve: tokens over calls, what sending everything would have been, and what was decided.
+// The curve: tokens of each call, tokens of sending everything, and marks for decisions.
 "use strict";
 
-// What is marked on the curve: sign, colour, words of the decisions, and what it means.
+// The marks on the curve: sign, colour, words of the decisions, name and meaning.
 Foldline.MARKS = [
   ["▲", "--folded", ["compacted"], "compacted", "older blocks were folded into a summary"],
   ["◆", "--externalized", ["externalized", "cleared", "dropped"], "moved", "results were moved to the artifact store, cleared to key facts, or dropped"],
   ["▼", "--pruned", ["pruned"], "pruned", "old tool traffic was hidden because the provider's cache was cold anyway"],
-  ["●", "--clipped", ["clipped"], "clipped", "one result that alone would have crowded out the rest was cut"],
-  ["✕", "--hidden", ["hidden"], "hidden", "somebody asked for a block to be hidden"],
-  ["○", "--muted", ["skipped"], "skipped", "a compaction was due and did not happen"],
+  ["●", "--clipped", ["clipped"], "clipped", "one very large result was cut in the middle"],
+  ["✕", "--hidden", ["hidden"], "hidden", "a block was hidden on request"],
+  ["○", "--muted", ["skipped"], "skipped", "a compaction was due but did not happen"],
 ];
 Foldline.STEPS = [1, 10, 100, 1e3, 1e4, 1e5, 1e6].flatMap((unit) => [unit, 2 * unit, 5 * unit]);
 Foldline.AXIS = 84; // room for the labels of the lanes, too

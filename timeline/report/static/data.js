@@ -1,4 +1,4 @@
-// What a report holds, as the page asks for it: states of blocks, requests, texts.
+// Access to the data of a report: states of blocks, requests, texts.
 "use strict";
 const Foldline = {};
 
@@ -30,7 +30,7 @@ Foldline.when = function (seconds) {
 };
 Foldline.sum = (values) => values.reduce((total, value) => total + value, 0);
 
-// Lanes by kind, from top to bottom; a kind that is in none is in the last.
+// Lanes by kind, from top to bottom; kinds that match no lane are in the last.
 Foldline.LANES = [
   ["user", "User", /^user\./],
   ["assistant", "Answers", /^assistant\.completion$/],
@@ -55,7 +55,7 @@ Foldline.Run = class {
     this.lane = this.kinds.map((kind) => Foldline.LANES.findIndex(([, , like]) => like.test(kind)));
     this.byVersion = new Map(this.blocks.version.map((version, index) => [version, index]));
     this.paidSoFar = this._running(this.calls.paid);
-    this.foreign = this.calls.usage.some(Boolean) && !this.calls.rendered.some(Boolean); // an import: what its agent sent is known by its size alone
+    this.foreign = this.calls.usage.some(Boolean) && !this.calls.rendered.some(Boolean); // an import: only the size of what its agent sent is known
     this.fullName = this.foreign ? "blocks alone" : "sending everything";
     this.fullPaidSoFar = this._running(this.calls.fullPaid);
     this._requests = new Map();
@@ -80,7 +80,7 @@ Foldline.Run = class {
     return this.turns[this.blocks.turn[block]];
   }
 
-  // Numbers of states at a call, one a block; 255: not appended yet.
+  // The state number of each block at a call; 255: not appended yet.
   statesAt(call) {
     const found = new Uint8Array(this.size).fill(255);
     const shown = this.calls.shown[call] ?? this.version;
@@ -111,7 +111,7 @@ Foldline.Run = class {
     return number === 255 ? "not there yet" : this.stateNames[number];
   }
 
-  // The first call whose request is of this version of the log or a later one.
+  // The first call whose request shows this version of the log or a later one.
   callAt(version) {
     const { shown } = this.calls;
     let low = 0, high = shown.length;
@@ -158,7 +158,7 @@ Foldline.Run = class {
   }
 };
 
-// What a piece says, for reading.
+// The readable text of a piece.
 Foldline.words = function (value) {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map(Foldline.words).join("\n");

@@ -16,7 +16,7 @@ Foldline.diff = function (old, now) {
   return found;
 };
 
-// By Myers: the shortest way from one to the other. What is too different is all out, all in.
+// Myers' algorithm: the shortest edit script. Lists that differ too much are removed and added as a whole.
 Foldline._middle = function (old, now, [oldFrom, oldTo], [nowFrom, nowTo], found) {
   const rows = oldTo - oldFrom, columns = nowTo - nowFrom, limit = Math.min(rows + columns, 2000);
   const trail = [];

@@ -2,15 +2,15 @@
 "use strict";
 
 Foldline.STATES = {
-  visible: ["--visible", "in the request as it was written"],
-  carried: ["--carried", "folded, and shown again word for word behind the summary: what the user said, notes, the plan"],
+  visible: ["--visible", "in the request, unchanged"],
+  carried: ["--carried", "folded, but repeated word for word after the summary: the user's texts, notes, the plan"],
   folded: ["--folded", "covered by a summary; the original stays in the log"],
-  externalized: ["--externalized", "moved to the artifact store; a pointer stands for it"],
-  clipped: ["--clipped", "too large for one step: its middle was cut out"],
+  externalized: ["--externalized", "moved to the artifact store; the request has a pointer to it"],
+  clipped: ["--clipped", "too large: its middle was cut out"],
   pruned: ["--pruned", "old tool traffic, hidden when the provider's cache was cold"],
-  cleared: ["--cleared", "a result of which its key facts are left"],
-  dropped: ["--dropped", "out of the request; one line stands for the whole span"],
-  hidden: ["--hidden", "hidden because somebody asked for it"],
+  cleared: ["--cleared", "a result reduced to its key facts"],
+  dropped: ["--dropped", "left out of the request; one line replaces the whole span"],
+  hidden: ["--hidden", "hidden on request"],
   unsigned: ["--muted", "thinking whose signature no longer fits what precedes it"],
   "not there yet": ["--later", "appended after this call"],
 };

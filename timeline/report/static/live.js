@@ -1,4 +1,4 @@
-// The live view: what a server tells of its timelines, and of one of them as it grows.
+// The live view: the server's list of timelines, and one timeline as it grows.
 "use strict";
 
 Foldline.fetched = async function (address) {
@@ -7,7 +7,7 @@ Foldline.fetched = async function (address) {
   return answer.json();
 };
 
-// Looks again whenever the server says that something is new, one look after the other, and after a pause.
+// Fetches again whenever the server reports a change: one request at a time, with a pause in between.
 Foldline.following = function (address, look, said) {
   let wanted = false, busy = false;
   const again = async () => {
@@ -30,13 +30,13 @@ Foldline.following = function (address, look, said) {
   };
   const source = new EventSource(address);
   source.onmessage = again;
-  source.onerror = () => said("The server does not answer; looking again.");
+  source.onerror = () => said("The server does not answer; trying again.");
   again();
 };
 
 Foldline.Banner = ({ words }) => (words ? html`<p class="banner" role="status">${words}</p>` : null);
 
-// One timeline. What was fetched of its texts is kept, and only what is new is asked for.
+// One timeline. Fetched texts are kept, and only new ones are requested.
 Foldline.startLive = function () {
   const { id } = Foldline.given(), query = "id=" + encodeURIComponent(id), place = document.getElementById("app");
   let held = null, runs = null, words = "";
@@ -67,9 +67,9 @@ Foldline.List = function ({ found, words }) {
   const rows = found.rows.filter((row) => (row.id + " " + row.prompt + " " + row.model).toLowerCase().includes(query.toLowerCase()));
   return html`<header><h1>Timelines</h1><span class="spacer"></span><label>filter <input id="query" type="search" value=${query} onInput=${(event) => setQuery(event.target.value)} /></label></header>
     <main><${Foldline.Banner} words=${words} /><section class="card">
-      ${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Timelines"><table class="list"><thead><tr>${[["timeline", "Its name in the store."], ["first prompt", "What the user asked first."], ["model", "The model that answered last."], ["calls", Foldline.meaning("calls")], ["prompt tokens", "Tokens of all prompts, as the provider reported them; estimated where it reported nothing."], ["prompt cost", "Dollars for all prompts, by what the provider reported and the model's prices; – where one of the two is not known."], ["last event", "When something was last appended."]].map(([name, means]) => html`<th scope="col" title=${means}>${name}</th>`)}</tr></thead>
+      ${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Timelines"><table class="list"><thead><tr>${[["timeline", "Its name in the store."], ["first prompt", "What the user asked first."], ["model", "The model that answered last."], ["calls", Foldline.meaning("calls")], ["prompt tokens", "Tokens of all prompts, as the provider reported them; estimated if it reported nothing."], ["prompt cost", "Dollars for all prompts, by what the provider reported and the model's prices; – if one of the two is unknown."], ["last event", "When something was last appended."]].map(([name, means]) => html`<th scope="col" title=${means}>${name}</th>`)}</tr></thead>
         <tbody>${rows.map((row) => html`<tr key=${row.id}><td><a href=${"timeline?id=" + encodeURIComponent(row.id)}>${row.id}</a></td><td>${row.prompt}</td><td>${row.model || "–"}</td><td data-name="calls">${Foldline.number(row.calls)}</td><td data-name="prompt tokens">${Foldline.short(row.tokens)}</td><td data-name="prompt cost">${row.dollars == null ? "–" : Foldline.money(row.dollars)}</td><td>${Foldline.when(row.updated)}</td></tr>`)}</tbody></table></div>`
-        : html`<p>${query ? "No timeline has that." : "No timelines yet: they are shown as soon as there are some."}</p>`}
+        : html`<p>${query ? "No timeline matches." : "No timelines yet. They appear here as soon as there are some."}</p>`}
       ${found.all > found.rows.length ? html`<p class="hint">The newest ${Foldline.number(found.rows.length)} of ${Foldline.number(found.all)} are shown.</p>` : null}
     </section></main>`;
 };

@@ -1,4 +1,4 @@
-// What is told below the curve: a request, two side by side, summaries, a block, search, tables.
+// The panels below the curve: a request, two side by side, summaries, a block, search, tables.
 "use strict";
 const { h, html, useState, useEffect, useRef, useMemo } = htmPreact;
 const PREVIEW = 400, PAGE = 100;
@@ -82,20 +82,20 @@ Foldline.Billed = function ({ run, call }) {
       <${Foldline.Number} name="tools" value=${Foldline.number(c.tools[call])} />
       <${Foldline.Number} name="summary" value=${Foldline.number(c.summary[call])} />
     </dl>
-    <p class="hint">${usage ? `Read, written and uncached are what the provider reported; the answer had ${Foldline.plural(output, "token")}.` : "Read, written and uncached are simulated by the provider's rules for its cache."}${c.bust[call] ? " It threw away a prefix that the provider still had in its cache." : ""}</p>`;
+    <p class="hint">${usage ? `Read, written and uncached are what the provider reported; the answer had ${Foldline.plural(output, "token")}.` : "Read, written and uncached are simulated by the provider's rules for its cache."}${c.bust[call] ? " It lost a prefix that was still in the provider's cache." : ""}</p>`;
 };
 
 Foldline.callWords = (run, call) => `call ${call + 1} of ${run.length}: ${Foldline.number(run.calls.tokens[call])} tokens` +
   (run.calls.decisions[call].length ? ", " + [...new Set(run.calls.decisions[call])].join(", ") : "");
 
 Foldline.exactWords = function (run, call) {
-  if (run.calls.exact[call]) return "Exact: rendered again from the log, it has the hash that was recorded when it was sent.";
+  if (run.calls.exact[call]) return "Exact: rendered again from the log, it has the hash that was recorded when the request was sent.";
   if (!run.calls.rendered[call]) {
-    const sent = run.calls.usage[call] ? ` The agent itself sent another one, of ${Foldline.number(run.calls.tokens[call])} tokens, as the provider reported.` : "";
-    return `The log has no request for this answer: below is what the log renders to at that point, with nothing decided.${sent}`;
+    const sent = run.calls.usage[call] ? ` The agent sent another one, of ${Foldline.number(run.calls.tokens[call])} tokens, as the provider reported.` : "";
+    return `The log has no request for this answer. Below is the request that the log renders to at that point, without new decisions.${sent}`;
   }
-  if (run.facts.withheld) return "Not to the byte what was sent: what is hidden on request is not in this report, or system prompt and tools were not given.";
-  return "Not to the byte what was sent: the log does not hold the system prompt and the tools (give --system and --tools), or it was rendered with other settings.";
+  if (run.facts.withheld) return "Not exactly what was sent: this report leaves out blocks hidden on request, or the system prompt and tools were not given.";
+  return "Not exactly what was sent: the log does not have the system prompt and the tools (give --system and --tools), or the request was rendered with other settings.";
 };
 
 Foldline.RequestPanel = function ({ run, call, go, ready }) {
@@ -281,7 +281,7 @@ Foldline.SearchPanel = function ({ run, state, go, ready }) {
     return hits;
   }, [run, ready, query]);
   const states = useMemo(() => run.statesAt(state.call), [run, state.call]);
-  if (!query) return html`<p>Type into the field on top: blocks whose text or path has it are listed here.</p>`;
+  if (!query) return html`<p>Type a text or a path into the search field at the top; the blocks that have it are listed here.</p>`;
   if (!ready) return html`<p>Opening the texts …</p>`;
   return html`<h3 aria-live="polite">${Foldline.plural(found.length, "block")} with “${state.query.trim()}”</h3>
     <div class="scroll"><table><thead><tr><th scope="col">block</th><th scope="col">kind</th><th scope="col">turn</th><th scope="col">at call ${state.call + 1}</th><th scope="col">text</th></tr></thead><tbody>${found.slice(0, 200).map(({ block, at }) => {
