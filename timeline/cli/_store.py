@@ -88,7 +88,9 @@ def tell_copy(place: "StoreLocation") -> None:
 def hidden_option(parser: argparse.ArgumentParser) -> None:
     """Whether to show what somebody asked for to be hidden."""
     parser.add_argument(
-        "--hidden", action="store_true", help="also show blocks hidden on request, with their original text"
+        "--hidden",
+        action="store_true",
+        help="also show blocks hidden on request, with their original text",
     )
 
 
