@@ -1,9 +1,9 @@
 """Clear: a result is replaced by a placeholder, if its durability allows it.
 
-    ephemeral        a placeholder
-    anchoring        a placeholder with its key fields and excerpts
-    replayable       a placeholder, if its source is known to be unchanged
-    non-replayable   never
+ephemeral        a placeholder
+anchoring        a placeholder with its key fields and excerpts
+replayable       a placeholder, if its source is known to be unchanged
+non-replayable   never
 """
 
 from collections.abc import Mapping
