@@ -76,9 +76,10 @@ def _aged(view: View, context: Context) -> Iterator[tuple[Group, Entry, bool]]:
 
 
 def _may_hide(entry: Entry, turn: TurnId, *, is_far: bool) -> bool:
-    """Never user text, notes, plans; calls only when they are far and answered.
+    """Whether the entry may be pruned: never user texts, notes and plans; calls only if they are far back.
 
-    The thinking of the current turn stays whole: a loop's thinking is sent complete or not at all.
+    The thinking of the current turn stays, because the thinking of a tool loop must be sent completely or
+    not at all.
     """
     if entry.replacement is not None:
         return False

@@ -41,9 +41,9 @@ from render.view._view import Shown, View, slice_visible
 
 
 def strip_unbound(view: View, context: Context) -> View:
-    """Hide the thinking that the last rewrite, or other tools or another system, made unusable.
+    """Hide the thinking that a rewrite, or changed tools or system prompt, has made unusable.
 
-    What was thought behind such thinking was bound to it, so it goes too, until the rest holds.
+    Later thinking was bound to it and becomes unusable, too, so this is repeated until the rest is valid.
     """
     if not (context.keep_thinking and context.limits.thinking):
         return view
