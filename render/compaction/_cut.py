@@ -1,13 +1,13 @@
 """Cut points: where a compaction may separate what is folded from what is kept.
 
-The rules, in the order in which they are applied (design 2.2, after the third seed document):
+The rules, in the order in which they are applied:
 
-1. candidate   not a tool result, not a summary; a user prompt, an assistant completion, a tool
-               call or a turn header; anything by user or assistant; anything by another author
-               that is neither the system nor a tool.
-2. counted     candidates, and tool results.
-3. selection   walk back from the end, adding counted blocks until `keep` tokens are reached; take
-               the first candidate at or after that block; then step back until the block before
+1. candidate   A cut may be before a user prompt, an assistant completion, a tool call, a turn header,
+               or any other block whose author is not the system or a tool; never before a tool
+               result or a summary.
+2. counted     The tokens of candidates and of tool results count.
+3. selection   Walk back from the end, adding counted blocks, until `keep` tokens are reached. Take
+               the first candidate at or after that block. Then step back until the block before
                the cut is a counted block (or there is none: then it is the summary).
 
                    prompt  call  result  call  result  notice  text
@@ -15,11 +15,12 @@ The rules, in the order in which they are applied (design 2.2, after the third s
                                                            └── first candidate at or after
                                                    └── step back: a notice is not counted
 
-4. legal       no kept result answers a folded call, no open call is folded, and the calls of one
-               round stay together, in whatever order their results came. If the selected cut is
-               not legal, the nearest legal one counts, older first.
-   Where thinking has to lead (`Limits.thinking`), no cut parts it from the calls of its round.
-5. turn start  a turn header, a user prompt, or anything by the user. A cut elsewhere splits a turn.
+4. legal       No kept result answers a folded call, no open call is folded, and the calls of one
+               round stay together, in whatever order their results came. If thinking must come
+               first (`Limits.thinking`), it stays with the calls of its round. If the selected
+               cut is not legal, the nearest legal one is taken, older ones first.
+5. turn start  A cut before a turn header or a block by the user keeps its turn whole; any other
+               cut splits a turn.
 """
 
 from collections.abc import Iterator, Sequence

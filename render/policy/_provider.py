@@ -69,7 +69,8 @@ class Segment(NamedTuple):
     kind: str
     """The provider's type of the content block."""
     ttl: int
-    """Seconds for which everything up to here should stay cached; 0: there is no cache mark here."""
+    """Seconds for which everything up to here should stay cached; 0: the request asks for no cache entry
+    here."""
     tokens: Callable[[TokenCounter], int]
     """Counts its tokens."""
 
@@ -269,7 +270,11 @@ class Provider(Protocol):
         ...
 
     def usage(self, response: object) -> UsageRecorded | None:
-        """The usage that a response reports; None if it reports none."""
+        """The usage that a response reports; None if it reports none.
+
+        Raises:
+            MisuseError: it is neither a JSON object nor an object that gives one.
+        """
         ...
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:

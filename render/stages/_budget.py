@@ -102,10 +102,10 @@ def compaction_due(view: View, context: Context) -> Trigger | None:
 
 
 def is_cold(view: View, context: Context) -> bool:
-    """Whether the provider can no longer hold this timeline's prefix.
+    """Whether the provider's cache can no longer contain this timeline's prefix.
 
-    The life of the last request's cache points is the one recorded with it, not today's policy.
-    Without a request on record, the age of the newest block decides.
+    The time to live is the one recorded with the last request, not that of the current policy. If no
+    request is recorded, the age of the newest block decides.
     """
     state, policy = view.state, context.policy
     if state.touched_at:

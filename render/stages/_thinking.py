@@ -110,7 +110,7 @@ def sent_hash(
 
 
 def chain_ends(shown: Shown, pieces: Sequence[Piece], context: Context) -> tuple[bytes, ...]:
-    """The chain of hashes after each piece."""
+    """The end of the chain of hashes after each piece."""
     return shown.group_memo.chained("sent", pieces, _start(context.fixed), _after)
 
 
@@ -138,7 +138,7 @@ def _misplaced(before: bytes, piece: Piece) -> tuple[Entry, ...]:
 
 
 def _ends_at(before: bytes, piece: Piece, asked: Asked) -> str:
-    """The chain of hashes before a response."""
+    """The end of the chain of hashes before a response."""
     said = (spot.role == "assistant" and spot.version < asked.begun for spot in piece.spots)
     return _linked(before, compress(_links(piece), said)).hex()[:LENGTH]
 

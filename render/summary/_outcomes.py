@@ -1,4 +1,4 @@
-r"""How tests went, as test runners sum it up in the last lines of their output.
+r"""Outcomes of tests, read from the summary lines at the end of a test runner's output.
 
 | runner | line |
 |---|---|
@@ -12,7 +12,7 @@ r"""How tests went, as test runners sum it up in the last lines of their output.
 | Maven | `Tests run: 12, Failures: 1, Errors: 0, Skipped: 2` |
 | Gradle | `12 tests completed, 1 failed` |
 | RSpec, bats | `12 examples, 1 failure`, `12 tests, 1 failure` |
-| go test | `ok  pkg  0.1s` and `FAIL  pkg  0.1s`: packages, of which a shortened output shows a part |
+| go test | `ok  pkg  0.1s` and `FAIL  pkg  0.1s`: counted as packages; a shortened output shows only some of them |
 """
 
 import re

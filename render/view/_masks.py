@@ -27,7 +27,7 @@ from render.view._provider_blocks import verbatim
 from render.view._replace import stand_in
 
 LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dropped"})
-"""Why a rung of a compaction hides a block."""
+"""The reasons with which rungs of a compaction hide blocks."""
 
 
 @attrs.frozen

@@ -114,7 +114,8 @@ def _about(entries: Sequence[Entry]) -> str:
 
 
 def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, ...]:
-    """The identifiers that the agent has used most, the newest first among equals."""
+    """Ids of moved artifacts, then the identifiers that the agent has used most, the newest first among
+    equals."""
     seen: dict[str, int] = {}
     for entry in entries:
         seen |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)

@@ -196,7 +196,8 @@ def action_of(proposal: AnyProposal) -> Action:
 
 
 def in_force(proposals: Iterable[AnyProposal]) -> list[AnyProposal]:
-    """The proposals in order, without those whose first block an earlier one has given a stronger action."""
+    """The proposals in order, without those (except `Summarize`) whose first block already has a stronger
+    action."""
     done: dict[BlockId, Action] = {}
     found: list[AnyProposal] = []
     for proposal in proposals:

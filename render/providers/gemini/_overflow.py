@@ -1,4 +1,4 @@
-"""Overflow: does an error say that the prompt is longer than the model's window?
+"""Overflow errors: whether an error says that the prompt exceeds the model's window.
 
 Gemini API   400 INVALID_ARGUMENT
              The input token count (N) exceeds the maximum number of tokens allowed (M).

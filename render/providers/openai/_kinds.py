@@ -19,6 +19,7 @@ PICTURE_BYTES_MAX: Final = 45_000_000
 CALL_ID_LENGTH_MAX: Final = 64
 """Characters of a call id in Responses."""
 CHAT_ID_LENGTH_MAX: Final = 40
+"""Characters of a call id in Chat Completions."""
 NAME: Final = r"[a-zA-Z0-9_-]{1,64}"
 """Pattern of a tool name in both APIs."""
 

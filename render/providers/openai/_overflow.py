@@ -1,6 +1,6 @@
-"""Overflow: does an error say that the prompt is longer than the model's window?
+"""Overflow errors: whether an error says that the prompt exceeds the model's window.
 
-The provider has a code for it; the servers that speak its API have words of their own.
+OpenAI has an error code for this; compatible servers have their own texts.
 
     OpenAI      code `context_length_exceeded`, also inside a stream
                 Your input exceeds the context window of this model. ...
@@ -15,7 +15,7 @@ The provider has a code for it; the servers that speak its API have words of the
                 the request exceeds the available context size ... / request (N tokens) exceeds the
                 available context size (M tokens), try increasing it
 
-An answer that was cut off because its own limit was reached (`max_output_tokens`, `length`) is no overflow.
+An answer that was cut off at its own limit (`max_output_tokens`, `length`) is not an overflow.
 """
 
 import re
