@@ -78,8 +78,8 @@ class Rendered:
         """The keyword arguments of `client.responses.create` of the OpenAI client: `model`, `input`,
         `tools`, `store=False`, the cache options and, unless None, `max_output_tokens`.
 
-        Items and lists are fresh, so callers may add to them; their contents are shared with later renders and must not be
-        changed.
+        Items and lists are fresh, so callers may add to them; their contents are shared with later renders
+        and must not be changed.
 
         Raises:
             MisuseError: it was rendered for another provider, or `max_output_tokens` is not a number of
@@ -94,8 +94,8 @@ class Rendered:
         """The keyword arguments of `client.chat.completions.create` of the OpenAI client: `model`,
         `messages`, `tools`, the cache options and, unless None, `max_completion_tokens`.
 
-        Messages and lists are fresh, so callers may add to them; their contents are shared with later renders and must not be
-        changed.
+        Messages and lists are fresh, so callers may add to them; their contents are shared with later renders
+        and must not be changed.
 
         Raises:
             MisuseError: it was rendered for another provider, or `max_completion_tokens` is not a number of
@@ -111,8 +111,8 @@ class Rendered:
         """The keyword arguments of `client.models.generate_content` of the Google client: `model`, `contents`,
         and `config` with `systemInstruction`, `tools` and, unless None, `maxOutputTokens`.
 
-        Contents and lists are fresh, so callers may add to them; their contents are shared with later renders and must not be
-        changed.
+        Contents and lists are fresh, so callers may add to them; their contents are shared with later renders
+        and must not be changed.
 
         Raises:
             MisuseError: it was rendered for another provider, or `max_output_tokens` is not a number of

@@ -31,13 +31,13 @@ _COLON = r":(?://|\\)"
 _TOKEN = re.compile(
     r"(?=[\w.@~+/-])(?:"  # rejects most positions at once
     r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"  # a URL
-    r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, and another
+    r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, with a second path after it
     r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
     rf"|{_UUID}"
     r"|[A-Za-z_][\w-]*+(?:"
     r"(?:\.[A-Za-z_]\w*+)++"  # a dotted name
     rf"|(?<=[\w-]{{4}})(?!{_COLON}))"  # hyphened words
-    rf"|[A-Za-z_][\w-]*-(?={_UUID}\w*+{_COLON})"  # such up to where a last UUID or word begins
+    rf"|[A-Za-z_][\w-]*-(?={_UUID}\w*+{_COLON})"  # hyphened words, up to a final UUID or word
     rf"|[A-Za-z_][\w-]*-(?=\w*+{_COLON})"
     r"|[0-9a-f]{7,}+|\d{4,}+|[A-Za-z_]\w{5,}+"  # a hash, a long number, a name
     r"|(?:[-.@~+]|[^\W\dA-Za-z_])++"  # not an identifier

@@ -48,7 +48,7 @@ def build_index(
 ) -> Index:
     """The index after `folded` (and hidden) entries are added to what `previous` covers.
 
-    A term is not bought if the `visible` texts, or the layers of `previous` that stay, show it in context.
+    A term has no worth if the `visible` texts, or the layers of `previous` that stay, show it in context.
     """
     known = Known(
         {term.term: term.uses for term in previous.terms},

@@ -57,7 +57,7 @@ def extend_index(
 ) -> Index:
     """The index after `folded` (and hidden) entries are added to what `previous` covers.
 
-    A term is not bought if the `visible` texts show it in context.
+    A term has no worth if the `visible` texts show it in context.
     """
     layers, count = layers_of(previous), reader.count
     left = room.total - reader.layers_cost(layers)

@@ -20,7 +20,7 @@ def open_view(window: LogWindow) -> View:
 
 
 def commit(view: View, *events: Event) -> View:
-    """The view after `events` took the next versions of the log; they are not yet decisions."""
+    """The view after `events` took the next versions of the log; they are not added to its decisions."""
     for index, event in enumerate(events):
         if isinstance(event, RangeCompacted):
             before = commit(view, *events[:index])

@@ -188,7 +188,7 @@ class _Reducer:
         entries, index = self._groups[-1].entries, self._groups[-1].meanwhile(request)
         stale = is_stale(request, max(self._newest, self._rewritten))
         if was_paused(entries[:index]) and not self._registry.is_calling:
-            self._groups[-1] = attrs.evolve(self._groups[-1], sealed=0)  # asked again, it goes on
+            self._groups[-1] = attrs.evolve(self._groups[-1], sealed=0)  # the paused turn goes on
         else:
             self._begin_round(index)
         asked = Asked(sent=request.sent, begun=self._version)

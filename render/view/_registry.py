@@ -147,7 +147,8 @@ class Registry:
         """Whether a block of the model belongs to the newest group, `group`, instead of beginning a round.
 
         Blocks of one response do, even after a result of one of its earlier calls (logs interleave parallel
-        calls). Without a response id, a block does if nothing but blocks of the model precede it.
+        calls). Without a response id, a block does unless a block of another author has followed the
+        model's first one.
         """
         if group.round == 0 or group.sealed:
             return False

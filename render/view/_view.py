@@ -181,7 +181,7 @@ def slice_visible(view: View) -> Shown:
     groups = view.groups
     if view.summarised:
         head, groups = (), _since(groups, view.summarised)
-    unopened = sum(1 for group in groups[:1] if not group.round)  # only the first may be
+    unopened = sum(1 for group in groups[:1] if not group.round)  # only the first can
     return Shown(
         groups=(*head, *groups),
         turn_start=view.turn_start,
