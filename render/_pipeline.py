@@ -1,10 +1,11 @@
-"""Rendering, from the view of a log to the next request: a table of contents of all that happens.
+"""Rendering: the steps from the view of a log to the next request.
 
     decide:  prune -> clip -> limit images -> compact -> strip unbound thinking
     show:    slice -> replace hidden, encode -> cache points -> assemble -> check
 
-What is decided is recorded by events, so the next render agrees.  What is shown is a pure function of
-the log, and of what came back.  Nothing here waits: a stage that needs the world is yielded.
+Decisions are recorded as events, so the next render repeats them. The second step is a pure function of the
+log and of the returned artifacts. Nothing here waits: work that may need I/O or a model is yielded to the
+caller as a `Need`.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -34,42 +35,42 @@ from render.view._view import View, slice_visible
 
 @attrs.frozen
 class Compact:
-    """A compaction may be due: hooks are asked, a model may write; the answer is the view afterwards."""
+    """A compaction may be due; hooks and a model may be involved. The answer is the view afterwards."""
 
     view: View
 
 
 @attrs.frozen
 class BringBack:
-    """Artifacts may be named: the answer is the artifacts that come back, as `Returned`."""
+    """Artifacts may be named. The answer is the artifacts that come back, as `Returned`."""
 
     view: View
 
 
 Need: TypeAlias = Compact | BringBack
-"""What the pipeline asks for, because it may take time."""
+"""What the pipeline yields to its caller, because it may take time."""
 
 
 @attrs.frozen(kw_only=True)
 class Decided:
-    """A request, and what was decided on the way to it."""
+    """A request, with the decisions made for it."""
 
     view: View
-    """With all decisions, which the caller commits."""
+    """The view with all decisions, which the caller commits."""
     tokens: int
-    """Before a compaction."""
+    """Tokens of the request before a compaction."""
     rendered: Rendered
 
 
 def render(view: View, context: Context, validator: Validator) -> Generator[Need, Any, Decided]:
-    """The next request: decide, then show."""
+    """The next request; yields each `Need` and is sent the answer."""
     view = prune_expired(view, context) if is_cold(view, context) else view
     view = clip_oversized(view, context)
     view = limit_images(view, context) if view.pictured else view
     tokens = total_tokens(view, context)
     before, view = view, (yield Compact(view))
     is_near = context.policy.compacts and tokens > AHEAD_SHARE * threshold_of(context)
-    if is_near and view is before:  # a call that compacts takes long enough
+    if is_near and view is before:  # a compacting call is slow enough
         read_ahead(view, context)
     view = strip_unbound(view, context) if view.thought else view
     returned: Sequence[Returned] = yield BringBack(view)
@@ -83,7 +84,7 @@ def show(
     validator: Validator | None = None,
     returned: Sequence[Returned] = (),
 ) -> Rendered:
-    """The request that a view is rendered to: a pure function of the log, and of what came back."""
+    """The request for a view: a pure function of the log and of the returned artifacts."""
     provider, encoder = context.provider, context.encoder
     shown = slice_visible(view)
     pieces = encoder.pieces(shown)
@@ -122,7 +123,7 @@ def show(
 
 
 def handed_out(rendered: Rendered, context: Context) -> RequestRendered:
-    """The fact that a request was handed out."""
+    """The event that says that a request was handed out."""
     return RequestRendered(
         id=EventId(""),
         at=context.now,
@@ -143,7 +144,7 @@ def _hash(
     points: Sequence[CachePoint],
     returned: Sequence[Returned],
 ) -> str:
-    """One hash for the whole request, from those of its pieces: a piece is hashed once."""
+    """One hash for the whole request, computed from the cached hashes of its pieces."""
     digest = sha256(prefix_hash.encode() + b"".join(pieces))
     for point in points:
         digest.update(b"%d.%d;" % (point.piece, point.spot))
@@ -153,7 +154,7 @@ def _hash(
 
 
 def _not_compacted(view: View, context: Context) -> str:
-    """Why nothing made room, where that was somebody's will."""
+    """Why nothing made room, if that was deliberate: by policy or by a hook; otherwise empty."""
     if not context.policy.compacts:
         return "compaction is switched off; switch it on or take a larger window"
     skips = (event for event in view.decisions if isinstance(event, CompactionSkipped))

@@ -1,1 +1,1 @@
-"""Compaction, from "is it due" to the event that says what was folded."""
+"""Compaction of a range: from the decision that it is due to the `RangeCompacted` event."""

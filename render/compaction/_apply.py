@@ -1,10 +1,10 @@
-"""Compacting a range into a summary, in two pure halves, with room for one model call in between.
+"""Compacting a range into a summary, in two pure steps; a model may be called between them.
 
     plan = plan_range(view, context, trigger)   # what to fold and what to keep
-    summary = ...                               # the caller's business; may take a model
+    summary = ...                               # made by the caller, perhaps with a model
     view = apply_range(view, plan, summary, context)
 
-Nothing is deleted: it is one event, which says what stands for a range of the log.
+Nothing is deleted: a compaction is one event that replaces a range of the log with a summary.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,8 @@ from render.view._provider_blocks import response_of
 from render.view._view import View
 
 FITTING = 0.95
-"""Share of the trigger that a compaction must come under, so that the next round needs none."""
+"""A compaction must bring the request below this share of the trigger, so that the next round does not
+trigger another."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,26 +54,26 @@ class Summary:
 
 @attrs.frozen(kw_only=True, eq=False)
 class FittedRange:
-    """A range to be folded, and the context to fold it in."""
+    """A range to fold, and the context to fold it with."""
 
     range: RangePlan
     context: Context = attrs.field(repr=False)
     squeeze: float = 1.0
-    """What the shares of the policy were multiplied by in `context`."""
+    """The factor that the policy's shares were multiplied by in `context`."""
 
 
 def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
-    """Whether the request after this compaction leaves room for more than the next round."""
+    """Whether the request after this compaction is far enough below the trigger (see `FITTING`)."""
     kept = corrected(fixed_tokens(context) + plan.kept_tokens, view, context)
-    if kept > context.limit:  # no summary is worked out for what no summary can make fit
+    if kept > context.limit:  # the tail alone exceeds the limit: no summary can help
         return False
     return _outcome(view, plan, extractive(plan), context).tokens <= FITTING * threshold_of(context)
 
 
 def squeezed(context: Context, factor: float) -> Context:
-    """The context with smaller shares for what a compaction leaves besides the tail.
+    """The context with smaller shares for everything that a compaction leaves except the tail.
 
-    The user's words give way more slowly: what is left out once is not carried again.
+    The share of the user's texts shrinks more slowly, because a text that is left out never comes back.
     """
     if factor == 1.0:
         return context
@@ -87,7 +88,7 @@ def squeezed(context: Context, factor: float) -> Context:
 
 
 def extractive(plan: RangePlan) -> Summary:
-    """The summary that needs no model."""
+    """The summary that is made without a model; computed once per plan."""
     if not plan.extracted:
         plan.extracted.append(_extracted(plan))
     known: Summary = plan.extracted[0]
@@ -103,7 +104,7 @@ def _extracted(plan: RangePlan) -> Summary:
 
 
 def truncated(plan: RangePlan) -> Summary:
-    """No summary at all: how much was dropped, and about what."""
+    """The fallback without a summary: how many blocks were left out, and their topics."""
     topics = (text_of(entry.block).strip() for entry in plan.folded if is_said(entry))
     about = "; ".join(topic.split("\n", 1)[0][:80] for topic in topics if topic)
     state = f"[{len(plan.folded)} earlier blocks were left out without a summary" + (
@@ -113,13 +114,13 @@ def truncated(plan: RangePlan) -> Summary:
 
 
 def apply_range(view: View, plan: RangePlan, summary: Summary, context: Context) -> View:
-    """The view once the range is folded, whatever that gains."""
+    """The view after the range is folded, regardless of how many tokens that saves."""
     return _decided(_outcome(view, plan, summary, context))
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class _Outcome:
-    """What a plan comes to with one summary."""
+    """The result of applying a plan with one summary."""
 
     before: View
     summary: Summary
@@ -127,11 +128,12 @@ class _Outcome:
     event: RangeCompacted
     after: View
     tokens: int
-    """Of the whole request afterwards."""
+    """Tokens of the whole request afterwards."""
 
 
 def _outcome(view: View, plan: RangePlan, summary: Summary, context: Context) -> _Outcome:
-    """Worked out once: the summary that a plan is applied with is often the one it was tried with."""
+    """The result of the plan with this summary; the last result is kept, because the same summary is often
+    tried first."""
     for tried in plan.tried:
         if tried.before is view and tried.context is context and tried.summary == summary:
             known: _Outcome = tried
@@ -147,7 +149,7 @@ def _outcome(view: View, plan: RangePlan, summary: Summary, context: Context) ->
 
 
 def _decided(outcome: _Outcome) -> View:
-    """The view afterwards, its event told what came of it."""
+    """The view afterwards, with the token count recorded in the event and the event among the decisions."""
     event = msgspec.structs.replace(outcome.event, tokens_after=outcome.tokens)
     known = outcome.after.compaction
     return attrs.evolve(
@@ -158,7 +160,7 @@ def _decided(outcome: _Outcome) -> View:
 
 
 def skip(view: View, reason: SkipReason, context: Context, detail: str = "") -> View:
-    """The view with a note that a compaction was due and did not happen."""
+    """The view with an event that says that a due compaction was skipped, and why."""
     tokens = total_tokens(view, context)
     event = CompactionSkipped(
         id=EventId(""), at=context.now, reason=reason, tokens=tokens, detail=detail
@@ -169,7 +171,7 @@ def skip(view: View, reason: SkipReason, context: Context, detail: str = "") -> 
 def compaction_event(
     view: View, plan: RangePlan, summary: Summary, context: Context
 ) -> RangeCompacted:
-    """The event that a compaction would be, not yet decided."""
+    """The `RangeCompacted` event that this compaction would record; it is not committed."""
     written = msgspec.structs.replace(
         summary_block(view, plan, summary.summary, context), degraded=summary.degraded
     )
@@ -199,40 +201,41 @@ def compaction_event(
 
 
 def _is_uncounted(view: View, summary: Summary) -> bool:
-    """Whether a model was asked and the log does not say so yet: it failed, or has no name."""
+    """Whether a model call was paid for this summary and the log does not count it yet: the call failed, or
+    the model has no name."""
     spent = summary.provenance
     known = any(event.provenance == spent for event in view.prepared)
     return spent is not None and spent.model != "" and not known
 
 
 def _rounds_before(kept: Sequence[Entry]) -> int:
-    """Rounds before the first kept one: a round that the cut went through is begun again."""
+    """Number of rounds before the first kept one; a round that the cut splits counts as not yet begun."""
     first = next((entry for entry in kept if entry.place is Place.RESPONSE), None)
     return first.round - 1 if first else kept[0].state.rounds
 
 
 def _sources_after(plan: RangePlan) -> str:
-    """What is remembered of the foreign ids that are in the log before the cut."""
+    """The encoded set of foreign ids (block sources and responses) in the log before the cut."""
     sources = Sources(plan.kept[0].state.sources)
     folded = (entry.source for entry in plan.folded)
     names = (name for block in folded for name in (block.source, response_of(block)) if name)
-    sources.add(dict.fromkeys(names))  # those of one response have one name
+    sources.add(dict.fromkeys(names))  # blocks of one response share one response name
     return sources.encoded()
 
 
-# Paths, also across a cut: what tells the second note of a turn from the first.
+# Paths stay the same across a cut: they number the blocks of one kind within a turn.
 
 
 def _named_after(naming: Naming, kept: Sequence[Entry]) -> dict[str, Any]:
-    """What the paths of what comes after a cut depend on: fields of the fold's state."""
+    """The fields of the fold's state on which the paths of blocks after the cut depend."""
     ordinals = naming.cut((entry.version, entry.source) for entry in kept)
     return {"ordinals": ordinals, "named": naming.named()}
 
 
 def _summary_ordinal(view: View, naming: Naming, summary: RangeSummary) -> int:
-    """Which summary of its turn this is; 0: that is not known.
+    """Ordinal of this summary within its turn; 0 when it is not known.
 
-    Compactions that were undone count: their summaries had paths, too.
+    Undone compactions count as well, because their summaries had paths.
     """
     if not naming.is_counted(summary.turn):
         return 0
@@ -247,7 +250,7 @@ def _summary_ordinal(view: View, naming: Naming, summary: RangeSummary) -> int:
 
 
 def _naming(view: View, folded: Sequence[Entry]) -> Naming:
-    """What has given paths to all that is folded."""
+    """The naming state after every folded block has been given its path."""
     naming = view.compaction.naming if view.compaction else Naming()
     for entry in folded:
         naming.path(entry.source, entry.version)

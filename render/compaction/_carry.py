@@ -1,10 +1,10 @@
-"""What outlives a cut: pinned notes, the latest plan, and what the user said.
+"""What is kept across a cut: pinned notes, the latest plan, and the user's texts.
 
-User texts are bounded, each and all together.  When the share is short, the first (the original
-task) and the newest keep most; those in between are cut to their beginning and end.  Only where these
-have several times the share are they cut to their beginning alone and, where even that does not do, some
-left to their path: first what begins as a newer text does (an error that a harness reports in the user's
-name, "continue"), then the oldest.  Nothing of it is lost: the log has it, the path names it.
+User texts are limited one by one and all together. When the share is too small, the first (the original
+task) and the newest keep the most; the texts between them are cut to their beginning and end. Only if they
+exceed the share several times are they cut to their beginning alone, and then some are left out: first a
+text that begins like a newer one (a repeated harness error, "continue"), then the oldest. The log still has
+them, and the path of each can be read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,20 +32,20 @@ from render.view._group import Entry
 Said: TypeAlias = UserPrompt | UserFollowup | UserSteer
 
 SHORT_TOKENS: Final = 110
-"""What a shortened text keeps: its first and last sentences (300 characters and more)."""
+"""Tokens of a shortened text: its first and last sentences (at least 300 characters)."""
 HEAD_TOKENS: Final = 80
-"""What is left of it before any text is left out: its beginning."""
+"""Tokens of a text that is cut a second time: its beginning only."""
 HEAD_CHARACTERS: Final = 300
-"""The beginning that a shortened text keeps in any case; texts that share it say the same."""
+"""Characters at the beginning that a shortened text always keeps; texts that share them count as repeated."""
 LEFT_OUT_RATIO: Final = 2.5
-"""Shortened texts lose their end, and then are left out, from so many times the share on: a window that is
-too small for what the user said can do without other things first."""
+"""Shortened texts lose their end, and are then left out, only when all texts together exceed this many
+times the share: in a very small window, other content gives way first."""
 LABEL_TOKENS: Final = 20
-"""The label around each carried text."""
+"""Tokens of the label around each carried text."""
 
 
 def is_said(entry: Entry) -> bool:
-    """Whether this is something that the user said."""
+    """Whether the entry is a text of the user."""
     return isinstance(entry.block, Said)
 
 
@@ -54,8 +54,7 @@ def carry(
 ) -> tuple[Carried, ...]:
     """What to carry past a cut, in log order.
 
-    `old` is what the last compaction carried, `folded` what this one folds, `kept` what stays
-    visible.
+    `old` was carried by the last compaction, `folded` is folded by this one, `kept` stays visible.
     """
     candidates = [e for e in (*old, *folded) if not isinstance(e.block, RangeSummary)]
     notes = [e for e in candidates if isinstance(e.block, Note)]
@@ -78,12 +77,12 @@ def _whole(entry: Entry) -> Carried:
 
 
 def _ordinal(entry: Entry) -> int:
-    """The ordinal that the entry's path ends in, if it has one; 0: it is named by version."""
+    """The ordinal at the end of the entry's path; 0 if the path has none, or is based on the version."""
     return 0 if version_in(entry.path) else numbered(entry.path)[1]
 
 
 def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
-    """The user's texts within their shares."""
+    """The user's texts, cut to their shares."""
     sizes = [_tokens(entry, context) for entry in entries]
     limits = _limits(sizes, _giving_way([_text(entry) for entry in entries]), context)
     return [
@@ -94,14 +93,15 @@ def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
 
 
 def _giving_way(texts: Sequence[str]) -> list[int]:
-    """Indices of all but the first and the newest, in the order in which they are left out."""
+    """Indices of all texts but the first and the newest, in the order in which they are left out."""
     between = range(1, len(texts) - 1)
     again = [*_begun_again(texts, HEAD_CHARACTERS), *_begun_again(texts, 0)]
     return list(dict.fromkeys([*(i for i in again if i in between), *between]))
 
 
 def _begun_again(texts: Sequence[str], characters: int) -> Iterator[int]:
-    """Indices of texts that begin as a newer one: with the same characters, or, with 0, the same line."""
+    """Indices of texts that begin like a newer one: the same first characters, or with 0 the same first
+    line."""
     newest: dict[str, int] = {}
     for index, text in enumerate(texts):
         known = text.strip()
@@ -112,12 +112,12 @@ def _begun_again(texts: Sequence[str], characters: int) -> Iterator[int]:
 
 
 def _limits(sizes: Sequence[int], giving_way: Sequence[int], context: Context) -> list[int]:
-    """Tokens that each text may have; 0: only its path is left."""
+    """The most tokens each text may have; 0: the text is left out, and only its path remains."""
     each = context.policy.user_tokens_each
     share = context.policy.user_ratio * context.limit
     limits = [min(size, each) for size in sizes]
-    # First and newest keep longest: those in between are cut, oldest first, then cut again, then left
-    # out; only then the newest gives way, and last the first, which is the original task.
+    # Texts between the first and the newest are cut first, oldest first, then cut again, then left
+    # out. Only then does the newest give way, and last the first, which is the original task.
     ends = range(len(sizes) - 1, -1, -max(len(sizes) - 1, 1))
     steps = [(i, SHORT_TOKENS, share) for i in range(1, len(sizes) - 1)]
     most = LEFT_OUT_RATIO * share
@@ -135,7 +135,7 @@ def _limits(sizes: Sequence[int], giving_way: Sequence[int], context: Context) -
 
 
 def _labelled(limit: int) -> int:
-    """What a text of so many tokens costs with its label; nothing when it is left out."""
+    """Tokens of a text of this size with its label; 0 when it is left out."""
     return limit + LABEL_TOKENS if limit else 0
 
 
@@ -148,7 +148,7 @@ def _text(entry: Entry) -> str:
 
 
 def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
-    """The text within its limit; cut from the original, never from an earlier cut."""
+    """The text within its limit; always cut from the original, never from an earlier cut."""
     text = _text(entry)
     tokens = context.counter.count(text)
     carried = _whole(entry)
@@ -156,7 +156,7 @@ def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
         return carried
     fits = tokens <= limit or len(text) <= HEAD_CHARACTERS
     short = "" if fits else _ends(text, tokens, limit, entry.path, context)
-    if images_of(entry.block):  # pictures are not carried: a word stands for each
+    if images_of(entry.block):  # images are not carried: each is replaced by a word
         short = short or text
     if carried.withheld:
         short = short or text
@@ -164,7 +164,7 @@ def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
 
 
 def _ends(text: str, tokens: int, limit: int, path: str, context: Context) -> str:
-    """How a text begins and how it ends: a long one often comes to its point last."""
+    """The beginning and the end of a text, because long texts often make their point at the end."""
     if limit > 2 * SHORT_TOKENS:
         return cut_text(text, tokens, limit, path, context)
     if limit <= HEAD_TOKENS:

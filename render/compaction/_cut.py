@@ -1,13 +1,13 @@
 """Cut points: where a compaction may separate what is folded from what is kept.
 
-The rules, in the order in which they are applied (design 2.2, after the third seed document):
+The rules, in the order in which they are applied:
 
-1. candidate   not a tool result, not a summary; a user prompt, an assistant completion, a tool
-               call or a turn header; anything by user or assistant; anything by another author
-               that is neither the system nor a tool.
-2. counted     candidates, and tool results.
-3. selection   walk back from the end, adding counted blocks until `keep` tokens are reached; take
-               the first candidate at or after that block; then step back until the block before
+1. candidate   A cut may be before a user prompt, an assistant completion, a tool call, a turn header,
+               or any other block whose author is not the system or a tool; never before a tool
+               result or a summary.
+2. counted     The tokens of candidates and of tool results count.
+3. selection   Walk back from the end, adding counted blocks, until `keep` tokens are reached. Take
+               the first candidate at or after that block. Then step back until the block before
                the cut is a counted block (or there is none: then it is the summary).
 
                    prompt  call  result  call  result  notice  text
@@ -15,11 +15,12 @@ The rules, in the order in which they are applied (design 2.2, after the third s
                                                            └── first candidate at or after
                                                    └── step back: a notice is not counted
 
-4. legal       no kept result answers a folded call, no open call is folded, and the calls of one
-               round stay together, in whatever order their results came. If the selected cut is
-               not legal, the nearest legal one counts, older first.
-   Where thinking has to lead (`Limits.thinking`), no cut parts it from the calls of its round.
-5. turn start  a turn header, a user prompt, or anything by the user. A cut elsewhere splits a turn.
+4. legal       No kept result answers a folded call, no open call is folded, and the calls of one
+               round stay together, in whatever order their results came. If thinking must come
+               first (`Limits.thinking`), it stays with the calls of its round. If the selected
+               cut is not legal, the nearest legal one is taken, older ones first.
+5. turn start  A cut before a turn header or a block by the user keeps its turn whole; any other
+               cut splits a turn.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +41,7 @@ from render.view._group import Entry, Place
 from render.view._provider_blocks import verbatim
 
 Spans: TypeAlias = Sequence[tuple[int, int]]
-"""Ranges of indices that no cut may enter; it may be before their first one."""
+"""Ranges of indices that no cut may enter; a cut before the first index of a range is allowed."""
 
 ANYWHERE: Final[Spans] = ()
 
@@ -59,7 +60,7 @@ def is_candidate(block: Block) -> bool:
 
 
 def is_counted(block: Block) -> bool:
-    """Whether this block adds to the tokens that are kept."""
+    """Whether the block's tokens count towards the tokens to keep."""
     return isinstance(block, ToolResult) or is_candidate(block)
 
 
@@ -71,10 +72,10 @@ def is_turn_start(block: Block) -> bool:
 def find_cut(
     entries: Sequence[Entry], tokens: Sequence[int], keep: int, whole: Spans = ANYWHERE
 ) -> int | None:
-    """Index of the first entry to keep, or None when there is nothing to fold.
+    """Index of the first entry to keep (1..len(entries)-1), or None when there is nothing to fold.
 
-    `tokens[i]` is what `entries[i]` costs as it is shown; `whole` are further ranges that no cut may
-    enter.  The index is in 1..len(entries)-1.
+    `tokens[i]` is the size of `entries[i]` as it is shown; `whole` are further ranges that no cut may
+    enter.
     """
     start = _walk_back(entries, tokens, keep)
     if start is None:
@@ -89,11 +90,11 @@ def find_cut(
 
 
 def turns_cut(entries: Sequence[Entry], turns: int, whole: Spans = ANYWHERE) -> int | None:
-    """Index of the first entry to keep so that the newest `turns` stay whole, or None when there
-    are no more; an older legal cut where that one is not legal."""
+    """Index of the first entry to keep so that the newest `turns` stay whole, or None when there are no
+    more. If that cut is not legal, the nearest older legal one."""
     starts: list[int] = []
     for index, entry in enumerate(entries):
-        # A late result belongs to the turn of its call, but does not lead back into that turn.
+        # A late result belongs to the turn of its call, but does not start that turn again.
         if isinstance(entry.block, ToolResult):
             continue
         if not starts or entry.block.turn != entries[starts[-1]].block.turn:
@@ -110,7 +111,7 @@ def is_legal(entries: Sequence[Entry], cut: int, whole: Spans = ANYWHERE) -> boo
 
 
 def latest_cut(entries: Sequence[Entry], whole: Spans = ANYWHERE) -> int | None:
-    """The newest legal cut: all but the last round folded."""
+    """The newest legal cut, which folds all but the last round."""
     legal = _legal(entries, whole)
     indices = reversed(range(1, len(entries)))
     return next((i for i in indices if legal[i] and is_candidate(entries[i].block)), None)
@@ -133,7 +134,7 @@ def _step_back(entries: Sequence[Entry], cut: int) -> int:
 
 
 def _nearest(entries: Sequence[Entry], cut: int, legal: Sequence[bool]) -> int | None:
-    """The nearest legal cut, older first; 0 would fold nothing."""
+    """The nearest legal cut, older ones first; 0 is excluded, because it would fold nothing."""
     for index in (*reversed(range(1, cut + 1)), *range(cut + 1, len(entries))):
         if is_candidate(entries[index].block):
             stepped = _step_back(entries, index)
@@ -144,7 +145,7 @@ def _nearest(entries: Sequence[Entry], cut: int, legal: Sequence[bool]) -> int |
 
 
 def thoughts(entries: Sequence[Entry]) -> Spans:
-    """From the first thinking of a round to its first call: together, or not at all."""
+    """Ranges from the first thinking of a round to its first call, which a cut must not separate."""
     return tuple(_thoughts(entries))
 
 
@@ -158,9 +159,9 @@ def _thoughts(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
 
 
 def _legal(entries: Sequence[Entry], whole: Spans) -> list[bool]:
-    """For every index: may the kept range begin here?"""
+    """For each index, whether the kept range may begin there."""
     legal = [True] * len(entries)
-    checked = 0  # spans may overlap; each index is looked at once
+    checked = 0  # spans may overlap; each index is visited once
     for first, last in sorted((*_spans(entries), *whole)):
         for index in range(max(first, checked) + 1, min(last + 1, len(entries))):
             legal[index] = False
@@ -169,7 +170,7 @@ def _legal(entries: Sequence[Entry], whole: Spans) -> list[bool]:
 
 
 def _spans(entries: Sequence[Entry]) -> list[tuple[int, int]]:
-    """Ranges that no cut may enter: a round's calls up to their last result, late results too."""
+    """Ranges that no cut may enter: from a round's first call to its last result, including late results."""
     spans: dict[int, tuple[int, int]] = {}
     rounds: dict[str, int] = {}
     newest = max((entry.round for entry in entries), default=0)

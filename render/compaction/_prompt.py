@@ -1,10 +1,10 @@
-"""What a model is asked when blocks are to be folded, and what of its answer is taken.
+"""The request for a model's summary of the folded blocks, and the check of its answer.
 
-The request *extends the live prompt*: the same system text, tools and messages, then one
-instruction.  So the provider reads it from its cache, and the model summarises what it has in front
-of it.  When that would not fit, the folded blocks are quoted in bounded chunks instead.
+The request *extends the live prompt*: the same system text, tools and messages, followed by one
+instruction. The provider can therefore read it from its cache, and the model summarises the conversation it
+sees. If that does not fit, the folded blocks are quoted in bounded chunks instead.
 
-Everything quoted is data: delimiters inside it are escaped, and the instruction says so.
+Quoted text is data: delimiters inside it are escaped, and the instruction says so.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,9 +27,9 @@ from render.view._group import Entry
 from render.view._provider_blocks import Json
 
 PROMPT_VERSION: Final = "2026-11-2"
-"""Changes whenever the instruction or the shape of the answer does: part of every cache key."""
+"""Changes whenever the instruction or the shape of the answer changes; part of every cache key."""
 MARKER: Final = "[foldline: summarise]"
-"""First words of the instruction; lets a log, a test or a server recognise the request."""
+"""First words of the instruction, by which logs, tests and servers recognise the request."""
 
 _SHAPE: Final = """{
  "task": "the original task, verbatim if short",
@@ -46,32 +46,32 @@ _SHAPE: Final = """{
  "turn_context": "the folded beginning of the turn that is still running, or empty"
 }"""
 CHUNK_SHARE: Final = 0.5
-"""Of the limit, what one chunk of quoted blocks may have."""
+"""Share of the limit for one chunk of quoted blocks."""
 QUOTE_SHARE: Final = 0.1
-"""Of the limit, what one quoted block may have before it is shortened, with a marker."""
+"""Share of the limit for one quoted block; a larger block is shortened, with a marker."""
 _CHUNK, _SO_FAR = "block", "summary-so-far"
-"""Tags of what is quoted to a model that summarises; neither can be spelled within the other."""
+"""Tags around the text that is quoted to the model; neither may occur inside the other."""
 
 
 @attrs.frozen(kw_only=True)
 class Prompt:
-    """One call of the model: the part of its request that depends on the log."""
+    """One model call: the part of its request that depends on the log."""
 
     request: Json = attrs.field(repr=False)
     tokens: int
     """Estimated size."""
     texts: tuple[str, ...] = attrs.field(default=(), repr=False)
-    """All of it, where it does not extend the live prompt."""
+    """All texts of the request if it does not extend the live prompt; otherwise empty."""
     provider: Provider = attrs.field(repr=False)
 
 
 def summary_prompts(
     live: Rendered, plan: RangePlan, context: Context, answer_tokens: int
 ) -> Sequence[Prompt]:
-    """The calls that summarise what a plan folds: one, or one for each chunk; `live` is the request as
-    it would be without the compaction.
+    """The calls that summarise what a plan folds: one, or one for each chunk.
 
-    From the second chunk on, the summary so far has to be put into the prompt: see `continued`.
+    `live` is the request without the compaction. From the second chunk on, the summary so far must be added
+    to the prompt with `continued`.
     """
     asked = instruction(plan, context)
     tokens = live.tokens + context.counter.count(asked)
@@ -82,20 +82,20 @@ def summary_prompts(
 
 
 def continued(prompt: Prompt, so_far: StructuredSummary) -> Prompt:
-    """The prompt of a later chunk, with what the earlier ones gave."""
+    """The prompt of a later chunk, preceded by the summary of the earlier chunks."""
     text = quoted(_SO_FAR, escaped(format_written(so_far), _CHUNK)) + "\n"
     texts = (text, *prompt.texts)
     return attrs.evolve(prompt, request=prompt.provider.quoting(texts), texts=texts)
 
 
 def without_thinking(prompt: Prompt) -> Prompt:
-    """The prompt without the model's thinking, for a provider that refused a signature in it: the
-    documented way out of that refusal. It can no longer be read from the provider's cache."""
+    """The prompt without the model's thinking, for a provider that refused a signature in it; this is the
+    documented remedy. The request can then no longer be read from the provider's cache."""
     return attrs.evolve(prompt, request=prompt.provider.without_thinking(prompt.request))
 
 
 def instruction(plan: RangePlan, context: Context) -> str:
-    """What the model is told."""
+    """The instruction to the model."""
     kept = (text_of(entry.block).strip() for entry in plan.kept)
     first = next((text for text in kept if text), "").split("\n", 1)[0][:80]
     policy = context.policy
@@ -127,7 +127,7 @@ def _quoted_prompt(chunk: str, asked: str, context: Context) -> Prompt:
 
 
 def _chunks(plan: RangePlan, context: Context) -> Iterator[str]:
-    """The folded blocks as quoted text, in pieces of a bounded size."""
+    """The folded blocks as quoted text, in chunks of bounded size."""
     room = int(CHUNK_SHARE * context.limit)
     chunk: list[str] = []
     used = 0
@@ -144,7 +144,7 @@ def _chunks(plan: RangePlan, context: Context) -> Iterator[str]:
 
 
 def _quoted(entry: Entry, context: Context) -> str:
-    """One block, labelled; a large one shortened in the middle, with a marker that says so."""
+    """One quoted block with its label; a large one is shortened in the middle, with a marker."""
     text, tokens_max = text_of(entry.block), int(QUOTE_SHARE * context.limit)
     tokens = context.counter.count(text)
     if tokens > tokens_max:
@@ -156,15 +156,15 @@ def _quoted(entry: Entry, context: Context) -> str:
 
 
 class RejectedAnswerError(ValueError):
-    """The model's answer is no summary; the message says why."""
+    """The model's answer is not a usable summary; the message says why."""
 
 
 def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSummary:
     """The summary in a model's answer.
 
     Raises:
-        RejectedAnswerError: empty, not the JSON that was asked for, without content, or larger than
-            what it would replace.
+        RejectedAnswerError: the answer is empty, is not the requested JSON, has no content, or is larger than the
+            blocks it would replace.
     """
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
@@ -178,7 +178,7 @@ def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSumm
         raise RejectedAnswerError("an empty summary")
     if written >= max(_folded_tokens(plan, context), 1):
         raise RejectedAnswerError(f"{written} tokens, more than what it would replace")
-    own = msgspec.structs.replace(summary, quoted=0)  # what is quoted is not for a model to say
+    own = msgspec.structs.replace(summary, quoted=0)  # `quoted` is never the model's to set
     return merge_summaries(None, own, SummaryRoom.of(context))
 
 

@@ -1,4 +1,4 @@
-"""What a compaction would fold, decided but not yet done: pure, and free of charge."""
+"""What a compaction would fold: a pure decision, before any model is called."""
 
 from collections.abc import Container, Sequence
 from hashlib import sha256
@@ -28,10 +28,10 @@ KEEP_TOKENS_MIN = 400
 
 @attrs.frozen(kw_only=True)
 class RangePlan:
-    """What a compaction would fold, decided but not yet done. Pure data over versions."""
+    """What a compaction would fold: pure data that refers to versions of the log."""
 
     version: int
-    """Of the view it was made for."""
+    """Version of the view that the plan was made for."""
     trigger: Trigger
     start: int
     """Version of the first folded block."""
@@ -43,21 +43,21 @@ class RangePlan:
     kept: tuple[Entry, ...] = attrs.field(repr=False)
     carried: tuple[Carried, ...] = attrs.field(repr=False)
     given_up: tuple[Entry, ...] = attrs.field(default=(), repr=False)
-    """What the last compaction carried whole and this one does not."""
+    """Entries that the last compaction carried in full and this one does not."""
     kept_tokens: int
-    """What `kept` costs as it is shown."""
+    """Tokens of `kept` as it is shown."""
     tokens_before: int
     source_hash: str
-    """Hash of the folded content, without what is hidden on request, and of the summary before."""
+    """Hash of the folded content (except what is hidden on request) and of the previous summary."""
     tried: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
-    """What it came to with the latest summary that was tried; see `apply_range`."""
+    """The result with the summary that was tried last; see `apply_range`."""
 
     extracted: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
-    """The extractive summary, once it was worked out."""
+    """The extractive summary once it is computed."""
 
     @property
     def is_split(self) -> bool:
-        """Whether the cut goes through a turn."""
+        """Whether the cut splits a turn."""
         return bool(self.prefix)
 
 
@@ -76,12 +76,11 @@ def range_cut(
     keep_ratio: float | None = None,
     freed: Container[int] = (),
 ) -> int | None:
-    """Index of the first block that such a plan would keep, if the blocks of the `freed` versions cost
-    nothing."""
+    """Index of the first block to keep, if the blocks with `freed` versions cost nothing; None: no cut."""
     entries = view.entries
     policy = context.policy
     ratio = policy.keep_ratio if keep_ratio is None else keep_ratio
-    if policy.keep_messages is not None and policy.keep_ratio:  # by number: each block counts one
+    if policy.keep_messages is not None and policy.keep_ratio:  # each block counts as one
         sizes = [1] * len(entries)
         keep = int(policy.keep_messages * ratio / policy.keep_ratio)
     else:
@@ -96,18 +95,19 @@ def range_cut(
 
 
 def plan_turns(view: View, context: Context, trigger: Trigger, turns: int) -> RangePlan | None:
-    """The plan that keeps the newest `turns` whole, or None when there are no more."""
+    """The plan that keeps the newest `turns` whole, or None when there are no older ones."""
     cut = turn_cut(view, context, turns)
     return _plan(view, context, trigger, cut) if cut else None
 
 
 def turn_cut(view: View, context: Context, turns: int) -> int | None:
-    """Index of the first block that such a plan would keep."""
+    """Index of the first block to keep so that the newest `turns` stay whole; None when there are no older
+    ones."""
     return turns_cut(view.entries, turns, _whole(view.entries, context))
 
 
 def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> RangePlan | None:
-    """The plan whose first kept block has this version; None: it is not a legal cut here."""
+    """The plan whose first kept block has this version, or None if that cut is not legal."""
     entries = view.entries
     index = next((i for i, entry in enumerate(entries) if entry.version == version), 0)
     legal = index and is_legal(entries, index, _whole(entries, context))
@@ -115,7 +115,7 @@ def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> Ran
 
 
 def _whole(entries: Sequence[Entry], context: Context) -> Spans:
-    """What no cut may part, besides calls and their results."""
+    """Ranges that a cut must not enter, in addition to calls and their results."""
     return thoughts(entries) if "leads" in context.limits.thinking else ANYWHERE
 
 
@@ -143,7 +143,7 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
 
 
 def _keep_tokens(context: Context, keep_ratio: float) -> int:
-    """Tokens of the verbatim tail: its share, less when the fixed part leaves less."""
+    """Tokens of the verbatim tail: its share, or less if the fixed part leaves less room."""
     room = target_of(context) - fixed_tokens(context)
     share = int(keep_ratio * context.limit)
     return min(share, max(room // 2, KEEP_TOKENS_MIN)) if keep_ratio else 0
@@ -159,7 +159,7 @@ def _entry_tokens(view: View, context: Context) -> list[int]:
 
 
 def _prefix(folded: Sequence[Entry], kept: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The folded part of the turn that the cut goes through."""
+    """The folded part of the turn that the cut splits; empty if it splits none."""
     if is_turn_start(kept[0].block):
         return ()
     return tuple(entry for entry in folded if entry.block.turn == kept[0].block.turn)

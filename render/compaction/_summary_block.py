@@ -1,7 +1,8 @@
-"""The summary block of a compaction: what a summariser wrote, merged and bounded, and what is computed.
+"""The summary block of a compaction: the text of a summariser, merged and limited, plus the computed
+digest.
 
-The turn that the cut goes through has a context of its own in it, for as long as that turn goes on: each
-later fold adds to it.  Once the turn is over, its context is history.
+A turn that the cut splits has its own context in the block. Each later fold adds to it while the turn runs;
+when the turn has ended, its context becomes history.
 """
 
 from collections.abc import Iterator
@@ -27,13 +28,14 @@ from render.view._view import View
 
 INDEX_TOKENS_MIN: Final = 200
 NAMING_SHARE: Final = 0.8
-"""Of what was written, the part that is taken off the index: it names what it tells, too."""
+"""Share of the written text's tokens that is deducted from the index, because the written text names
+identifiers too."""
 
 
 def summary_block(
     view: View, plan: RangePlan, answer: StructuredSummary, context: Context
 ) -> RangeSummary:
-    """The block that stands for all that is folded once this plan is carried out."""
+    """The block that replaces everything folded when this plan is applied."""
     previous = view.compaction.event.summary if view.compaction else None
     text = merge_summaries(_so_far(previous, plan), _written(answer, plan), SummaryRoom.of(context))
     block = RangeSummary(
@@ -53,7 +55,7 @@ def summary_block(
 
 
 def _written(summary: StructuredSummary, plan: RangePlan) -> StructuredSummary:
-    """The answer of a summariser: the user's own words first, a split turn never without context."""
+    """The summariser's answer, with the user's own words first; a split turn always gets a context."""
     said = [" ".join(words.split()) for words in _said(plan)] if summary.constraints else []
     own, others = list[str](), list[str]()
     for constraint in summary.constraints:
@@ -68,7 +70,7 @@ def _written(summary: StructuredSummary, plan: RangePlan) -> StructuredSummary:
 
 
 def _said(plan: RangePlan) -> Iterator[str]:
-    """What the user said in all that a plan knows of."""
+    """All user texts that the plan knows."""
     for entry in (*plan.given_up, *plan.folded, *plan.kept):
         yield from searched(words_of(entry))
     for item in plan.carried:
@@ -76,7 +78,7 @@ def _said(plan: RangePlan) -> Iterator[str]:
 
 
 def _so_far(previous: RangeSummary | None, plan: RangePlan) -> StructuredSummary | None:
-    """The summary before; the beginning of a turn that is over is history in it."""
+    """The previous summary; the context of a turn that has ended is moved to its history."""
     begun = _begun_before(previous)
     if previous is None:
         return None
@@ -89,14 +91,14 @@ def _begun_before(previous: RangeSummary | None) -> TurnId | None:
 
 
 def _begun(previous: RangeSummary | None, plan: RangePlan) -> TurnId | None:
-    """The turn that goes on after the cut, if its beginning is folded by now."""
+    """The turn that continues after the cut, if its beginning has been folded; otherwise None."""
     turn = plan.kept[0].block.turn
     is_begun = any(e.block.turn == turn and e.place is not Place.SILENT for e in plan.folded)
     return turn if is_begun or turn == _begun_before(previous) else None
 
 
 def _turn_range(previous: RangeSummary | None, plan: RangePlan) -> tuple[TurnId, ...]:
-    """The oldest and the newest turn that is folded whole by now; late results lead nowhere back."""
+    """The oldest and the newest turn that are folded whole; late results of older turns are ignored."""
     known = (previous.turn_range or previous.covered_turn_ids) if previous else ()
     folded = (e.block.turn for e in plan.folded if not isinstance(e.block, ToolResult))
     whole = [turn for turn in (*known, *folded) if turn != plan.kept[0].block.turn]
@@ -104,7 +106,7 @@ def _turn_range(previous: RangeSummary | None, plan: RangePlan) -> tuple[TurnId,
 
 
 def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) -> Digest:
-    """The digest that goes with a summary, its index in the room that is left."""
+    """The digest for a summary; its index gets the remaining room."""
     count, policy = context.counter.count, context.policy
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
@@ -130,7 +132,7 @@ def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) 
 
 
 def _index_tokens(plan: RangePlan, share: int, report: int, context: Context) -> int:
-    """The index's share, or what the target leaves to it beside the rest of the report."""
+    """Tokens for the index: its share, or less if the target leaves less room beside the rest."""
     policy = context.policy
     carried = sum(
         context.counter.count(item.clipped or text_of(item.block)) + LABEL_TOKENS
@@ -152,6 +154,6 @@ def _index_room(tokens: int, context: Context, *, is_cold: bool) -> IndexRoom:
 
 
 def _visible(plan: RangePlan) -> list[str]:
-    """The texts that the model sees after the compaction anyway."""
+    """The texts that the model still sees after the compaction."""
     carried = [text_of(item.block) for item in plan.carried if not item.clipped]
     return [*carried, *(entry.replacement or text_of(entry.block) for entry in plan.kept)]

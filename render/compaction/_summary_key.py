@@ -1,6 +1,6 @@
-"""What a summary that was paid for is found by, in its timeline and in others.
+"""Keys by which a paid summary is found again, in its own timeline and in others.
 
-Both keys tell content, schema, policy, model and the version of the prompt.
+Both keys depend on content, schema, policy, model and prompt version.
 """
 
 from hashlib import sha256
@@ -29,19 +29,19 @@ from render.view._view import View
 
 
 def summary_key(plan: RangePlan, context: Context, model: str) -> str:
-    """What a prepared summary is found by: the same range is never paid for twice.
+    """Key of a prepared summary, so that the same range is never paid for twice.
 
-    Content, schema, policy, model and prompt version; nothing that differs between two machines.
+    It covers content, schema, policy, model and prompt version, and nothing that differs between machines.
     """
     return _key(plan.source_hash, plan, context, model)
 
 
 def shared_key(plan: RangePlan, view: View, context: Context, model: str, reader: str) -> str:
-    """What a summary of equal content in another timeline is found by: as `summary_key`, but without what
-    names blocks and says when they were made.
+    """Key of a summary that another timeline with the same content may use: like `summary_key`, but without
+    block ids and times.
 
-    `reader`: in whose name it is written and found; empty: in nobody's, and then all that a model is
-    shown besides the range has to be the same.
+    `reader` is the requester for whom the summary is stored and found. If it is empty, everything else that
+    the model is shown must be the same, too.
     """
     digest = sha256(reader.encode(errors="surrogatepass") + b"\n")
     if view.compaction:
@@ -56,7 +56,7 @@ def shared_key(plan: RangePlan, view: View, context: Context, model: str, reader
 
 
 def _unnamed(block: Block) -> Block:
-    """A block without what differs when the same is said once more."""
+    """The block without the fields that differ when the same content is logged again."""
     match block:
         case OpaqueBlock():
             return OpaqueBlock(block.tag, {**block.fields, "id": ""})

@@ -1,1 +1,1 @@
-"""What a stage may use besides the view: policy, model, context."""
+"""The context of a render: policy, model, provider interface."""

@@ -1,4 +1,4 @@
-"""The context: everything that a stage may use besides the view."""
+"""The context: everything that a stage may use in addition to the view."""
 
 from collections.abc import Callable
 from functools import cached_property

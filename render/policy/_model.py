@@ -28,7 +28,7 @@ ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
 """
 
 
-# Not `tuple` itself: as a converter, type checkers would not see what it is a tuple of.
+# Not `tuple` itself as the converter: type checkers would not know the type of its items.
 def _modes(modes: Iterable[ThinkingMode]) -> tuple[ThinkingMode, ...]:
     return tuple(modes)
 

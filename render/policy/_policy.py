@@ -62,7 +62,7 @@ class ToolPolicy:
     durability: Durability | None = attrs.field(
         default=None, validator=v.optional(checks.one_of(get_args(Durability)))
     )
-    """None: as declared."""
+    """Durability of the tool's results; None: as the tool declared."""
     key_fields: tuple[str, ...] = attrs.field(
         default=(), converter=_names, validator=checks.texts()
     )
@@ -72,7 +72,7 @@ class ToolPolicy:
     sensitivity: Sensitivity | None = attrs.field(
         default=None, validator=v.optional(checks.one_of(get_args(Sensitivity)))
     )
-    """None: as declared."""
+    """Sensitivity of the tool's results; None: as the tool declared."""
 
 
 @checked_calls(PolicyError)
@@ -92,7 +92,7 @@ class Policy:
     """False: nothing is pruned, clipped or compacted, not even by `compact()`; for a prompt over its limit, the
     render says `CannotFit`. A ladder without rungs has the same effect."""
 
-    # When.
+    # When to compact.
     trigger_ratio: float = attrs.field(default=0.97, validator=checks.share())
     """Compact above this share of the budget."""
     trigger_room: int = attrs.field(default=1_500, validator=checks.whole())
@@ -107,7 +107,7 @@ class Policy:
     failures_max: int = attrs.field(default=3, validator=checks.whole(1))
     """Skips or failures in a row after which the circuit breaker stops compactions."""
 
-    # What stays.
+    # What stays after a compaction.
     target_ratio: float = attrs.field(default=0.8, validator=checks.share())
     """Largest share of the whole request after a compaction."""
     keep_ratio: float = attrs.field(default=0.08, validator=checks.share())
@@ -172,7 +172,7 @@ class Policy:
     artifact_seconds: float = attrs.field(default=0.0, validator=checks.seconds())
     """Seconds after which artifacts of the timeline expire; 0: never."""
 
-    # Artifacts that come back into the prompt by themselves; 0 artifacts: none do.
+    # Artifacts that come back into the prompt by themselves; with 0 artifacts, none do.
     rehydration_artifacts: int = attrs.field(default=3, validator=checks.whole())
     """Artifacts that may come back in one turn."""
     rehydration_tokens_each: int = attrs.field(default=4000, validator=checks.whole())
@@ -215,7 +215,7 @@ class Policy:
     system_ttl: SystemTtl = attrs.field(default="5m", validator=checks.one_of(get_args(SystemTtl)))
     """Time to live of the cache point at the end of system prompt and tools."""
 
-    # The model's window and who speaks.
+    # The room for the answer, and reserves.
     output_tokens: int = attrs.field(default=8000, validator=checks.whole())
     """Tokens kept free for the answer, if the limit is that of the model's window."""
     safety_ratio: float = attrs.field(default=0.0, validator=checks.share())

@@ -1,9 +1,9 @@
-"""The provider protocol: what the stages use of an API; everything else stays inside that API's folder.
+"""The provider protocol: what the stages use of an API; everything else stays in that API's folder.
 
     blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Validator]
 
-A provider is a folder in `render/providers` and a row in the table there.  No stage, rung or budget
-names a provider; they use `Context.provider`.
+A provider is a folder in `render/providers` and a row in the table there. No stage, rung or budget names a
+provider; all use `Context.provider`.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from render.view._replace import replaced
 from render.view._view import Shown
 
 Where: TypeAlias = Literal["user", "result"]
-"""In a user's message, or in the result of a tool."""
+"""The place of a part: a user message, or a tool result."""
 
 
 class TokenCounter(Protocol):
@@ -69,7 +69,8 @@ class Segment(NamedTuple):
     kind: str
     """The provider's type of the content block."""
     ttl: int
-    """Seconds for which everything up to here is to be kept in the cache; 0: nothing is written here."""
+    """Seconds for which everything up to here should stay cached; 0: the request asks for no cache entry
+    here."""
     tokens: Callable[[TokenCounter], int]
     """Counts its tokens."""
 
@@ -148,7 +149,7 @@ class Overflow:
 
 
 class Validator(Protocol):
-    """Checks the requests of a growing conversation, one after the other."""
+    """Checks the requests of a growing conversation one after another."""
 
     def check(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is."""
@@ -269,7 +270,7 @@ class Provider(Protocol):
         ...
 
     def usage(self, response: object) -> UsageRecorded | None:
-        """What a response says about its cost, if it says anything.
+        """The usage that a response reports; None if it reports none.
 
         Raises:
             MisuseError: it is neither a JSON object nor an object that gives one.

@@ -6,17 +6,17 @@ from typing import Any
 
 
 def share() -> Any:
-    """A part of a whole."""
+    """A number from 0 to 1."""
     return _checked("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
 
 
 def seconds() -> Any:
-    """A span of time."""
+    """A finite number of seconds, 0 or more."""
     return _checked("0 or more seconds", lambda value: _is_number(value) and value >= 0)
 
 
 def whole(least: int = 0) -> Any:
-    """A count of something."""
+    """A whole number, `least` or more."""
     return _checked(
         f"a whole number, {least} or more",
         lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
@@ -24,28 +24,28 @@ def whole(least: int = 0) -> Any:
 
 
 def switch() -> Any:
-    """On or off."""
+    """True or false."""
     return _checked("true or false", lambda value: isinstance(value, bool))
 
 
 def text() -> Any:
-    """A name, say."""
+    """A text."""
     return _checked("a text", lambda value: isinstance(value, str))
 
 
 def texts() -> Any:
-    """Names."""
+    """A list of texts."""
     return _checked("a list of texts", lambda value: _all(value, lambda item: type(item) is str))
 
 
 def one_of(known: Iterable[str]) -> Any:
-    """A word that means something."""
+    """One of the known words."""
     words = tuple(known)
     return _checked(f"one of {', '.join(words)}", lambda value: value in words)
 
 
 def some_of(known: Iterable[str]) -> Any:
-    """Words that mean something, in an order."""
+    """A list of known words."""
     words = tuple(known)
     return _checked(
         f"a list of {', '.join(words)}", lambda value: _all(value, lambda item: item in words)
@@ -53,7 +53,7 @@ def some_of(known: Iterable[str]) -> Any:
 
 
 def table() -> Any:
-    """Something by name."""
+    """A mapping."""
     return _checked("a table", lambda value: isinstance(value, Mapping))
 
 

@@ -1,4 +1,4 @@
-"""Providers: one folder for each API that a request can be rendered for, one row in this table."""
+"""The table of providers: one for each API, each in a folder of its own."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -16,7 +16,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
     "openai.chat": OpenAIChat(),
     "gemini": Gemini(),
 }
-"""By `Model.provider`."""
+"""The providers by `Model.provider`."""
 
 
 def provider_of(model: Model) -> Provider:

@@ -1,6 +1,6 @@
-"""Definitions of tools, in whichever provider's shape: Anthropic's, OpenAI's for Responses or for Chat, Gemini's.
+"""Tool definitions in any provider's shape: Anthropic's, OpenAI's for Responses or Chat, Gemini's.
 
-A caller has one list of tools and may change the provider; each provider sends them in its own shape.
+A caller may use one list of tools with every provider; each provider converts them to its own shape.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,15 +18,15 @@ class Definition:
     name: str = ""
     description: str = ""
     schema: Json = attrs.field(factory=dict[str, Any])
-    """Of its arguments."""
+    """JSON schema of its arguments."""
     strict: bool | None = None
     """Whether the arguments must follow the schema exactly; None: not specified."""
     free: bool = False
     """Whether it takes a text instead of arguments."""
     format: Json = attrs.field(factory=dict[str, Any])
-    """Of that text."""
+    """The format of that text."""
     other: Json = attrs.field(factory=dict[str, Any])
-    """The definition of a tool that a provider runs itself, as it was given; then the other fields are empty."""
+    """A tool that a provider runs itself, as it was given; the other fields are then empty."""
 
 
 FREE_SCHEMA: Json = {
@@ -34,11 +34,11 @@ FREE_SCHEMA: Json = {
     "properties": {"input": {"type": "string"}},
     "required": ["input"],
 }
-"""Of a tool that takes a text, where a provider has no such tools."""
+"""The schema for a tool that takes a text, where a provider has no such tools."""
 
 
 _SCHEMAS = ("input_schema", "parametersJsonSchema", "parameters_json_schema", "parameters")
-"""Of Anthropic's shape, and of Gemini's, which have no type."""
+"""Names of the schema in definitions without a type: Anthropic's and Gemini's shape."""
 
 
 def open_definitions(names: Iterable[str]) -> list[Json]:

@@ -1,9 +1,8 @@
-"""Facts about the parts of a request: what is wrong with each, kept for as long as the part is the same.
+"""Facts about the parts of a request: the broken rules of each part, cached by the part's identity.
 
-What is wrong with a message does not depend on where the message stands, so verdicts are kept without the
-place and survive when a conversation moves.  Keeping them by identity is sound under two conditions: an
-object once checked is never mutated (an encoder replaces messages, it does not edit them), and no other
-object gets its id (the facts hold the object).
+The faults of a message do not depend on its position, so they are kept without it and stay valid when the
+conversation changes. Caching by identity is safe because a checked object is never mutated (an encoder
+replaces messages), and because the facts hold the object, so no other object gets its id.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,44 +21,45 @@ class Fault:
     """A broken rule inside one part of a request."""
 
     rule: Enum
-    """Its name, in lower case, is the stable name of the rule; its value is what the provider answers."""
+    """The rule: its name in lower case is the stable public name, its value is the provider's error
+    message."""
     at: str = ""
-    """Place below the part, e.g. `content.1`."""
+    """Path within the part, e.g. `content.1`."""
     field: str = ""
-    """What the provider adds to the place, e.g. `tool_use.id`."""
+    """What the provider appends to the path, e.g. `tool_use.id`."""
     details: tuple[object, ...] = ()
 
     def below(self, place: str) -> Violation:
-        """Say it of the thing at `place`."""
+        """The violation for a part at `place`."""
         full = joined(place, self.at)
         return violation(self.rule, full, *self.details, field=self.field)
 
 
 def violation(rule: Enum, place: str, *details: object, field: str = "") -> Violation:
-    """Put the words of `rule` together for one place."""
+    """The violation of `rule` at one place, with its message filled in."""
     words = str(rule.value)
     text = words % details if details else words
     return Violation(rule.name.lower(), place, f"{joined(place, field)}: {text}")
 
 
 def joined(place: str, below: str) -> str:
-    """`place.below`, or the one that is not empty."""
+    """`place.below`; if one is empty, the other."""
     return f"{place}.{below}" if place and below else place or below
 
 
 @attrs.define(eq=False)
 class PartFacts:
-    """The verdict on one part of a request; collected while it is read.
+    """The faults of one part of a request, collected while it is read.
 
-    `source` is the very object that was looked at. Holding it is what makes its `id()` a safe key:
-    no other object can get that id while the facts live.
+    `source` is the checked object. The reference makes its `id()` a safe key: no other object can get that
+    id while the facts exist.
     """
 
     source: object
     faults: list[Fault] = attrs.Factory(list[Fault])
 
     def fault(self, rule: Enum, at: str, *details: object, field: str = "") -> None:
-        """Note a broken rule."""
+        """Record a broken rule."""
         self.faults.append(Fault(rule, at, field, details))
 
 
@@ -67,8 +67,7 @@ F = TypeVar("F", bound=PartFacts)
 
 
 def scanned(facts: F, shape: Enum, scan: Callable[[Mapping[str, Any], F], None]) -> F:
-    """The facts, with what `scan` notes of their source, which has to be an object; `shape`: the rule that it
-    breaks if it is none."""
+    """The facts after `scan` has read their source; if the source is not an object, the fault `shape`."""
     source = facts.source
     if isinstance(source, dict):
         scan(cast("Mapping[str, Any]", source), facts)
@@ -79,16 +78,16 @@ def scanned(facts: F, shape: Enum, scan: Callable[[Mapping[str, Any], F], None])
 
 @attrs.define(eq=False)
 class Verdicts(Generic[F]):
-    """Facts by identity of their object, for the objects of the latest request."""
+    """Facts by the identity of their object, for the parts of the latest request."""
 
     look: Callable[[object], F]
     things: Sequence[object] = ()
     facts: Sequence[F] = ()
 
     def on(self, things: Sequence[object]) -> Sequence[F]:
-        """Facts about each of `things`; whatever is not among them is forgotten.
+        """Facts about each of `things`; facts about other things are dropped.
 
-        Nearly all of them stand where they stood, so only the others are looked up.
+        Nearly all things are at the same index as before, so only the others are looked up.
         """
         moved = list(compress(count(), map(is_not, things, self.things)))
         gone = [*map(self.facts.__getitem__, moved), *self.facts[len(things) :]]

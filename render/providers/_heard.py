@@ -1,4 +1,4 @@
-"""What an entry says in the user's place, part by part, in no provider's words."""
+"""The parts that an entry contributes to the user's message, before a provider encodes them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,7 +25,7 @@ from render.view._group import Entry, Place
 
 
 def heard(entry: Entry, notices: list[str]) -> Iterator[Part]:
-    """What an entry shows in the user's place; nothing blank."""
+    """The parts that an entry shows in the user's message, without blank texts."""
     block = entry.block
     if isinstance(block, ToolResult):
         notices.append(f"a late result is shown as text: {entry.path}")
@@ -73,7 +73,7 @@ def _late(call_id: CallId, text: str) -> str:
 def _parts(entry: Entry, block: Block) -> Sequence[Part]:
     match block:
         case UserPrompt() | UserFollowup() | UserSteer():
-            if entry.place is Place.CARRIED:  # its words are quoted already
+            if entry.place is Place.CARRIED:  # its text is already quoted
                 return [part for part in block.parts if not isinstance(part, TextPart)]
             return block.parts
         case UserAttachment():

@@ -1,4 +1,4 @@
-"""What all providers demand of images and documents, and what stands for one that cannot be read."""
+"""Rules for images and documents that all providers share, and texts that replace refused parts."""
 
 import binascii
 from collections.abc import Collection, Sequence
@@ -20,7 +20,7 @@ DOCUMENT_TEXT: Final = "text/plain"
 
 
 def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) -> str:
-    """Why an image or a document would be refused; empty: it would not."""
+    """Why an image or document would be refused; empty: it would be accepted."""
     if part.url:
         return "" if is_web_url(part.url) else f"{in_words(part.url)} is no http(s) url"
     if isinstance(part, ImagePart):
@@ -34,19 +34,19 @@ def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) ->
 
 
 def misplaced(what: str, kind: object, taken: Collection[str]) -> str:
-    """Why a provider's own part is refused if it has none of these types."""
+    """Why a provider's own part is refused whose type is not one of `taken`."""
     near = did_you_mean(kind, taken) or f"; there are {', '.join(sorted(taken))}"
     return f"{what} of type {in_words(kind)} cannot go there{near}"
 
 
 def unreadable(part: ImagePart | DocumentPart) -> str:
-    """What stands for one that would be refused."""
+    """The text that replaces an image or document that would be refused."""
     kind = "image" if isinstance(part, ImagePart) else "document"
     return f"[{kind}: its {'url' if part.url else 'data'} could not be read]"
 
 
 def named(part: Part) -> str:
-    """What stands for a part that a provider would refuse."""
+    """The text that replaces a part that a provider would refuse."""
     match part:
         case ImagePart() | DocumentPart():
             return unreadable(part)
@@ -57,7 +57,7 @@ def named(part: Part) -> str:
 
 
 def is_base64(data: object) -> bool:
-    """Whether something is a text in base64, and not empty."""
+    """Whether the value is a non-empty text in base64."""
     if not isinstance(data, str) or not data:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Names and words that every provider's requests have in common: ids, tools, what stands for what is missing."""
+"""Ids, tool names and filler texts that the requests of all providers share."""
 
 import re
 from hashlib import sha256
@@ -16,8 +16,8 @@ _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def wire_id(pair: str, longest: int = ID_LENGTH_MAX) -> str:
-    """The id itself where a provider takes it; else what it takes of it, and a hash that keeps two such
-    ids apart."""
+    """The id itself if every provider accepts it; otherwise its accepted characters, with a hash that keeps
+    such ids distinct."""
     plain = _FOREIGN.sub("_", pair)[:longest]
     if pair and plain == pair:
         return pair
@@ -26,6 +26,6 @@ def wire_id(pair: str, longest: int = ID_LENGTH_MAX) -> str:
 
 
 def tool_name(name: str) -> str:
-    """A tool's name as every provider accepts it: `^[a-zA-Z0-9_-]{1,64}$`."""
+    """A tool name that every provider accepts: `^[a-zA-Z0-9_-]{1,64}$`."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
     return kept[:NAME_LENGTH_MAX] or "tool"

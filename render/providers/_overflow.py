@@ -1,4 +1,4 @@
-"""Overflow: the tokens that an error names, read in the way that providers share."""
+"""Overflow errors: reading the numbers of tokens from a provider's message."""
 
 import re
 from collections.abc import Iterable
@@ -7,13 +7,13 @@ from typing import Final
 from render.policy._provider import Overflow
 
 REFUSED: Final = (None, 400)
-"""The status of an error that may be an overflow, None inside a stream; a rate limit or an overload may quote the
-same words."""
+"""Status values of an error that may be an overflow; None inside a stream. With another status (rate limit,
+overload), the same words mean something else."""
 _NUMBER: Final = r"\d[\d,_]{0,18}"
 
 
 def patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
-    """Each names the tokens of the input, `<n>`, and the maximum, `<m>`, as far as its text does."""
+    """Compiled patterns, in which `<n>` matches the tokens of the input and `<m>` the maximum."""
     return tuple(
         re.compile(text.replace("<n>", f"(?P<n>{_NUMBER})").replace("<m>", f"(?P<m>{_NUMBER})"))
         for text in texts
@@ -21,7 +21,7 @@ def patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
 
 
 def numbers_in(message: str, patterns: Iterable[re.Pattern[str]]) -> Overflow | None:
-    """What the first pattern finds that fits; None: none does."""
+    """The numbers that the first matching pattern finds; None if no pattern matches."""
     for pattern in patterns:
         if found := pattern.search(message):
             numbers = found.groupdict()

@@ -1,6 +1,6 @@
-"""A response as a client returned it, before its format reads it: is it one, and can it be stored?
+"""Checks of a client's response: whether it belongs to the API, and whether it can be stored.
 
-What is in it is read by `blocks.formats`.  Each provider adds the checks that only its API needs.
+Its content is read by `blocks.formats`. Each provider adds the checks that only its API needs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,21 +16,22 @@ _APIS: Final = {
     "output": "a response of OpenAI's Responses API",
     "candidates": "a response of the Gemini API",
 }
-"""By the field that holds what the model said."""
+"""The APIs, by the field with the model's output."""
 _TEXTS: Final = ("id", "model", "stop_reason")
 
 
 def wanted_of(field: str) -> str:
-    """What `record` takes."""
+    """The start of an error message: what `record` takes."""
     return f"record() takes {_APIS[field]} (the SDK's object, or its JSON)"
 
 
 def response_json(response: object, field: str, **said: tuple[str, ...]) -> Json:
-    """A response as JSON; what the model said in it, under `field`, as a list of plain objects; `said`: what
-    it may say of itself.
+    """A response as JSON, with the model's output under `field` as a list of plain objects.
+
+    `said` gives the accepted values of further fields.
 
     Raises:
-        MisuseError: it is none, is of another API, or is an error.
+        MisuseError: it is not a response, is one of another API, or is an error.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
     wanted = wanted_of(field)
@@ -81,10 +82,10 @@ def fields(value: object) -> Mapping[str, Any]:
 
 
 def check_text(content: Json, name: str, where: str) -> None:
-    """Whether a text is there that has to be.
+    """Check that a required text is present.
 
     Raises:
-        MisuseError: it is not.
+        MisuseError: it is missing, or is not a text.
     """
     value: object = content.get(name)
     if not isinstance(value, str):
@@ -92,10 +93,10 @@ def check_text(content: Json, name: str, where: str) -> None:
 
 
 def check_name(content: Json, name: str, where: str) -> None:
-    """Whether an id or a name is there.
+    """Check that a required id or name is present.
 
     Raises:
-        MisuseError: it is not, or is empty.
+        MisuseError: it is missing or empty.
     """
     check_text(content, name, where)
     if not content[name].strip():
@@ -105,10 +106,10 @@ def check_name(content: Json, name: str, where: str) -> None:
 def answer_in(
     checked: Json, field: str, name: Format, new_id: Callable[[], BlockId], turn: TurnId
 ) -> Answer:
-    """The blocks of a response that was checked, and its usage.
+    """The blocks and the usage of a checked response.
 
     Raises:
-        MisuseError: it is empty.
+        MisuseError: it has neither output nor usage.
     """
     read = response_in(checked, name)
     if read is None or (read.usage is None and not checked[field]):
@@ -119,7 +120,7 @@ def answer_in(
 def usage_in_response(
     response: object, field: str, read: Callable[[Json], UsageRecorded | None]
 ) -> UsageRecorded | None:
-    """What a response says about its cost, if it says anything.
+    """The usage that a response reports; None if it reports none.
 
     Raises:
         MisuseError: it is neither a JSON object nor an object that gives one.

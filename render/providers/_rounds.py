@@ -1,14 +1,12 @@
-"""A round in the words that providers share: calls and what answers them, what else came, the piece of a request
-that it all becomes, and the conversation that pieces are put together as.
+"""A round in terms that providers share: calls, their results, other content, and the pieces of a request.
 
 Repairs, each with a notice; the log keeps the original:
 
 * a result without a call is not shown;
-* a call without a result is answered "interrupted"; a result that comes after such a request was sent
-  is shown as text, where it arrived (changing the sent answer would rewrite the prefix);
-* an answer that nobody replied to is followed by a line of the user's: most models refuse a request that ends
-  with their own words;
-* text that is empty or white space is not shown; an image that cannot be read is named.
+* a call without a result is answered "interrupted"; a result that arrives after such a request was sent
+  is shown as text at its own position (changing the sent answer would rewrite the prefix);
+* if the last content is the model's, a line of the user follows, because most models refuse such a request;
+* empty and white-space text is not shown; an unreadable image is named.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,49 +26,49 @@ from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
 OTHERS: Final = frozenset({Place.USER, Place.LATE, Place.CARRIED})
-"""Where what came besides results stands."""
+"""Places of content other than responses and results."""
 _ITEMS: Final = attrgetter("items")
 _ROLE: Final = itemgetter("role")
 
 
 @attrs.frozen(kw_only=True)
 class Sent:
-    """One message, or item of input, and the content in it that each block became."""
+    """One message, or input item, with the content that each block contributed."""
 
     item: Json
     by_model: bool
     contents: tuple[tuple[int, Json], ...]
-    """With the versions of the blocks."""
+    """The content with the versions of its blocks."""
 
 
 @attrs.frozen(kw_only=True)
 class Returned:
-    """What answers a call."""
+    """The answer to a call."""
 
     call: Entry
     version: int
-    """Of the block that answers; of the call, where nothing does."""
+    """Version of the block that answers; without an answer, version of the call."""
     parts: tuple[Part, ...]
-    """At least one."""
+    """At least one part."""
     failed: bool
 
 
 @attrs.frozen(kw_only=True)
 class Scale:
-    """What contents weigh."""
+    """How the tokens of contents are counted."""
 
     tokens: Callable[[Json, TokenCounter], int]
     counter: TokenCounter
     envelope: int = 0
-    """Tokens of a message, whatever is in it."""
+    """Tokens of a message in addition to its contents."""
     kind: Callable[[Json], str] = lambda content: str(content.get("type"))
     """The provider's type of a content."""
     said: str = ""
-    """What stands before that type where the model said it: of APIs that take no mark there."""
+    """Prefix of the type for the model's contents, in APIs where these cannot carry a mark."""
 
 
 def returned(group: Group, notices: list[str]) -> Iterator[Returned]:
-    """What answers each call, in the order of the calls."""
+    """The answer to each call, in the order of the calls."""
     results = {entry.pair: entry for entry in group.placed(Place.RESULT)}
     for call in group.placed(Place.RESPONSE):
         if not isinstance(call.block, ToolCall):
@@ -94,8 +92,10 @@ def _output(parts: Sequence[Part]) -> tuple[Part, ...]:
 def others(
     group: Group, notices: list[str], *, answered: bool
 ) -> Iterator[tuple[int, Sequence[Part]]]:
-    """What else came, entry by entry, and a line where nobody replied; `answered`: there were calls, or
-    nothing was said."""
+    """The group's other content, entry by entry, preceded by a filler line if nobody replied to the model.
+
+    `answered` says whether there were calls, or the model said nothing.
+    """
     entries = [entry for entry in group.entries if entry.place in OTHERS]
     shown = [(entry.version, tuple(heard(entry, notices))) for entry in entries]
     early = any(parts and (not group.sealed or v <= group.sealed) for v, parts in shown)
@@ -109,8 +109,8 @@ def others(
 def in_two(
     said: Sequence[tuple[int, Json]], heard: Sequence[tuple[int, Json]], model: str, field: str
 ) -> list[Sent]:
-    """One message of the model's, whose role `model` is, and one of the user's, as far as there is something in
-    them; contents stand under `field`."""
+    """One message of the model (role `model`) and one of the user, each only if it has contents, under
+    `field`."""
     return [
         Sent(
             item={"role": role, field: [content for _, content in contents]},
@@ -123,20 +123,19 @@ def in_two(
 
 
 def told(block: OpaqueBlock) -> str:
-    """What a block says that only another provider reads: its compaction, for one, is a summary in
-    words."""
+    """The text of a block that another provider wrote, for example of its own compaction."""
     content: object = (verbatim(block) or {}).get("content")
     return block.text or (content if isinstance(content, str) else "")
 
 
-# Pieces.
+# Building pieces.
 
 
 def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence[str]) -> Piece:
-    """What a group is sent as, with what each block costs."""
+    """The piece for a group, with the tokens of each block."""
     try:
         digest = _digest(sent)
-    except UnicodeEncodeError:  # a text that went through no store
+    except UnicodeEncodeError:  # not cleaned by a store
         sent = [_sendable(each) for each in sent]
         digest = _digest(sent)
     spots = tuple(spot for each in sent for spot in _spots(each, scale))
@@ -168,12 +167,12 @@ def _digest(sent: Sequence[Sent]) -> bytes:
 
 
 def _sendable(sent: Sent) -> Sent:
-    """The same with what JSON cannot hold spelled out, as a store would have done."""
+    """The message with text that JSON cannot hold replaced, as a store would do."""
     contents = tuple((version, clean_json(content)) for version, content in sent.contents)
     return attrs.evolve(sent, item=clean_json(sent.item), contents=contents)
 
 
-# The conversation that pieces are put together as.
+# Assembling the conversation.
 
 
 def assembled(
@@ -181,8 +180,8 @@ def assembled(
     marks: Iterable[tuple[int, int]],
     mark: Callable[[Piece, frozenset[int]], Iterable[Json]],
 ) -> list[Json]:
-    """The items of all pieces; of a piece that gets marks, what `mark` makes of it: the same objects for the
-    same marks."""
+    """The items of all pieces. For a piece with marks, the items that `mark` returns; equal marks give the
+    same objects."""
     by_piece: dict[int, set[int]] = {}
     for index, spot in marks:
         by_piece.setdefault(index, set()).add(spot)
@@ -196,7 +195,7 @@ def assembled(
 
 
 def joined(messages: list[Json], as_one: Callable[[Sequence[Json]], Json]) -> list[Json]:
-    """Adjacent messages of one role as one; they are rare, and the others stay what they are."""
+    """The messages with adjacent ones of the same role joined; other messages stay the same objects."""
     roles = list(map(_ROLE, messages))
     if not any(map(eq, roles, roles[1:])):
         return messages
@@ -207,7 +206,7 @@ def joined(messages: list[Json], as_one: Callable[[Sequence[Json]], Json]) -> li
 def behind(
     messages: list[Json], said: Json, as_one: Callable[[Sequence[Json]], Json]
 ) -> list[Json]:
-    """The messages with one of the user's behind everything, and so behind the last mark: never cached."""
+    """The messages with a user message at the end, after the last mark, so it is never cached."""
     if not messages or messages[-1]["role"] != "user":
         return [*messages, said]
     return [*messages[:-1], as_one([messages[-1], said])]

@@ -1,1 +1,1 @@
-"""The stages of a render other than compaction, one a file."""
+"""The stages of a render other than compaction, one per file."""

@@ -6,7 +6,7 @@ from render.stages._budget import Account
 
 
 def format_account(account: Account) -> str:
-    """Lines for people: guesses, tokens of each part, and how much is left."""
+    """The account as lines of text: each part with its tokens, and how much is left."""
     rows = [(name, f"{tokens:,}", said) for name, tokens, said in _rows(account)]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"{name:<{widths[0]}}  {tokens:>{widths[1]}}  {said}" for name, tokens, said in rows]

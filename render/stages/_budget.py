@@ -102,10 +102,10 @@ def compaction_due(view: View, context: Context) -> Trigger | None:
 
 
 def is_cold(view: View, context: Context) -> bool:
-    """Whether the provider can no longer hold this timeline's prefix.
+    """Whether the provider's cache can no longer contain this timeline's prefix.
 
-    The life of the last request's cache points is the one recorded with it, not today's policy.
-    Without a request on record, the age of the newest block decides.
+    The time to live is the one recorded with the last request, not that of the current policy. If no
+    request is recorded, the age of the newest block decides.
     """
     state, policy = view.state, context.policy
     if state.touched_at:
@@ -123,7 +123,7 @@ def _breaker_is_open(view: View, total: int, context: Context) -> bool:
     return total < state.failed_tokens + policy.gain_min * context.limit
 
 
-# What precedes the messages.
+# System prompt and tools.
 
 
 @attrs.frozen(kw_only=True)
@@ -133,7 +133,7 @@ class Prefix:
     system: tuple[Json, ...]
     tools: tuple[Json, ...]
     digest: str
-    """Identifies it."""
+    """SHA-256 of system and tools, as hexadecimal text."""
     tokens: int
     """Tokens before calibration."""
 
@@ -171,7 +171,7 @@ def _marked(context: Context, ttl: str | None, tokens: int) -> Prefix:
     return Prefix(system=tuple(system), tools=tuple(tools), digest=digest, tokens=tokens)
 
 
-# All of it.
+# The whole request.
 
 
 def total_tokens(view: View, context: Context) -> int:

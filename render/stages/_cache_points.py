@@ -1,17 +1,17 @@
 """Cache points: positions in a rendered request up to which the provider may cache.
 
-A provider writes its cache only at marks, and looks back from each mark over a limited number of positions
-(`Limits.lookback`; a run of tool results may be one position) for an entry that an earlier request
-wrote.  So two things matter: that a point stays a prefix of the next request, and that one of the next
-request's points is near enough to it.
+A provider writes its cache only at marks. From each mark it looks back over a limited number of positions
+(`Limits.lookback`; a run of tool results may be one position) for an entry that an earlier request wrote.
+So each point should remain a prefix of the next request, and one of the next request's points must be near
+enough to it.
 
-At most three points in the messages; another is at the end of system and tools.
+There are at most three points in the messages; another is at the end of system and tools.
 
     [ turn A ][ turn B ][ turn C: prompt, round, round, round, round, round, round ]
                       ^ previous turn            ^ pre-tail (round N-4)           ^ tail
 
     [ layers of the index | summary ][ turn C: round, round, round, round, round, round ]
-                          ^ layers                       ^ pre-tail                 ^ tail
+                         ^ layers                       ^ pre-tail                 ^ tail
 """
 
 from bisect import bisect_left
@@ -121,10 +121,10 @@ def _pre_tail(
 
 
 def _last_tail(shown: Shown, pieces: Sequence[Piece], tail: _Place) -> _Place | None:
-    """Where the last request's tail point was, if it is still shown.
+    """The place of the last request's tail point, if it is still shown.
 
-    When nothing came since then, this request is the last one again; it is to have the same points,
-    so what counts is the request before that.
+    If nothing was appended since, this request repeats the last one and needs the same points, so the tail
+    of the request before that is used.
     """
     last = _place_of(shown, pieces, shown.tail)
     return _place_of(shown, pieces, shown.tail_before) if last == tail else last

@@ -1,13 +1,13 @@
-"""Clipping: one result, or one round's results, that alone would crowd out everything else.
+"""Clipping: shortening new results that would otherwise take too much of the window.
 
-It happens at the first render that would show them, so no cached prefix is ever rewritten by it;
-it is recorded like any hide, and the full content stays in the log.
+A result is clipped at the first render that would show it, so clipping never rewrites a cached prefix. It
+is recorded like any hide, and the full content stays in the log.
 
-    share    what a result has in any case, and all of one round twice (`clip_ratio`)
-    room     what is free below the trigger once everything new has no more than that (`clip_room`)
+    share    what one result may always have; all results of a round may have twice that (`clip_ratio`)
+    room     what is free below the trigger after all new results are cut to their share (`clip_room`)
 
-What is larger than its share is shown whole where the room holds it, the small ones first; what the
-room does not hold is cut to its share, and not to the room, which would leave none to the next round.
+A result above its share is shown whole if the room allows it, small ones first. Otherwise it is cut to its
+share, not to the room, so that room is left for the next round.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def clip_oversized(view: View, context: Context) -> View:
         return view
     room = _room(view, context, large)
     hidden: list[Hidden] = []
-    for results in large:  # the newest first: they are what the model waits for
+    for results in large:  # newest first: the model needs them most
         whole = results.whole(room)
         room -= sum(results.excess(tokens) for _, tokens in results.new if tokens <= whole)
         hidden += [

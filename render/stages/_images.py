@@ -1,7 +1,7 @@
-"""Pictures: no more, and no larger, than one request may hold.
+"""Images: limiting their number and size to what one request may contain.
 
-A provider refuses a request with too many images or documents, or of too many bytes.  When the log has
-more, the oldest are shown as words, in one batch, so that it does not happen on every call.
+A provider refuses a request with too many images or documents, or with too many bytes of them. If the log
+has more, the oldest are replaced by words, several at a time, so that this does not happen on every call.
 """
 
 from itertools import chain

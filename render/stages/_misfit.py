@@ -98,7 +98,7 @@ class Cause:
 
     @property
     def remedy(self) -> str:
-        """What the caller can do about it; empty: nothing."""
+        """What the caller can do about it; empty if nothing helps."""
         match self.kind:
             case "system prompt":
                 return "shorten the system prompt"
@@ -140,9 +140,9 @@ class CannotFit:
 def cannot_fit(
     pieces: Sequence[Piece], sizes: Account, context: Context, unwilling: str = ""
 ) -> CannotFit | None:
-    """What is wrong with the size of a request that is over its target; None: nothing.
+    """Why a request is too large for its limit or target; None if it is not.
 
-    `unwilling` says why nothing made room, where that was somebody's will.
+    `unwilling` is the reason why nothing made room, if that was a deliberate choice (such as a policy).
     """
     target = target_of(context)
     opened = sum(part.tokens for part in _open(pieces))
@@ -225,14 +225,14 @@ def parts_of(pieces: Iterable[Piece]) -> Iterator[_Part]:
 
 def _part(entry: Entry, tokens: int) -> _Part:
     kind = _kind_of(entry.block)
-    if kind == "summary" or entry.dropped:  # nothing can be shown instead
+    if kind == "summary" or entry.dropped:  # cannot be hidden
         return _Part(kind, entry.path, tokens)
     left = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
     return _Part(kind, entry.path, tokens, max(tokens - left, 0))
 
 
 def _pinned(pieces: Sequence[Piece]) -> Iterator[_Part]:
-    """The same for blocks that no compaction can fold: notes and open calls."""
+    """As `parts_of`, for the blocks that no compaction can fold: notes and open calls."""
     yield from (part for part in parts_of(pieces) if part.kind == "note")
     yield from _open(pieces)
 

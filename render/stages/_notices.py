@@ -1,4 +1,4 @@
-"""The notices of a request, each once: with its first place, and the number of others."""
+"""The notices of a request, each listed once with its first place and the number of other places."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
@@ -7,14 +7,15 @@ from render.policy._provider import Encoder, Piece
 from render.view._view import Shown
 
 _Told: TypeAlias = Mapping[str, tuple[str, int]]
-"""By the text of a notice: its first place, and how often it occurs."""
+"""The first place and the number of occurrences, by the text of a notice."""
 _NOTHING: Final[_Told] = {}
 
 
 def notices_of(
     shown: Shown, encoder: Encoder, pieces: Sequence[Piece], missed: Sequence[Sequence[str]]
 ) -> Iterator[str]:
-    """The notices of pieces, and of parts that the provider does not accept; only new groups are read."""
+    """The notices of the pieces and of the parts that the provider does not accept; only new groups are
+    read."""
     memo, key = shown.group_memo, encoder.key
     yield from _spelled(memo.chained(("notices", key), pieces, _NOTHING, _with_piece))
     yield from _spelled(memo.chained(("missed", key), missed, _NOTHING, _with))

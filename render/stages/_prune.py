@@ -1,8 +1,8 @@
-"""Pruning by time to live: old tool traffic goes when the prompt has to be read anew anyway.
+"""Pruning by time to live: hiding old tool traffic while the provider's cache is cold.
 
-While the provider's cache is warm, history is not rewritten: every request extends the last one.
-Once the cache must be cold, the whole prompt is paid for again, and rewriting it is free; that
-moment is used for one batch, remembered as one event.
+While the cache is warm, history is not rewritten: every request extends the last one. Once the cache is
+cold, the whole prompt is paid for again in any case, so rewriting it costs nothing extra. All pruning is
+then done in one batch and recorded as one event.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,8 @@ def prune_expired(view: View, context: Context) -> View:
 
 
 def _aged(view: View, context: Context) -> Iterator[tuple[Group, Entry, bool]]:
-    """Entries outside the intact turns and rounds, newest first; True: beyond the visible ones."""
+    """Entries outside the intact turns and rounds, newest first; True if they are outside the visible ones,
+    too."""
     policy = context.policy
     turns, turn = 0, view.turn
     for group in reversed(view.groups):
@@ -75,9 +76,10 @@ def _aged(view: View, context: Context) -> Iterator[tuple[Group, Entry, bool]]:
 
 
 def _may_hide(entry: Entry, turn: TurnId, *, is_far: bool) -> bool:
-    """Never user text, notes, plans; calls only when they are far and answered.
+    """Whether the entry may be pruned: never user texts, notes and plans; calls only if they are far back.
 
-    The thinking of the current turn stays whole: a loop's thinking is sent complete or not at all.
+    The thinking of the current turn stays, because the thinking of a tool loop must be sent completely or
+    not at all.
     """
     if entry.replacement is not None:
         return False

@@ -1,13 +1,13 @@
-"""Rehydration: an artifact that the agent names comes back into the prompt, for this turn only.
+"""Rehydration: an artifact that the agent names comes back into the prompt for the current turn.
 
-It is a safety net for an agent that refers to moved content without reading it.  That it cannot go
-round in circles (named, shown, pressed out, named again) is a matter of five rules:
+It helps an agent that refers to moved content without reading it. Five rules prevent cycles (an artifact is
+named, shown, removed again, and named again):
 
-* what comes back stands behind the last cache point and is never appended to the log;
-* it takes what the request leaves free, up to a limit, and no compaction is due because of it;
-* a turn has a limited number of artifacts, each and all together of a limited size;
-* what came back stays until the turn ends, and then rests for some turns;
-* in a turn into which something came back, the rungs externalize and drop rest.
+* returned content follows the last cache point, and is never appended to the log;
+* it uses only free room, up to a limit, and never causes a compaction;
+* a turn has a limited number of artifacts, each and all together of limited size;
+* returned content stays until the turn ends, and then may not return for some turns;
+* in a turn into which something came back, the rungs `externalize` and `drop` are disabled.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,7 +66,7 @@ def offered(reader: str, context: Context) -> str:
 
 
 def _names(tools: Iterable[Json]) -> Iterator[str]:
-    """Also finds tools in a namespace, such as Codex's for an MCP server."""
+    """The names of tools, including those in a namespace, such as Codex's for an MCP server."""
     for tool in tools:
         if inner := objs(tool.get("tools")):
             yield from (f"{string(tool.get('name'))}.{name}" for name in _names(inner))
@@ -113,7 +113,7 @@ def returned(
 def _shown(
     artifact: ArtifactId, text: str, size: int, tokens_max: int, context: Context
 ) -> Returned | None:
-    """One artifact within its tokens; None: there is no room for it."""
+    """One artifact within its tokens; None if there is no room for it."""
     if tokens_max < TOKENS_MIN:
         return None
     count, reader = context.counter.count, offered("read_artifact", context)

@@ -63,7 +63,7 @@ class Rendered:
     def anthropic(self, *, max_tokens: int) -> Json:
         """The keyword arguments of `client.messages.create`.
 
-        Messages and lists are fresh, so that callers may add to them; content blocks are shared
+        Messages and lists are fresh, so callers may add to them; content blocks are shared
         with later renders and must not be changed.
 
         Raises:
@@ -75,13 +75,14 @@ class Rendered:
 
     @checked_call
     def openai_responses(self, *, max_output_tokens: int | None = None) -> Json:
-        """The keyword arguments of `client.responses.create`, of OpenAI's client: `model`, `input`,
-        `tools`, `store=False`, what the cache needs, and `max_output_tokens`, unless None.
+        """The keyword arguments of `client.responses.create` of the OpenAI client: `model`, `input`,
+        `tools`, `store=False`, the cache options and, unless None, `max_output_tokens`.
 
-        Items and lists are fresh, so that callers may add to them; what they hold is shared.
+        Items and lists are fresh, so callers may add to them; their contents are shared with later renders
+        and must not be changed.
 
         Raises:
-            MisuseError: it was rendered for another provider, or `max_output_tokens` is no number of
+            MisuseError: it was rendered for another provider, or `max_output_tokens` is not a number of
                 tokens.
         """
         asked = {} if max_output_tokens is None else {"max_output_tokens": max_output_tokens}
@@ -90,13 +91,14 @@ class Rendered:
 
     @checked_call
     def openai_chat(self, *, max_completion_tokens: int | None = None) -> Json:
-        """The keyword arguments of `client.chat.completions.create`, of OpenAI's client: `model`,
-        `messages`, `tools`, what the cache needs, and `max_completion_tokens`, unless None.
+        """The keyword arguments of `client.chat.completions.create` of the OpenAI client: `model`,
+        `messages`, `tools`, the cache options and, unless None, `max_completion_tokens`.
 
-        Messages and lists are fresh, so that callers may add to them; what they hold is shared.
+        Messages and lists are fresh, so callers may add to them; their contents are shared with later renders
+        and must not be changed.
 
         Raises:
-            MisuseError: it was rendered for another provider, or `max_completion_tokens` is no number of
+            MisuseError: it was rendered for another provider, or `max_completion_tokens` is not a number of
                 tokens.
         """
         limit = max_completion_tokens
@@ -106,13 +108,14 @@ class Rendered:
 
     @checked_call
     def gemini(self, *, max_output_tokens: int | None = None) -> Json:
-        """The keyword arguments of `client.models.generate_content`, of Google's client: `model`, `contents`,
-        and `config` with `systemInstruction`, `tools`, and `maxOutputTokens`, unless None.
+        """The keyword arguments of `client.models.generate_content` of the Google client: `model`, `contents`,
+        and `config` with `systemInstruction`, `tools` and, unless None, `maxOutputTokens`.
 
-        Contents and lists are fresh, so that callers may add to them; what they hold is shared.
+        Contents and lists are fresh, so callers may add to them; their contents are shared with later renders
+        and must not be changed.
 
         Raises:
-            MisuseError: it was rendered for another provider, or `max_output_tokens` is no number of
+            MisuseError: it was rendered for another provider, or `max_output_tokens` is not a number of
                 tokens.
         """
         asked = {} if max_output_tokens is None else {"max_output_tokens": max_output_tokens}
@@ -138,7 +141,7 @@ class Rendered:
 
 
 def _fresh(value: Any) -> Any:
-    """A copy of a list to which callers may add, as to the lists inside its items; everything else is shared."""
+    """A copy of a list, with copies of the lists inside its items; everything else is shared."""
     if isinstance(value, list):
         return [_fresh(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):

@@ -1,21 +1,23 @@
-"""Thinking blocks: whole and verbatim, or not at all.
+"""Thinking blocks: sent whole and verbatim, or not at all.
 
-Rules of the provider meet here, as far as it has them (`Limits.thinking`):
+Providers have different rules for them (`Limits.thinking`):
 
-* `whole`: within the current tool loop, thinking comes back complete or the whole loop's goes;
-* `leads`: it has to lead the message whose calls are answered, so it stays, and cuts respect it;
-* `bound`: a signature binds it to everything before it, so behind a rewrite it is refused and goes;
-  once gone it never comes back, hence an event.
+* `whole`: within the current tool loop, thinking is sent completely, or that of the whole loop is left out;
+* `leads`: thinking must come first in the message whose calls are answered, so it stays, and cuts respect
+  it;
+* `bound`: a signature binds thinking to everything before it, so thinking after a rewrite is refused and
+  removed.
 
-What was sent is noted as a chain of hashes:
+Removed thinking never comes back, so its removal is recorded as an event.
+
+The content of a request is recorded as a chain of hashes:
 
     system, tools -> content -> content -> ... -> the hash of a request
 
-Every content block is a link, whatever message it stands in; cache marks are no content.  A request
-notes the end of its chain in the log.  As long as the chain in front of a response still ends in the
-hash of the request that it answered, its thinking stands where it was thought; whatever happened in
-between (a word while the request was in flight, a hide, a compaction, a file that came back, other
-tools) cannot go unnoticed.
+Every content block is a link, whichever message contains it; cache marks are not content. The log records
+the end of the chain of each request. If the chain before a response still ends in the hash of the request
+that it answered, its thinking is still in its original place. Any change in between is detected: a user
+text during the request, a hide, a compaction, a returned artifact, other tools.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,9 +41,9 @@ from render.view._view import Shown, View, slice_visible
 
 
 def strip_unbound(view: View, context: Context) -> View:
-    """Hide the thinking that the last rewrite, or other tools or another system, made unusable.
+    """Hide the thinking that a rewrite, or changed tools or system prompt, has made unusable.
 
-    What was thought behind such thinking was bound to it, so it goes too, until the rest holds.
+    Later thinking was bound to it and becomes unusable, too, so this is repeated until the rest is valid.
     """
     if not (context.keep_thinking and context.limits.thinking):
         return view
@@ -53,7 +55,7 @@ def strip_unbound(view: View, context: Context) -> View:
 
 
 def _unusable(view: View, context: Context) -> Iterator[Entry]:
-    """Thinking that the provider would refuse at its present place."""
+    """Thinking that the provider would refuse at its current place."""
     rules = context.limits.thinking
     if "bound" in rules:
         shown = slice_visible(view)
@@ -108,7 +110,7 @@ def sent_hash(
 
 
 def chain_ends(shown: Shown, pieces: Sequence[Piece], context: Context) -> tuple[bytes, ...]:
-    """The chain of hashes after each piece."""
+    """The end of the chain of hashes after each piece."""
     return shown.group_memo.chained("sent", pieces, _start(context.fixed), _after)
 
 
@@ -136,7 +138,7 @@ def _misplaced(before: bytes, piece: Piece) -> tuple[Entry, ...]:
 
 
 def _ends_at(before: bytes, piece: Piece, asked: Asked) -> str:
-    """The chain of hashes before a response."""
+    """The end of the chain of hashes before a response."""
     said = (spot.role == "assistant" and spot.version < asked.begun for spot in piece.spots)
     return _linked(before, compress(_links(piece), said)).hex()[:LENGTH]
 

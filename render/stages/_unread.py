@@ -1,4 +1,4 @@
-"""Parts that a provider does not accept: a request only names them, and its notices say so."""
+"""Parts that a provider does not accept: the request contains only their names, with a notice."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from render.view._view import Shown
 
 
 def unread(shown: Shown, provider: Provider) -> Sequence[tuple[str, ...]]:
-    """A notice for each such part, by groups; the log keeps the originals."""
+    """The notices of each group, one for each such part; the log keeps the original parts."""
     find = partial(_unread_of, provider=provider)
     return shown.group_memo.each(("unread", provider.name), shown.groups, find)
 

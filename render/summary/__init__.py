@@ -1,1 +1,1 @@
-"""What stands for a folded range: the summary, its digest, its index."""
+"""The content of a summary block: the written summary, its digest, and its index."""

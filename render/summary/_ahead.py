@@ -1,7 +1,7 @@
-"""Reading ahead: a call that does not compact reads some of what came since, for the one that will.
+"""Reading ahead: a call without a compaction reads some of the new texts for the next compaction.
 
-A little at a time, so that no call takes longer for it, and only once a compaction is in sight.  What was
-not read by then is read when it comes.
+It reads a bounded amount, so that no call takes noticeably longer, and only when a compaction is near.
+Texts that are still unread are read by the compaction itself.
 """
 
 from bisect import bisect_right
@@ -18,15 +18,15 @@ from render.view._group import Entry
 from render.view._view import View
 
 AHEAD_SHARE: Final = 0.4
-"""Of the tokens at which a compaction is due, what a request has when reading begins."""
+"""Reading begins when the request has this share of the tokens that trigger a compaction."""
 CALL_CHARACTERS: Final = 6_000
-"""Of texts that one call reads; the last of them is read whole."""
+"""Characters of text that one call reads; the last text is always read to its end."""
 TEXT_CHARACTERS: Final = 30_000
-"""A longer text is left to the compaction."""
+"""Longer texts are left to the compaction."""
 
 
 def read_ahead(view: View, context: Context) -> None:
-    """Count the index that is shown; read the oldest texts that were not read yet."""
+    """Count the index that is shown, or, if it is counted, read the oldest unread texts."""
     reader, left = reader_of(view, context), CALL_CHARACTERS
     if view.compaction and not reader.texts.is_counted:
         index = view.compaction.event.summary.digest.index
@@ -44,6 +44,6 @@ def read_ahead(view: View, context: Context) -> None:
 
 
 def _since(view: View, version: int) -> Iterator[Entry]:
-    """What came after a version."""
+    """The entries after a version."""
     for group in view.groups[bisect_right(view.groups, version, key=attrgetter("last")) :]:
         yield from (entry for entry in group.entries if entry.version > version)

@@ -1,11 +1,11 @@
-"""The artifacts of a digest: what the agent produced, of what kind, who may see it, and from what.
+"""The artifacts of a digest: files that the agent produced, their type, visibility and sources.
 
-    mime         what the tool declared (key field `mime`), else what the name's ending tells
-    visibility   what the tool declared (key field `visibility`), else the result's sensitivity
-    sources      what the tool declared (key field `sources`), else what was read or fetched with
-                 success before it in the same turn, among what the same compaction folds; newest last
+    mime         what the tool declared (key field `mime`), or else derived from the file's ending
+    visibility   what the tool declared (key field `visibility`), or else the result's sensitivity
+    sources      what the tool declared (key field `sources`), or else what was successfully read or
+                 fetched before it in the same turn and is folded with it; newest last
 
-Declared are the key fields of the result's envelope (`ToolReply.key_fields`).
+Tools declare these in the key fields of the result's envelope (`ToolReply.key_fields`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from render.policy._policy import ToolPolicy
 
 SOURCES_MAX: Final = 3
 NAME_MAX: Final = 160
-"""Characters of a path, a type, a source."""
+"""Characters of a path, a type or a source."""
 _MIMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         ".csv": "text/csv",
@@ -78,7 +78,7 @@ _MIMES: Final[Mapping[str, str]] = MappingProxyType(
         ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     }
 )
-"""A table of our own: what the platform knows differs from machine to machine."""
+"""A fixed table, because `mimetypes` gives different answers on different machines."""
 
 
 NO_TURN: Final = TurnId("")
@@ -86,35 +86,35 @@ NO_TURN: Final = TurnId("")
 
 @attrs.define
 class Sources:
-    """What was read so far in the current turn, newest last."""
+    """The targets read so far in the current turn, newest last."""
 
     turn: TurnId = NO_TURN
     read: dict[str, None] = attrs.field(factory=dict[str, None])
 
     def enter(self, turn: TurnId) -> None:
-        """What was read for one turn's work is no source of another's."""
+        """Start a turn: targets read in another turn are not sources of this turn's files."""
         if turn != self.turn:
             self.turn, self.read = turn, {}
 
     def add(self, target: str) -> None:
-        """Something was read with success."""
+        """Record a target that was read successfully."""
         self.read.pop(target, None)
         self.read[target] = None
 
     def of(self, path: str) -> tuple[str, ...]:
-        """The newest, without the artifact itself."""
+        """The newest targets, without `path` itself."""
         return tuple(source for source in self.read if source != path)[-SOURCES_MAX:]
 
 
 def mime_of(path: str) -> str:
-    """The type that a name's ending tells; empty when it tells none."""
+    """The MIME type for a path's ending; empty if it is unknown."""
     return _MIMES.get(splitext(path.lower())[1], "")
 
 
 def produced(
     paths: Iterable[str], envelope: Envelope, sources: Sources, policy: ToolPolicy
 ) -> list[ArtifactRecord]:
-    """The records of the files that a call has written."""
+    """The records of the files that a call wrote."""
     said = envelope.key_fields
     return [
         ArtifactRecord(
@@ -136,7 +136,8 @@ def _text(value: object) -> str:
 
 
 def joined(records: Iterable[ArtifactRecord]) -> list[ArtifactRecord]:
-    """One record for each path, at its newest place: what a later one does not say, still holds."""
+    """One record per path, at the position of its newest one; fields that are empty there come from older
+    ones."""
     found: dict[str, ArtifactRecord] = {}
     for new in records:
         old = found.pop(new.path, new)
@@ -152,7 +153,7 @@ def joined(records: Iterable[ArtifactRecord]) -> list[ArtifactRecord]:
 
 
 def written_line(path: str, record: ArtifactRecord | None) -> str:
-    """A written file on one line, with what its name does not say."""
+    """The line for a written file: its path, with type, visibility, writes and sources if they are known."""
     if record is None:
         return path
     is_code = record.mime.startswith("text/x-")
@@ -166,7 +167,8 @@ def written_line(path: str, record: ArtifactRecord | None) -> str:
 
 
 def by_folder(lines: Mapping[str, str]) -> str:
-    """Files, each with its line, a line for each folder; the part that all folders share is told once."""
+    """The files grouped by folder, one line per folder; a folder that all paths share is named once at the
+    top."""
     folders: dict[str, list[str]] = {}
     for path, line in lines.items():
         folder, slash, _ = path.rpartition("/")
@@ -189,6 +191,6 @@ def short(text: str) -> str:
 
 
 def one_line(text: str, characters_max: int) -> str:
-    """A text on one line, cut to its beginning."""
+    """The text on one line, cut to at most so many characters."""
     line = " ".join(text.split())
     return line if len(line) <= characters_max else f"{line[: characters_max - 1]}…"

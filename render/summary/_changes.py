@@ -1,4 +1,5 @@
-"""What calls change in files, as far as their arguments tell: writes, edits, patches, shell scripts."""
+"""The changes that calls make to files, as far as their arguments show: writes, edits, patches, shell
+scripts."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ from blocks import Envelope, ToolCall, tool_kind, written_paths
 from render.summary._shell import Script, script_of
 
 WORD: Final = re.compile(r"\w")
-"""What a line that says anything has."""
+"""A line without a word character is ignored."""
 _WHOLE: Final = ("content", "contents", "file_text")
 _PATCHES: Final = ("input", "patch")
 _PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
@@ -19,23 +20,23 @@ _PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
 
 @attrs.frozen(kw_only=True)
 class Change:
-    """What a call does to a file."""
+    """One change of a file."""
 
     file: str
     old: tuple[str, ...] | None
-    """Lines that it replaces; None: all."""
+    """The lines that are replaced; None: the whole file."""
     new: tuple[str, ...]
     is_run: bool = True
-    """Whether these stand one behind the other in the file."""
+    """Whether the new lines are adjacent in the file."""
 
 
 def name_of(path: str) -> str:
-    """A path as `tool_target` gives it."""
+    """The path in the form that `tool_target` gives."""
     return " ".join(path.split())
 
 
 def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
-    """What a call does to files, as far as its arguments tell."""
+    """The changes that a call makes to files, as far as its arguments show."""
     yield from _by_shell(script_of(call, envelope))
     if tool_kind(call.name, call.input, envelope) != "write":
         return
@@ -54,7 +55,7 @@ def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Cha
 
 
 def _by_shell(script: Script) -> Iterator[Change]:
-    """What a script changes."""
+    """The changes that a script makes."""
     for written in script.written:
         if written.file:
             old = () if written.is_added else None
@@ -66,17 +67,17 @@ def _by_shell(script: Script) -> Iterator[Change]:
 
 
 def written_by(script: Script) -> Iterable[str]:
-    """The files that a script gives a text of its own."""
+    """The files into which a script writes a known text."""
     return dict.fromkeys(change.file for change in _by_shell(script) if change.new)
 
 
 def _said(lines: Iterable[str]) -> tuple[str, ...]:
-    """Lines that say anything."""
+    """The lines that have a word character, stripped."""
     return tuple(line.strip() for line in lines if WORD.search(line))
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str]]:
-    """What arguments call `old...` and `new...`, object by object."""
+    """Each pair of `old...` and `new...` arguments, found in any nested object."""
     stack = [value]
     while stack:  # as in `leaves`
         item = stack.pop()
@@ -93,7 +94,7 @@ def _pairs(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _patched(text: str) -> Iterator[Change]:
-    """The sections of a patch, file by file."""
+    """The changes of a patch, one per file section."""
     file, is_whole = "", False
     old, new = list[str](), list[str]()
     for line in [*text.split("\n"), "*** End Patch"]:

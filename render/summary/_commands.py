@@ -1,8 +1,7 @@
-"""The commands of a digest: each distinct one once, how it last ended, and what it said when it failed.
+"""The commands of a digest: each distinct command once, with its last outcome and the error of a failure.
 
-A command is told from another by its first line, which is kept as the agent wrote it: agents run the
-same commands again and again, word for word.  When there are too many, those go first that ran least
-often, the oldest first.
+A command is identified by its first line, as the agent wrote it; agents repeat commands word for word. If
+there are too many, the ones that ran least often are left out first, the oldest first.
 
     - make test 2>&1 | tail -30 -> 2 (3 times; Run all tests)
       FAILED tests/test_cart.py::test_total - assert 2 == 3
@@ -23,26 +22,26 @@ from render.summary._output import output_of
 COMMAND_MAX: Final = 400
 """Characters of a command's first line."""
 LINE_MAX: Final = 160
-"""Characters of what the call says about it, and of a line of its error."""
+"""Characters of the call's description, and of one line of an error."""
 STATUS_MAX: Final = 20
 ERROR_LINES: Final = 2
 RUNS_MAX: Final = 3
-"""A command that ran three times is known to be in use; more says nothing more."""
+"""Runs above this number do not raise a command's rank."""
 WENT_WELL: Final = frozenset({"0", "ok", "no result"})
 _STATUS: Final = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})", re.IGNORECASE
 )
 _SHORTENED: Final = re.compile(r"(?:\s+2>&1)?(?:\s*\|\s*(?:head|tail)\b[^|]*)?$")
-"""What shows more or less of the same tests."""
+"""Endings of a command that only change how much output of the same tests is shown."""
 _SEARCHED_MAX: Final = 20_000
-"""Characters of a result that are searched for lines of an error: its beginning and its end."""
+"""Characters of a result that are searched for error lines, half at its beginning and half at its end."""
 _ERROR: Final = re.compile(
     r"error|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined", re.IGNORECASE
 )
 
 
 def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
-    """How one run of a command ended."""
+    """The record of one run of a command."""
     target = tool_target(call.input, result.envelope if result else None)
     about = call.input.get("description")
     status = status_of(result)
@@ -60,7 +59,7 @@ def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
 
 
 def _first_line(call: ToolCall, target: str) -> str:
-    """The first line of a command as it was written, with a mark where more follows."""
+    """The first line of a command as it was written, with `…` if more follows."""
     written = (
         v for v in call.input.values() if isinstance(v, str) and " ".join(v.split()) == target
     )
@@ -89,7 +88,7 @@ def _output(result: ToolResult) -> str:
 
 
 def _error(text: str) -> str:
-    """The last lines that name an error, else the last line that says anything."""
+    """The last lines that name an error, or else the last non-empty line."""
     parts = searched(text, _SEARCHED_MAX)
     lines = [line for part in parts for line in part.splitlines() if line.strip()]
     named = [line for line in lines if _ERROR.search(line)]
@@ -98,7 +97,7 @@ def _error(text: str) -> str:
 
 
 def joined_commands(records: Iterable[CommandRecord]) -> list[CommandRecord]:
-    """Each command once, at its newest place, with its newest outcome and how often it ran."""
+    """Each command once, at the position of its newest run, with the newest outcome and the number of runs."""
     joined: dict[str, CommandRecord] = {}
     for record in records:
         suite = _SHORTENED.sub("", record.command)
@@ -119,7 +118,8 @@ def joined_commands(records: Iterable[CommandRecord]) -> list[CommandRecord]:
 def fit_commands(
     records: tuple[CommandRecord, ...], tokens_max: int, count: Callable[[str], int]
 ) -> tuple[CommandRecord, ...]:
-    """The most used commands that fit into so many tokens, in their order; those that ran tests count as such."""
+    """The most used commands that fit into `tokens_max`, in their order; commands that ran tests rank
+    highest."""
     runs = [RUNS_MAX if record.tests_first else min(record.runs, RUNS_MAX) for record in records]
     kept: list[int] = []
     left = tokens_max
@@ -132,7 +132,7 @@ def fit_commands(
 
 
 def command_line(record: CommandRecord) -> str:
-    """A command as it is listed: how it and its tests ended, how often it ran, what it said when it failed."""
+    """The command's entry: its outcome, the outcome of its tests, the number of runs, and its error lines."""
     runs = f"{record.runs} times" if record.runs > 1 else ""
     first = f"first {record.tests_first}" if record.tests_first != record.tests else ""
     known = "; ".join(part for part in (first, runs, record.about) if part)

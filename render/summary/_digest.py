@@ -1,7 +1,7 @@
-"""The digest: what a compaction folded, computed and not generated.
+"""The digest: a computed record of what was folded.
 
-It is merged with the digest of the compaction before, so that it always covers everything that is
-no longer visible.  Every list is bounded; what falls out of one is still counted.
+It is merged with the previous digest, so it always covers everything that is no longer visible. Every list
+is bounded; entries that are left out are still counted.
 """
 
 import re
@@ -56,14 +56,14 @@ LISTS: Final = {
     "externalized": 40,
     "dropped": 20,
 }
-"""Entries that each list may hold."""
+"""The most entries of each list."""
 GIVING: Final = {"files_written": 0.2, "files_read": 0.5, "hidden": 4.0, "externalized": 2.0}
-"""How readily a list gives way when the digest is too long, against 1 of the others: what can be read back
-goes before the names of the files that were worked on."""
+"""Factors on a list's size when choosing the list to shorten (1.0 if not named here). Content that can be
+read back is shortened first, the names of files that were worked on last."""
 LINE_MAX: Final = 160
 ANY_TOOL: Final = ToolPolicy()
 SOURCES: Final = frozenset({"read", "web"})
-"""Kinds of calls that an artifact may come from."""
+"""Kinds of calls whose targets count as sources of an artifact."""
 NO_POLICIES: Final[Mapping[str, ToolPolicy]] = MappingProxyType({})
 SHRINKS_MAX: Final = 60
 _PATH = re.compile(
@@ -73,7 +73,7 @@ _PATH = re.compile(
 
 @attrs.define
 class _Tally:
-    """The lists under construction."""
+    """The new entries of the lists, while they are collected."""
 
     files_read: list[str] = attrs.field(factory=list[str])
     files_written: list[str] = attrs.field(factory=list[str])
@@ -92,7 +92,7 @@ class _Tally:
 def build_digest(
     previous: Digest, folded: Sequence[Entry], policies: Mapping[str, ToolPolicy] = NO_POLICIES
 ) -> Digest:
-    """The digest of everything folded so far; its index is built apart."""
+    """The digest of everything folded so far; its index is built separately."""
     known = {t.tool: (t.success, t.failure) for t in previous.tools}
     tally = _Tally(tools=known, policies=policies)
     results = {e.pair: e for e in folded if e.place is Place.RESULT}
@@ -105,7 +105,7 @@ def build_digest(
 
 
 def _hidden(entry: Entry, calls: Mapping[str, ToolCall], tally: _Tally) -> None:
-    """What stood for a block before it was folded."""
+    """Record what was shown instead of a block before it was folded."""
     if entry.artifact:
         call = calls.get(entry.pair)
         known = entry.block.envelope if isinstance(entry.block, ToolResult) else None
@@ -147,7 +147,7 @@ def _wrote(call: ToolCall, paths: Iterable[str], known: Envelope, tally: _Tally)
 
 
 def _ran(call: ToolCall, result: ToolResult | None, known: Envelope, tally: _Tally) -> None:
-    """A command; one that only showed a file or wrote some is told by their names."""
+    """Record a command; if it only showed or wrote files, record the files instead."""
     record = command_record(call, result)
     script = script_of(call, known) if record.status in WENT_WELL and result else NOTHING
     if written := list(written_by(script)):
@@ -208,9 +208,10 @@ def _merge(previous: Digest, tally: _Tally, folded: Sequence[Entry]) -> Digest:
 def fit_digest(
     digest: Digest, tokens_max: int, count: Callable[[str], int], commands_max: int = 0
 ) -> Digest:
-    """The digest with as many list entries as `tokens_max` allow, the newest; its index apart.
+    """The digest with the newest list entries that fit into `tokens_max`, not counting its index.
 
-    The commands may have a room of their own: `commands_max` tokens, for those that ran most often.
+    If `commands_max` is above 0, the commands get that many tokens of their own, for those that ran most
+    often.
     """
     apart = SECTIONS["commands"] if commands_max else ""
     if apart:
@@ -227,13 +228,13 @@ def fit_digest(
 
 
 def _shrunk(digest: Digest, name: str) -> Digest:
-    """Without the oldest third of one list."""
+    """The digest without the oldest third of one list."""
     items: tuple[Any, ...] = getattr(digest, name)
     return _left(digest, name, items[len(items) // 3 + 1 :])
 
 
 def _left(digest: Digest, name: str, left: tuple[Any, ...]) -> Digest:
-    """With only these entries of one list, the others counted."""
+    """The digest with only these entries in one list; the removed ones are counted as forgotten."""
     gone = len(getattr(digest, name)) - len(left)
     if not gone:
         return digest
@@ -243,11 +244,11 @@ def _left(digest: Digest, name: str, left: tuple[Any, ...]) -> Digest:
 
 
 def _newest(items: Iterable[_T]) -> list[_T]:
-    """Each item once, at its newest place."""
+    """Each item once, at its newest position."""
     return list(reversed(dict.fromkeys(reversed(list(items)))))
 
 
 _JOINED: Final[Mapping[str, Callable[[list[Any]], list[Any]]]] = MappingProxyType(
     {"artifacts": joined, "commands": joined_commands}
 )
-"""How a list takes in what is new, where an entry is more than its text."""
+"""Functions that merge a list in which equal entries are combined."""

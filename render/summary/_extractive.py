@@ -1,9 +1,8 @@
 """The extractive summariser: deterministic, without a model.
 
-It quotes: what the user demanded and decided in texts that are not carried whole; of the agent what it
-stated (results, causes, decisions), its newest words, and what is open of the list of steps that it last
-wrote; of a split turn how it began and, where little was said, what was called.
-Files, commands, errors and names are the digest's.
+It quotes: the user's demands and decisions in texts that are not carried whole; the agent's statements
+(results, causes, decisions) and newest words; the open steps of its last step list; and of a split turn its
+beginning and, if the agent said little, its calls. Files, commands, errors and names are in the digest.
 """
 
 import re
@@ -27,16 +26,16 @@ _T = TypeVar("_T")
 
 STATE_CHARACTERS: Final = 500
 QUOTE_CHARACTERS: Final = 240
-"""Of a sentence of the user's; a longer one is no demand."""
+"""Characters of a user's sentence; a longer one is not taken as a demand or decision."""
 QUOTES_MAX: Final = 12
-"""Demands, and decisions: half of them the first, half of them the last."""
+"""The most demands, and the most decisions: the first half and the last half are kept."""
 STEPS_MAX: Final = 8
-"""Open steps that are named."""
+"""The most open steps listed."""
 STEP_CHARACTERS: Final = 100
 DONE: Final = frozenset({"completed", "complete", "done", "cancelled", "canceled"})
-"""States of a step that needs nothing more."""
+"""States of a finished or cancelled step."""
 SEARCHED_CHARACTERS: Final = 1_000_000
-"""Of one text that is searched for them: of a longer one its beginning and its end."""
+"""Characters searched in one text; of a longer text, its beginning and end."""
 _DEMAND: Final = re.compile(
     r"\b(?:must(?: not)?|never|always|do not|don't|only|no longer|required?|make sure|ensure)\b",
     re.IGNORECASE,
@@ -48,16 +47,16 @@ _DECISION: Final = re.compile(
 )
 _SENTENCE: Final = re.compile(r"(?:[^.!?\n]|[.!?](?=\S))+[.!?]*")
 _MARKS: Final = ("\n", ". ", "! ", "? ")
-"""What ends a sentence."""
+"""Ends of sentences."""
 
 
 def extract_summary(
     folded: Sequence[Entry], prefix: Sequence[Entry], is_carried: Callable[[Entry], bool]
 ) -> StructuredSummary:
-    """What can be said about `folded` blocks by quoting them.
+    """The summary of `folded` blocks, made of quotations.
 
-    `prefix` are the folded blocks of a split turn; `is_carried` tells which user texts stay
-    visible whole, so that nothing is said twice.
+    `prefix` are the folded blocks of a split turn; `is_carried` says which user texts stay visible in full
+    and need no quotation.
     """
     cut = [entry for entry in folded if words_of(entry) and not is_carried(entry)]
     demands = [sentence for entry in cut for sentence in _sentences(entry, _DEMAND)]
@@ -82,7 +81,7 @@ def extract_summary(
 
 
 def _steps_left(folded: Sequence[Entry]) -> str:
-    """What is not done of the list of steps that a tool was last called with; empty without one."""
+    """The open steps of the newest call with a step list; empty if there is none."""
     for entry in reversed(folded):
         if isinstance(entry.block, ToolCall) and (steps := _steps(entry.block)):
             left = [f"- [{state}] {step}" for step, state in steps if state not in DONE]
@@ -92,7 +91,8 @@ def _steps_left(folded: Sequence[Entry]) -> str:
 
 
 def _steps(call: ToolCall) -> list[tuple[str, str]]:
-    """The steps and their states, if a call has a list of such: objects with a `status` and a text."""
+    """The steps with their states, if an argument of the call is a list of objects with a `status` and a
+    text."""
     given: list[list[Any]] = [value for value in call.input.values() if isinstance(value, list)]
     for rows in given:
         tables = [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
@@ -108,7 +108,7 @@ def _step(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _sentences(entry: Entry, kind: re.Pattern[str]) -> Iterator[str]:
-    """The sentences of a user's text that have words of this kind."""
+    """The sentences of a user's text that match the pattern and are not too long."""
     for text in searched(words_of(entry), SEARCHED_CHARACTERS):
         for sentence in _sentences_with(kind, text):
             if len(sentence) <= QUOTE_CHARACTERS:
@@ -116,7 +116,7 @@ def _sentences(entry: Entry, kind: re.Pattern[str]) -> Iterator[str]:
 
 
 def _sentences_with(kind: re.Pattern[str], text: str) -> Iterator[str]:
-    """The sentences in which such words are; only around those is a text looked at closely."""
+    """The sentences that match the pattern; only the text around each match is split into sentences."""
     end = 0
     while found := kind.search(text, end):
         start = max(end, *(text.rfind(mark, end, found.start()) + 1 for mark in _MARKS))
@@ -128,7 +128,7 @@ def _sentences_with(kind: re.Pattern[str], text: str) -> Iterator[str]:
 
 
 def _ends(items: Sequence[_T]) -> tuple[_T, ...]:
-    """The first and the last of the items: what a text begins with, and what it comes to."""
+    """The first and the last items, without duplicates, at most `QUOTES_MAX`."""
     items = tuple(dict.fromkeys(items))
     half = QUOTES_MAX // 2
     return items if len(items) <= QUOTES_MAX else (*items[:half], *items[-half:])

@@ -1,4 +1,4 @@
-"""The lines of a text as they stand in the file that it shows: without the numbers that a viewer put before them."""
+"""The lines of a file that a text shows, without the line numbers that a viewer put before them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,8 @@ _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
 
 
 def lines_in(source: Source) -> Sequence[Line]:
-    """The lines of a source that say anything, as they stand in the file; looked for once in a text, because
-    most are followed at one compaction after the other."""
+    """The lines of a source that have a word character, as they are in the file; cached per text, because
+    most texts are followed again at the next compaction."""
     place, known = (source.is_call, source.line), source.reading.in_file
     if known is None or known[0] != place:
         known = source.reading.in_file = place, list(_looked_for(source))
@@ -37,7 +37,7 @@ def _looked_for(source: Source) -> Iterator[Line]:
 
 
 def line_at(source: Source, position: int) -> int:
-    """The number in its file of the line at a position, as far as it is known."""
+    """The line number in the file at a position of the text; 0 if it is not known."""
     if not source.file or source.is_call:
         return source.line
     start = source.text.rfind("\n", 0, position) + 1
@@ -47,7 +47,7 @@ def line_at(source: Source, position: int) -> int:
 
 
 def numbers_in(texts: Sequence[str], first: int) -> list[int]:
-    """The number that a viewer put before each line, 0 where it did not."""
+    """The number that a viewer put before each line; 0 for a line without one."""
     found = [_NUMBER.match(text) for text in texts]
     numbers = [int(each[1]) if each else -1 for each in found]
     around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)

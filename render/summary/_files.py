@@ -1,16 +1,15 @@
-"""Files as folded texts show them: which lines still hold, and where in the file they stand.
+"""Files in folded texts: which of their lines are still current, and their line numbers.
 
-Reads, writes, edits and patches of a file are followed in log order; what is newer wins:
+Reads, writes, edits and patches of a file are followed in log order; newer ones win:
 
-    read      its lines hold; earlier copies of them, and what had the same numbers, do not
-    edit      its new text holds, what it replaced does not
-    write     its text holds, and nothing from before
+    read      its lines are current; earlier copies, and earlier lines with the same numbers, are stale
+    edit      its new text is current, what it replaced is stale
+    write     its text is current, everything before is stale
 
-A line is told from another by its text without the white space around it and without the number that a
-viewer put before it.  So a line that stands in a file twice may be given up with the other; it is never
-shown as one that holds when an edit has removed it.  Of commands those are followed that plainly show or
-write a file (see `_shell`).  What else they, other programs and people do to a file is not known here, until
-it is read again.
+Lines are compared by their text, without surrounding white space and viewer numbers. If a file has the same
+line twice, both may become stale together; a line that an edit removed is never shown as current. Shell
+commands are followed if they plainly show or write a file (see `_shell`). Other changes to a file are not
+known until it is read again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,28 +33,28 @@ LOOKING: Final = frozenset({"read", "search", "web"})
 _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
 
 _Place: TypeAlias = tuple[Source, int, int, "_Place | None"]
-"""Where a line was seen: its source, where it begins there, its number in the file (0: not known); and where
-the same text was seen before."""
+"""One sighting of a line: its source, its offset there, its number in the file (0: not known), and the
+previous sighting of the same text."""
 
 
 @attrs.define(eq=False)
 class _File:
-    """What is known of one file: where each of its lines was seen last."""
+    """The last sighting of each line of one file."""
 
     lines: dict[str, _Place] = attrs.field(factory=dict[str, _Place])
     numbers: dict[int, _Place] = attrs.field(factory=dict[int, _Place])
     fragments: set[str] = attrs.field(factory=set[str])
-    """Of its lines those that may only be a part of one: an edit can begin and end within a line."""
+    """Lines that may be only a part of a real line, because an edit can begin and end within a line."""
     runs: list[Run] = attrs.field(factory=list[Run])
-    """What the agent wrote and has not changed since."""
+    """Adjacent lines that the agent wrote and has not changed since."""
     waiting: list[tuple[Source, set[str] | None]] = attrs.field(
         factory=list[tuple[Source, set[str] | None]]
     )
-    """Sources whose lines are to be known once something else comes of the file, and of which only these
-    lines hold (None: all but the stale ones).  Most files are named only once."""
+    """Sources not yet read into `lines`, each with its current lines (None: all but the stale ones). They
+    are read only when the file is named again, because most files are named once."""
 
     def known(self) -> "_File":
-        """The same, with the lines of what was waiting."""
+        """This file, after the waiting sources have been read into it."""
         for source, held in self.waiting:
             lines = lines_in(source)
             if held is not None:
@@ -69,7 +68,8 @@ class _File:
         return self
 
     def read(self, source: Source, lines: Sequence[Line], since: int) -> None:
-        """Lines were shown, asked for at a version; earlier copies of them are no longer needed."""
+        """Record lines that a read showed, which was asked for at version `since`; earlier copies become
+        stale."""
         before = (run for run in self.runs if run.done < since)
         source.is_changed = any(contradicts(source.text, lines, run) for run in before)
         for _, number, text in lines:
@@ -86,7 +86,8 @@ class _File:
                 self.numbers[number] = place
 
     def change(self, change: Change) -> int:
-        """Give up what a change replaces; the number of the line where it does so, if that is known."""
+        """Mark the lines that a change replaces as stale; returns the line number of the change, 0 if not
+        known."""
         if change.old is None:
             gone, known = list(self.lines), list[str]()
         else:
@@ -101,7 +102,7 @@ class _File:
         return min(numbers, default=0) if known else 1
 
     def _places(self, text: str) -> Iterator[_Place]:
-        """Where a line was seen, the newest first."""
+        """The sightings of a line, newest first."""
         place = self.lines.get(text)
         while place is not None:
             yield place
@@ -113,7 +114,7 @@ class _File:
         self.lines.pop(text, None)
 
     def _longer(self, old: Sequence[str]) -> Iterator[str]:
-        """Lines of which the first or the last line of what is replaced is only a part."""
+        """Known lines that contain the first or last replaced line only as a part."""
         if not old:
             return
         first, last = old[0], old[-1]
@@ -127,11 +128,11 @@ class _File:
             yield from (text for text in self.lines if text.startswith(last))
 
     def _is_known(self, text: str) -> bool:
-        """Whether a text is a whole line."""
+        """Whether the text is known as a whole line."""
         return text in self.lines and text not in self.fragments
 
     def _shorter(self, gone: Sequence[str]) -> Iterator[str]:
-        """Parts of lines that are replaced: of what an edit wrote, and of lines too long for a piece."""
+        """Known parts of the replaced lines: parts written by an edit, and pieces of very long lines."""
         long = [text for text in gone if len(text) > LINE_CHARACTERS]
         yield from (part for part in self.fragments if any(part in text for text in gone))
         if long:
@@ -139,9 +140,9 @@ class _File:
 
 
 def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Source]]]) -> None:
-    """Tell sources which of their lines no longer hold, and of which file they are.
+    """Mark the stale lines of each source, and set the file it belongs to.
 
-    `earlier`: excerpts that an index had before, in log order.
+    `earlier` are the excerpts of the previous index, in log order.
     """
     files = dict[str, _File]()
     for source in earlier:
@@ -165,8 +166,7 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
 
 
 def _forget(call: ToolCall, result: ToolResult | None, files: Mapping[str, _File]) -> None:
-    """What the agent wrote to a file may be gone after a call that names it and is not one of those that
-    are followed."""
+    """Forget what the agent wrote to the files that a call names, if the call's effect cannot be followed."""
     known, text = result.envelope if result else None, text_of(call)
     named = {name: f for name, f in files.items() if f.runs and basename(name) in text}
     if not named or tool_kind(call.name, call.input, known) in LOOKING:
@@ -188,7 +188,7 @@ def _failed(result: ToolResult) -> bool:
 def _apply(
     changes: Sequence[Change], sources: Iterable[Source], files: dict[str, _File], done: int
 ) -> None:
-    """A call changed files; what it wrote holds, if it is in one."""
+    """Apply the changes of a call; if they are all in one file, its new lines are current there."""
     numbers = {change.file: list[int]() for change in changes}
     for change in changes:
         file = _file(files, change.file).known()
@@ -206,7 +206,7 @@ def _apply(
 
 
 def _left(changes: Iterable[Change]) -> set[str]:
-    """The lines that changes of one file, one after the other, leave of what they wrote."""
+    """The lines that consecutive changes of one file wrote and did not replace again."""
     left = set[str]()
     for change in changes:
         left.difference_update(left if change.old is None else change.old)
@@ -221,7 +221,7 @@ def _show(
     files: dict[str, _File],
     since: int,
 ) -> None:
-    """A result showed a file, or a part of it that a change has numbered."""
+    """Record the file lines that a result shows: a view of a file, or the numbered lines after a change."""
     shown = shown_by(call, result)
     if shown is None:
         return
@@ -230,7 +230,7 @@ def _show(
     for source in sources:
         if not is_output(source.text) or source.text.rstrip().count("\n") >= shown.lines:
             continue
-        source.line, line = line, 0  # of a text that is searched in two parts, only the first
+        source.line, line = line, 0  # only the first part of a divided text
         lines = lines_in(source)
         if lines and (any(number for _, number, _ in lines) or not is_change):
             source.file = name_of(shown.file)
@@ -238,7 +238,7 @@ def _show(
 
 
 def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
-    """The part of a file that a result shows, if it plainly shows one."""
+    """The part of a file that a result shows; None if it does not plainly show one."""
     kind = tool_kind(call.name, call.input, result.envelope)
     names: Sequence[str] = ()
     line, lines = 0, ALL

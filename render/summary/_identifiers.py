@@ -1,7 +1,7 @@
-"""Rare identifiers in text: what an agent refers to by name and cannot guess again.
+"""Rare identifiers in text: names that an agent refers to and cannot guess.
 
-Paths, URLs, dotted, snake_case and camelCase names, UUIDs, hexadecimal ids, long numbers.  Plain
-words are none, however long.
+These are paths, URLs, dotted, snake_case and camelCase names, UUIDs, hexadecimal ids and long numbers, but
+never plain words.
 """
 
 import re
@@ -11,36 +11,36 @@ from string import ascii_letters
 import attrs
 
 LENGTH_MAX = 160
-"""Longer ones are data, not names."""
+"""Longer tokens are taken as data."""
 SEARCHED_MAX = 100_000
-"""Characters of a text that are searched for names: the agent has seen no more of a longer one than
-its beginning and its end."""
+"""Characters of a text that are searched; of a longer text, its beginning and end, which is all the agent
+saw."""
 
 WORD_MAX = 240
-"""Characters of a word that is remembered."""
+"""Longer words are not cached."""
 NOTHING = frozenset[str]()
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _COLON = r":(?://|\\)"
-"""What follows the first word of a URL or of a Windows path."""
+"""Follows the first word of a URL or of a Windows path."""
 
-# Linear: every character is looked at a bounded number of times, whatever the text.  Quantifiers are
-# possessive (`++`) where nothing that follows could match what they gave back; a path is tried where a
-# run of its characters begins, not again at each of them; and what is sure to hold no path and no
-# dotted name is taken whole, to be looked into for the rest (`_WORD`).
+# Linear time: each character is visited a bounded number of times. Quantifiers are possessive
+# (`++`) where giving back could not help; a path is tried only where a run of its characters
+# begins; and text that holds no path and no dotted name is matched as a whole and then searched
+# with `_WORD`.
 _TOKEN = re.compile(
-    r"(?=[\w.@~+/-])(?:"  # most positions are refused here
+    r"(?=[\w.@~+/-])(?:"  # rejects most positions at once
     r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"  # a URL
-    r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, and another
+    r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, with a second path after it
     r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
     rf"|{_UUID}"
     r"|[A-Za-z_][\w-]*+(?:"
     r"(?:\.[A-Za-z_]\w*+)++"  # a dotted name
     rf"|(?<=[\w-]{{4}})(?!{_COLON}))"  # hyphened words
-    rf"|[A-Za-z_][\w-]*-(?={_UUID}\w*+{_COLON})"  # such up to where a last UUID or word begins
+    rf"|[A-Za-z_][\w-]*-(?={_UUID}\w*+{_COLON})"  # hyphened words, up to a final UUID or word
     rf"|[A-Za-z_][\w-]*-(?=\w*+{_COLON})"
     r"|[0-9a-f]{7,}+|\d{4,}+|[A-Za-z_]\w{5,}+"  # a hash, a long number, a name
-    r"|(?:[-.@~+]|[^\W\dA-Za-z_])++"  # nothing
+    r"|(?:[-.@~+]|[^\W\dA-Za-z_])++"  # not an identifier
     r")"
 )
 _TOKEN_OR_END = re.compile(rf"\n|{_TOKEN.pattern}")
@@ -56,42 +56,41 @@ _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
 
 
 def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
-    """A text, or, of one that is too long to be searched, its beginning and its end."""
+    """The text; if it is too long, its beginning and its end."""
     if len(text) <= characters_max:
         return (text,)
     return text[: characters_max // 2], text[-characters_max // 2 :]
 
 
 def identifiers(text: str) -> frozenset[str]:
-    """The identifiers of a text; each is looked at once, however often it occurs."""
+    """The identifiers of a text."""
     return frozenset(filter(_is_rare, {token.rstrip(".-:/") for token in _tokens(text)}))
 
 
 @attrs.define(eq=False)
 class Vocabulary:
-    """The words that were read, each with its identifiers: no identifier reaches over a blank.
+    """A cache of words with their identifiers; an identifier never contains white space.
 
-    What was folded once, every later compaction reads again, piece by piece; and most of what is new is said
-    in words that occurred before.  Two generations, as the counts of tokens are kept: what was read recently
-    is in one of them, and the size is bounded.
+    Every compaction reads the earlier excerpts again, and most words of new texts have occurred before. The
+    size is bounded by keeping two generations: recently used words are in one of them.
     """
 
     words_max: int = 30_000
     _named: dict[str, frozenset[str]] = attrs.field(factory=dict[str, frozenset[str]], init=False)
-    """Words with identifiers in them."""
+    """Words with identifiers."""
     _plain: set[str] = attrs.field(factory=set[str], init=False)
-    """Words without."""
+    """Words without identifiers."""
     _before: tuple[dict[str, frozenset[str]], set[str]] = attrs.field(
         factory=lambda: (dict[str, frozenset[str]](), set[str]()), init=False
     )
 
     @property
     def words(self) -> int:
-        """How many words are remembered."""
+        """Number of cached words."""
         return sum(map(len, (self._named, self._plain, *self._before)))
 
     def identifiers(self, text: str) -> set[str]:
-        """The same as `identifiers` gives."""
+        """As the function `identifiers`."""
         found: set[str] = set()
         new: list[str] = []
         named = self._named
@@ -105,7 +104,7 @@ class Vocabulary:
         return found
 
     def _learn(self, words: Iterable[str], found: set[str]) -> None:
-        """Look into words, and add what is in them to what was `found`."""
+        """Find the identifiers of new words, and add them to `found`."""
         named, plain = self._before
         new = list[str]()
         for word in words:
@@ -143,7 +142,7 @@ def _each(words: Sequence[str]) -> Iterator[frozenset[str]]:
 
 
 def _parts(token: str) -> Sequence[str]:
-    """What of a token may be an identifier."""
+    """The parts of a token that may be identifiers."""
     if ":\\" in token:
         return _WINDOWS.split(token, 1)
     if "/" in token or ("." in token and token[0] in _LETTERS):
@@ -152,14 +151,14 @@ def _parts(token: str) -> Sequence[str]:
 
 
 def _tokens(text: str) -> set[str]:
-    """All that may be an identifier."""
+    """All tokens that may be identifiers."""
     tokens = set(_TOKEN.findall("\n".join(_looked_into(text))))
     return {part for token in tokens for part in _parts(token)}
 
 
 def _looked_into(text: str) -> Iterator[str]:
-    """The parts of a text that tokens are in, each once: a token reaches over no blank and, but for URLs
-    and Windows paths, over nothing that is not in `_RUN`.  Plain words are left out."""
+    """The parts of a text that can contain tokens, each once. A token contains no white space and, except
+    in URLs and Windows paths, only characters of `_RUN`. Plain words are left out."""
     if ":/" in text or ":\\" in text:
         parts = set(text.split())
         with_colon = {part for part in parts if ":/" in part or ":\\" in part}

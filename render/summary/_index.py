@@ -1,20 +1,17 @@
 """The index with excerpts: what was folded, findable by name.
 
-Everything in it is bought with the same money: tokens of a bounded share of the window.  On offer are the
-pieces of folded texts (see `_pieces`: lines, and short blocks whole) and bare names; what is worth most for
-its tokens is bought first.
+Its entries are bought with one budget of tokens. On offer are pieces of folded texts (see `_pieces`: lines,
+and short texts as a whole) and bare names. The best worth per size is bought first.
 
-    a name      is worth more the more often the agent has written it, and the newer it is
-    a piece     is worth what the names in it are, where they were last said; a part of what stands in the
-                neighbouring pieces; and something of its own where the agent has written it: its code is what
-                an agent repeats most
-    bare name   is worth most of what the name is; given back when a piece that shows it is bought after all
+    a name      is worth more the more often the agent wrote it, and the newer it is
+    a piece     has the worth of the names that were last mentioned in it, a part of the worth of the
+                neighbouring pieces, and some of its own if it is code that the agent wrote
+    bare name   has most of the worth of the name; its cost is returned when a piece with it is bought
 
 Lines of a file that a later read, edit or write replaced are worth nothing (see `_files`).
-It needs no model, and does more for what an agent can still refer to than prose.  At the next compaction the
-excerpts are texts like any other, beside the newly folded blocks; so the cost follows what is new, and what
-is no longer worth its tokens falls out.  Between compactions the index does not change: it is part of the
-cached prefix.
+
+The index needs no model. At the next compaction its excerpts compete with the newly folded texts, so the
+cost follows what is new. Between compactions the index does not change, so it stays in the cached prefix.
 """
 
 from collections import Counter, defaultdict
@@ -36,10 +33,10 @@ from render.summary._reading import Reader
 from render.view._group import Entry
 
 VISIBLE_MAX: Final = 4_000_000
-"""Characters of all visible texts together that are searched for names; of what is longer, only the
-beginning and the end of each text."""
+"""Characters of all visible texts together that are searched for names; beyond it, only the beginning and
+end of each text."""
 TERMS_MAX: Final = 3000
-"""Terms that take part in the ranking, and are remembered, at all."""
+"""The most terms that are ranked and remembered."""
 
 
 def build_index(
@@ -49,10 +46,9 @@ def build_index(
     budget: IndexBudget,
     reader: Reader,
 ) -> Index:
-    """The index after `folded` (and what is hidden) joined what `previous` covers.
+    """The index after `folded` (and hidden) entries are added to what `previous` covers.
 
-    Terms of the `visible` texts and of the layers of `previous`, which stay, get nothing where the model
-    sees them with their surroundings.
+    A term has no worth if the `visible` texts, or the layers of `previous` that stay, show it in context.
     """
     known = Known(
         {term.term: term.uses for term in previous.terms},
@@ -66,7 +62,7 @@ def build_index(
     sources = [*earlier, *(source for _, each in read for source in each)]
     noted = _read_all(sources, known)
     ranked = _ranked(known)
-    # What the model sees with its surroundings needs no excerpt.
+    # Terms that the model sees in context need no excerpt.
     shown = [Source("", 0, text, reading=reader.read(text)) for text in _in_sight(visible)]
     in_sight = [*shown, *chain(*frozen)]
     market = Market(
@@ -85,7 +81,7 @@ def build_index(
 
 
 def _in_sight(visible: Iterable[str]) -> Iterable[str]:
-    """The visible texts, as far as they are searched: whole, unless no window could hold them."""
+    """The visible texts to search; beyond `VISIBLE_MAX`, only the beginning and end of each."""
     left = VISIBLE_MAX
     for text in visible:
         pieces = (text,) if len(text) <= left else searched(text)
@@ -94,7 +90,7 @@ def _in_sight(visible: Iterable[str]) -> Iterable[str]:
 
 
 def _ranked(known: Known) -> Sequence[str]:
-    """The first of the names: what the agent has used first, then the newest."""
+    """The best `TERMS_MAX` names: those that the agent used most, the newest first among equals."""
     alike = defaultdict[int, list[str]](list)
     for term, uses in known.uses.items():
         alike[min(uses, USES_MAX)].append(term)
@@ -121,7 +117,7 @@ def _source(excerpt: Excerpt, path: str, reader: Reader) -> Source:
 
 
 def _aged(layer: Layer, sources: Iterable[Source]) -> Layer:
-    """A layer that stays, and what of it no longer holds."""
+    """The layer, with its stale lines marked."""
     excerpts = tuple(
         excerpt
         if (stale := source.stale_lines()) == excerpt.stale
@@ -133,9 +129,7 @@ def _aged(layer: Layer, sources: Iterable[Source]) -> Layer:
 
 
 def _sources(entry: Entry, reader: Reader) -> Iterable[Source]:
-    if entry.original is not None or is_sealed(
-        entry.block
-    ):  # what stands for it names nothing of it
+    if entry.original is not None or is_sealed(entry.block):  # its placeholder has no names
         return
     block = entry.block
     own, is_call = isinstance(block, ToolCall | AssistantCompletion), isinstance(block, ToolCall)
@@ -146,7 +140,7 @@ def _sources(entry: Entry, reader: Reader) -> Iterable[Source]:
 
 
 def _superseded(value: Any) -> Iterator[str]:
-    """The lines of what an edit replaces: what its arguments call `old...`."""
+    """The lines that an edit replaces: those of its `old...` arguments."""
     stack = [value]
     while stack:  # as in `leaves`
         item = stack.pop()
@@ -161,10 +155,10 @@ def _superseded(value: Any) -> Iterator[str]:
 
 
 def _read_all(sources: Sequence[Source], known: Known) -> Sequence[set[str]]:
-    """Note the identifiers of all texts that can come among the first in the ranking: those of each text.
+    """The identifiers of each text that can rank among the best; `known` is updated with them.
 
-    First those that the agent has written; then everything from the newest on.  Once newer texts
-    have given enough names, an older one is only looked through for those.
+    Names that the agent wrote are read first, then all texts from the newest on. Once the newer texts gave
+    enough names, an older text is only searched for known names.
     """
     written = Counter(chain.from_iterable(source.names for source in sources if source.own))
     for term, uses in written.items():
@@ -181,7 +175,7 @@ def _read_all(sources: Sequence[Source], known: Known) -> Sequence[set[str]]:
 
 
 def _noted(sources: Sequence[Source], known: Known) -> Iterator[set[str]]:
-    """The names of each text that are noted, the newest first; those that nobody knew are known then."""
+    """The identifiers of each text that count, newest text first; new names are added to `known`."""
     new, oldest, enough = 0, max((source.seen for source in sources), default=0), -1
     for source in reversed(sources):
         if source.seen < enough:
@@ -211,7 +205,7 @@ def _excerpts(sources: Sequence[Source]) -> Iterable[Excerpt]:
 
 
 def _terms(ranked: Sequence[str], known: Known, bare: Iterable[str]) -> Iterable[Term]:
-    """What the next compaction needs to know: bare names, and what the agent has used."""
+    """The terms that the next compaction needs: bare names, and names that the agent used."""
     listed = set(bare)
     for term in ranked:
         is_bare, uses = term in listed, known.uses[term]

@@ -1,14 +1,14 @@
-"""The index in layers: what a compaction leaves as it is, and what it adds.
+"""The index in layers: a compaction keeps the existing layers and adds one.
 
-While the provider's cache is warm, what the index shows already is read from there for a tenth of its
-price; to rewrite it would cost twelve times as much.  So a compaction adds a layer about what is new:
+While the provider's cache is warm, reading the existing layers from it costs a tenth of the normal price;
+rewriting them would cost about twelve times as much. So a compaction adds a layer about what is new:
 
     [ layer 1                 ]
     [ layer 1                 ][ layer 2 ]
     [ layer 1                 ][ layer 2 ][ layer 3 ]
-    [ layer 1, the best of all that         ]          full, or the cache is cold: written anew
+    [ layer 1, the best of all that         ]          full, or the cache is cold: rewritten
 
-A layer that stays is the same bytes in the next request.
+A layer that stays has the same bytes in the next request.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -25,27 +25,27 @@ from render.summary._text import layer_text, layers_of
 from render.view._group import Entry
 
 LAYER_MIN: Final = 0.5
-"""Of a layer's share, the room that there must be for one to be added."""
+"""A layer is added only if this share of its budget is still free."""
 SPARE_SHARE: Final = 0.2
 SPARE_TOKENS: Final = 400
-"""What is left of the room besides a layer's budget for the layer to be sure to fit, so that it need not be
-counted as a whole: its pieces were, and its frame is small."""
+"""If this much room remains beyond a layer's budget, the layer certainly fits and is not counted as a
+whole: its pieces were counted, and its frame is small."""
 LAYERS_MAX: Final = 6
-"""Where there is little to quote, layers are short: many cost more in frames than writing them anew."""
+"""The most layers; with many short layers, their frames cost more than rewriting the index."""
 
 
 @attrs.frozen(kw_only=True)
 class IndexRoom:
-    """What an index may have, in tokens."""
+    """The token limits of an index."""
 
     total: int
     """All layers together."""
     layer: int
-    """A layer that is added; 0: none is."""
+    """A layer that is added; 0: no layers are added."""
     rebuilt: int
-    """The only layer of an index that is written anew."""
+    """The single layer of a rewritten index."""
     is_cold: bool
-    """Whether the provider has forgotten the layers, so that leaving them saves nothing."""
+    """Whether the provider's cache is cold, so that keeping layers saves nothing."""
 
 
 def extend_index(
@@ -55,9 +55,9 @@ def extend_index(
     room: IndexRoom,
     reader: Reader,
 ) -> Index:
-    """The index after `folded` (and what is hidden) joined what `previous` covers.
+    """The index after `folded` (and hidden) entries are added to what `previous` covers.
 
-    Terms of the `visible` texts get nothing where the model sees them with their surroundings.
+    A term has no worth if the `visible` texts show it in context.
     """
     layers, count = layers_of(previous), reader.count
     left = room.total - reader.layers_cost(layers)
@@ -77,7 +77,7 @@ def extend_index(
 
 
 def _known(previous: Index, kept: Sequence[Layer], named: Collection[str]) -> Index:
-    """What the next layer starts from: all that is shown, unless it stays as it is."""
+    """The index that the next layer starts from: everything shown so far, except in layers that stay."""
     if kept:
         others = tuple(term for term in previous.terms if term.term not in named)
         return Index(layers=tuple(kept), terms=others)
@@ -89,7 +89,7 @@ def _known(previous: Index, kept: Sequence[Layer], named: Collection[str]) -> In
 
 
 def _fitted(layer: Layer, tokens: int, count: Callable[[str], int]) -> Layer:
-    """The layer without as many of its names, and then of its oldest excerpts, as it takes."""
+    """The layer without its last names, and then its oldest excerpts, until it fits."""
     while (layer.names or layer.excerpts) and count(layer_text(layer)) > tokens:
         if layer.names:
             layer = msgspec.structs.replace(layer, names=layer.names[: -1 - len(layer.names) // 8])
@@ -100,7 +100,7 @@ def _fitted(layer: Layer, tokens: int, count: Callable[[str], int]) -> Layer:
 
 
 def _used(terms: Iterable[Term], aside: Iterable[Term]) -> tuple[Term, ...]:
-    """What is known of the names that the agent has used; `aside`: known before, and counted apart."""
+    """The names that the agent used; the uses in `aside`, which were counted separately, are added."""
     known = {term.term: term for term in aside}
     for term in terms:
         uses = term.uses + (known[term.term].uses if term.term in known else 0)

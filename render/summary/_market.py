@@ -1,4 +1,5 @@
-"""What an index is made of, bought piece by piece: the best first for its tokens, as long as they last."""
+"""Choosing the content of an index: offers are bought in order of worth per size until the tokens are
+spent."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -14,36 +15,36 @@ from render.summary._reading import Reader
 from render.summary._text import file_heading
 
 USES_MAX: Final = 4
-"""An agent that wrote a name four times knows it; more says nothing more."""
+"""Uses of a name above this number do not raise its worth."""
 REPEATED: Final = 0.5
-"""What it adds to a name's worth that several texts say it."""
+"""Added to the worth of a name that occurs in several texts."""
 UNUSED: Final = 0.35
-"""What a name is worth that the agent has not written."""
+"""The worth of a name that the agent has not written."""
 OWN: Final = 1.5
-"""What a line that the agent has written is worth by itself, when it is new."""
+"""The own worth of a new line that the agent has written."""
 OWN_CHARACTERS: Final = 60
-"""A short text of the agent's that is one piece is worth a line for each so many characters."""
+"""A short text of the agent counts as one line for each this many characters."""
 OWN_MIN: Final = 20
-"""Characters of a line that is worth anything by itself."""
+"""Characters that a line must have to get a worth of its own."""
 BARE: Final = 0.7
-"""Of a name's worth, what its being listed has."""
+"""Factor on a name's worth when it is only listed, without context."""
 HALF_AGE: Final = 400
-"""Versions after which everything is worth half as much."""
+"""Age in versions at which worth is halved."""
 SIZE_POWER: Final = 0.8
-"""Worth is divided by tokens to this power: what is long is not quite as dear as it is long."""
+"""Worth is divided by tokens to this power, so long pieces are favoured a little."""
 CHARACTERS_PER_TOKEN: Final = 3.6
-"""For ranking; what is bought is counted."""
+"""Estimate for ranking; what is bought is counted exactly."""
 NAME_MIN: Final = 2
-"""Tokens that a name in a list costs at least, with the end of its line."""
+"""The least tokens that a listed name costs, with its line end."""
 SIZES_KNOWN: Final = 512
-"""Lengths whose price is remembered: no piece is longer, but a line without a blank."""
+"""Number of cached results of `_size`; nearly all pieces are shorter than this many characters."""
 LABEL_TOKENS: Final = 2
-"""The brackets around a label, and the end of its line."""
+"""Tokens of the brackets and the line end of a label."""
 
 
 @attrs.frozen(kw_only=True)
 class IndexBudget:
-    """What an index may have, and whether names alone may be bought for it."""
+    """The tokens for an index, and whether bare names may be bought."""
 
     tokens: int
     is_naming: bool = True
@@ -51,19 +52,18 @@ class IndexBudget:
 
 @attrs.frozen(eq=False)
 class Known:
-    """What is known about identifiers while the index is built.
+    """What is known of identifiers while the index is built.
 
-    By name, in dictionaries of their own: an object for each of thousands of names would be work for the
-    garbage collector.
+    Plain dictionaries by name: an object for each of thousands of names would burden the garbage collector.
     """
 
     uses: dict[str, int]
-    """How often the agent has written each; 0 where it has not."""
+    """How often the agent has written each name; 0 if never."""
     seen: dict[str, int]
-    """The newest version that each occurs at."""
+    """The newest version at which each name occurs."""
 
     def add(self, names: set[str]) -> int:
-        """Know of these names; how many of them are new."""
+        """Add names; returns how many of them are new."""
         new = names.difference(self.uses)
         self.uses.update(dict.fromkeys(new, 0))
         return len(new)
@@ -72,40 +72,40 @@ class Known:
 _BITS: Final = 32
 _NUMBERS: Final = (1 << _BITS) - 1
 _NAMES: Final = 0
-"""In place of a source, where what is on offer is a name."""
+"""Used instead of a source number if the offer is a bare name."""
 
 _Offers: TypeAlias = dict[int, float]
-"""By place and number, newest first (see `_offer`): worth for its size, negative so that the best comes first.
-Numbers only: thousands of tuples would be work for the garbage collector."""
+"""The negative worth per size, by offer number (see `_offer`, newest first), so that sorting puts the best
+first. Only numbers: thousands of tuples would burden the garbage collector."""
 
 
 @attrs.define(kw_only=True, eq=False)
 class Market:
-    """What is on offer, and what was bought."""
+    """The offers for an index, and what has been bought."""
 
     sources: Sequence[Source]
     noted: Sequence[set[str]]
-    """Of each source, the names that count."""
+    """The names that count, for each source."""
     in_sight: Sequence[Source]
-    """Texts that the model sees anyway."""
+    """Texts that the model sees in any case."""
     ranked: Sequence[str]
     known: Known
     reader: Reader
     lines: set[str]
-    """Lines that are there anyway, without white space around them."""
+    """Stripped lines that are visible or already bought."""
     bare: dict[str, int] = attrs.field(factory=dict[str, int])
-    """Names that are listed, and what each cost."""
+    """Listed names with their cost."""
     _is_naming: bool = True
-    """Whether names are listed, too."""
+    """Whether bare names are listed."""
     _shown: set[str] = attrs.field(factory=set[str])
-    """Names in what was bought."""
+    """Names that occur in bought pieces."""
     _labels: set[int] = attrs.field(factory=set[int])
-    """Versions of the blocks that something of was bought: the pieces of one stand under one label."""
+    """Versions of blocks with a bought piece; pieces of one block share a label."""
     _files: set[str] = attrs.field(factory=set[str])
-    """Files that something of was bought: the pieces of one stand under one heading."""
+    """Files with a bought piece; pieces of one file share a heading."""
 
     def buy(self, budget: IndexBudget) -> None:
-        """Buy what is worth most for its tokens, as long as it can be paid for."""
+        """Buy the best offers until the budget is spent."""
         self._is_naming = budget.is_naming
         ranks = dict(zip(self.ranked, count(), strict=False))
         around = surrounded(self.in_sight, ranks.keys())
@@ -131,7 +131,7 @@ class Market:
                 left -= self._cut(source, number, left)
 
     def _worths(self, names: Iterable[str]) -> dict[str, float]:
-        """What each of these names is worth."""
+        """The worth of each name."""
         newest, uses, seen = self._newest(), self.known.uses, self.known.seen
         again = repeated(chain(self.noted, (source.names for source in self.in_sight)))
         decays = {version: _decay(newest - version) for version in set(seen.values())}
@@ -144,7 +144,7 @@ class Market:
     def _names(
         self, worths: Mapping[str, float], ranks: Mapping[str, int]
     ) -> Iterator[tuple[int, float]]:
-        """Offer the names that nothing visible shows."""
+        """Offers for names that occur in no visible text."""
         seen = self.known.seen
         in_sight = set[str]().union(*(source.names for source in self.in_sight))
         for term in worths.keys() - in_sight:
@@ -155,7 +155,7 @@ class Market:
         return max((source.seen for source in self.sources), default=0)
 
     def _value_own_lines(self) -> None:
-        """Let what the agent gave to tools be worth something by itself."""
+        """Add worth to the lines that the agent passed to tools."""
         newest = self._newest()
         for source in self.sources:
             if not source.is_call:
@@ -176,14 +176,14 @@ class Market:
                 yield first + number, -worth / _size(ends[number] - starts[number])
 
     def _list(self, term: str, left: int) -> int:
-        """List a name that nothing shows; what it cost."""
+        """List a bare name; returns its cost, 0 if it is too expensive."""
         if (cost := self.reader.count(term) + 1) > left:
             return 0
         self.bare[term] = cost
         return cost
 
     def _cut(self, source: Source, number: int, left: int) -> int:
-        """Choose a piece; what it cost, less what names in it had cost."""
+        """Buy a piece; returns its cost, less the cost of bare names that it now shows."""
         text = source.piece(number)
         line = text.strip()
         if not line or line in self.lines or _is_beyond(line, left):
@@ -209,8 +209,7 @@ class Market:
         return left - room + cost - given_back
 
     def _heading(self, source: Source, *, is_new: bool) -> int:
-        """What a piece costs besides itself: the heading of its file and its label, where nothing else stands
-        under them yet."""
+        """Tokens of a piece's file heading and label; 0 for those that an earlier piece has paid."""
         heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
         if source.seen in self._labels:
             return heading
@@ -218,19 +217,19 @@ class Market:
 
 
 def _offer(seen: int, place: int, number: int) -> int:
-    """An offer as one number; of two that are worth the same, the lesser is bought first."""
+    """An offer as one number; of two offers with equal worth, the smaller number is bought first."""
     return (-seen << 2 * _BITS) + (place << _BITS) + number
 
 
 def _is_beyond(line: str, tokens: int) -> bool:
-    """Whether a line has more words than that: a word is a token at least, so near the end nothing is
-    counted that could not be paid for."""
+    """Whether a line has more words than `tokens`. A word is at least one token, so such a line cannot be
+    paid for and need not be counted."""
     return len(line) > tokens and len(line.split(maxsplit=max(tokens, 0))) > tokens
 
 
 @lru_cache(maxsize=SIZES_KNOWN)
 def _size(characters: int) -> float:
-    """What worth is divided by."""
+    """The estimated tokens of a text of this length, to the power `SIZE_POWER`."""
     return float((characters / CHARACTERS_PER_TOKEN + 1) ** SIZE_POWER)
 
 

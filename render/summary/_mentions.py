@@ -1,4 +1,4 @@
-"""Where names are mentioned, and what that makes the pieces of texts worth."""
+"""Mentions of names in texts, and the worth that they give to pieces."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -7,11 +7,11 @@ from typing import Final
 from render.summary._pieces import Source
 
 SURROUNDINGS_MIN: Final = 8
-"""A piece with less than that besides a term says nothing about it."""
+"""Characters that a piece must have besides a term to say something about it."""
 EARLIER: Final = 0.2
-"""Of a name's worth, what the place before its last one has."""
+"""Share of a name's worth for its second newest mention."""
 NEIGHBOUR: Final = 0.3
-"""Of a name's worth, what the pieces before and behind it have."""
+"""Share of a name's worth for the pieces before and after a mention."""
 
 
 def spread(
@@ -20,11 +20,11 @@ def spread(
     worths: Mapping[str, float],
     ranks: Mapping[str, int],
 ) -> None:
-    """Give the pieces that a name occurs in with something around it what it is worth: in the newest
-    text the last mention, and a part of that in the one before.
+    """Add the worth of each name to the pieces that mention it in context: the full worth for the last
+    mention in the newest text, and a part for the last mention in the text before.
 
-    `noted`: of each text, the names that count.  Text by text, and in each by rank, so that sums are the same
-    whatever the order of a set.
+    `noted` are the names that count in each text. Names are visited in order of rank, so that sums do not
+    depend on the order of a set.
     """
     last, before = set(worths), set[str]()
     for source, names in zip(reversed(sources), reversed(noted), strict=True):
@@ -43,7 +43,7 @@ def spread(
 
 
 def repeated(texts: Iterable[set[str]]) -> set[str]:
-    """The names that more than one text has."""
+    """The names that occur in more than one text."""
     once, again = set[str](), set[str]()
     for names in texts:
         again |= once & names
@@ -52,7 +52,7 @@ def repeated(texts: Iterable[set[str]]) -> set[str]:
 
 
 def surrounded(sources: Iterable[Source], names: AbstractSet[str]) -> set[str]:
-    """Those of the names that occur in one of the texts with something around them."""
+    """The names that occur in context in at least one of the texts."""
     found = set[str]()
     for source in sources:
         new = (names & source.names) - found
@@ -61,8 +61,8 @@ def surrounded(sources: Iterable[Source], names: AbstractSet[str]) -> set[str]:
 
 
 def _mentioned(source: Source, term: str) -> int:
-    """Where a text names a term that it has last, in what still holds (0 where it is one line); -1: with nothing
-    around it, or nowhere."""
+    """Position of the last current mention of a term that the text contains (0 if the text is one line); -1
+    if there is none, or it is without context."""
     text, least = source.text, len(term) + SURROUNDINGS_MIN
     if source.is_whole and "\n" not in text and not source.stale:  # most excerpts are one line
         return 0 if len(text) >= least else -1
@@ -79,14 +79,15 @@ def _mentioned(source: Source, term: str) -> int:
 
 
 def _holding(source: Source, term: str, position: int) -> int:
-    """Where a term occurred last, be it inside a longer name, in what still holds; `position`: in all."""
+    """Position of the last current occurrence, even inside a longer name; `position` is the last one
+    overall."""
     while position >= 0 and source.is_stale(source.piece_at(position)):
         position = source.text.rfind(term, 0, position)
     return position
 
 
 def _is_surrounded(text: str, position: int, least: int) -> bool:
-    """Whether a position's line and the lines around it have so many characters."""
+    """Whether a line with its neighbouring lines has more than `least` characters."""
     start, end = text.rfind("\n", 0, position), text.find("\n", position)
     if (len(text) if end < 0 else end) - start > least:
         return True
@@ -98,7 +99,7 @@ def _is_surrounded(text: str, position: int, least: int) -> bool:
 
 
 def _value(source: Source, position: int, term: str, worth: float) -> None:
-    """Let the pieces that a name stands in be worth more, and their neighbours."""
+    """Add worth to the pieces that contain a mention, and a part of it to their neighbours."""
     if source.is_whole:
         source.add(0, worth)
         return

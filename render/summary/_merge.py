@@ -1,25 +1,25 @@
-"""Merging summaries, by rule and not by a model: what must not drift is carried forward verbatim.
+"""Merging summaries by rules, without a model: facts that must not drift are carried verbatim.
 
-A summary has three parts, with a room each:
+A summary has three parts, each with a room of its own:
 
     history   task                          the oldest one
-              constraints decisions facts   joined: what is carried stays, see below
+              constraints decisions facts   joined; see below
               state plan                    the newest ones
-              the other lists               joined: the newest entries stay
-    found     statements of the agent's     those that are worth most, see `_statements`
-    prefix    turn context                  how a split turn began, and what came last
+              the other lists               joined; the newest entries stay
+    found     statements of the agent       the best ones, see `_statements`
+    prefix    turn context                  the beginning and the end of a split turn
 
-Where history is still too long, the oldest tool outcomes go first, then completed work, artifacts, errors
-and open items; then plan and state are cut; facts, decisions and constraints only after all of these.
+If history is too long, the oldest tool outcomes are removed first, then completed work, artifacts, errors
+and open items. Then plan and state are cut, and only then facts, decisions and constraints.
 
-Constraints, decisions and facts last, each list in a room of its own.  What is carried stays, and what is
-new gets the room that is left; of constraints the user's own words go before all others.  So no answer of a
-summariser, however long, pushes out what an earlier one said.
+Each list of constraints, decisions and facts has a room of its own. Carried entries stay, new ones get the
+remaining room; among constraints, the user's own words come first. So a long answer of a summariser never
+displaces earlier entries.
 
-A sentence that is *the same* as an older one (the same words in the same order, whatever their case and
-punctuation) is joined with it.  One that is only *near* to an older one (most words are shared) may differ
-in the one word that matters: it stays as long as nothing that is not near needs its place; of those that
-are near the older ones go first, but the oldest wording of all stays.
+A sentence equal to an older one (same words in the same order, ignoring case and punctuation) is merged
+with it. A sentence *near* an older one (most words are shared) may differ in the one word that matters: it
+is kept while there is room that other sentences do not need. Of near ones the older are removed first, but
+the oldest wording stays.
 """
 
 import re
@@ -38,11 +38,11 @@ from render.summary._text import FOUND, Item, line_of, report_history, said_in_p
 _T = TypeVar("_T")
 
 LASTING: Final = {"constraints": 0.35, "decisions": 0.2, "facts": 0.2}
-"""The lists, and the share of the history's room that each may have."""
+"""The lists that are carried verbatim, and each one's share of the history's room."""
 NEAR_SHARE: Final = 0.75
-"""Of the words of the shorter sentence, what a near one has too."""
+"""Sentences that share this share of the shorter one's words are near."""
 WORDS_MIN: Final = 3
-"""A sentence with fewer words is near to no other."""
+"""A sentence with fewer words is never near another."""
 _WORD: Final = re.compile(r"\w(?:[\w.:/@#'’-]*\w)?")
 _FILLERS: Final = frozenset(
     {
@@ -68,25 +68,25 @@ _FILLERS: Final = frozenset(
 EXPENDABLE: Final = ("tool_outcomes", "completed", "artifacts", "errors", "open_items")
 """Lists that may lose entries, in this order, oldest entry first."""
 PROSE_SHARE: Final = 0.4
-"""Of the history's room, what its task, its state, its plan may have each."""
+"""Share of the history's room for each of task, state and plan."""
 ITEM_SHARE: Final = 0.25
-"""Of the history's room, what one entry of a list may have."""
+"""Share of the history's room for one list entry."""
 HEAD_SHARE: Final = 0.5
-"""Of the prefix's room, what the beginning of the turn may have."""
+"""Share of the prefix's room for the beginning of the turn."""
 LINE_CHARACTERS: Final = 160
-"""Of a turn's context, once the turn is over."""
+"""Characters that remain of a turn's context after the turn has ended."""
 TURNS_MAX: Final = 3
-"""Turns of which such a line is left."""
+"""The most ended turns of which such a line remains."""
 BEGINNING: Final = "its beginning"
-"""What such a line says that it is about."""
+"""The action of such a line's entry."""
 GAP: Final = "[…]"
-"""Stands for the middle of a turn's context."""
+"""Replaces the middle of a turn's context."""
 
 
 def merge_summaries(
     previous: StructuredSummary | None, new: StructuredSummary, room: SummaryRoom
 ) -> StructuredSummary:
-    """One summary that covers both, each of its parts within its room."""
+    """One summary that covers both, with each part within its room."""
     old, new = _concise(previous or StructuredSummary(), room), _concise(new, room)
     merged = msgspec.structs.replace(
         new,
@@ -101,8 +101,8 @@ def merge_summaries(
 
 
 def as_history(summary: StructuredSummary, turn: str) -> StructuredSummary:
-    """The summary once the turn that it tells the beginning of is over: a line is left of that, if
-    nothing else tells of the turn."""
+    """The summary after its split turn has ended: the turn's context becomes one line, or is removed if
+    statements of the turn are listed."""
     line = one_line(summary.turn_context, LINE_CHARACTERS)
     if not line:
         return summary
@@ -120,7 +120,7 @@ def _union(old: Iterable[_T], new: Iterable[_T]) -> tuple[_T, ...]:
 
 
 def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
-    """Without long texts and endless lists: rules choose among entries, they do not write."""
+    """The summary with long texts and lists cut, so that the later rules only select entries."""
     prose, each = int(PROSE_SHARE * room.history), int(ITEM_SHARE * room.history)
     changes: dict[str, Any] = {
         name: room.shortened(getattr(summary, name), prose) for name in ("task", "state", "plan")
@@ -136,14 +136,14 @@ def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary
 
 
 def _apart(works: Sequence[Work]) -> tuple[list[Work], list[Work]]:
-    """Completed work that somebody wrote down, and statements of the agent's."""
+    """Completed work, and the agent's statements, separately."""
     found = [work for work in works if work.action == FOUND]
     return [work for work in works if work.action != FOUND], found
 
 
 def _most_telling(found: Sequence[Work], prose: str, room: SummaryRoom) -> list[Work]:
-    """Of the agent's statements those that are worth most, in their order; what stands in the prose of the
-    summary takes no room."""
+    """The best statements of the agent, in their order; those that the summary's prose repeats take no
+    room."""
     told = {index for index, work in enumerate(found) if work.description in prose}
     best = by_worth([work.description for work in found])
     order, again = tee(index for index in best if index not in told)
@@ -152,7 +152,8 @@ def _most_telling(found: Sequence[Work], prose: str, room: SummaryRoom) -> list[
 
 
 def _continued(old: str, new: str, room: SummaryRoom) -> str:
-    """The context of a turn that went on: how it began, what came last, a gap between them."""
+    """The context of a turn that continued: its beginning and its end, with a gap between them if it is too
+    long."""
     text = f"{old}\n{new}".strip() if new.strip() not in old else old
     if room.count(text) <= room.prefix:
         return text
@@ -163,7 +164,7 @@ def _continued(old: str, new: str, room: SummaryRoom) -> str:
 
 
 def _head(lines: Sequence[str], room: SummaryRoom) -> list[str]:
-    """The first lines, up to the gap that an earlier merge left."""
+    """The first lines, up to the gap of an earlier merge."""
     most = int(HEAD_SHARE * room.prefix)
     head: list[str] = []
     for line in lines:
@@ -174,7 +175,7 @@ def _head(lines: Sequence[str], room: SummaryRoom) -> list[str]:
 
 
 def _tail(lines: Sequence[str], tokens_max: int, room: SummaryRoom) -> list[str]:
-    """The last lines; of the first of them that does not fit, its beginning."""
+    """The last lines; the first of them that does not fit is cut to its beginning."""
     tail: list[str] = []
     for line in reversed([line for line in lines if line != GAP]):
         left = tokens_max - room.count("\n".join(["", *tail]))
@@ -187,7 +188,7 @@ def _tail(lines: Sequence[str], tokens_max: int, room: SummaryRoom) -> list[str]
 
 
 def _fitted(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
-    """The summary with a history that is within its room, whatever that takes."""
+    """The summary with its history reduced to its room."""
     written, found = _apart(summary.completed)
     summary = msgspec.structs.replace(summary, completed=tuple(written))
     for name in EXPENDABLE:
@@ -206,9 +207,10 @@ def _excess(summary: StructuredSummary, room: SummaryRoom) -> int:
 
 
 def _fewer(summary: StructuredSummary, name: str, room: SummaryRoom) -> StructuredSummary:
-    """Without as many entries of a list as it takes: the oldest, or of what lasts the newest."""
+    """The summary with entries of a list removed until it fits: the oldest ones, or the newest of a lasting
+    list."""
     while (items := getattr(summary, name)) and _excess(summary, room) > 0:
-        # An eighth at a time: a list of hundreds must not be counted hundreds of times.
+        # An eighth at a time, so that a long list is not counted hundreds of times.
         gone = max(1, len(items) // 8)
         left = items[:-gone] if name in LASTING else items[gone:]
         summary = msgspec.structs.replace(summary, **{name: left})
@@ -216,18 +218,19 @@ def _fewer(summary: StructuredSummary, name: str, room: SummaryRoom) -> Structur
 
 
 def _shorter(summary: StructuredSummary, name: str, room: SummaryRoom) -> StructuredSummary:
-    """With less of a text, as much as it takes."""
+    """The summary with one text cut until it fits."""
     while (text := getattr(summary, name)) and (over := _excess(summary, room)) > 0:
         short = room.shortened(text, room.count(text) - over)
         summary = msgspec.structs.replace(summary, **{name: short})
     return summary
 
 
-# What lasts.
+# The lasting lists.
 
 
 def _lasting(old: StructuredSummary, new: StructuredSummary, room: SummaryRoom) -> dict[str, Any]:
-    """The lasting lists of both summaries, as far as there is room, and how much of it is quoted."""
+    """The lasting lists of both summaries within their rooms, and how many constraints are the user's own
+    words."""
     own = _distinct((*old.constraints[: old.quoted], *new.constraints[: new.quoted]))
     others = (*old.constraints[old.quoted :], *new.constraints[new.quoted :])
     joined: dict[str, Sequence[Item]] = {
@@ -253,7 +256,7 @@ def _distinct(items: Iterable[Item]) -> Sequence[Item]:
 
 
 def _let_in(items: Sequence[Item], quoted: int, tokens_max: int, room: SummaryRoom) -> list[int]:
-    """Indices of those that there is room for; the first `quoted` are near to nothing."""
+    """Indices of the items that fit; the first `quoted` are never treated as near another."""
     left = tokens_max
     chosen: list[int] = []
     near: list[int] = []
@@ -280,6 +283,6 @@ def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _wording(item: Item) -> tuple[str, ...]:
-    """What two sentences that are the same have in common; of a decision, without its reason."""
+    """The words that make two sentences equal; of a decision, without its reason."""
     text = item.decision if isinstance(item, Decision) else line_of(item)
     return tuple(_WORD.findall(text.casefold())) or (text,)

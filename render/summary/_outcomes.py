@@ -1,4 +1,4 @@
-r"""How tests went, as test runners sum it up in the last lines of their output.
+r"""Outcomes of tests, read from the summary lines at the end of a test runner's output.
 
 | runner | line |
 |---|---|
@@ -12,7 +12,7 @@ r"""How tests went, as test runners sum it up in the last lines of their output.
 | Maven | `Tests run: 12, Failures: 1, Errors: 0, Skipped: 2` |
 | Gradle | `12 tests completed, 1 failed` |
 | RSpec, bats | `12 examples, 1 failure`, `12 tests, 1 failure` |
-| go test | `ok  pkg  0.1s` and `FAIL  pkg  0.1s`: packages, of which a shortened output shows a part |
+| go test | `ok  pkg  0.1s` and `FAIL  pkg  0.1s`: counted as packages; a shortened output shows only some of them |
 """
 
 import re
@@ -20,7 +20,7 @@ from collections import Counter
 from typing import Final
 
 SEARCHED: Final = 4000
-"""Characters at the end of an output."""
+"""Characters at the end of an output that are searched."""
 _COUNTS: Final = r"\d{1,9} [a-z]+(?:(?:, | \| |; )\d{1,9} [a-z]+)*"
 _LINES: Final = tuple(
     (word, re.compile(line, re.MULTILINE))
@@ -53,14 +53,14 @@ _LINES: Final = tuple(
         ),
     )
 )
-"""The line of each runner, and a word in it: only where that occurs, the line is looked for."""
+"""The summary line of each runner, and a word in it; the line is only searched for if the word occurs."""
 _PACKAGE: Final = re.compile(
     r"^(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)", re.MULTILINE
 )
 _MENTIONED: Final = re.compile(
     r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE
 )
-"""Without one of these nothing is summed up."""
+"""A text without one of these has no summary line."""
 _COUNT: Final = re.compile(r"(\d{1,9}) ([a-z]+)")
 _NAMED: Final = re.compile(r"(\w+)[:= ] ?(\d{1,9})")
 _MEANT: Final = (
@@ -70,12 +70,12 @@ _MEANT: Final = (
     ("skip", "skipped"),
     ("ign", "skipped"),
 )
-"""How the words of runners begin, and what they mean."""
+"""The beginnings of runners' words, and the words used here."""
 _SAID: Final = ("failed", "errors", "passed", "skipped")
 
 
 def outcome(output: str) -> str:
-    """What the tests of a command came to: `3 failed, 40 passed`; empty if it ran none."""
+    """The outcome of a command's tests, for example `3 failed, 40 passed`; empty if it ran none."""
     text = output
     if len(text) > SEARCHED:  # whole lines
         text = text[-SEARCHED:].partition("\n")[2]
@@ -99,7 +99,7 @@ def _packages(text: str) -> str:
 
 
 def _counted(found: re.Match[str]) -> Counter[str]:
-    """The numbers of one line."""
+    """The counts of one summary line."""
     said = found.groupdict()
     pairs = [(word, number) for number, word in _COUNT.findall(said.get("counts") or "")]
     pairs += _NAMED.findall(f"{said.get('named') or ''} {said.get('more') or ''}")

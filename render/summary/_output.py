@@ -1,6 +1,6 @@
-"""What a tool's result says beside the output of a command: its exit status, how long it ran.
+"""The lines that a tool adds around a command's output: exit status, duration.
 
-Codex puts such lines before the output, OpenHands behind it, mini-swe-agent puts it between tags.
+Codex adds them before the output, OpenHands after it, and mini-swe-agent puts the output between tags.
 """
 
 import re
@@ -21,19 +21,19 @@ _BEHIND: Final = re.compile(
     r"|\nShell cwd was reset to [^\n]*\s*\Z"
 )
 _BEHIND_MARKS: Final = ("</output>", "\n[", "\nShell cwd")
-"""One of these is in whatever that finds."""
+"""Every match of `_BEHIND` contains one of these."""
 _BEHIND_MAX: Final = 1000
-"""Characters at the end of a result that are searched for it."""
+"""Characters at the end of a result that are searched with `_BEHIND`."""
 _LEFT_OUT: Final = re.compile(
     r"(?:…|\.\.\.|\[)\W{0,3}\d+ \w+ (?:truncated|omitted|elided)|<elided_chars>|^Warning: truncated output",
     re.MULTILINE,
 )
 _LEFT_OUT_WORDS: Final = ("truncated", "omitted", "elided")
-"""One of these is in whatever that finds."""
+"""Every match of `_LEFT_OUT` contains one of these."""
 
 
 def output_of(text: str) -> tuple[int, int]:
-    """Where the output begins in a result, and where it ends."""
+    """The start and end of the output within a result."""
     before = _BEFORE.match(text)
     start = before.end() if before else 0
     tail = max(start, len(text) - _BEHIND_MAX)
@@ -43,14 +43,14 @@ def output_of(text: str) -> tuple[int, int]:
 
 
 def texts_of(block: Block) -> Iterator[str]:
-    """The text of a block as it is searched; of a result the output apart."""
+    """The texts of a block that are searched; a result is divided by `parts_of`."""
     text = text_of(block)
     for part in parts_of(text) if isinstance(block, ToolResult) else (text,):
         yield from searched(part)
 
 
 def parts_of(text: str) -> Iterator[str]:
-    """A result in what precedes the output, the output, and what follows it."""
+    """The non-empty parts of a result: the lines before the output, the output, the lines after it."""
     start, end = output_of(text)
     parts = (text[:start], text[start:end], text[end:])
     yield from (part for part in parts if part and not part.isspace())
@@ -62,5 +62,5 @@ def is_output(text: str) -> bool:
 
 
 def is_cut(text: str) -> bool:
-    """Whether an output says that a part of it is left out."""
+    """Whether an output says that a part of it was left out."""
     return any(word in text for word in _LEFT_OUT_WORDS) and bool(_LEFT_OUT.search(text))

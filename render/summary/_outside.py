@@ -1,9 +1,9 @@
-"""Whether a file was changed by something other than the calls that are followed.
+"""Detecting that a file was changed by something other than the calls that are followed.
 
-Known is what the agent wrote and no call has changed since.  Where a later view of the file has the first and
-the last line of that, each once, and not the same lines between them, something else has changed it: a
-command, another program, a person.  It is not said where it is not sure: the first and the last line must be
-there, the view must be without a gap, and no call between may have named the file in a way that is not followed.
+The agent's own lines that no call has changed since are known. If a later view of the file has the first
+and last of them once each, but other lines between them, then a command, another program or a person
+changed the file. This is only reported if it is certain: both lines are there, the view has no gap, and no
+call in between named the file without being followed.
 """
 
 from collections.abc import Sequence
@@ -14,29 +14,29 @@ import attrs
 from render.summary._changes import Change
 
 TELLING: Final = 20
-"""Characters of a line that a file hardly holds twice."""
+"""A line of this many characters hardly occurs twice in a file."""
 RUN_MIN: Final = 3
-"""Lines of which some are between the first and the last."""
+"""The least lines of a run, so that there is one between the first and the last."""
 RUNS_MAX: Final = 50
-"""Of a file, the newest."""
+"""The most runs kept per file, the newest."""
 COMPARED: Final = 200
-"""Characters of a line: viewers cut long ones."""
+"""Characters of a line that are compared, because viewers cut long lines."""
 
 Line: TypeAlias = tuple[int, int, str]
-"""Where it begins in its source, its number in the file (0: not known), and its text."""
+"""A line's offset in its source, its number in the file (0: not known), and its text."""
 
 
 @attrs.frozen
 class Run:
-    """Lines that the agent wrote, one behind the other."""
+    """Adjacent lines that the agent wrote."""
 
     done: int
-    """Version of the result that said so."""
+    """Version of the result that confirmed the write."""
     lines: tuple[str, ...]
 
 
 def runs_after(runs: Sequence[Run], change: Change, done: int) -> list[Run]:
-    """What the agent wrote and has not changed, after one more change."""
+    """The agent's runs that are unchanged after one more change, plus the new run."""
     left = [run for run in runs if change.old and not _is_touched(run, change.old)]
     if change.is_run and len(change.new) >= RUN_MIN:
         left.append(Run(done, change.new))
@@ -49,7 +49,7 @@ def _is_touched(run: Run, old: Sequence[str]) -> bool:
 
 
 def contradicts(text: str, lines: Sequence[Line], run: Run) -> bool:
-    """Whether a text that shows lines of a file has others where the agent wrote these."""
+    """Whether a view of a file shows other lines where the agent wrote this run."""
     first, last = run.lines[0], run.lines[-1]
     shown = [line for _, _, line in lines]
     if min(len(first), len(last)) < TELLING or shown.count(first) != 1 or shown.count(last) != 1:

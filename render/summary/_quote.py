@@ -1,9 +1,9 @@
-r"""Text between tags: whatever it spells, it can neither end the quotation that it stands in nor begin another.
+r"""Quoting text between tags, so that the text can neither close its quotation nor open another.
 
-Who reads it is a model, which takes for a tag whatever looks like one: `</Artifact >`, `< / artifact`
-over two lines, with an attribute, in letters of other alphabets, with characters that nobody sees, as
-entities.  So a text is read as it looks, character for character, and where that gives the tag, a
-backslash goes behind the angle: `<\/artifact>`.
+The reader is a model, which may take anything similar for a tag: `</Artifact >`, `< / artifact` over two
+lines, with attributes, in letters of other alphabets, with invisible characters, as entities. So each
+character is mapped to what it looks like. If the result contains the tag, a backslash is inserted after the
+angle bracket: `<\/artifact>`.
 """
 
 import re
@@ -31,59 +31,59 @@ _DIGITS: Final = {
     "s": "5$",
     "t": "7",
 }
-"""Characters of ASCII that look like a letter."""
+"""ASCII characters that look like a letter."""
 _UNSEEN: Final = "\u115f\u1160\u2800\u3164\uffa0"
-"""Letters and a symbol that have no ink; other such characters are known by their category."""
+"""Letters and a symbol without ink; other invisible characters are recognised by their category."""
 _NOTHING, _SOMETHING = "\0", "\uffff"
-"""What stands for a character that is not seen, and for a letter that could be any."""
+"""Replace an invisible character, and a letter that may look like any letter."""
 _IGNORED: Final = "".join(map(chr, (*range(0x21), 0x7F)))
 _BREAKING: Final = re.compile(
     f'[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029"“”„‟″＂>›〉》»＞﹥{_ANGLES}]|&(?=#|quot|[lg]t)',
     re.IGNORECASE,
 )
 _ENTITY: Final = re.compile(
-    r"[&%\\](?:"  # most positions are refused here
+    r"[&%\\](?:"  # rejects most positions at once
     r"(?<=&)(?:amp;|\#0*38;|\#x0*26;)*+(?P<entity>\#\d{1,9}|\#x[0-9a-f]{1,8}|[a-z]\w{1,30})(?P<end>;?)"
     r"|(?:(?<=\\)(?:u00|x)|(?<=%))(?P<code>3c|2f))",
     re.IGNORECASE | re.ASCII,
 )
 _FOREIGN: Final = re.compile(r"[^\x00-\x7f]++")
 _START: Final = re.compile(f"[{_ANGLES}&]|\\\\u00|\\\\x|%", re.IGNORECASE)
-"""Without one of these, no tag begins."""
+"""A text without one of these contains no tag."""
 
 
 def quoted(tag: str, text: str, **attributes: str) -> str:
-    """A text between an opening and a closing tag, each on a line of its own."""
+    """The text between an opening and a closing tag, each on its own line."""
     given = "".join(f' {name}="{_attribute(value)}"' for name, value in attributes.items())
     return f"<{tag}{given}>\n{escaped(text, tag)}\n</{tag}>"
 
 
 def escaped(text: str, *tags: str) -> str:
-    """The text, with a backslash behind the angle of whatever can be read as one of these tags."""
+    """The text with a backslash after the angle bracket of whatever may be read as one of these tags."""
     if not (_may_start(text) and _START.search(text)):
         return text
     pieces, start = list[str](), 0
     for match in _pattern(tags).finditer(_as_it_looks(text)):
         if not match[2].isascii() and not match[2].strip(_SOMETHING + _IGNORED):
-            continue  # a word of another alphabet, as long as the tag
+            continue  # a foreign word of the same length
         pieces.append(text[start : match.end(1)])
         start = match.end(1)
     return "\\".join([*pieces, text[start:]])
 
 
 def _may_start(text: str) -> bool:
-    """Whether it is worth looking closely; cheap, because nearly all texts are plain."""
+    """Whether the text must be searched; a fast test, because nearly all texts are plain."""
     return not text.isascii() or any(mark in text for mark in "<&%\\")
 
 
 def _attribute(value: str) -> str:
-    """A name that somebody else chose, within quotation marks."""
+    """An attribute's value, without characters that could end the quotation marks."""
     return _BREAKING.sub("_", value)
 
 
 @lru_cache(maxsize=32)
 def _pattern(tags: tuple[str, ...]) -> re.Pattern[str]:
-    """An angle and what stands between it and the name; then the name."""
+    """The pattern for an angle bracket with what may follow it, and then one of the tag names."""
     names = "|".join("".join(_slots(tag)) for tag in tags)
     return re.compile(
         rf"(<\0*+)[{_IGNORED}/]*+({names})(?![a-z0-9_{_SOMETHING}])", re.IGNORECASE | re.ASCII
@@ -91,18 +91,18 @@ def _pattern(tags: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _slots(tag: str) -> Iterator[str]:
-    """A place for each letter, with room for blanks before it; a double letter may be one sign."""
+    """A pattern for each letter, with optional blanks before it; a double letter may be one character."""
     for letter, run in groupby(tag):
         alike = re.escape(letter) + _DIGITS.get(letter, "")
         yield f"(?:[{_IGNORED}]*+[{alike}{_SOMETHING}]){{1,{len(list(run))}}}"
 
 
 def _as_it_looks(text: str) -> str:
-    """As many characters, each what it looks like; entities are followed by nothing."""
+    """The text with each character replaced by what it looks like; the length stays the same."""
     text = _ENTITY.sub(_meant, text)
     if text.isascii():
         return text
-    # Line by line: Python knows of each whether it is ASCII, and most are.
+    # Line by line: `isascii` is fast, and most lines are ASCII.
     lines = text.split("\n")
     return "\n".join(line if line.isascii() else _FOREIGN.sub(_plain, line) for line in lines)
 
@@ -119,7 +119,7 @@ def _meant(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _alike(sign: str) -> str:
-    """The character of ASCII that a sign looks like; itself if it is like none."""
+    """The ASCII character that a character looks like, or the character itself."""
     if sign.isascii():
         return sign
     for look, signs in (("<", _ANGLES), ("/", _STROKES), (_NOTHING, _UNSEEN)):

@@ -1,8 +1,8 @@
-"""Reading texts for an index, each once: the names in a text, where its pieces are, and what each costs that was ever to be bought.
+"""Reading each text for an index only once: its names, its pieces, and the tokens of the pieces that were
+offered.
 
-Most of what a compaction reads it has read before: the excerpts that it quoted last time.  The rest came
-with the calls since then, and can be read as it comes (see `_ahead`).  What was read is remembered by
-text, so it makes no difference to any result when that was.
+A compaction reads mostly texts that it read before, namely its earlier excerpts. New texts can be read as
+they arrive (see `_ahead`). The cache is keyed by text, so results do not depend on when a text was read.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,9 +20,9 @@ from render.view._view import View
 
 @attrs.define(eq=False)
 class Texts:
-    """What was read since the compaction in force, and between the one before it and that.
+    """The texts read since the compaction in force, and in the period before it.
 
-    So it holds what the view holds, and what the index quotes; what is in neither is gone after the next
+    This covers the texts of the view and the excerpts of the index; other texts are dropped at the next
     compaction.
     """
 
@@ -31,26 +31,26 @@ class Texts:
     ahead: int = 0
     """Version of the newest block that was read ahead."""
     layers: list[tuple[Layer, int]] = attrs.field(factory=list[tuple[Layer, int]])
-    """Layers of the index that was counted last, and what each costs."""
+    """The layers of the index that was counted last, with their tokens."""
     is_counted: bool = False
-    """Whether that is the one that is shown."""
+    """Whether that is the index that is shown now."""
     _young: dict[str, Reading] = attrs.field(factory=dict[str, Reading], init=False)
     _old: dict[str, Reading] = attrs.field(factory=dict[str, Reading], init=False)
 
     @property
     def characters(self) -> int:
-        """How much is remembered."""
+        """Total characters of the cached texts."""
         return sum(map(len, self._young)) + sum(map(len, self._old))
 
     def since(self, compaction: int) -> None:
-        """Forget what was not asked for between the last two compactions, if there is a new one."""
+        """After a new compaction, drop the texts that were not requested since the one before."""
         if compaction != self.compaction:
             self.compaction = compaction
             self._old, self._young = self._young, {}
             self.is_counted = False
 
     def get(self, text: str) -> Reading:
-        """What is known of a text."""
+        """The cached reading of a text."""
         found = self._young.get(text)
         if found is None:
             found = self._young[text] = self._old.get(text) or Reading(text)
@@ -59,7 +59,7 @@ class Texts:
 
 @attrs.frozen
 class Reader:
-    """What reads texts for an index: counts their tokens, and finds the names in them."""
+    """Reads texts for an index: counts tokens and finds identifiers."""
 
     count: Callable[[str], int]
     vocabulary: Vocabulary = attrs.field(factory=Vocabulary)
@@ -70,7 +70,7 @@ class Reader:
         return self.vocabulary.identifiers(text)
 
     def read(self, text: str) -> Reading:
-        """A text with its names."""
+        """The reading of a text, with its names."""
         reading = self.texts.get(text)
         if reading.names is None:
             reading.names = self.vocabulary.identifiers(text)
@@ -84,7 +84,8 @@ class Reader:
         return costs[number]
 
     def layers_cost(self, layers: Iterable[Layer]) -> int:
-        """Tokens of the layers of an index as they are shown; one that stayed is not counted again."""
+        """Tokens of the layers of an index as they are shown; a layer that was counted before is not
+        counted again."""
         known, texts = self.texts.layers, self.texts
         texts.layers = [(layer, self._layer_cost(layer, known)) for layer in layers]
         texts.is_counted = True
@@ -96,7 +97,7 @@ class Reader:
 
 
 def reader_of(view: View, context: Context) -> Reader:
-    """The reader of a timeline; what it remembers is in what the views share."""
+    """The reader of a timeline; its caches are in the storage that the timeline's views share."""
     shared: dict[Any, Any] = view.shared
     if "words" not in shared:
         shared["words"] = Vocabulary()

@@ -1,13 +1,13 @@
-"""Taking back quotations: a summary, a pointer, a line for a dropped span may quote a block that is
-hidden on request only later.
+"""Removing quotations of hidden blocks: a summary, a pointer or a dropped span may quote a block that is
+hidden on request later.
 
-A quotation is found by its words, because a model's prose does not say where it came from:
+Quotations are found by their words, because a model's prose does not name its sources:
 
-    suspect     a word, or two words in a row, that a hidden block and the quoting text have in common
-    cleared     what some block that is not hidden says as well
-    masked      what is left, together with the characters around it up to the next white space
+    suspect     a word, or two adjacent words, that a hidden block and the quoting text share
+    cleared     a suspect that a visible block contains, too
+    masked      a remaining suspect, with the characters around it up to the next white space
 
-So a text loses what only the hidden blocks said, and keeps the rest.
+So a text loses only what no visible block says.
 """
 
 import re
@@ -40,13 +40,13 @@ _Span: TypeAlias = tuple[int, int]
 _Pair: TypeAlias = tuple[str, str]
 
 MASK: Final = "[hidden]"
-"""What stands for words that were taken back."""
+"""Replaces masked words."""
 _ALONE: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-"""Characters of scripts that put no space between words: each counts as one."""
+"""Characters of scripts without spaces between words; each counts as a word."""
 _WORD: Final = re.compile(rf"[{_ALONE}]|[^\W{_ALONE}]+")
 _CHUNK: Final = re.compile(r"\S+")
 _CUT: Final = re.compile(r"\W*(?:…|$)")
-"""What follows a word that may have been cut short."""
+"""Follows a word that may have been cut short."""
 _ADDRESSES: Final[dict[type, frozenset[str]]] = {
     RangeSummary: frozenset(
         {"id", "turn", "covered_turn_ids", "split_turn_id", "turn_range", "begun_turn_id"}
@@ -57,18 +57,18 @@ _ADDRESSES: Final[dict[type, frozenset[str]]] = {
     DroppedSpan: frozenset({"paths", "turns"}),
     OpenItem: frozenset({"priority"}),
 }
-"""By record: fields that say where something is, and nothing of what it says."""
+"""By record type: fields that say where something is; they are never masked."""
 _UNSAID: Final = frozenset({"id", "turn", "author", "response"})
-"""The same of an unknown block."""
+"""The same for fields of an unknown block."""
 
 
 def said_by(block: Block) -> str:
-    """Everything that a block says, its address apart."""
+    """Everything that a block says, without its address."""
     match block:
         case ToolCall():
             return leaves(block.input)
         case ToolResult() if block.artifact:
-            return ""  # a sentence that stands for it
+            return ""  # a placeholder sentence
         case OpaqueBlock():
             return leaves({k: v for k, v in block.fields.items() if k not in _UNSAID})
         case _:
@@ -76,18 +76,18 @@ def said_by(block: Block) -> str:
 
 
 class Redaction:
-    """Knows which words only the hidden blocks say, as far as some quoting texts are concerned."""
+    """The words that only the hidden blocks say, among those in the quoting texts."""
 
     def __init__(self, hidden: Iterable[Block], quoting: Iterable[object]) -> None:
         self._words, self._starts, self._pairs = _suspects(hidden, quoting)
 
     def clear(self, block: Block) -> None:
-        """Clear what a block says that is not hidden; of a hidden one, call `clear_address` instead."""
+        """Clear the words of a visible block; for a hidden block, call `clear_address` instead."""
         self.clear_address(block)
         self._clear(said_by(block))
 
     def clear_address(self, block: Block) -> None:
-        """Clear the names in a block's path, and a tool's name: they say where, and not what."""
+        """Clear the names in a block's path and a tool's name, which say nothing of its content."""
         self._clear(path_stem(block))
         if isinstance(block, ToolCall):
             self._clear(block.name)
@@ -103,17 +103,17 @@ class Redaction:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to be taken back."""
+        """Whether there is nothing to mask."""
         return not (self._words or self._starts or self._pairs)
 
     def masked(self, text: str) -> str:
-        """The text without what only hidden blocks say."""
+        """The text with the words masked that only hidden blocks say."""
         for start, end in reversed([] if self.is_empty else self._found(text)):
             text = f"{text[:start]}{MASK}{text[end:]}"
         return text
 
     def _found(self, text: str) -> list[_Span]:
-        """The stretches of a text to be masked, apart from each other, in order."""
+        """The spans of a text to mask, disjoint and in order."""
         places = [match.span() for match in _WORD.finditer(text)]
         words = [text[start:end].casefold() for start, end in places]
         hits = {index for index, word in enumerate(words) if word in self._words}
@@ -130,15 +130,16 @@ class Redaction:
                 continue
             while wanted and wanted[0][0] < end:
                 wanted.popleft()
-            if found and not text[found[-1][1] : start].strip(" \t"):  # neighbours become one
+            if found and not text[found[-1][1] : start].strip(" \t"):  # join neighbours
                 start, _ = found.pop()
             found.append((start, end))
         return found
 
     def redacted(self, record: _T) -> _T:
-        """A record (a summary, a dropped span) with all its texts masked; itself if none is touched.
+        """A record (a summary, a dropped span) with all its texts masked; the same object if nothing
+        changes.
 
-        Entries of lists of which nothing else is left go.
+        List entries that would consist only of a mask are removed.
         """
         return record if self.is_empty else cast("_T", self._redacted(record))
 
@@ -161,7 +162,7 @@ class Redaction:
 def redaction_of(
     hidden: Collection[Block], quoting: Iterable[object], said: Iterable[Block]
 ) -> Redaction:
-    """What only these hidden blocks say of what is quoted."""
+    """The redaction of what only these hidden blocks say, among the quoting records."""
     redaction = Redaction(hidden, quoting)
     for block in hidden:
         redaction.clear_address(block)
@@ -171,7 +172,7 @@ def redaction_of(
 
 
 def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSummary:
-    """A summary whose index has no excerpts of these blocks, given by their versions."""
+    """The summary without index excerpts of the blocks with these versions."""
     gone, index = frozenset(versions), summary.digest.index
     layers = tuple(
         msgspec.structs.replace(layer, excerpts=_seen_elsewhere(layer.excerpts, gone))
@@ -191,7 +192,7 @@ def _seen_elsewhere(excerpts: Iterable[Excerpt], gone: Collection[int]) -> tuple
 
 
 def _is_gone(old: object, new: object) -> bool:
-    """Whether nothing is left of an entry of a list: of a record, its first field tells."""
+    """Whether a list entry was masked as a whole; for a record, its first field decides."""
     left = getattr(new, new.__struct_fields__[0]) if isinstance(new, msgspec.Struct) else new
     return left == MASK and new != old
 
@@ -203,7 +204,7 @@ def _words(text: str) -> list[str]:
 def _suspects(
     hidden: Iterable[Block], quoting: Iterable[object]
 ) -> tuple[set[str], set[str], set[_Pair]]:
-    """What a hidden block and a quoting text both say: words, beginnings of words, pairs of words."""
+    """Words, beginnings of words, and word pairs that both a hidden block and a quoting text contain."""
     words, pairs = set[str](), set[_Pair]()
     for block in hidden:
         said = _words(said_by(block))
@@ -233,7 +234,7 @@ def _texts(records: Iterable[object]) -> Iterator[str]:
 
 
 def _cut_short(text: str) -> Iterator[str]:
-    """The words of a text that may be the beginnings of longer ones."""
+    """The words of a text that may be beginnings of longer ones."""
     for match in _WORD.finditer(text):
         if _CUT.match(text, match.end()):
             yield match[0].casefold()

@@ -1,4 +1,4 @@
-"""The room that a summary has, and how a text or an entry is cut to a part of it."""
+"""The token limits of a summary's parts, and cutting texts and entries to them."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -10,27 +10,27 @@ from render.policy._context import Context
 from render.summary._text import Item, line_of
 
 LIMIT_SHARE: Final = 0.25
-"""Of the prompt's limit, what history may have, half of it the prefix, and a quarter of it statements: in a
-small window the room that policy gives would leave nothing for the work."""
+"""Share of the prompt's limit that history may have; the prefix may have half of that, statements a
+quarter. In a small window, the policy's own limits would leave no room for the work."""
 
 FOUND_SHARE: Final = 2.0
-"""Of the room that policy gives to history, what statements of the agent's have beside it."""
+"""Room for the agent's statements, as a multiple of the policy's room for history."""
 
 
 @attrs.frozen(kw_only=True)
 class SummaryRoom:
-    """What the parts of a summary may have, in tokens, and what counts them."""
+    """The token limits of a summary's parts, and the token counter."""
 
     history: int
     prefix: int
-    """The beginning of a split turn."""
+    """For the beginning of a split turn."""
     count: Callable[[str], int] = attrs.field(repr=False)
     found: int = attrs.field(default=attrs.Factory(lambda self: self.history, takes_self=True))
-    """What the agent stated, quoted without a model: more than history, less in a small window."""
+    """For the agent's statements, which are quoted without a model."""
 
     @classmethod
     def of(cls, context: Context) -> "SummaryRoom":
-        """What a policy gives, within its share of the prompt."""
+        """The policy's limits, bounded by the share of the prompt."""
         policy, most = context.policy, int(LIMIT_SHARE * context.limit)
         return cls(
             history=min(policy.summary_tokens, most),
@@ -40,11 +40,11 @@ class SummaryRoom:
         )
 
     def size(self, item: Item) -> int:
-        """Tokens of an entry of a list as it is shown."""
+        """Tokens of a list entry as it is shown."""
         return self.count(f"- {line_of(item)}\n")
 
     def shortened(self, text: str, tokens_max: int) -> str:
-        """The beginning of a text, in at most so many tokens."""
+        """The beginning of a text, in at most `tokens_max` tokens."""
         if self.count(text) <= tokens_max:
             return text
         keep = min(len(text), 16 * max(tokens_max, 0))
@@ -56,7 +56,7 @@ class SummaryRoom:
         return ""
 
     def first(self, items: Iterable[Item], tokens_max: int, each_max: int) -> tuple[Item, ...]:
-        """The first of the items that have so many tokens together, each cut to its share."""
+        """The first items that fit together into `tokens_max`, each cut to `each_max`."""
         kept: list[Item] = []
         for item in items:
             short = self._cut(item, each_max)

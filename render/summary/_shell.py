@@ -1,8 +1,8 @@
-"""Shell commands, as far as they show or write a file: `sed -n 10,20p F`, `cat > F <<'EOF'`.
+"""Shell commands that show or write a file: `sed -n 10,20p F`, `cat > F <<'EOF'`.
 
-Only plain words are understood: a file whose name the shell would have to work out first is not known, and
-a script with anything that is not read here (substitutions, functions, groups) says nothing at all.  The
-output is a file's if the last command prints a part of it and those before print nothing.
+Only literal words are understood: a file name that the shell would expand is unknown, and a script with
+other syntax (substitutions, functions, groups) is ignored. A script shows a file if its last command prints
+a part of it and the commands before print nothing.
 """
 
 import re
@@ -17,7 +17,7 @@ import attrs
 from blocks import Envelope, ToolCall, tool_kind
 
 SCRIPT_MAX: Final = 100_000
-"""Characters of a script; a longer one is not looked at."""
+"""Characters of a script; longer ones are ignored."""
 _TOKEN: Final = re.compile(
     r"(?P<blank>(?:[ \t\r]|\\\n)+|(?<![^\s;&|])\#[^\n]*)"
     r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
@@ -34,21 +34,22 @@ _PRINTS: Final = re.compile(
     r"cat(?P<all>)(?: -n)?|nl(?P<numbered>) -b ?a|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
 )
-"""Commands that print what they read, or a part of it."""
+"""Commands that print their input, or a part of it."""
 _NUMBERING: Final = frozenset({"cat", "nl"})
-"""Commands that can number what they read: of lines in the middle of a file the numbers would be others than the file's."""
+"""Commands that can number lines; they number their input, so after another command the numbers are not the
+file's."""
 _SILENT: Final = frozenset({"cd", "set", "export", "unset", "mkdir", "touch", "true", ":"})
 _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function", "{", "!"})
-"""What decides whether the commands that follow are run."""
+"""Words that decide whether the following commands run."""
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
 _COMMANDS: Final = ("cmd", "command", "script")
 _FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
 _TELLING: Final = re.compile(r"\b(?:cat|sed|head|tail|nl|tee|apply_patch)\b|>")
-"""Without one of these a script neither shows nor writes what could be told."""
+"""A script without one of these neither shows nor writes a file in a known way."""
 ALL: Final = 10**9
-"""Lines of which nothing says how many they are."""
+"""Stands for an unknown number of lines."""
 HEAD_LINES: Final = 10
-"""That `head` prints when it is not told how many."""
+"""Lines that `head` prints by default."""
 
 
 @attrs.frozen
@@ -59,31 +60,31 @@ class Shown:
     line: int = 1
     """Number in the file of the first line; 0: not known."""
     lines: int = ALL
-    """How many they are at most."""
+    """The most lines that are printed."""
 
 
 @attrs.frozen
 class Written:
-    """What a command writes to a file."""
+    """A file that a command writes."""
 
     file: str
-    """Empty: the text is a patch, which names its files."""
+    """Empty if the text is a patch, which names its files."""
     text: str | None
-    """None: not known."""
+    """The text; None if it is not known."""
     folder: str = ""
-    """Where the names of a patch begin."""
+    """The folder that a patch's paths are relative to."""
     is_added: bool = False
-    """Whether what was there before stays."""
+    """Whether the text is appended."""
 
 
 @attrs.frozen
 class Script:
-    """What a script does with files."""
+    """The effects of a script on files."""
 
     shown: Shown | None = None
     written: tuple[Written, ...] = ()
     is_all: bool = False
-    """Whether it does nothing else."""
+    """Whether it has no other effects or output."""
 
 
 NOTHING: Final = Script()
@@ -91,20 +92,20 @@ NOTHING: Final = Script()
 
 @attrs.define
 class _Command:
-    """A command of a script: its words as they are written, what it is given, where its output goes."""
+    """One command of a script: its literal words, its input, and the target of its output."""
 
     words: list[str] = attrs.field(factory=list[str])
     document: str | None = None
     target: str = ""
     is_added: bool = False
     is_fed: bool = False
-    """Whether it reads from a file that a redirection names."""
+    """Whether a redirection gives it a file as input."""
     end: str = ""
-    """What stands behind it."""
+    """The operator after it."""
 
 
 def script_of(call: ToolCall, envelope: Envelope | None = None) -> Script:
-    """What a call of a shell does with files; nothing if it is another call."""
+    """The file effects of a shell call; `NOTHING` for any other call."""
     if tool_kind(call.name, call.input, envelope) != "command":
         return NOTHING
     for name in _COMMANDS:
@@ -115,7 +116,7 @@ def script_of(call: ToolCall, envelope: Envelope | None = None) -> Script:
 
 
 def _text(value: Any) -> str:
-    """A command as one text, also where it is given word by word."""
+    """A command as one text, also if it is given as a list of words."""
     if isinstance(value, str):
         return value
     words = cast("list[Any]", value) if isinstance(value, list) else []
@@ -129,7 +130,7 @@ def _folder(arguments: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=128)
 def parsed(text: str, folder: str = "") -> Script:
-    """What a script does with files, when it runs in a folder; nothing where that is not sure."""
+    """The file effects of a script that runs in `folder`; `NOTHING` if they are not certain."""
     commands = _commands(text)
     if not commands:
         return NOTHING
@@ -143,7 +144,7 @@ def parsed(text: str, folder: str = "") -> Script:
 
 
 def _followed(commands: Sequence[_Command], folder: str | None) -> Script:
-    """What commands do one after the other."""
+    """The combined effects of consecutive commands."""
     written, start, before = list[Written](), 0, ""
     for number, command in enumerate(commands):
         if command.words[0] == "cd":
@@ -159,7 +160,7 @@ def _followed(commands: Sequence[_Command], folder: str | None) -> Script:
 
 
 def _commands(text: str) -> list[_Command]:
-    """The commands of a script; none if something in it is not understood."""
+    """The commands of a script; empty if any part of it is not understood."""
     commands, position, redirect = [_Command()], 0, ""
     waiting = list[tuple[_Command, str]]()
     while position < len(text):
@@ -186,7 +187,7 @@ def _commands(text: str) -> list[_Command]:
 
 
 def _take(command: _Command, word: str, redirect: str) -> None:
-    """A word of a command, or the file that a redirection names."""
+    """Add a word to a command, or set the file of its redirection."""
     if not redirect:
         if command.words or not _ASSIGNMENT.match(word):
             command.words.append(word)
@@ -197,13 +198,13 @@ def _take(command: _Command, word: str, redirect: str) -> None:
 
 
 def _documents(text: str, position: int, waiting: list[tuple[_Command, str]]) -> int:
-    """Give commands the documents that begin here; where the script goes on."""
+    """Assign the here-documents that begin here to their commands; returns where the script continues."""
     while waiting:
         command, word = waiting[0]
         ends = re.compile(rf"^\t*{_said(word)}[ \t\r]*$", re.MULTILINE)
         end = ends.search(text, position)
         if end is None:
-            break  # it stays in `waiting`: nothing is sure
+            break  # stays in `waiting`: no end found
         lines = text[position : end.start()].split("\n")
         is_plain = word[0] in "'\"\\"
         command.document = "\n".join(x for x in lines if is_plain or not _VALUE.search(x))
@@ -213,19 +214,19 @@ def _documents(text: str, position: int, waiting: list[tuple[_Command, str]]) ->
 
 
 def _said(word: str) -> str:
-    """A word without its quotation marks."""
+    """The word without its quotation marks."""
     return _QUOTED.sub(lambda match: next(filter(None, match.groups()), ""), word)
 
 
 def _name(word: str) -> str:
-    """The file that a word names; empty if the shell would have to work it out."""
+    """The file that a word names; empty if the shell would expand it."""
     is_literal = not _LITERAL.sub("", word) and not word.startswith("~")
     name = _said(word) if is_literal or word.startswith("~/") else ""
     return "" if name == "-" or name.startswith("/dev/") else name
 
 
 def _joined(folder: str | None, word: str) -> str | None:
-    """Where a name leads from a folder; None: not known."""
+    """The path of a name in a folder; None if it is not known."""
     name = _name(word)
     if not name or (folder is None and not name.startswith(("/", "~"))):
         return None
@@ -258,7 +259,7 @@ def _is_silent(command: _Command) -> bool:
 
 
 def _shown(stages: Sequence[_Command], folder: str | None) -> Shown | None:
-    """The part of a file that commands print of which each reads what the one before prints."""
+    """The part of a file that a pipeline of commands prints; None if it is not known."""
     if any(each.target or each.is_fed or each.document is not None for each in stages):
         return None
     *options, word = stages[0].words
@@ -272,7 +273,7 @@ def _shown(stages: Sequence[_Command], folder: str | None) -> Shown | None:
 
 
 def _narrowed(shown: Shown, words: Sequence[str]) -> Shown | None:
-    """What a command prints of the lines that it is given; None if it is none that prints lines."""
+    """The lines that a command prints of its input; None if the command is not known to print lines."""
     found = _PRINTS.fullmatch(" ".join(map(_said, words)))
     if found is None:
         return None
@@ -282,8 +283,7 @@ def _narrowed(shown: Shown, words: Sequence[str]) -> Shown | None:
 
 
 def _part(found: re.Match[str]) -> tuple[int, int]:
-    """The number of the first line that is printed, 0 if that depends on how many there are, and how
-    many are at most."""
+    """Number of the first printed line (0 if it depends on the length of the input), and the most lines."""
     if found["first"]:
         first, last = int(found["first"]), found["last"] or found["first"]
         if last == "$":

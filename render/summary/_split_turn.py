@@ -1,7 +1,7 @@
-"""The prefix of a split turn: how the turn that the cut goes through began, for as long as it goes on.
+"""The prefix of a split turn: how the turn began, kept while the turn continues.
 
-What was asked, how the agent set about it and, where it said little, what it called and what came of
-it.  What it stated is among the statements of all turns.
+It has the request, the agent's first words and, if it said little, its calls and their results. The agent's
+statements are listed with those of all turns.
 """
 
 import re
@@ -24,21 +24,21 @@ from render.view._group import Entry
 
 PREFIX_CHARACTERS: Final = 900
 ASKED_CHARACTERS: Final = 160
-"""Of the request of a split turn, which is carried besides."""
+"""Characters of the request of a split turn, which is carried in full elsewhere."""
 FIRST_CHARACTERS: Final = 240
-"""Of what the agent said first."""
+"""Characters of the agent's first words."""
 LINE_CHARACTERS: Final = 120
-"""Of a call with its result."""
+"""Characters of the line for a call with its result."""
 TARGETS_MAX: Final = 3
-"""Newest targets that are named of each tool."""
+"""The most targets listed per tool, the newest."""
 RESULTS_MAX: Final = 3
-"""Newest results whose first line is quoted."""
+"""The most results whose first line is quoted, the newest."""
 _WORD: Final = re.compile(r"\w\w")
 
 
 def turn_context(prefix: Sequence[Entry]) -> str:
-    """How a split turn began: what was asked, what the agent said first; what it called, where it said
-    little."""
+    """The beginning of a split turn: the request, the agent's first words and, if it said little, its calls
+    with their newest results."""
     asked = (words_of(entry) for entry in prefix)
     request = next((line for text in asked if (line := _line(text, ASKED_CHARACTERS))), "")
     parts = [f"Asked: {request}" if request else "", _first_words(prefix)]
@@ -76,7 +76,7 @@ def _results(prefix: Sequence[Entry]) -> list[str]:
 
 
 def _answered(prefix: Sequence[Entry]) -> list[tuple[ToolCall, ToolResult | None]]:
-    """The calls, each with its result if that is folded, too."""
+    """The calls, each with its result, or None if that is not folded."""
     results = {e.pair: e.block for e in prefix if isinstance(e.block, ToolResult)}
     calls = ((e.pair, e.block) for e in prefix if isinstance(e.block, ToolCall))
     return [(call, results.get(pair)) for pair, call in calls]
@@ -88,13 +88,13 @@ def _target(call: ToolCall, answer: ToolResult | None) -> str:
 
 
 def _line(text: str, characters: int) -> str:
-    """The first line of a text that has a word in it, without its indentation."""
+    """The first line of a text that has a word, without its indentation."""
     lines = text[: 10 * characters].split("\n")
     return one_line(next(filter(_WORD.search, lines), ""), characters)
 
 
 def words_of(entry: Entry) -> str:
-    """What the user said in a block, without what was attached to it."""
+    """The user's words in a block, without attachments; empty for other blocks."""
     block = entry.block
     if not isinstance(block, UserPrompt | UserFollowup | UserSteer):
         return ""
@@ -103,7 +103,7 @@ def words_of(entry: Entry) -> str:
 
 
 def last_words(entries: Sequence[Entry], characters: int) -> str:
-    """The newest of what the agent said, oldest first, in at most so many characters."""
+    """The agent's newest texts, oldest first, in at most so many characters."""
     kept: list[str] = []
     left = characters
     for entry in reversed(entries):

@@ -1,8 +1,8 @@
-"""Sentences of the agent that say something: a result, a cause, a decision.
+"""The agent's sentences that state something: a result, a cause, a decision.
 
-A sentence is worth what it shows of itself: words that state something, names and numbers in it.  Words
-that announce what comes next, or only guess, count against it.  The lists of words are short and of English; of other
-languages, names, numbers and the place of a sentence in its text have to do.
+The worth of a sentence is computed from its words: statements, names and numbers count for it;
+announcements and guesses count against it. The word lists are short and English; in other languages only
+names, numbers and the position in the text count.
 """
 
 import re
@@ -16,28 +16,29 @@ from render.summary._identifiers import identifiers, searched
 from render.view._group import Entry
 
 STATEMENT_CHARACTERS: Final = 180
-"""Of one statement; the rest of a longer sentence is left out."""
+"""Characters of one statement; a longer sentence is cut."""
 STATEMENT_MIN: Final = 12
 SHORT_CHARACTERS: Final = 40
-"""A statement as short as this ("Found the cause!") is told with the sentence that follows."""
+"""A statement shorter than this ("Found the cause!") is joined with the following sentence."""
 TEXT_MAX: Final = 3
-"""Statements of one text."""
+"""The most statements of one text."""
 LAST_MAX: Final = 6
-"""Statements of the text that ends a turn: it sums up."""
+"""The most statements of a turn's last text, which often sums up."""
 WORTH_MIN: Final = 2
 LENGTH_POWER: Final = 0.4
-"""Worth is divided by characters to this power, so that the room holds more of them."""
+"""Worth is divided by characters to this power, which favours short statements."""
 LENGTH_MIN: Final = 60
-"""Characters below which a statement is not worth more for being short."""
+"""Statements below this many characters are not favoured further."""
 NEAR_SHARE: Final = 0.6
-"""Of the words of the shorter of two statements; who shares more repeats the other."""
+"""A statement that shares more than this share of the shorter one's words repeats the other."""
 NAMES_MAX: Final = 2
-"""Names and numbers that count."""
+"""The most names and numbers that count."""
 WORTHS_MAX: Final = 4096
-"""Statements whose worth is remembered: those of a summary are compared at every compaction."""
+"""Number of cached worths: a summary's statements are compared again at every compaction."""
 _SEARCHED: Final = 20_000
-"""Characters of one text that are looked at."""
-# The first five are for statements in lower case: to ignore the case takes several times as long.
+"""Characters of one text that are searched."""
+# The first five patterns are applied to lower-case text, because matching without case is several
+# times slower.
 _CAUSE: Final = re.compile(
     r"\b(?:root cause|caus(?:e[ds]?|ing)|because|due to|turns out|found|confirm(?:s|ed)|reason|culprit"
     r"|(?:this|that|which) means"
@@ -73,9 +74,9 @@ _INTENT: Final = re.compile(
 _REASON: Final = re.compile(
     r"\b(?:because|since|so that|rather than|instead|otherwise)\b", re.IGNORECASE
 )
-"""What is announced with a reason has been decided."""
+"""An announcement with a reason counts as a decision."""
 _ASIDE: Final = re.compile(r"(?: [-–—]|;) (?=.{40})")
-"""What parts an announcement from what it is about."""
+"""Separates an announcement from its subject."""
 _FENCE: Final = re.compile(
     r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -85,7 +86,7 @@ _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:-]*")
 
 
 def statements(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
-    """What the agent stated in these entries, each with the one that it was said in, in order."""
+    """The agent's statements, each with its entry, in order."""
     said = [e for e in entries if isinstance(e.block, AssistantCompletion)]
     for entry, following in pairwise([*said, None]):
         if entry is not None:
@@ -97,12 +98,12 @@ def statements(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
 
 @lru_cache(maxsize=WORTHS_MAX)
 def worth(statement: str) -> int:
-    """What a statement shows of itself; below `WORTH_MIN` it says nothing."""
+    """The worth of a statement; below `WORTH_MIN` it is ignored."""
     lower = statement.lower()
     kinds = 3 * bool(_CAUSE.search(lower)) + 3 * bool(_DECISION.search(lower))
     shown = kinds + 2 * bool(_RESULT.search(lower)) + bool(_DENIAL.search(lower))
     names = len(_NUMBER.findall(statement))
-    if names < NAMES_MAX:  # finding names takes the longest of all
+    if names < NAMES_MAX:  # the slowest step
         names += len(identifiers(statement))
     asked = 3 * statement.endswith("?")
     announced = bool(_INTENT.search(statement)) and (2 if _REASON.search(statement) else 4)
@@ -111,7 +112,7 @@ def worth(statement: str) -> int:
 
 
 def _stated(text: str, most: int) -> list[str]:
-    """The statements of a text that are worth most, in their order; its first sentence before others."""
+    """The best statements of a text, in their order; the first sentence gets a bonus."""
     found = [short for short in map(_shortened, _sentences(text)) if len(short) >= STATEMENT_MIN]
     worths = [worth(statement) + (not index) for index, statement in enumerate(found)]
     best = sorted(range(len(found)), key=lambda index: (-worths[index], index))[:most]
@@ -119,7 +120,8 @@ def _stated(text: str, most: int) -> list[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """The sentences of a text's prose; a very short one with the one after it, unless either only announces."""
+    """The sentences of a text's prose; a very short one is joined with the next, unless either only
+    announces."""
     short = ""
     for line in _lines(text):
         for said in _END.split(line):
@@ -137,7 +139,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _after_announcement(sentence: str) -> str:
-    """A sentence without a clause at its beginning that only announces ("Let me see - ...")."""
+    """The sentence without a leading clause that only announces ("Let me see - ...")."""
     first, *others = _ASIDE.split(sentence, 1)
     if others and _INTENT.search(first) and not _INTENT.search(others[0]):
         return others[0]
@@ -145,7 +147,7 @@ def _after_announcement(sentence: str) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a text that are prose, without code, tables and the marks of lists."""
+    """The prose lines of a text, without code, tables and list markers."""
     for piece in searched(text, _SEARCHED):
         for line in _FENCE.sub("", piece).splitlines():
             plain = _BULLET.sub("", line).replace("**", "").strip()
@@ -161,8 +163,8 @@ def _shortened(sentence: str) -> str:
 
 
 def by_worth(told: Sequence[str]) -> Iterator[int]:
-    """Indices of statements, those first that are worth most for their length, of equals the newest; one that
-    nearly repeats another comes after all others."""
+    """Indices of statements, best worth for their length first, newest first among equals; one that nearly
+    repeats another comes last."""
     worths = [worth(each) / max(len(each), LENGTH_MIN) ** LENGTH_POWER for each in told]
     last, seen = list[int](), list[frozenset[str]]()
     for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):

@@ -1,8 +1,8 @@
-"""A summary and its digest as the text that the model reads; equal data gives equal text.
+"""The summary and its digest as the text that the model reads; equal data gives equal text.
 
-The text says of itself that it is derived, so that nothing that a tool once returned can speak with
-the user's voice; what is quoted cannot close the quotation.  It also says in which version of its form
-it is, so that whoever compares requests of two releases knows why they differ.
+The text says that it is derived, so that quoted tool output is not taken for the user's words, and
+quotations cannot close it. It also has a version number, so that differences between the requests of two
+releases can be explained.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ from render.summary._dates import minute_of
 from render.summary._quote import escaped
 
 REPORT_VERSION: Final = 3
-"""Of the form of the text; a change of it makes every folded timeline render differently."""
+"""Version of the text's form; changing the form changes the requests of all folded timelines."""
 _TAG: Final = "summary"
 OPENING: Final = (
     "Earlier parts of this conversation were folded into this summary. It was derived from them and "
@@ -68,14 +68,13 @@ TITLES: Final = {
 }
 """Title of each part of the summary, in the order in which they are shown."""
 CHANGED: Final = " (changed outside)"
-"""Stands behind the name of a file that a command, another program or a person changed."""
+"""Follows the name of a file that was changed by a command, another program or a person."""
 LAYERS_KNOWN: Final = 16
-"""Layers of indices whose texts are remembered: most stay from one compaction to the next, and what is new is
-shown and counted at once."""
+"""Number of cached layer texts: most layers stay unchanged from one compaction to the next."""
 FOUND: Final = "found"
-"""The action of an entry of completed work that quotes a statement of the agent's."""
+"""The action of a completed-work entry that quotes a statement of the agent."""
 Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord
-"""An entry of one of its lists."""
+"""An entry of one of the summary's lists."""
 
 
 def format_summary(block: RangeSummary) -> str:
@@ -84,11 +83,11 @@ def format_summary(block: RangeSummary) -> str:
 
 
 def summary_texts(block: RangeSummary) -> tuple[str, ...]:
-    """The same in the pieces that a request has: each layer of the index, then what changes with every
-    compaction.
+    """The visible text in pieces: one for each layer of the index, and the last for what every compaction
+    changes.
 
-    What precedes the last piece says the same for as long as its layers live; the first piece says what
-    all of it is.
+    The pieces before the last stay the same as long as their layers do; the first begins with the
+    explanation.
     """
     layers = map(_layer_body, layers_of(block.digest.index))
     digest = digest_sections(block.digest, turns_of(block))
@@ -107,12 +106,12 @@ def _tagged(body: str) -> str:
 
 
 def format_written(summary: StructuredSummary) -> str:
-    """The text of the written part alone, for measuring it."""
+    """The text of the written part only, to measure it."""
     return _joined((*_history(summary), _turn_context(summary)))
 
 
 def report_history(summary: StructuredSummary) -> str:
-    """The same without statements and the beginning of a split turn, which have rooms of their own."""
+    """As `format_written`, without statements and the split turn's context, which have rooms of their own."""
     written = tuple(work for work in summary.completed if work.action != FOUND)
     return _joined(_history(structs.replace(summary, completed=written)))
 
@@ -122,7 +121,7 @@ def _joined(sections: Iterable[tuple[str, str]]) -> str:
 
 
 def _history(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
-    """The sections about what is over; titles with empty texts included."""
+    """The sections about the past, including those with empty texts."""
     found = [work for work in summary.completed if work.action == FOUND]
     prose = said_in_prose(summary)
     shown = {
@@ -136,12 +135,12 @@ def _history(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
 
 
 def said_in_prose(summary: StructuredSummary) -> str:
-    """What a summary says besides its lists, as statements are quoted: who says one there need not repeat it."""
+    """The summary's prose in the form in which statements are quoted; a statement in it need not be listed."""
     return " ".join(f"{summary.state}\n{summary.turn_context}".replace("**", "").split())
 
 
 def _by_turn(found: Iterable[Work]) -> str:
-    """Statements under the turn that they were made in."""
+    """The statements grouped by turn."""
     return "\n".join(
         f"{turn}:\n{_list(map(line_of, said))}"
         for turn, said in groupby(found, key=lambda work: work.component)
@@ -153,7 +152,7 @@ def _turn_context(summary: StructuredSummary) -> tuple[str, str]:
 
 
 def line_of(item: Item) -> str:
-    """An entry of a summary's list as it is shown."""
+    """A list entry as it is shown."""
     match item:
         case Decision():
             turn = f" ({item.turn})" if item.turn else ""
@@ -176,14 +175,14 @@ def line_of(item: Item) -> str:
 
 
 def turns_of(block: RangeSummary) -> str:
-    """The turns that a summary and all before it cover, by name; empty when the log does not say."""
+    """The turns covered by a summary and its predecessors, by name; empty if the log does not say."""
     whole = " to ".join(dict.fromkeys(block.turn_range))
     begun = f"the beginning of {block.begun_turn_id}" if block.begun_turn_id else ""
     return ", ".join(part for part in (whole, begun) if part)
 
 
 def digest_sections(digest: Digest, turns: str = "") -> Iterator[tuple[str, str]]:
-    """The sections of a digest without its index; titles with empty texts included."""
+    """The sections of a digest without its index, including those with empty texts."""
     folded = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
     covered = f"{turns}: " if turns else ""
     yield "Folded so far", f"{covered}{folded}, in {digest.compactions} compactions"
@@ -204,7 +203,7 @@ def digest_sections(digest: Digest, turns: str = "") -> Iterator[tuple[str, str]
 
 
 def span_line(span: DroppedSpan) -> str:
-    """A dropped span on one line: when, what, about what, and where it begins and ends."""
+    """A dropped span on one line: turns, time, content, keywords, and its first and last path."""
     turns = " to ".join(dict.fromkeys((span.turns[0], span.turns[-1]))) if span.turns else "?"
     began = minute_of(span.started_at)
     paths = " to ".join(dict.fromkeys(span.paths))
@@ -213,7 +212,8 @@ def span_line(span: DroppedSpan) -> str:
 
 
 def layers_of(index: Index) -> tuple[Layer, ...]:
-    """The layers of an index, as far as they show anything; what an older release wrote is one."""
+    """The non-empty layers of an index; the content of an index without layers (older releases) counts as
+    one."""
     names = tuple(term for term in index.terms if term.bare)
     layers = (Layer(excerpts=index.excerpts, names=names), *index.layers)
     return tuple(layer for layer in layers if layer.excerpts or layer.names)
@@ -235,8 +235,8 @@ def _layer(layer: Layer) -> Iterator[tuple[str, str]]:
 
 
 def _excerpts(excerpts: Iterable[Excerpt]) -> str:
-    """Excerpts under the label of the block that they came from, in log order; those of a file together
-    after the others, under its path, in the order of its lines."""
+    """Excerpts in log order under the label of their block; excerpts of files follow, grouped by path and
+    ordered by line."""
     files: dict[str, list[Excerpt]] = {"": []}
     for excerpt in excerpts:
         files.setdefault(excerpt.file, []).append(excerpt)
@@ -255,7 +255,7 @@ def _labelled(excerpts: Iterable[Excerpt]) -> Iterator[str]:
 
 
 def file_heading(file: str) -> str:
-    """What stands before the excerpts of a file."""
+    """The heading of a file's excerpts."""
     return f"### {file}"
 
 
@@ -276,7 +276,7 @@ def _tally(tool: str, success: int, failure: int) -> str:
 
 
 def _more(text: str, left: int) -> str:
-    """The list, and how many older entries it no longer holds."""
+    """The list, with the number of older entries that were removed."""
     if not left:
         return text
     return f"- ({left} earlier ones not listed)\n{text}" if text else f"- {left}, not listed"

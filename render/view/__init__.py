@@ -1,1 +1,1 @@
-"""The state of the log: entries, groups, the fold of events, what is visible."""
+"""The state of the log: entries, groups, the fold of events, and what is visible."""

@@ -1,11 +1,11 @@
-"""Calibration: from what requests were estimated at, and what the provider said they had.
+"""Calibration of token estimates with the counts that the provider reports.
 
     real = prefix + ratio * estimated
 
-Two requests in a row differ by what was appended, and that is what the ratio is learnt from: the
-prefix (a system prompt that is not ours, the provider's own additions) cancels out.  The prefix is
-then whatever makes the newest sample exact, so that the next request, which is the last one and a
-little more, is nearly exact, too.
+Two consecutive requests differ by what was appended, and the ratio is learnt from this difference: the
+prefix (content that foldline does not count, such as the provider's own additions) cancels out. The prefix
+is then set so that the newest sample is exact. The next request is the last one plus a little more, so its
+estimate is nearly exact.
 """
 
 from typing import Final
@@ -13,15 +13,15 @@ from typing import Final
 from blocks import Calibration, TokensCounted, UsageRecorded
 
 FADING: Final = 0.98
-"""What a sample still weighs when the next one comes."""
+"""Factor on the weight of older samples when a new one arrives."""
 PRIOR_TOKENS: Final = 2000
-"""The ratio begins at 1 and is moved only by growth that outweighs this."""
+"""Tokens of growth that weigh as much as the initial ratio of 1."""
 GROWTH_MAX: Final = 3.0
 """Largest plausible number of real tokens per estimated token; more means that the hidden prefix has changed."""
 
 
 def calibrated(old: Calibration, usage: UsageRecorded | TokensCounted) -> Calibration:
-    """The calibration once one more request was measured; the same when it tells nothing."""
+    """The calibration after one more request was measured; unchanged if the sample is not usable."""
     if usage.estimated <= 0 or usage.input <= 0:
         return old
     expected = old.prefix + old.ratio * usage.estimated

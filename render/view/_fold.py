@@ -1,7 +1,7 @@
 """Folding events into a view.
 
-A live view and a reopened one are equal by construction: when a compaction is folded, the view
-starts afresh from that event and the events since its cut, exactly as a store's window load does.
+A live view and a reopened one are equal by construction: when a compaction is folded, the view is built
+anew from that event and the events since its cut, exactly as when a store loads a window.
 """
 
 import attrs
@@ -14,13 +14,13 @@ from render.view._view import Compaction, View
 
 
 def open_view(window: LogWindow) -> View:
-    """The view of a window, as a store loads it."""
+    """The view of a window that a store has loaded."""
     view = View() if window.compaction is None else _after(*window.compaction)
     return attrs.evolve(fold(view, window.events), version=window.version)
 
 
 def commit(view: View, *events: Event) -> View:
-    """The view after `events` took the next versions of the log."""
+    """The view after `events` took the next versions of the log; they are not added to its decisions."""
     for index, event in enumerate(events):
         if isinstance(event, RangeCompacted):
             before = commit(view, *events[:index])
@@ -35,13 +35,13 @@ def commit(view: View, *events: Event) -> View:
 
 
 def decide(view: View, event: Event) -> View:
-    """The view after `event`, which the shell is to commit."""
+    """The view after `event`, which is also added to the decisions that the caller must commit."""
     return attrs.evolve(commit(view, event), decisions=(*view.decisions, event))
 
 
 def _after(version: int, event: Event) -> View:
-    """The view that a compaction leaves, before the events since its cut."""
-    if not isinstance(event, RangeCompacted):  # a store that lost its head: show what there is
+    """The view right after a compaction, before the events since its cut are folded."""
+    if not isinstance(event, RangeCompacted):  # head lost by the store: show the rest
         return View(version=version)
     compaction = Compaction(version=version, event=event, head=head_of(event, version))
     return View(

@@ -1,14 +1,14 @@
-"""Entries, groups, rounds: a block with its place in the log, and the blocks that are shown together.
+"""Entries and groups: a block with its place in the log, and the blocks that are shown together.
 
-A *group* is one round (all that one model response holds, the results of its calls) and whatever
-followed until the next response: user text, notices.  What precedes the first response is a group
-without a round.  Groups are the unit of work: a group that no event touched is the same object as
-in the last render, and whatever was computed for it (its messages, its tokens) is still there.  So
-a render costs what is new, not what is visible.
+A *group* is one round (all blocks of one model response, and the results of its calls) with whatever
+followed until the next response: user texts, notices. The blocks before the first response are a group
+without a round. Groups are the unit of work: a group that no event changed is the same object as in the
+last render, with all values computed for it (messages, tokens). So a render costs what is new, not what is
+visible.
 
-A response belongs to the request that it answers.  Whatever was appended after that request had been
-rendered was not in it, so it is shown after the response: it moves into the round that the response
-begins.  A result of a call which the request had shown as interrupted comes late, and says so.
+A response is placed after the request that it answers. A block that was appended after that request was
+rendered was not part of it, so it is shown after the response, in the round that the response begins. A
+result of a call that the request had shown as interrupted is late, and is marked as such.
 
     log      prompt  [request]  steer  answer  result
     shown    prompt             answer  result  steer
@@ -129,13 +129,13 @@ class Group:
     sealed: int = 0
     """Version of the view in the first request that showed this group; 0: none yet.
 
-    What that request answered on behalf of a tool stays answered, and what comes later joins
-    behind what it showed, so that the next request extends it.
+    A call that this request showed as interrupted remains so, and later entries are shown after what it
+    showed, so that the next request extends it.
     """
     asked: Asked | None = None
     """The request that the newest response of the group answers."""
     stale: bool = False
-    """Whether that request showed something else than what now precedes the response."""
+    """Whether the content before the response is not what that request showed."""
     known: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
     """Values computed for it so far; see `memo`."""
 
@@ -178,9 +178,9 @@ class Group:
         return bisect_left(self.entries, version, key=attrgetter("version"))
 
     def meanwhile(self, request: Answered) -> int:
-        """Index of the first entry that came while a request was in flight.
+        """Index of the first entry that was appended while a request was in flight.
 
-        In logs that do not say what was sent, everything stays where it was shown before.
+        If the log does not say what was sent, no entry is moved: the number of entries.
         """
         entries = self.entries
         index = len(entries)
@@ -206,7 +206,7 @@ class Group:
 
     @property
     def unanswered(self) -> tuple[tuple[Entry, ToolCall], ...]:
-        """The same with their entries."""
+        """The calls without a result, with their entries."""
         answered = {entry.pair for entry in self.placed(Place.RESULT)}
         return tuple(
             (entry, entry.block)
@@ -215,13 +215,13 @@ class Group:
         )
 
     def sealed_at(self, shown: int) -> "Group":
-        """The group once a request has shown it as it was at a version.
+        """The group after a request has shown it as it was at version `shown`.
 
-        A result that came later, of a call which the request had shown as interrupted, is late.
+        A later result, of a call that the request showed as interrupted, becomes late.
         """
         if self.last <= shown:
             same = attrs.evolve(self, sealed=shown)
-            same.known.update(self.known)  # it goes on being shown as it was
+            same.known.update(self.known)  # it is shown as before
             return same
         asked = {e.pair for e in self.placed(Place.RESPONSE) if e.pair and e.version <= shown}
         entries = (
@@ -235,10 +235,10 @@ class Group:
 
 @attrs.frozen(eq=False)
 class GroupMemo:
-    """What was worked out for each group of a view, kept for the next view of the same timeline.
+    """Values computed for each group of a view, kept for the next view of the same timeline.
 
-    A conversation grows at its end, so nearly all groups of a view were in the one before.  Where the
-    two part is found at the price of a pointer comparison a group; only from there on there is work.
+    A conversation grows at its end, so nearly all groups of a view were in the one before. Finding the first
+    different group costs one pointer comparison per group; values are computed only from there on.
     """
 
     _kept: dict[Any, tuple[Sequence[Group], tuple[Any, ...]]] = attrs.field(
@@ -248,7 +248,7 @@ class GroupMemo:
     _chains: dict[Any, tuple[Any, Sequence[Any], tuple[Any, ...]]] = attrs.field(
         factory=dict[Any, tuple[Any, Sequence[Any], tuple[Any, ...]]], init=False, repr=False
     )
-    """The same for values that depend on the preceding groups."""
+    """As `_kept`, for values that depend on the preceding groups."""
 
     def each(
         self, key: object, groups: Sequence[Group], find: Callable[[Group], _T]
@@ -282,7 +282,7 @@ class GroupMemo:
         return found
 
 
-# Where a response goes.
+# The place of a response.
 
 
 def was_paused(entries: Sequence[Entry]) -> bool:

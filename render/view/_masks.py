@@ -1,4 +1,4 @@
-"""Turning blocks into entries: their place, the head of a compaction, and hiding them."""
+"""Turning blocks into entries: their place in the group, the head of a compaction, hidden blocks."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
@@ -27,7 +27,7 @@ from render.view._provider_blocks import verbatim
 from render.view._replace import stand_in
 
 LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dropped"})
-"""Why a rung of a compaction hides a block."""
+"""The reasons with which rungs of a compaction hide blocks."""
 
 
 @attrs.frozen
@@ -39,14 +39,14 @@ class Mask:
 
 
 Replacements: TypeAlias = Mapping[BlockId, Mask | None]
-"""By block id; None: the block itself is shown."""
+"""The mask by block id; None: the block itself is shown."""
 
 
 def place_of(block: Block) -> Place:
-    """Where a block of this kind goes.
+    """The place of a block in its group.
 
-    Notes and plans are the assistant's, but they are shown in the user's message: as assistant
-    text they would stand between a result and the answer to it, and teach the model to write them.
+    Notes and plans are by the assistant, but are shown in the user's message. As assistant text they would
+    separate a result from its answer, and the model would imitate them.
     """
     match block:
         case TurnHeader():
@@ -64,7 +64,7 @@ def place_of(block: Block) -> Place:
 
 
 def head_of(event: RangeCompacted, version: int) -> Group:
-    """What the compaction of this version shows in place of its range: the summary and the carried blocks."""
+    """The head group of a compaction: its summary and the carried blocks."""
     carried = (_carried_entry(item, event.at) for item in event.carried)
     return Group(entries=(summary_entry(event, version), *carried))
 
@@ -88,7 +88,7 @@ def _named(block: Block, ordinal: int, version: int) -> str:
 
 
 def summary_entry(event: RangeCompacted, version: int) -> Entry:
-    """The summary as an entry; it precedes every version."""
+    """The summary as an entry, before all other versions."""
     return Entry(
         version=0,
         at=event.at,
@@ -100,7 +100,7 @@ def summary_entry(event: RangeCompacted, version: int) -> Entry:
 
 
 def rehide(group: Group, replacements: Replacements) -> Group:
-    """The group with these blocks hidden (or, with None, shown); itself if that changes nothing."""
+    """The group with these blocks hidden, or shown if the mask is None; the same object if nothing changes."""
     ids = group.memo("ids", lambda: frozenset(entry.block.id for entry in group.entries))
     if ids.isdisjoint(replacements):
         return group
@@ -108,7 +108,7 @@ def rehide(group: Group, replacements: Replacements) -> Group:
 
 
 def rehide_at(group: Group, places: Iterable[int], replacements: Replacements) -> Group:
-    """The same for known indices of its entries."""
+    """As `rehide`, for known indices of its entries."""
     entries = list(group.entries)
     for place in places:
         entries[place] = _rehide_entry(entries[place], replacements)
@@ -144,10 +144,10 @@ def _unmasked(entry: Entry) -> Entry:
 
 
 def _masked(entry: Entry, mask: Mask) -> Entry:
-    """The entry behind its replacement.
+    """The entry with its replacement.
 
-    What somebody asked for to be hidden leaves the view altogether, whatever hides it later: a
-    stage can only quote what stands for it.
+    A block hidden on request leaves the view completely, even if a later event also hides it, so stages can
+    quote only its replacement.
     """
     text, is_requested = mask.hidden.replacement, mask.reason == "requested"
     return attrs.evolve(

@@ -1,4 +1,4 @@
-"""How events change the state of the fold."""
+"""How events change the fold's state."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -23,14 +23,14 @@ from render.view._calibration import calibrated
 REMEMBERED_MAX: Final = 32
 """Number of artifacts for which the fold remembers when they came back: more than any cool-down needs."""
 UNKNOWN: Final = "?"
-"""In place of the hash of a request: it is unknown which of several requests it was."""
+"""Hash of a request when it is unknown which of several requests it was."""
 ANSWER_SECONDS: Final = 3600.0
 """Seconds after which a request without an answer is assumed to get none."""
 WAITING_MAX: Final = 16
 
 
 def after_request(before: FoldState, event: RequestRendered, shown: int) -> FoldState:
-    """A request was handed out, of the view at version `shown`."""
+    """The state after a request of the view at version `shown` was handed out."""
     tail = event.cache_points[-1] if event.cache_points else 0
     return replace(
         before,
@@ -70,10 +70,10 @@ def now_waiting(
 
 
 def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tuple[Waiting, ...]]:
-    """The request that a response answers, and those that still wait.
+    """The request that a response answers, and those still waiting for an answer.
 
-    It is the one that the response names, or else the newest.  Where several wait that is a guess, and
-    so is each that is left: any of them may be the one that was answered.
+    It is the request that the response names, or else the newest. If several wait, that is a guess, and any
+    of the remaining ones may be the real one; their hashes are then `UNKNOWN`.
     """
     waiting = state.waiting
     if said is not None:
@@ -94,7 +94,7 @@ def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> Fold
 
 
 def after_restore(before: FoldState, blocks: Collection[BlockId]) -> FoldState:
-    """These blocks may be shown again."""
+    """The state after these blocks may be shown again."""
     known = before.withheld
     if known.keys().isdisjoint(blocks):
         return before

@@ -1,7 +1,7 @@
-"""What a provider put into an answer that this version only passes on.
+"""Content blocks that only the provider understands, and that are sent back unchanged.
 
-Tools that the provider runs itself, and its own compaction, come as content blocks that nobody but
-the provider reads.  The recorder keeps them whole; here is what the other stages must know of them.
+They come from tools that the provider runs itself, and from its own compaction. They are recorded whole;
+this module gives what the stages need to know of them.
 """
 
 from typing import Any, TypeAlias, cast
@@ -30,9 +30,9 @@ def response_of(block: Block) -> str:
 
 
 def is_server_compaction(block: Block) -> bool:
-    """Whether the provider itself has summarised all that precedes this block.
+    """Whether the block is a summary by the provider of everything before it.
 
-    Without a word in it (a compaction that failed) it stands for nothing, and nothing goes.
+    An empty one (a failed compaction) does not count: nothing is left out because of it.
     """
     content = verbatim(block) or {}
     text: object = content.get("content")

@@ -1,4 +1,4 @@
-"""A view under construction: local lists, frozen once at the end."""
+"""Folding events: mutable lists during the fold, frozen into a view at the end."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
@@ -55,7 +55,7 @@ def fold(view: View, events: Iterable[Recorded]) -> View:
 
 
 class _Reducer:
-    """Takes events one after the other; `freeze` gives the view."""
+    """Folds events one by one; `freeze` gives the view."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -70,7 +70,7 @@ class _Reducer:
         self._prepared, self._summarised = view.prepared, view.summarised
         self._rewritten, self._compacted = view.rewritten, view.compacted
         self._tape: list[Recorded] = []
-        # What has joined the last of `_groups` and is not yet in it.
+        # Entries of the last group that are not yet added to it.
         self._joined: list[Entry] = []
 
     def add(self, version: int, event: Event) -> None:
@@ -102,11 +102,11 @@ class _Reducer:
                 self._evolve(summaries=self._state.summaries + (not event.provenance.reused))
             case RangeExpanded():
                 self._rewrite(version, 0)
-            case _:  # compactions start a view (see `View`); the rest changes nothing that is shown
+            case _:  # compactions start a new view (see `View`); other events change nothing shown
                 pass
 
     def freeze(self) -> View:
-        """The view after everything that was added."""
+        """The view after all added events."""
         self._close()
         if self._owned:
             self._owned.release(self._groups[-1].last if self._groups else 0)
@@ -134,7 +134,7 @@ class _Reducer:
     def _append(self, version: int, event: BlockAppended) -> None:
         block = event.block
         before, registry = self._state, self._registry
-        # A late result belongs to the turn of its call, but does not lead back into that turn.
+        # A late result belongs to the turn of its call, but does not start that turn again.
         if block.turn != self._turn and not isinstance(block, ToolResult):
             self._turn, self._turn_start = block.turn, version
             self._evolve(turns=before.turns + 1, turn=block.turn)
@@ -188,7 +188,7 @@ class _Reducer:
         entries, index = self._groups[-1].entries, self._groups[-1].meanwhile(request)
         stale = is_stale(request, max(self._newest, self._rewritten))
         if was_paused(entries[:index]) and not self._registry.is_calling:
-            self._groups[-1] = attrs.evolve(self._groups[-1], sealed=0)  # asked again, it goes on
+            self._groups[-1] = attrs.evolve(self._groups[-1], sealed=0)  # the paused turn goes on
         else:
             self._begin_round(index)
         asked = Asked(sent=request.sent, begun=self._version)
@@ -220,7 +220,7 @@ class _Reducer:
             self._groups[-1] = attrs.evolve(self._groups[-1], entries=entries)
             self._joined = []
 
-    # Other facts.
+    # Other events.
 
     def _hide(self, replacements: Replacements, version: int) -> None:
         self._close()

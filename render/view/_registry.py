@@ -1,8 +1,8 @@
-"""What a fold has to look up without searching the window: calls, ids, paths.
+"""Lookup tables of a fold for calls, ids and paths, so that nothing searches the window.
 
-Views follow one another, so they share one registry, and whoever folds the next block goes on with
-it.  Now and then a view is tried and dropped, and another one follows from the same start: for that
-one the registry is made anew, from its entries.
+Consecutive views share one registry, and the fold of the next block extends it. If another view has already
+continued from the same start (for example, a trial view that was dropped), the registry is rebuilt from the
+view's entries.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ from render.view._provider_blocks import response_of
 
 @attrs.define(eq=False)
 class Registry:
-    """Of all entries up to one version."""
+    """The lookup tables of all entries up to one version."""
 
     naming: Naming = attrs.field(factory=Naming)
     """Gives the next block its path."""
@@ -40,13 +40,13 @@ class Registry:
     sources: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
     """By the foreign id of a block: the version of the newest such block."""
     paths: dict[str, int] = attrs.field(factory=dict[str, int], init=False)
-    """By path: the version."""
+    """By path: the version of the oldest entry with it."""
     blocks: dict[BlockId, list[int]] = attrs.field(factory=dict[BlockId, list[int]], init=False)
     """By block id: the versions; a broken log may have several."""
 
-    # Of the newest group.
+    # About the newest group.
     is_calling: bool = attrs.field(default=False, init=False)
-    """Whether it holds a call."""
+    """Whether it contains a call."""
     is_answered: bool = attrs.field(default=False, init=False)
     """Whether it contains a block of another author after its first block by the model."""
     _has_begun: bool = attrs.field(default=False, init=False)
@@ -75,15 +75,16 @@ class Registry:
         return made
 
     def is_of(self, newest: int) -> bool:
-        """Whether it has exactly the entries up to this version."""
+        """Whether it has all entries up to version `newest`, and no others."""
         return newest in self._newest
 
     def claim(self, newest: int) -> bool:
-        """Take it in order to add the entries after this version; of two threads only one gets it."""
+        """Take the registry to add entries after this version; False if another thread or view has taken
+        it."""
         return self._newest.pop(newest, False)
 
     def release(self, newest: int) -> None:
-        """Give it back, now that this is the newest entry."""
+        """Return the registry; `newest` is now its newest version."""
         self._newest[newest] = True
 
     # Adding.
@@ -111,7 +112,7 @@ class Registry:
         return result.turn in turns and turns[-1] != result.turn
 
     def add(self, entry: Entry) -> None:
-        """Note the next entry of the newest group."""
+        """Record the next entry of the newest group."""
         block, version = entry.block, entry.version
         self.paths.setdefault(entry.path, version)
         self.blocks.setdefault(block.id, []).append(version)
@@ -143,10 +144,11 @@ class Registry:
     # Finding.
 
     def joins(self, group: Group, block: Block) -> bool:
-        """Whether what the model said belongs to the round that is open: to the newest group, this one.
+        """Whether a block of the model belongs to the newest group, `group`, instead of beginning a round.
 
-        Blocks of one response do, even with a result of an earlier call of it in between (logs
-        interleave parallel calls); without a response id, whatever follows directly.
+        Blocks of one response do, even after a result of one of its earlier calls (logs interleave parallel
+        calls). Without a response id, a block does unless a block of another author has followed the
+        model's first one.
         """
         if group.round == 0 or group.sealed:
             return False
@@ -156,8 +158,8 @@ class Registry:
         return not self.is_answered
 
     def waiting(self, call_id: CallId, after: int) -> str | None:
-        """The wire id of the group's oldest call of this id that has no result; calls up to version
-        `after` were shown as interrupted and wait no longer."""
+        """The wire id of the group's oldest call of this id without a result, or None. Calls up to version
+        `after` were shown as interrupted and no longer count."""
         calls = self._waiting.get(call_id)
         while calls and calls[0][0] <= after:
             calls.popleft()
@@ -175,7 +177,7 @@ class Registry:
 def _free_pair(call_id: str, version: int, taken: Container[str]) -> str:
     """The call's own id, made unique by the version of its block."""
     own = pair = call_id or "call"
-    for number in count(1):  # more than once when somebody's own id looks like ours
+    for number in count(1):  # more than once only if a given id looks like a generated one
         if pair not in taken:
             break
         pair = f"{own}_{version}_{number}" if number > 1 else f"{own}_{version}"

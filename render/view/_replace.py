@@ -1,4 +1,4 @@
-"""Replaces hidden blocks; a hidden tool result stays a tool result."""
+"""Showing hidden blocks by their replacements; a hidden tool result stays a tool result."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The view: the state of the log from the latest summary onward; and the part of it that is shown."""
+"""The view: the state of the log from the latest summary onward, and the part of it that is shown."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -53,8 +53,8 @@ class Compaction:
 class View:
     """An immutable fold of the events that still matter; every stage returns a new one.
 
-    A stage that *decides* something does so with `decide`, which records the event, so that the
-    next render starts from it.  A stage that only *shows* something leaves no trace here.
+    A stage that *decides* something calls `decide`, which records the event, so that the next render starts
+    from it. A stage that only changes what is *shown* leaves no trace here.
     """
 
     version: int = 0
@@ -83,13 +83,13 @@ class View:
     """Version of the latest compaction by the provider itself; blocks before it are no longer shown, because the
     provider would refuse or ignore them."""
     events_since_cut: tuple[Recorded, ...] = attrs.field(default=(), repr=False)
-    """Every event since the cut: what the next compaction starts its view from."""
+    """Every event since the cut, from which the next compaction builds its view."""
     decisions: tuple[Event, ...] = attrs.field(default=(), repr=number)
     """Events decided since the last commit."""
     group_memo: GroupMemo = attrs.field(factory=GroupMemo, eq=False, repr=False)
     """Values computed for the groups; passed on from view to view."""
     shared: dict[Any, Any] = attrs.field(factory=dict[Any, Any], eq=False, repr=False)
-    """Values that are passed on from view to view, even across compactions, by key: the words that were read."""
+    """Values passed from view to view by key, even across compactions, for example the vocabulary."""
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -154,13 +154,13 @@ class View:
         return group.entries[group.place_of(version)]
 
     def settled(self) -> "View":
-        """The same view once its decisions are committed."""
+        """The view after its decisions are committed: the same, without decisions."""
         return attrs.evolve(self, decisions=())
 
 
 @attrs.frozen(kw_only=True)
 class Shown:
-    """What the model will see, still as blocks: the input of the stages after the decisions."""
+    """The blocks that the model will see: the input of the stages after the decisions."""
 
     groups: tuple[Group, ...]
     turn_start: int
@@ -168,20 +168,20 @@ class Shown:
     tail: int
     """Version of the block that carried the last request's tail cache point; 0: none."""
     tail_before: int
-    """The same of the latest request that had another tail; 0: none."""
+    """The tail before that, of the latest request with a different tail; 0: none."""
     rounds: int
     """Rounds in `groups`."""
     group_memo: GroupMemo = attrs.field(repr=False)
-    """Of the view; see there."""
+    """The memo of the view; see `View.group_memo`."""
 
 
 def slice_visible(view: View) -> Shown:
-    """From the latest summary onward; the view holds nothing older."""
+    """What is shown of the view: everything from the latest summary on."""
     head = (view.compaction.head,) if view.compaction else ()
     groups = view.groups
     if view.summarised:
         head, groups = (), _since(groups, view.summarised)
-    unopened = sum(1 for group in groups[:1] if not group.round)  # only the first may be
+    unopened = sum(1 for group in groups[:1] if not group.round)  # only the first can
     return Shown(
         groups=(*head, *groups),
         turn_start=view.turn_start,
@@ -193,7 +193,7 @@ def slice_visible(view: View) -> Shown:
 
 
 def _since(groups: tuple[Group, ...], version: int) -> tuple[Group, ...]:
-    """The view from the block of this version on."""
+    """The groups from the block of this version on."""
     index = bisect_left(groups, version, key=attrgetter("last"))
     first, later = groups[index], groups[index + 1 :]
     return (first.memo(("since", version), lambda: _from(first, version)), *later)

@@ -1,4 +1,4 @@
-"""The ladder: what a compaction may do, rung by rung; plans as data."""
+"""The ladder: the rungs that a compaction tries in turn, and compaction plans as data."""
 
 from render.compaction.rungs._apply_plan import PlannedCompaction as PlannedCompaction
 from render.compaction.rungs._apply_plan import apply_compaction as apply_compaction

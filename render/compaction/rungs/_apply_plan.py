@@ -1,7 +1,7 @@
-"""Carrying out a plan: one just made, one that was stored, or one whose range a hook wants to end elsewhere.
+"""Applying a plan: a new one, a stored one, or one whose cut a hook has moved.
 
-It goes by what is proposed and not by who proposed it: a plan that was stored is carried out where the
-rung that made it is not known.
+Only the proposals matter, not the rungs that made them, so a stored plan can be applied where its rungs are
+unknown.
 """
 
 from collections.abc import Iterable
@@ -32,16 +32,16 @@ from render.view._view import View
 
 @attrs.frozen(kw_only=True, eq=False)
 class PlannedCompaction:
-    """A plan, and what it was tried with: so that carrying it out repeats no work."""
+    """A plan with the results of trying it out, so that applying it repeats no work."""
 
     plan: CompactionPlan
     fitted: FittedRange | None = attrs.field(repr=False)
-    """The range that it summarises."""
+    """The range that the plan summarises; None if it summarises none."""
     probe: Summary | None = attrs.field(repr=False)
     """The extractive summary that the range was tried with."""
     start: View = attrs.field(repr=False)
     after: View = attrs.field(repr=False)
-    """The view from `start` with the probe; nothing of it is committed."""
+    """The view after the plan with the probe summary; nothing of it is committed."""
 
 
 def apply_proposals(
@@ -51,9 +51,9 @@ def apply_proposals(
     fitted: FittedRange | None = None,
     summary: Summary | None = None,
 ) -> View:
-    """The view after these proposals, one event for each stretch of one action.
+    """The view after these proposals, with one event for each run of proposals of the same action.
 
-    `fitted` is the range of a `Summarize` among them; without a summary it gets the extractive one.
+    `fitted` is the range of a `Summarize` among them; without a `summary`, the extractive one is used.
     """
     for _, stretch in groupby(in_force(proposals), key=action_of):
         made = list(stretch)
@@ -71,10 +71,10 @@ def apply_proposals(
 def apply_compaction(
     view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
 ) -> View:
-    """The view after a compaction; or with a note that it was skipped, if it gains too little.
+    """The view after a compaction, or with a note that it was skipped because it gains too little.
 
-    Where the plan summarises a range and there is no `summary`, it gets the extractive one.  `view` is
-    the one that the plan was made for, or a later one of which nothing that the plan names has changed.
+    If the plan summarises a range and `summary` is None, the extractive summary is used. `view` is the view
+    that the plan was made for, or a later one in which nothing that the plan names has changed.
     """
     plan = planned.plan
     if view is planned.start and summary in (None, planned.probe):
@@ -88,7 +88,8 @@ def apply_compaction(
 
 
 def _measured(view: View, first: int, before: int, after: int) -> View:
-    """The view with the tokens of the whole compaction in its `RangeCompacted`, or else its last hide.
+    """The view with the token counts of the whole compaction in its `RangeCompacted`, or else in its last
+    `BlocksHidden`.
 
     `first` is the index of the compaction's first decision.
     """
@@ -111,16 +112,17 @@ def _measured(view: View, first: int, before: int, after: int) -> View:
 
 
 def gains_enough(plan: CompactionPlan, tokens_after: int, context: Context) -> bool:
-    """Whether a compaction is worth it; where the request would not fit, every token is."""
+    """Whether the compaction frees enough tokens; if the request would not fit, one token is enough."""
     wanted = context.policy.gain_min * plan.tokens_before
     gained = plan.tokens_before - tokens_after
     return gained >= (wanted if plan.tokens_before <= context.limit else 1)
 
 
 def restore_plan(plan: CompactionPlan, view: View, context: Context) -> PlannedCompaction | None:
-    """A plan that was made earlier, ready to be carried out; None: it does not belong to this view.
+    """A stored plan, ready to be applied; None if it does not match this view.
 
-    The range is planned where the plan reaches it: its digest tells what earlier rungs have moved.
+    The range is planned after the proposals before it have been applied, because its digest depends on
+    them.
     """
     there = {entry.block.id for entry in view.entries}
     is_here = all(there.issuperset(proposal.blocks) for proposal in plan.proposals)
@@ -140,13 +142,13 @@ def restore_plan(plan: CompactionPlan, view: View, context: Context) -> PlannedC
 
 
 def recut(planned: PlannedCompaction, cut: int, context: Context) -> PlannedCompaction | None:
-    """The same plan with its range cut before the block of another version, and without what was to come
-    after it; None: that is no legal cut, or there is no range."""
+    """The same plan with its range cut before the block of version `cut`, and without the proposals after
+    the range. None if that cut is not legal or the plan has no range."""
     fitted, plan = planned.fitted, planned.plan
     earlier = list(takewhile(lambda p: not isinstance(p, Summarize), plan.proposals))
     if fitted and any(p.first >= cut for p in earlier if isinstance(p, Externalize)):
         scope = RungScope(view=planned.start, context=context, protected=fitted.range.cut)
-        whole = {p.blocks: p for p in ExternalizeRung().propose(scope)}  # they are to be read now
+        whole = {p.blocks: p for p in ExternalizeRung().propose(scope)}  # with excerpts
         earlier = [whole.get(p.blocks, p) if isinstance(p, Externalize) else p for p in earlier]
     before = apply_proposals(planned.start, earlier, context)
     found = plan_at(before, fitted.context, plan.trigger, cut) if fitted else None

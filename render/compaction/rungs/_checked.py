@@ -1,12 +1,12 @@
-"""A rung of the user's own: what it proposes is checked before it is tried.
+"""A user's own rung: its proposals are checked before they are applied.
 
-    data       proposals of the four kinds, that come back from JSON as they were
-    before     blocks before the verbatim tail, each named once, in log order
-    whole      a dropped call goes with its result, and a result with its call
-    allowed    no word of the user's, no note, no plan, no open call, nothing that is hidden already
+    data       proposals are of the four kinds, and equal after a round trip through JSON
+    before     they name blocks before the verbatim tail, each once, in log order
+    whole      a call is dropped together with its result, and a result with its call
+    allowed    they name no user text, note, plan or open call, and nothing that is already hidden
     smaller    the request is shorter afterwards
 
-Where one of these does not hold, all that the rung proposes is left out, and one error says why.
+If one of these rules is broken, all proposals of the rung are ignored, and one error says why.
 """
 
 from collections import Counter
@@ -45,29 +45,29 @@ from render.stages._budget import total_tokens
 from render.view._group import Entry
 
 PROPOSALS_MAX: Final = 100_000
-"""Of one rung in one scope: what goes on for longer has no end."""
+"""The most proposals taken from one rung, in case its iterator never ends."""
 
 
 @attrs.frozen
 class CheckedRung:
-    """Proposes what another rung does, if that may be."""
+    """A rung that checks the proposals of another rung."""
 
     rung: Rung
 
     @property
     def name(self) -> str:
-        """That of the rung."""
+        """The name of the wrapped rung."""
         return self.rung.name
 
     def propose(self, scope: RungScope) -> Sequence[AnyProposal]:
-        """What the rung proposes, without what is to rest.
+        """The wrapped rung's proposals, without the disabled actions.
 
         Raises:
-            RungError: it raised something, or what it proposes may not be.
+            RungError: the rung raised an exception, or its proposals break a rule.
         """
         try:
             given = list(islice(self.rung.propose(scope), PROPOSALS_MAX))
-        except Exception as error:  # foreign code: whatever it raises
+        except Exception as error:  # foreign code may raise anything
             raise RungError(self.name, f"it raised {type(error).__name__}") from error
         made = [self._data(proposal) for proposal in given]
         made = [proposal for proposal in made if action_of(proposal) not in scope.disabled]
@@ -87,7 +87,7 @@ class CheckedRung:
 
 
 def _faults(scope: RungScope, made: Sequence[AnyProposal]) -> Iterator[str]:
-    """Why this may not be; nothing: it may."""
+    """The rules that the proposals break, as texts; none if they are valid."""
     if not made:
         return
     summaries = [proposal for proposal in made if isinstance(proposal, Summarize)]
@@ -118,7 +118,7 @@ def _faults_of_hides(scope: RungScope, made: Sequence[AnyProposal]) -> Iterator[
 
 
 def _entries(scope: RungScope) -> Mapping[BlockId, Entry]:
-    """What may be named: the blocks before the tail whose id no other block has."""
+    """The blocks that may be named: those before the tail whose id is unique in the view."""
     view = scope.view
     head = view.compaction.head.entries if view.compaction else ()
     times = Counter(entry.block.id for entry in (*head, *view.entries))

@@ -1,8 +1,8 @@
-"""Clear: a result becomes its envelope, as far as its durability allows.
+"""Clear: a result is replaced by a placeholder, if its durability allows it.
 
 ephemeral        a placeholder
-anchoring        a placeholder, its key fields, and excerpts
-replayable       a placeholder, while its source is verified to be unchanged
+anchoring        a placeholder with its key fields and excerpts
+replayable       a placeholder, if its source is known to be unchanged
 non-replayable   never
 """
 
@@ -16,12 +16,12 @@ from render.compaction.rungs._scope import Found, RungScope
 
 
 class ClearRung:
-    """Proposes every result before the tail that may be cleared and is worth it, all in one batch."""
+    """Proposes to clear every result before the tail that may be cleared and saves tokens, in one batch."""
 
     name = "clear"
 
     def propose(self, scope: RungScope) -> list[Clear]:
-        """A placeholder for each."""
+        """One `Clear` for each such result."""
         results = list(scope.results())
         if not results:
             return []

@@ -1,7 +1,7 @@
-"""Drop, the last resort: whole rounds leave the prompt, and one line says how to find them again.
+"""Drop, the last resort: whole rounds leave the prompt, and one line says how to find them.
 
-What the user said stays, and so do notes, plans, and what comes from nowhere else: the pair of a
-non-replayable result that is not in the artifact store, unless the request would not fit with it.
+User texts, notes and plans stay. A non-replayable result that is not in the artifact store stays with its
+call, unless the request would not fit.
 """
 
 from collections import Counter
@@ -22,21 +22,21 @@ TEXT_MAX: Final = 20_000
 """Characters of each block that are searched for keywords."""
 LINE: Final = "[dropped to save space: {}]"
 READ: Final = "{}; {} reads it back"
-"""With a tool that does so."""
+"""Used when the agent has a tool that reads the timeline."""
 _RARE: Final = "non-replayable"
 _GONE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
 
 _Priced: TypeAlias = tuple[Entry, int]
-"""An entry and what it costs as it is shown."""
+"""An entry and its tokens as it is shown."""
 
 
 class DropRung:
-    """Proposes the oldest rounds before the tail, as many as bring the request to its goal."""
+    """Proposes to drop the oldest rounds before the tail, as many as the goal needs."""
 
     name = "drop"
 
     def propose(self, scope: RungScope) -> list[Drop]:
-        """One line for each run of rounds."""
+        """One `Drop` for each run of adjacent rounds."""
         rare = (found for found in scope.results() if found.durability == _RARE)
         kept = set[str]() if scope.is_last_resort else {found.entry.pair for found in rare}
         spans = list(_spans(scope, kept))
@@ -48,7 +48,7 @@ class DropRung:
 
 
 def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
-    """Runs of rounds with nothing left between them."""
+    """Runs of dropped rounds between which nothing stays in the prompt."""
     encoder, missing = scope.context.encoder, scope.missing
     span: list[_Priced] = []
     for group in scope.groups:
@@ -70,13 +70,13 @@ def _goes(entry: Entry, kept: set[str]) -> bool:
 
 
 def may_go(entry: Entry) -> bool:
-    """Whether it is shown, and what the model, a tool or the engine said."""
+    """Whether the entry is shown, and was written by the model, a tool or the engine."""
     is_there = entry.replacement != "" and entry.dropped is None
     return is_there and (entry.place in _GONE or isinstance(entry.block, SystemMessage))
 
 
 def _is_seen(group: Group, kept: set[str]) -> bool:
-    """Whether something of a group stays, so that one line cannot stand for both its sides."""
+    """Whether a part of the group stays in the prompt, so that the run must end here."""
     return any(e.place is not Place.SILENT and not _goes(e, kept) for e in group.entries)
 
 
@@ -107,14 +107,15 @@ def _proposal(span: Sequence[_Priced], used: Mapping[str, int], context: Context
 
 
 def _about(entries: Sequence[Entry]) -> str:
-    """How much it was, and which tools."""
+    """The number of blocks, and how often each tool was called."""
     tools = Counter(e.block.name for e in entries if isinstance(e.block, ToolCall))
     names = ", ".join(f"{name} {count}" for name, count in sorted(tools.items()))
     return f"{len(entries)} blocks" + (f" ({names})" if names else "")
 
 
 def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, ...]:
-    """The names that the agent has used most, then the newest."""
+    """Ids of moved artifacts, then the identifiers that the agent has used most, the newest first among
+    equals."""
     seen: dict[str, int] = {}
     for entry in entries:
         seen |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)

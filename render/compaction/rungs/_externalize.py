@@ -1,7 +1,7 @@
-"""Externalize: a large result goes to the artifact store; a pointer with excerpts stays.
+"""Externalize: a large result is moved to the artifact store, and a pointer with excerpts stays.
 
-Its content is in the log anyway.  What the store adds is a short name that can be passed to a tool,
-access rules, an expiry, and content that other machines can read.
+The content also remains in the log. The store adds a short name that can be passed to a tool, access rules,
+an expiry, and access from other machines.
 """
 
 from collections.abc import Mapping
@@ -15,25 +15,25 @@ from render.policy._context import Context
 from render.stages._rehydrate import offered
 
 POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
-"""Version 1 of the pointer's first line; the excerpts follow on lines of their own."""
+"""Version 1 of the pointer's first line; the excerpts follow on separate lines."""
 READ: Final = '{tool}("{artifact}")'
-"""The way back for an agent with a tool that reads artifacts."""
+"""How an agent with a tool that reads artifacts gets the content back."""
 NAME: Final = 'name "{artifact}" and it is shown again'
-"""The way back for an agent without that tool; see `render.stages._rehydrate`."""
+"""How an agent without that tool gets it back; see `render.stages._rehydrate`."""
 AT: Final = "read back at {}"
-"""The way back to what is confidential: it is never shown again by itself, nor to every reader."""
+"""How confidential or expiring content is read back: it never comes back into the prompt by itself."""
 ABOUT_CHARACTERS: Final = 120
 BRIEF_SHARE: Final = 0.5
-"""Of a result's tokens, what excerpts may have for a pointer to be shorter than the result in any case."""
+"""If the excerpts take at most this share of a result's tokens, the pointer certainly saves tokens."""
 
 
 class ExternalizeRung:
-    """Proposes every result before the tail that is large enough, all in one batch."""
+    """Proposes to move every large enough result before the tail, in one batch."""
 
     name = "externalize"
 
     def propose(self, scope: RungScope) -> list[Externalize]:
-        """A pointer for each; without excerpts for what the next rung folds in any case."""
+        """One `Externalize` for each; without excerpts if the next rung will fold the pointer anyway."""
         results = scope.results() if scope.context.can_externalize else ()
         moved = [found for found in results if _may_move(found, scope.context)]
         kept = scope.kept_from(moved)
@@ -47,7 +47,7 @@ def _may_move(found: Found, context: Context) -> bool:
     own = found.policy.externalize_tokens
     if found.tokens < (context.policy.externalize_tokens if own is None else own):
         return False
-    if found.durability == "ephemeral":  # may be cleared: not worth keeping
+    if found.durability == "ephemeral":  # may be cleared instead, so not worth storing
         return False
     sensitivity = sensitivity_of(found.result, found.policy)
     is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
@@ -55,7 +55,7 @@ def _may_move(found: Found, context: Context) -> bool:
 
 
 def _is_brief(found: Found, kept: int, scope: RungScope) -> bool:
-    """Whether nobody will read the excerpts of a pointer, which is worth it whatever they cost."""
+    """Whether the pointer needs no excerpts: the next rung folds it, and it saves tokens in any case."""
     most = BRIEF_SHARE * found.tokens
     return found.entry.version < kept and scope.context.policy.pointer_tokens <= most
 
@@ -96,5 +96,5 @@ def _proposal(
 
 
 def artifact_of(result: ToolResult) -> ArtifactId:
-    """Where the content of a result goes, or is already."""
+    """The id of the artifact that holds the result's content, or would hold it."""
     return result.artifact or artifact_id(text_of(result).encode(errors="surrogatepass"))

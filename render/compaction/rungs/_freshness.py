@@ -1,13 +1,13 @@
 """Drift: whether the source of a replayable result may have changed since it was read.
 
-A result is only given up when it can be had again as it was.  Who can say so:
+A result is cleared only if the same content can be read again. The evidence, in this order:
 
-    a probe                 looked at the source just now: equal marks are unchanged
-    a later, equal read     of the same target by the same tool, and no write to it since
-    nobody                  then it counts as changed
+    a probe                 looked at the source just now: equal marks mean unchanged
+    a later, equal read     of the same target by the same tool, and no write to the target since
+    none                    the source counts as changed
 
-A write is a call of a tool that declared that it writes, or whose name tells it (`tool_kind`), failed
-ones and open ones included.  What a shell command may have written is not known, and ignored; a probe sees it.
+A write is a call of a tool that declares that it writes, or whose name implies it (`tool_kind`), including
+failed and open calls. Writes by shell commands are unknown and ignored; only a probe detects them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,28 +30,28 @@ from blocks import (
 from render.view._group import Entry, Place
 
 _STILL_OPEN: Final = 1 << 62
-"""In place of a version: a write without a result may happen at any time."""
+"""The version of a write that has no result yet: it may happen at any time."""
 
 _ENDS_MAX: Final = 40
-"""Folders from the end of a path that are looked at."""
+"""The most trailing path components that are compared."""
 
 
 class _Read(NamedTuple):
     asked: int
-    """Version of the call: what the source was after everything that had returned by then."""
+    """Version of the call. Whatever returned before it had already taken effect."""
     mark: Determinism
 
 
 @attrs.define
 class _Writes:
-    """Which files were written, and when; relative and absolute names of one file meet."""
+    """When which files were written, as versions. Relative and absolute names of one file match."""
 
     _anywhere: int = 0
-    """When a write did not say where."""
+    """Version of the newest write without a path."""
     _whole: dict[str, int] = attrs.field(factory=dict[str, int])
-    """By the name that the write gave."""
+    """Version of the newest write, by the path that the write named."""
     _ends: dict[str, int] = attrs.field(factory=dict[str, int])
-    """By every end of that name: `/srv/a.py`, `srv/a.py`, `a.py`."""
+    """Version of the newest write, by every ending of that path: `/srv/a.py`, `srv/a.py`, `a.py`."""
 
     def add(self, paths: Sequence[str], version: int) -> None:
         if not paths:
@@ -62,7 +62,7 @@ class _Writes:
                 self._ends[end] = max(self._ends.get(end, 0), version)
 
     def last(self, path: str) -> int:
-        """When a file that may be this one was last written; 0: never."""
+        """Version of the newest write to a file that may be this one; 0: never."""
         path = _normal(path)
         longer = self._ends.get(path, 0)
         shorter = max(self._whole.get(end, 0) for end in _ends(path))
@@ -71,21 +71,21 @@ class _Writes:
 
 @attrs.frozen
 class Drift:
-    """What the entries of a view, and the probes, know about the sources; built once for a view."""
+    """What the entries of a view and the probes say about the sources of results; built once per view."""
 
     entries: Sequence[Entry] = attrs.field(repr=False)
     current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
-    """What probes have found, by the call whose source they looked at."""
+    """The marks that probes found, by the call whose source was probed."""
     _calls: dict[str, ToolCall] = attrs.field(factory=dict[str, ToolCall], init=False, repr=False)
-    """By wire id."""
+    """Calls by wire id."""
     _same: dict[tuple[str, bytes], _Read] = attrs.field(
         factory=dict[tuple[str, bytes], _Read], init=False, repr=False
     )
-    """The newest read with these arguments."""
+    """The newest read, by tool and arguments."""
     _alike: dict[tuple[str, str, str], int] = attrs.field(
         factory=dict[tuple[str, str, str], int], init=False, repr=False
     )
-    """When a tool last found this content hash at this target."""
+    """Version of the newest read, by tool, target and content hash."""
     _writes: _Writes = attrs.field(factory=_Writes, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -107,7 +107,7 @@ class Drift:
             self._alike[call.name, target, mark.content_hash] = asked
 
     def has_changed(self, entry: Entry) -> bool:
-        """Whether the source of this result may be another one now than it was."""
+        """Whether the source of this result may have changed since."""
         call, result = self._calls.get(entry.pair), entry.block
         if not isinstance(result, ToolResult) or entry.place is not Place.RESULT or call is None:
             return True
@@ -134,7 +134,7 @@ def _normal(path: str) -> str:
 
 
 def _ends(path: str) -> Iterator[str]:
-    """`a/b/c`, `b/c`, `c`."""
+    """The path and its endings, longest first: `a/b/c`, `b/c`, `c`."""
     yield path
     names = path.split("/")
     for start in range(max(1, len(names) - _ENDS_MAX), len(names)):

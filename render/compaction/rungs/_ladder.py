@@ -1,21 +1,21 @@
-"""The ladder: what a compaction tries, rung after rung, until the request is small enough.
+"""The ladder: the rungs that a compaction tries one after another until the request is small enough.
 
-A *rung* is an object with a name and `propose(scope)`.  It looks at the view as the rungs before left
-it, and says what it would do: it proposes blocks to hide, or a range to summarise.  What is proposed is
-applied at once, to a copy of the view that nobody commits, so that the next rung sees what is left and
-the tokens are those of the real request.  All proposals together are the plan.
+A *rung* is an object with a name and a method `propose(scope)`. It sees the view as the earlier rungs left
+it, and proposes blocks to hide or a range to summarise. Its proposals are applied at once to a copy of the
+view that is not committed, so the next rung sees the result and all token counts are those of a real
+request. All proposals together are the plan.
 
-Three numbers say how far it goes:
+Three limits decide how far it goes:
 
-    trigger      above it a compaction is due; with the newest round alone it must come under it
-    enough       without a summary: under this share of the limit no further rung is tried
-    target       with a summary: what one leaves is worth more than what later rungs would free of it
+    trigger      a compaction is due above it; the last pass has succeeded once the request is below it
+    enough       without a summary, no further rung is tried below this share of the limit
+    target       with a summary, no further rung is tried below this share of the limit
 
-First nothing of the verbatim tail may be touched.  Where the request would not fit otherwise, all rungs
-are tried again with everything but the newest round.
+The first pass touches nothing in the verbatim tail. If the request still does not fit, all rungs are tried
+again with everything but the newest round.
 
-    planned = plan_compaction(view, context, trigger)     # pure, free of charge
-    summary = ...                                         # the caller's business; may take a model
+    planned = plan_compaction(view, context, trigger)     # pure, calls no model
+    summary = ...                                         # made by the caller, perhaps with a model
     view = apply_compaction(view, planned, summary, context)
 """
 
@@ -57,16 +57,16 @@ def _raised(error: RungError) -> None:
 
 @attrs.frozen(kw_only=True)
 class ExternalFacts:
-    """What a caller may know besides the log."""
+    """What a caller knows in addition to the log."""
 
     cuts: tuple[int, ...] = ()
-    """Versions before which everything is summarised already, best first."""
+    """Versions before which a summary is already prepared, best first."""
     current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
-    """What the sources of replayable results look like now."""
+    """The current state of the sources of replayable results, as far as it was probed."""
     disabled_rungs: frozenset[str] = frozenset()
-    """What is not to be proposed, and rungs that are not to be tried."""
+    """Actions that must not be proposed, and names of rungs that must not be tried."""
     on_refused: Callable[[RungError], None] = _raised
-    """Hears why a rung of the policy's own is left out; unless told otherwise, it is raised."""
+    """Called with the error when a user's own rung is left out; by default the error is raised."""
 
 
 NO_FACTS = ExternalFacts()
@@ -76,11 +76,10 @@ AGGRESSIVE: Final = frozenset({"externalize", "drop"})
 def plan_compaction(
     view: View, context: Context, trigger: Trigger, known: ExternalFacts = NO_FACTS
 ) -> PlannedCompaction | None:
-    """What a compaction would do, tried out; None: there is nothing that it could do.
+    """The plan of a compaction, with the result of trying it; None if no rung proposes anything.
 
     Raises:
-        RungError: a rung of the policy's own failed, or proposed what may not be, and `known` does not
-            say who is to hear it.
+        RungError: a user's own rung failed or made an invalid proposal, and `known.on_refused` is not set.
     """
     if not context.policy.compacts:
         return None
@@ -104,7 +103,7 @@ def plan_compaction(
 
 
 def goal_of(context: Context) -> int:
-    """Tokens under which no further rung is tried, until there is a summary."""
+    """Below this many tokens no further rung is tried, as long as there is no summary."""
     return _share(context, min(context.policy.enough_ratio, context.policy.target_ratio))
 
 
@@ -113,9 +112,9 @@ def _share(context: Context, ratio: float) -> int:
 
 
 def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
-    """In a turn into which artifacts come back, what would take them away again rests; without an artifact
-    store, what would move content there; and a rung of the user's own, which may do a little each time,
-    until something is appended: a second request is to be the first."""
+    """Names of disabled rungs: those that would remove artifacts again in a turn into which they come back;
+    `externalize` without an artifact store; and a user's own rungs until something has been appended since
+    the last compaction, so that a repeated request stays the same."""
     if wanted(view, context.policy):
         yield from AGGRESSIVE
     if not context.can_externalize:
@@ -126,16 +125,16 @@ def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
 
 @attrs.define(kw_only=True, eq=False)
 class _Planner:
-    """Tries one rung after the other, and knows none of them."""
+    """Tries the rungs in order, without depending on a particular rung."""
 
     context: Context
     trigger: Trigger
     known: ExternalFacts
     view: View
-    """As the rungs so far would leave it."""
+    """The view after the rungs so far."""
     proposals: list[AnyProposal] = attrs.field(factory=list[AnyProposal])
     fitted: FittedRange | None = None
-    """The range that is summarised: one at most."""
+    """The range to summarise; at most one per plan."""
     disabled: set[str] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -143,7 +142,7 @@ class _Planner:
         self.disabled = {*self.known.disabled_rungs, *found}
 
     def try_all(self) -> None:
-        """First with the tail left alone, then, if need be, with the newest round only."""
+        """Try all rungs before the tail; if that is not enough, again with only the newest round protected."""
         tail, newest = _tail(self.view, self.context, self.trigger), _newest(self.view)
         for protected, is_last_resort in ((tail, False), (newest, True)):
             rungs = self.context.policy.rungs
@@ -178,15 +177,16 @@ class _Planner:
         return total_tokens(self.view, self.context)
 
     def _is_done(self, goal: int) -> bool:
-        """Under the goal.  A compaction that somebody asked for, or that costs nothing because the
-        cache is cold, may have started there: it goes on until the summary, if there is such a rung."""
+        """Whether the request is under the goal. A compaction that was asked for, or that is free because
+        the cache is cold, may start under it; it continues until a summary was made, if the policy has that
+        rung."""
         summarises = "summarize" in self.context.policy.rungs and self.fitted is None
         if self.trigger != "proactive" and summarises:
             return False
         return bool(self.proposals) and self._tokens <= goal
 
     def _try(self, rung: KnownRung | CheckedRung, scope: RungScope) -> None:
-        """Ask one rung, and apply what it proposes."""
+        """Ask one rung, and apply its proposals."""
         if rung.name in self.disabled:
             return
         try:
@@ -204,7 +204,7 @@ class _Planner:
 
 
 def _tail(view: View, context: Context, trigger: Trigger) -> int:
-    """Version from which on everything belongs to the verbatim tail."""
+    """Version of the first block of the verbatim tail."""
     if turns := context.policy.keep_turns:
         kept = turn_cut(view, context, turns)
         return view.entries[kept].version if kept else 0

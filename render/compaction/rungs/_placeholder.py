@@ -1,5 +1,5 @@
-"""Durability: what may become of a tool result, and what it leaves behind when it goes: a line that says
-what it was, and excerpts around the names that the agent itself has used."""
+"""The durability of a tool result, and the placeholder that replaces a cleared one: a line that says what
+it was, with excerpts around the identifiers that the agent has used."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Protocol
@@ -28,13 +28,13 @@ from render.view._group import Entry
 
 _LINE_MAX: Final = 160
 _TARGET_MIN: Final = 40
-"""Characters that a target has when space is short."""
+"""Characters of the target when space is short."""
 HEAD_CHARACTERS: Final = 3
-"""For each token, where there are no names: its beginning."""
+"""Characters per token for the beginning of a text in which no identifier was found."""
 
 
 class Answered(Protocol):
-    """A result with its call, and what the policy says about the tool."""
+    """A result with its call, and the policy for its tool."""
 
     @property
     def entry(self) -> Entry: ...
@@ -47,34 +47,34 @@ class Answered(Protocol):
 
 
 def durability_of(result: ToolResult, policy: ToolPolicy) -> Durability:
-    """As the policy says, else as the tool declared."""
+    """The policy's durability, or else the one the tool declared."""
     return policy.durability or result.envelope.durability
 
 
 def sensitivity_of(result: ToolResult, policy: ToolPolicy) -> Sensitivity:
-    """As the policy says, else as the tool declared."""
+    """The policy's sensitivity, or else the one the tool declared."""
     return policy.sensitivity or result.envelope.sensitivity
 
 
 def key_fields_of(result: ToolResult, policy: ToolPolicy) -> dict[str, Any]:
-    """What the tool declared, and what the policy wants kept of a result that is JSON."""
+    """The key fields that the tool declared, and those that the policy keeps of a JSON result."""
     wanted = fields_in(text_of(result), policy.key_fields) if policy.key_fields else {}
     return {**wanted, **result.envelope.key_fields}
 
 
 def placeholder(found: Answered, tokens_max: int, count: Callable[[str], int]) -> str:
-    """What is shown of a cleared result, in at most `tokens_max` tokens if that can be.
+    """The text that replaces a cleared result, in at most `tokens_max` tokens if possible.
 
-    The tool, what it was asked, how it ended, its key fields, the first line of an error, and the
-    way back.  What does not fit goes: the largest fields first, then the error, then the target;
-    the way back stays in any case.
+    It has the tool, its target, the outcome, the key fields, the first line of an error, and the path. What
+    does not fit is left out: the largest fields first, then the error, then the target. The path always
+    stays.
     """
     fitting = (text for text in _versions(found) if count(text) <= tokens_max)
     return next(fitting, _cleared(found))
 
 
 def _versions(found: Answered) -> Iterator[str]:
-    """The placeholder, shorter each time."""
+    """The placeholder, each time shorter."""
     target = one_line(tool_target(found.call.input, found.result.envelope), _LINE_MAX)
     asked = f"{found.call.name} {target}".strip()
     short = f"{found.call.name} {one_line(target, _TARGET_MIN)}".strip()
@@ -94,7 +94,7 @@ def _cleared(found: Answered, *said: str) -> str:
 
 
 def _fewer(fields: Mapping[str, Any]) -> Iterator[str]:
-    """The fields as JSON, sorted by name; each time without the largest that is left."""
+    """The fields as JSON, sorted by name; each time without the largest remaining one."""
     encoded = {name: f"{_json(name)}:{_json(value)}" for name, value in sorted(fields.items())}
     largest = sorted(encoded, key=lambda name: (-len(encoded[name]), name))
     for gone, name in enumerate(largest):
@@ -116,7 +116,7 @@ def _error(result: ToolResult) -> str:
 
 
 def excerpts_of(entry: Entry, used: Mapping[str, int], tokens_max: int, reader: Reader) -> str:
-    """Excerpts of a block's text within `tokens_max` tokens, verbatim, in its order."""
+    """Excerpts of a block's text in at most `tokens_max` tokens, verbatim and in text order."""
     text = text_of(entry.block)
     if tokens_max <= 0 or is_sealed(entry.block) or not text.strip():
         return ""

@@ -1,11 +1,10 @@
-"""A compaction as data: which block is to become what, decided but not done.
+"""A compaction plan as data: the action proposed for each block, not yet applied.
 
     include < clear < summarize < externalize < drop
 
-Every rung proposes; a block that several proposals name goes by the one on the right.  A plan holds
-ids and texts and nothing else: it can be shown, written as JSON, tested, and committed later, as long
-as the timeline is still at the version that it was made for, also where the rungs that made it are not
-known.
+If several proposals name a block, the rightmost action counts. A plan holds only ids and texts. It can be
+shown, written as JSON, tested, and committed later while the timeline is still at the plan's version, even
+where the rungs that made it are unknown.
 """
 
 from collections import Counter
@@ -30,7 +29,7 @@ from blocks import (
 )
 
 Action: TypeAlias = Literal["include", "clear", "summarize", "externalize", "drop"]
-"""What a plan does with a block; of two that name it the later here counts."""
+"""What a plan does with a block; if two proposals name it, the later action in this list counts."""
 PRECEDENCE: Final[Mapping[str, int]] = {
     action: rank
     for rank, action in enumerate(("include", "clear", "summarize", "externalize", "drop"))
@@ -39,24 +38,24 @@ PLAN_FORMAT: Final = 1
 
 
 class Proposal(Struct, frozen=True, kw_only=True, tag_field="action", omit_defaults=True):
-    """What one rung would do with a span of blocks. Never instantiated."""
+    """What one rung proposes for a span of blocks. Base class, never instantiated."""
 
     hidden_as: ClassVar[HideReason | None] = None
-    """Why the blocks count as hidden once it is done; None: they become part of a summary."""
+    """The reason recorded when the blocks are hidden; None: they become part of a summary."""
 
     blocks: Annotated[tuple[BlockId, ...], Meta(min_length=1)]
-    """In log order; never empty."""
+    """Ids in log order; never empty."""
     first: int
     last: int
-    """Versions of the oldest and the newest of them."""
+    """Versions of the oldest and the newest block."""
     turns: tuple[TurnId, ...] = ()
     tokens_freed: int = 0
-    """What the request is shorter by, before what later rungs do."""
+    """Tokens by which the request gets shorter, before later rungs are applied."""
     reason: str = ""
 
     @property
     def hidden(self) -> tuple[Hidden, ...]:
-        """What is shown instead of the blocks."""
+        """The replacements for the blocks."""
         return ()
 
 
@@ -66,13 +65,13 @@ class Externalize(Proposal, frozen=True, kw_only=True, tag="externalize"):
     hidden_as: ClassVar[HideReason | None] = "externalized"
     artifact: ArtifactId
     replacement: str
-    """The pointer, with what is worth knowing without reading the artifact."""
+    """The pointer, with excerpts of the content."""
     path: str
     sensitivity: Sensitivity = "internal"
 
     @property
     def hidden(self) -> tuple[Hidden, ...]:
-        """The pointer; before it is committed, the content is stored."""
+        """The pointer. The content is stored before the event is committed."""
         block = self.blocks[0]
         return (Hidden(block=block, replacement=self.replacement, artifact=self.artifact),)
 
@@ -83,9 +82,9 @@ class Summarize(Proposal, frozen=True, kw_only=True, tag="summarize"):
     cut: int
     """Version of the first kept block."""
     squeeze: float = 1.0
-    """Factor on the shares of what a compaction leaves, where they would not fit otherwise."""
+    """Factor on the policy's shares, below 1 if the request would not fit otherwise."""
     source_hash: str
-    """Of what is summarised."""
+    """Hash of what is summarised."""
 
 
 class Clear(Proposal, frozen=True, kw_only=True, tag="clear"):
@@ -109,14 +108,14 @@ class Drop(Proposal, frozen=True, kw_only=True, tag="drop"):
 
     @property
     def hidden(self) -> tuple[Hidden, ...]:
-        """The line, in the place of the first block; nothing for the others."""
+        """The line, in place of the first block; nothing for the others."""
         first = self.blocks[0]
         line = Hidden(block=first, replacement=self.replacement, dropped=self.entry)
         return line, *(Hidden(block=block) for block in self.blocks if block != first)
 
 
 AnyProposal: TypeAlias = Externalize | Summarize | Clear | Drop
-"""What a rung may propose."""
+"""Any proposal of a rung."""
 
 
 class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
@@ -125,17 +124,17 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     format: int = PLAN_FORMAT
     timeline: TimelineId = TimelineId("")
     version: int
-    """Of the view that it was made for; it can be committed only there."""
+    """Version of the view that the plan was made for; it can be committed only at this version."""
     trigger: Trigger
     policy: str = ""
     limit: int = 0
     target: int = 0
-    """Tokens that the request should come under."""
+    """The request should have fewer tokens than this."""
     tokens_before: int = 0
     tokens_after: int = 0
-    """Of the whole request, with the extractive summary."""
+    """Tokens of the whole request afterwards, with the extractive summary."""
     proposals: tuple[AnyProposal, ...] = ()
-    """In the order in which the rungs were tried."""
+    """The proposals, in the order in which the rungs were tried."""
 
     def __repr__(self) -> str:
         proposed = ", ".join(f"{rung} {count}" for rung, count in self._counts().items())
@@ -149,16 +148,16 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
     @property
     def actions(self) -> Mapping[BlockId, Action]:
-        """What becomes of each block that is named; all others are included."""
+        """The action for each named block; all other blocks are included."""
         return normalised(self.proposals)[0]
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Blocks that more than one proposal names, and which of them counts."""
+        """One text for each block that proposals with different actions name: the actions, and which counts."""
         return normalised(self.proposals)[1]
 
     def action(self, block: BlockId) -> Action:
-        """What becomes of one block."""
+        """The action for one block."""
         return self.actions.get(block, "include")
 
     @property
@@ -168,11 +167,11 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the plan: its name wherever it is committed."""
+        """SHA-256 of the plan, by which events refer to it."""
         return sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
     def to_json(self) -> bytes:
-        """The plan as JSON, to be shown or kept; equal plans give equal bytes."""
+        """The plan as JSON; equal plans give equal bytes."""
         return msgspec.json.format(msgspec.json.encode(self, order="deterministic"))
 
     @classmethod
@@ -180,7 +179,7 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
         """The plan in a text that `to_json` gave.
 
         Raises:
-            DataError: it is no plan, or one of a newer format.
+            DataError: it is not a plan, or it has a newer format.
         """
         try:
             plan = msgspec.json.decode(data, type=cls)
@@ -192,12 +191,13 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
 
 def action_of(proposal: AnyProposal) -> Action:
-    """What a proposal would do."""
+    """The action that a proposal proposes."""
     return cast("Action", proposal.__struct_config__.tag)
 
 
 def in_force(proposals: Iterable[AnyProposal]) -> list[AnyProposal]:
-    """The proposals, in order, without those of which an earlier one has made more already."""
+    """The proposals in order, without those (except `Summarize`) whose first block already has a stronger
+    action."""
     done: dict[BlockId, Action] = {}
     found: list[AnyProposal] = []
     for proposal in proposals:

@@ -1,4 +1,4 @@
-"""What a rung is given: the view as the rungs before left it, and what none of them may touch."""
+"""The input of a rung: the view as the earlier rungs left it, and the limits that the rung must respect."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -30,8 +30,8 @@ from render.view._view import View
 
 ANY_TOOL = ToolPolicy()
 OWN_MAX: Final = 1_000_000
-"""Characters of one text of the agent's that are searched for names: of a longer one, its beginning
-and its end."""
+"""Most characters of one text of the agent that are searched for identifiers; of a longer text, its
+beginning and end."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,12 +43,12 @@ class Found:
     result: ToolResult
     call: ToolCall
     tokens: int
-    """What it costs as it is shown."""
+    """Tokens of the result as it is shown."""
     policy: ToolPolicy
 
     @property
     def durability(self) -> Durability:
-        """As the policy says, else as the tool declared."""
+        """The policy's durability, or else the one the tool declared."""
         return durability_of(self.result, self.policy)
 
 
@@ -59,26 +59,26 @@ class RungScope:
     view: View = attrs.field(repr=False)
     context: Context = attrs.field(repr=False)
     protected: int
-    """Version from which on nothing is touched: the verbatim tail."""
+    """Version of the first block of the verbatim tail, which must not be touched."""
     missing: int = 0
-    """Tokens that the request is still above its goal."""
+    """Tokens by which the request exceeds its goal."""
     is_last_resort: bool = False
-    """Whether the request does not fit otherwise."""
+    """Whether this is the second pass, in which only the newest round is protected."""
     current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
-    """What the sources of replayable results look like now, as far as somebody has looked."""
+    """The current state of the sources of replayable results, as far as it was probed."""
     trigger: Trigger = "proactive"
     cuts: tuple[int, ...] = ()
-    """Versions before which everything is summarised already, best first."""
+    """Versions before which a summary is already prepared, best first."""
     disabled: frozenset[str] = frozenset()
-    """What is not to be proposed now: `externalize`, for one, where there is no artifact store."""
+    """Actions that must not be proposed now, for example `externalize` without an artifact store."""
     is_folded_next: bool = False
-    """Whether the next rung is the one that summarises."""
+    """Whether the next rung is `summarize`."""
     ranges: list[FittedRange] = attrs.field(factory=list[FittedRange], init=False, repr=False)
-    """What `Summarize` proposals were made of."""
+    """The ranges of the `Summarize` proposals made in this scope."""
 
     @property
     def reader(self) -> Reader:
-        """What reads the texts of this view."""
+        """The cached reader for the texts of this view."""
         return reader_of(self.view, self.context)
 
     @property
@@ -87,11 +87,12 @@ class RungScope:
         return (group for group in self.view.groups if group.last < self.protected)
 
     def results(self) -> Iterator[Found]:
-        """Tool results of text before the tail that are shown whole or clipped, oldest first."""
+        """Tool results before the tail that are shown whole or clipped, oldest first; without results with
+        images."""
         return (found for found in self.answers() if not images_of(found.result))
 
     def answers(self) -> Iterator[Found]:
-        """The same, and those with pictures. What somebody else has hidden stays as it is."""
+        """As `results`, with images. Results that are hidden for another reason are left out."""
         encoder, tools = self.context.encoder, self.context.policy.tools
         for group in self.groups:
             calls = {e.pair: e.block for e in group.placed(Place.RESPONSE)}
@@ -109,12 +110,12 @@ class RungScope:
                     )
 
     def kept_from(self, moved: Sequence[Found]) -> int:
-        """Version before which the next rung folds everything, however short these results become; 0:
+        """Version before which the next rung will fold everything, however short these results become; 0 if
         it may fold nothing."""
         if not self.is_folded_next or self.cuts:
             return 0
         if self.trigger == "proactive" and sum(found.tokens for found in moved) >= self.missing:
-            return 0  # that alone may be enough
+            return 0  # these alone may free enough
         freed = {found.entry.version for found in moved}
         cuts = [range_cut(self.view, self.context, self.trigger, freed=freed)]
         if turns := self.context.policy.keep_turns:
@@ -122,12 +123,12 @@ class RungScope:
         return self.view.entries[min(cut or 0 for cut in cuts)].version if all(cuts) else 0
 
     def freed_by(self, found: Found, replacement: str) -> int:
-        """Tokens that the request is shorter by with this text in place of a result."""
+        """Tokens that the request saves if this text replaces the result."""
         overhead = self.context.limits.result_tokens
         return found.tokens - overhead - self.context.counter.count(replacement)
 
     def clear(self, found: Found, replacement: str, reason: str = "") -> Clear:
-        """The proposal to show this text in place of a result."""
+        """The proposal to show this text instead of the result."""
         return Clear(
             blocks=(found.entry.block.id,),
             first=found.entry.version,
@@ -139,11 +140,11 @@ class RungScope:
         )
 
     def drift(self) -> Drift:
-        """Tells which replayable results may have gone stale."""
+        """The evidence about which replayable results may be stale."""
         return Drift(self.view.entries, self.current)
 
     def used(self) -> Mapping[str, int]:
-        """How often the agent itself has written each identifier that is visible."""
+        """In how many visible blocks the agent has written each identifier."""
         uses: dict[str, int] = {}
         names_of = self.reader.names
         for names in self.view.group_memo.each(
@@ -155,14 +156,14 @@ class RungScope:
 
 
 def _said(group: Group, names_of: Callable[[str], set[str]]) -> tuple[str, ...]:
-    """The identifiers that the agent wrote in a group, once for each block."""
+    """The identifiers that the agent wrote in a group, once per block."""
     own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
     texts = ([*map(names_of, searched(text_of(block), OWN_MAX))] for block in own)
     return tuple(name for names in texts for name in sorted(set[str]().union(*names)))
 
 
 def replayable_calls(view: View, context: Context) -> list[ToolCall]:
-    """The calls whose results could be cleared, if only somebody looked at their sources."""
+    """The calls whose results could be cleared if their sources were probed."""
     scope = RungScope(
         view=view, context=context, protected=view.groups[-1].first if view.groups else 0
     )

@@ -1,7 +1,7 @@
-"""Summarize: everything before a cut becomes one summary with a digest.
+"""Summarize: everything before a cut is replaced by one summary with a digest.
 
-Of the cuts that are legal (`render.compaction._cut`), the one that keeps most and leaves a request that
-fits.  What the summary says is a matter of `render.compaction._apply`.
+Of the legal cuts (`render.compaction._cut`), it takes the one that keeps most while the request still fits.
+The content of the summary is made in `render.compaction._apply`.
 """
 
 from collections.abc import Iterator
@@ -17,16 +17,17 @@ from render.stages._budget import total_tokens
 from render.view._view import View
 
 SHARES: Final = ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1))
-"""What is tried of the tail's share, and of what a compaction leaves besides."""
+"""Factors to try, in order: on the share of the tail, and on the other shares of a compaction."""
 
 
 class SummarizeRung:
-    """Proposes the range that keeps most; one that is summarised already, where that leaves enough room."""
+    """Proposes the largest tail that fits, or a range that is already summarised if that leaves enough
+    room."""
 
     name = "summarize"
 
     def propose(self, scope: RungScope) -> list[Summarize]:
-        """The range, if there is one."""
+        """One `Summarize`, or none if there is no range."""
         fitted = _summarised(scope) or fitting_range(scope.view, scope.context, scope.trigger)
         return [_proposed(scope, fitted)] if fitted else []
 
@@ -40,8 +41,8 @@ def _summarised(scope: RungScope) -> FittedRange | None:
 
 
 def summarize_before(scope: RungScope, cut: int) -> Summarize | None:
-    """The proposal to summarise everything before the block of this version; None: no legal cut, or one
-    in the verbatim tail."""
+    """The proposal to summarise everything before the block of version `cut`; None if that cut is not legal
+    or lies in the verbatim tail."""
     if cut > scope.protected:
         return None
     fitted = fitted_at(scope.view, scope.context, scope.trigger, cut)
@@ -49,7 +50,7 @@ def summarize_before(scope: RungScope, cut: int) -> Summarize | None:
 
 
 def _proposed(scope: RungScope, fitted: FittedRange) -> Summarize:
-    """A range as data; the scope remembers what it was made of."""
+    """The proposal for a range; the scope keeps the range."""
     scope.ranges.append(fitted)
     after = apply_range(scope.view, fitted.range, extractive(fitted.range), fitted.context)
     before = total_tokens(scope.view, scope.context)
@@ -57,7 +58,7 @@ def _proposed(scope: RungScope, fitted: FittedRange) -> Summarize:
 
 
 def proposal_of(fitted: FittedRange, tokens_freed: int) -> Summarize:
-    """A range as data."""
+    """The proposal for a range."""
     blocks, plan = fitted.range.folded, fitted.range
     return Summarize(
         blocks=tuple(entry.block.id for entry in blocks),
@@ -73,7 +74,7 @@ def proposal_of(fitted: FittedRange, tokens_freed: int) -> Summarize:
 
 
 def range_of(scope: RungScope, proposal: Summarize) -> FittedRange | None:
-    """The range that a proposal was made of; None: it was made of none in this scope."""
+    """The range that a proposal of this scope was made from; None if it was made elsewhere."""
     wanted = proposal.cut, proposal.squeeze, proposal.source_hash
     known = (r for r in scope.ranges if (r.range.cut, r.squeeze, r.range.source_hash) == wanted)
     return next(known, None)
@@ -82,7 +83,7 @@ def range_of(scope: RungScope, proposal: Summarize) -> FittedRange | None:
 def restored_range(
     proposal: Summarize, view: View, context: Context, trigger: Trigger
 ) -> FittedRange | None:
-    """The range of a proposal that was made earlier; None: it is not what it was."""
+    """The range of a stored proposal; None if its content has changed."""
     within = squeezed(context, proposal.squeeze)
     found = plan_at(view, within, trigger, proposal.cut)
     if found is None or found.source_hash != proposal.source_hash:
@@ -94,10 +95,11 @@ def restored_range(
 
 
 def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange | None:
-    """The fold that keeps most and still leaves a request within its budget; None: nothing to fold.
+    """The fold that keeps most and still leaves a request within its budget; None when there is nothing to
+    fold.
 
-    The shares of the tail and, where that is not enough, of everything else are reduced until the
-    probe fits.  The probe is the extractive summary: it is free.
+    The shares of the tail, and then of everything else, are reduced until the request fits with the
+    extractive summary. If none fits, the smallest fold.
     """
     best: FittedRange | None = None
     for found in _folds(view, context, trigger):
@@ -108,7 +110,7 @@ def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange
 
 
 def _folds(view: View, context: Context, trigger: Trigger) -> Iterator[FittedRange]:
-    """Folds that keep less and less."""
+    """Possible folds, each keeping less than the one before."""
     policy = context.policy
     if policy.keep_turns:
         for turns, squeeze in _turn_shares(policy.keep_turns, trigger):
@@ -124,8 +126,8 @@ def _folds(view: View, context: Context, trigger: Trigger) -> Iterator[FittedRan
 
 
 def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> FittedRange | None:
-    """The fold of all before this version, with shares that leave a request within its budget; None: no
-    legal cut."""
+    """The fold of everything before this version, with shares reduced until the request fits; None if the
+    cut is not legal."""
     best: FittedRange | None = None
     for squeeze in sorted({squeeze for _, squeeze in SHARES}, reverse=True):
         within = squeezed(context, squeeze)
@@ -139,8 +141,8 @@ def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> Fitte
 
 
 def _turn_shares(turns: int, trigger: Trigger) -> Iterator[tuple[int, float]]:
-    """How many turns are kept, and the factor on what is left besides; where the cache is cold and
-    the request fits anyway, there is no reason to keep fewer."""
+    """Pairs of the number of turns to keep and the factor on the other shares. If the cache is cold and the
+    request fits, fewer turns are never tried."""
     yield turns, 1.0
     while trigger != "cold" and turns > 1:
         turns //= 2

@@ -1,4 +1,4 @@
-"""The Anthropic Messages API: how blocks are said in it, what it refuses, how it overflows."""
+"""The Anthropic Messages API: encoding of blocks, request rules, overflow errors."""
 
 from render.providers.anthropic._provider import Anthropic as Anthropic
 from render.providers.anthropic._server_tools import REPLAYED as REPLAYED

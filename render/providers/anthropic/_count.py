@@ -1,4 +1,4 @@
-"""Counting content blocks: the provider's envelope around a text has its price, too."""
+"""Counting tokens of content blocks, including the envelope that the provider adds to each."""
 
 from json import dumps
 from typing import Any, Final, cast
@@ -8,11 +8,11 @@ from render.policy._provider import TokenCounter
 from render.view._provider_blocks import Json
 
 BLOCK_TOKENS: Final = 3
-"""What the envelope of a content block costs; undocumented, measured 4 to 8 a message."""
+"""Tokens of a content block's envelope; undocumented, measured as 4 to 8 per message."""
 TOOL_TOKENS: Final = 12
-"""What the envelope of a call or a result costs on top of that."""
+"""Additional tokens of the envelope of a call or a result."""
 RESULT_TOKENS: Final = BLOCK_TOKENS + TOOL_TOKENS
-"""What a result costs however short it is."""
+"""Tokens of an empty result."""
 
 
 def content_tokens(content: Json, counter: TokenCounter) -> int:
@@ -48,7 +48,7 @@ def _result_tokens(content: str | list[Json], counter: TokenCounter) -> int:
 
 
 def _media_tokens(content: Json, counter: TokenCounter) -> int:
-    found: object = content.get("source")  # of a search result it is a text
+    found: object = content.get("source")  # a text for search results
     source = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
     data, media_type = str(source.get("data", "")), str(source.get("media_type", ""))
     if source.get("type") in ("text", "content"):
@@ -63,7 +63,7 @@ def _media_tokens(content: Json, counter: TokenCounter) -> int:
 
 
 def _document_tokens(content: Json, source: Json, counter: TokenCounter) -> int:
-    """Of a document that is no PDF: its text, and the pictures between."""
+    """Tokens of a document that is not a PDF: its text and images."""
     inner: object = source.get("content")
     parts = cast("list[Json]", inner) if isinstance(inner, list) else []
     texts: list[object] = [content.get("title"), content.get("context"), source.get("data"), inner]

@@ -1,15 +1,15 @@
 """Groups of blocks as Anthropic messages.
 
-A group becomes an assistant message (what the model said) and a user message (the results of its
-calls first, in the order of the calls; then whatever else came, in log order).  So groups alternate
-by themselves, and what was encoded for one group never changes because of another: the next request
-is the last one and more.
+A group becomes an assistant message (the model's output) and a user message (the results first, in the
+order of the calls; then other content in log order). So groups alternate by themselves, and the encoding of
+a group never depends on another group: the next request extends the last one.
 
-Repairs besides those of every provider (see `_rounds`), each with a notice:
+Repairs in addition to those of every provider (see `_rounds`), each with a notice:
 
-* thinking without a signature is not shown, nor thinking at the end of a message;
-* calls whose thinking is hidden on request are quoted in the user's message, with their results, where
-  the provider wants thinking before calls.
+* thinking without a signature is not shown, nor is thinking at the end of a message;
+* if the provider requires thinking before calls and that thinking is hidden on request, the calls are
+  quoted
+  in the user's message, with their results.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
 _PROOFS = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
-"""By type: the texts that it must have, the proof of its origin last."""
+"""By type, the required texts; the last one proves the origin."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,10 +53,10 @@ class Encoding:
     refuses: Refuses
     keep_thinking: bool = True
     thinking_leads: bool = False
-    """Whether calls are refused whose thinking is hidden; see `ThinkingRule`."""
+    """Whether calls are refused if their thinking is hidden; see `ThinkingRule`."""
 
     def encode(self, group: Group) -> Piece:
-        """The group in the provider's words, as it is."""
+        """The group as messages of this API."""
         notices: list[str] = []
         said = list(self._said(group, notices))
         heard = [self._result(found) for found in returned(group, notices)]
@@ -71,7 +71,7 @@ class Encoding:
         return piece_of(group, sent, scale, notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
-        """The assistant's message."""
+        """The content of the assistant message, with versions."""
         contents: list[Numbered] = []
         replayed = False
         for entry in group.placed(Place.RESPONSE):
@@ -137,21 +137,19 @@ def _is_signed(block: AssistantThinking, entry: Entry, notices: list[str]) -> bo
 
 
 def _unmarked(content: Json) -> Json:
-    """As the model wrote it; a cache mark is what a caller once added."""
+    """The content as the model wrote it, without a cache mark that a caller added."""
     if "cache_control" not in content:
         return content
     return {key: value for key, value in content.items() if key != "cache_control"}
 
 
-# Calls without the thinking that led to them.
-#
-# Where thinking is of type `enabled`, the provider takes a message with calls, whose results are sent,
-# only if it begins with thinking.  When somebody hides that thinking, the calls cannot be sent as calls
-# any more: they are quoted to the model together with their results.
+# Calls without the thinking that led to them. With thinking of type `enabled`, the provider accepts
+# a message with answered calls only if it begins with thinking. If that thinking is hidden on
+# request, the calls can no longer be sent as calls, so they are quoted with their results.
 
 
 def _lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
-    """Whether a round would begin with thinking if that were not hidden."""
+    """Whether the round began with thinking that is now hidden."""
     if any(content.get("type") in THINKING_TYPES for _, content in said[:1]):
         return False
     return any(
@@ -161,8 +159,8 @@ def _lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
 
 
 def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
-    """Results, each behind the call that it answers, as content that is no tool traffic: a part that
-    may stand in a result may stand outside of one, too."""
+    """Each result after a text that quotes its call, as ordinary content; any part of a result may also
+    stand outside of one."""
     calls = {
         wire_id(entry.pair): entry.block
         for entry in group.placed(Place.RESPONSE)

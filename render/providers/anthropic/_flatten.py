@@ -1,8 +1,8 @@
-"""A request as the prompt cache sees it: its content blocks in order, and what makes two of them equal.
+"""A request as the prompt cache sees it: its content blocks in order, each with a key for equality.
 
-The order is tools, system, messages.  A key holds what the prefix hash covers, the order of keys in a
-tool's input included, and leaves out `cache_control`, which is no content.  (Provider documentation:
-prompt caching.)
+The order is tools, system, messages. A key covers what the prefix hash covers, including the order of keys
+in a tool's input, and leaves out `cache_control`, which is not content. (Provider documentation: prompt
+caching.)
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -25,14 +25,14 @@ from render.view._provider_blocks import Json
 
 TOOLS: Final = "tools"
 PROMPT: Final = "system prompt"
-"""Not `system`: messages may have that role."""
+"""Not `system`, because messages may have that role."""
 _PLAIN_TEXT: Final = frozenset({"type", "text", "cache_control"})
 
 
 def contents_of(
     system: str | Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
 ) -> Iterator[tuple[str, Json]]:
-    """Content blocks in the order of the cache, each with the role in which it stands."""
+    """The content blocks in cache order, each with its role."""
     for tool in tools:
         yield TOOLS, tool
     for text in _blocks(system):
@@ -44,7 +44,7 @@ def contents_of(
 
 
 def segment_of(place: str, content: Json) -> Segment:
-    """What the cache knows of one of them."""
+    """A content block as the cache sees it."""
     kind = content.get("type") or ""
     key = (place, kind, _content(content))
     ttl = _ttl(content)
@@ -59,7 +59,7 @@ def segment_of(place: str, content: Json) -> Segment:
 
 
 def text_of_content(content: Json) -> str:
-    """What a model reads of one of them, its thinking aside."""
+    """The text of a content block that a model reads, without thinking."""
     match content.get("type"):
         case "text":
             return _string(content.get("text"))
@@ -80,7 +80,7 @@ def _string(value: object) -> str:
 
 
 def _tokens(content: Json, counter: TokenCounter) -> int:
-    """As in a render, but that parts of a result are counted one by one."""
+    """Tokens as in a render, except that the parts of a result are counted one by one."""
     inner = content.get("content")
     match content.get("type"):
         case "tool_result" if inner and not isinstance(inner, str):
@@ -96,14 +96,14 @@ def _text_tokens(text: Json, counter: TokenCounter) -> int:
 
 
 def _blocks(content: str | Sequence[Json] | None) -> Sequence[Json]:
-    """Content as a list; a bare string stands for one text block."""
+    """Content as a list; a string counts as one text block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else ()
     return content or ()
 
 
 def _content(block: Json) -> Hashable:
-    """What makes a block equal to another; long strings go in as they are, their hash is cached."""
+    """The key of a block; long strings are not copied or hashed again, because Python caches their hash."""
     match block.get("type"):
         case "text" if block.keys() <= _PLAIN_TEXT:
             return block.get("text")
@@ -120,17 +120,17 @@ def _content(block: Json) -> Hashable:
 
 
 def _inner(content: str | Sequence[Json] | None) -> Hashable:
-    """Content of a tool result; a bare string equals one text block."""
+    """The key of a result's content; a string equals one text block."""
     if isinstance(content, str):
         return (("text", content),)
     return tuple((part.get("type"), _content(part)) for part in content or ())
 
 
 def _exact(value: object) -> str | bytes:
-    """A value as JSON, its keys in their order."""
+    """The value as JSON, with its keys in their order."""
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half of a surrogate pair, cut by somebody's truncation
+    except UnicodeEncodeError:  # half a surrogate pair, from a truncation
         return dumps(value, ensure_ascii=False)
 
 
@@ -144,7 +144,7 @@ def _unmarked(block: Json) -> Json:
 
 
 def _ttl(block: Json) -> int:
-    """Seconds that a block's mark asks for; 5 minutes unless it says an hour."""
+    """Seconds that a block's mark asks for: 0 without a mark, 5 minutes unless it says an hour."""
     mark = block.get("cache_control")
     if not mark:
         return 0

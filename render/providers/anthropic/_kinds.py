@@ -1,4 +1,4 @@
-"""What the encoder and the validator both know of the API: kinds of content, and limits in numbers.
+"""Kinds of content and numeric limits of the API, shared by encoder and validator.
 
 Sources: the provider's documentation of October 2026, and the types of the `anthropic` package, 2.11.
 """
@@ -7,8 +7,8 @@ from typing import Final
 
 THINKING_TYPES: Final = frozenset({"thinking", "redacted_thinking"})
 
-# What stands in a message while the server runs its own tools. A message that ends in one of
-# these was paused, not finished.
+# Content of tools that the server runs. A message that ends in one of these was paused, not
+# finished.
 SERVER_TOOL_TYPES: Final = frozenset(
     {
         "advisor_tool_result",

@@ -1,13 +1,13 @@
-"""Overflow: does an error say that the prompt is longer than the model's window?
+"""Overflow errors: whether an error says that the prompt exceeds the model's window.
 
-Anthropic has no code for it, so the text must be read. Only a refused request counts (400, or an error inside
-a stream, which has no status): a rate limit or an overload may quote the same words.
+Anthropic has no code for this, so the text is read. Only a refused request counts (status 400, or an error
+inside a stream, which has no status): a rate limit or an overload may contain the same words.
 
     Anthropic   prompt is too long: N tokens > M maximum
                 input length and `max_tokens` exceed context limit: N + output > M, decrease ...
                 stop reason `model_context_window_exceeded`
 
-A body of too many bytes (413) is no overflow of the window.
+A body with too many bytes (413) is not an overflow of the window.
 """
 
 import re
@@ -18,7 +18,7 @@ from render.providers._overflow import REFUSED, numbers_in, patterns
 
 _STOPPED: Final = "model_context_window_exceeded"
 _TYPES: Final = frozenset({"", "error", "invalid_request_error"})
-"""Types under which the text may say it; "" where a gateway has dropped the type."""
+"""Error types that may carry the text; "" if a gateway removed the type."""
 
 _TEXTS: Final = re.compile(r"prompt is too long|exceed context limit", re.IGNORECASE)
 _NUMBERS: Final = patterns(
@@ -28,9 +28,9 @@ _NUMBERS: Final = patterns(
 
 
 def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
-    """Read an error, or a stop reason; None when it is about something else.
+    """Read an error or a stop reason; None if it is about something else.
 
-    `status` is the HTTP status, None inside a stream. `kind` is the most specific name the provider
+    `status` is the HTTP status, None inside a stream. `kind` is the most specific name that the provider
     gave: its error code, its error type, or the stop reason.
     """
     if status not in REFUSED:

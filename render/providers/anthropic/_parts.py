@@ -1,8 +1,7 @@
-"""Parts as content blocks of the Messages API: each as it is, or told by name where the API would
-refuse it.
+"""Parts as content blocks of the Messages API: unchanged, or only named if the API would refuse them.
 
-What a user's message takes and what a tool's result takes are not the same (SDK: the unions of
-`MessageParam.content` and `ToolResultBlockParam.content`).
+User messages and tool results accept different parts (SDK: the unions of `MessageParam.content` and
+`ToolResultBlockParam.content`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,20 +21,20 @@ from render.providers.anthropic._kinds import IMAGE_BYTES_MAX, IMAGE_MEDIA_TYPES
 from render.view._provider_blocks import Json
 
 Refuses: TypeAlias = Callable[[str, Json], str]
-"""Why the API would refuse a content block in a message of a role; empty: it would not."""
+"""Why the API would refuse a content block in a message of this role; empty: it would accept it."""
 
 SENT: Final[Mapping[Where, frozenset[str]]] = {
     "user": frozenset({"search_result", "image", "document", "container_upload"}),
     "result": frozenset({"search_result", "image", "document"}),
 }
-"""The provider's own parts that are sent as they are."""
+"""The provider's own parts that are sent unchanged."""
 TOLD: Final = frozenset({"tool_reference", "browser_state"})
-"""Taken from a tool, but told by name: the tool they belong to may be gone from the request."""
+"""Accepted in tool results, but only named: the tool they refer to may no longer be in the request."""
 TITLE_CHARACTERS_MAX: Final = 500
 
 
 def part_content(part: Part, where: Where, refuses: Refuses) -> Json:
-    """The content block of one part; what the provider would refuse is told by name."""
+    """The content block of a part; a part that the provider would refuse is only named."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     if refusal(part, where, refuses) or _is_told(part):
@@ -44,7 +43,7 @@ def part_content(part: Part, where: Where, refuses: Refuses) -> Json:
 
 
 def refusal(part: Part, where: Where, refuses: Refuses) -> str:
-    """Why the provider would refuse a part; empty: it would not, or there is nothing to refuse."""
+    """Why the provider would refuse a part; empty: it would accept it."""
     match part:
         case TextPart():
             return ""

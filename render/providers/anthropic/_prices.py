@@ -1,4 +1,4 @@
-"""What the API charges: its general rules, unless the table of models has a price of its own."""
+"""Prices of the API by its general rules; the table of models may have a model's own prices."""
 
 from typing import Final
 
@@ -8,9 +8,9 @@ MINUTES_5: Final = 300
 HOUR: Final = 3_600
 
 SHARES: Final = Rates(input=1.0, output=5.0, read=0.1, writes={MINUTES_5: 1.25, HOUR: 2.0})
-"""Of the input's price.  (Provider documentation: prompt caching, pricing.)"""
+"""Shares of the input price. (Provider documentation: prompt caching, pricing.)"""
 
 
 def rates_of(model: Model, prompt_tokens: int) -> Rates:
-    """Dollars per million tokens; some models have other prices for long prompts."""
+    """Prices in dollars per million tokens; some models have other prices for long prompts."""
     return model.rates(prompt_tokens, SHARES)

@@ -1,5 +1,4 @@
-"""The Messages API as a provider: what only its folder knows, behind the seam; and pieces, put together as
-one request."""
+"""The Messages API as a provider, and the assembly of pieces into one request."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -42,7 +41,7 @@ from render.providers.anthropic.validator._validate import RequestValidator
 from render.view._provider_blocks import Json
 
 PICTURE_BYTES_MAX: Final = 24_000_000
-"""Of base64: the provider takes 32 MB for the whole request."""
+"""Bytes of base64; the provider accepts 32 MB for the whole request."""
 _SECTIONS: Final = ("system", "tools", "messages")
 RUNS: Final = frozenset({"tool_use", "tool_result"})
 
@@ -54,7 +53,7 @@ class Anthropic:
     name: str = attrs.field(default="anthropic", init=False)
 
     def limits(self, model: Model) -> Limits:
-        """One of the four marks of a request is at the end of system and tools."""
+        """The limits of a model; one of the four cache marks is reserved for the end of system and tools."""
         small = model.tokens_window <= SMALL_WINDOW_TOKENS
         return Limits(
             result_tokens=RESULT_TOKENS,
@@ -69,7 +68,7 @@ class Anthropic:
         )
 
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        """Groups as messages of the assistant and the user."""
+        """An encoder into messages of assistant and user."""
         leads = keep_thinking and "leads" in _thinking_rules(model)
         encoding = Encoding(
             counter=counter, refuses=_refuses, keep_thinking=keep_thinking, thinking_leads=leads
@@ -77,13 +76,14 @@ class Anthropic:
         return Encoder((self.name, counter.name, keep_thinking, leads), encoding.encode)
 
     def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
-        """Its JSON; what explains all tools together is `Model.tool_overhead_tokens`."""
+        """Tokens of its JSON; the text that explains all tools is counted by `Model.tool_overhead_tokens`."""
         return tool_tokens(own_tool(tool), counter)
 
     def prefix(
         self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
     ) -> tuple[list[Json], list[Json]]:
-        """One mark, at the end of system or, without one, of the tools, which precede it in the cache."""
+        """One cache mark, at the end of system or, without a system prompt, of the tools, which precede it
+        in the cache."""
         system_blocks, tool_blocks = list(system), list(map(own_tool, tools))
         marked = system_blocks or tool_blocks
         if marked and ttl:
@@ -93,9 +93,9 @@ class Anthropic:
     def messages(
         self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
     ) -> list[Json]:
-        """Alternating messages, the user's first: adjacent ones of one role are joined.
+        """Alternating messages, beginning with the user's; adjacent messages of one role are joined.
 
-        Messages without a mark are the pieces' own objects: read them, do not change them.
+        Messages without a mark are the pieces' own objects and must not be changed.
         """
         messages = joined(assembled(pieces, marks, _marked), _as_one)
         if not messages or not _may_open(messages[0]):
@@ -109,7 +109,7 @@ class Anthropic:
         messages: Sequence[Json],
         cache_key: str = "",
     ) -> Json:
-        """The keyword arguments `system`, `tools` and `messages`; the cache needs no key."""
+        """The keyword arguments `system`, `tools` and `messages`; this cache needs no key."""
         del cache_key
         request: Json = {"system": list(system)} if system else {}
         if tools:
@@ -120,46 +120,46 @@ class Anthropic:
     def sections(
         self, request: Mapping[str, Any]
     ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """A bare text stands for one text block."""
+        """As they are; texts may be strings instead of text blocks."""
         system, tools, messages = (request.get(name) or () for name in _SECTIONS)
         return system, tools, messages
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """A write costs 1.25 of the input (5 minutes) or 2 (an hour), a read 0.1."""
+        """A cache write costs 1.25 times the input (5 minutes) or 2 times (an hour), a read 0.1 times."""
         return rates_of(model, prompt_tokens)
 
     def contents(
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Iterator[tuple[str, Json]]:
-        """Tools, system, messages; texts as they are, too, as the API takes them."""
+        """Tools, then system, then messages; texts may be strings."""
         return contents_of(system, tools, messages)
 
     def segment(self, place: str, content: Json) -> Segment:
-        """A mark is no content."""
+        """The segment of a block, in which its cache mark is not content."""
         return segment_of(place, content)
 
     def text(self, content: Json) -> str:
-        """Arguments as names and values, not as JSON."""
+        """The text of a block; arguments are given as names and values, not as JSON."""
         return text_of_content(content)
 
     def open_tools(self, names: Iterable[str]) -> list[Json]:
-        """Each under the name that is sent, in the order of names."""
+        """One for each name as it is sent, in the order of names."""
         return open_definitions(map(tool_name, names))
 
     def validator(self) -> RequestValidator:
-        """Remembers its verdict on every message of the latest request."""
+        """A validator that remembers its verdict on every message of the latest request."""
         return RequestValidator()
 
     def extended(self, request: Json, text: str) -> Json:
-        """In the last message, if that is the user's."""
+        """The text is added to the last message if that is the user's."""
         return {**request, "messages": appended(request["messages"], [text])}
 
     def quoting(self, texts: Sequence[str]) -> Json:
-        """One message of the user's."""
+        """One user message."""
         return {"messages": appended([], texts)}
 
     def without_thinking(self, request: Json) -> Json:
-        """The documented way out of the refusal of a signature."""
+        """The documented remedy when a signature is refused."""
         messages: list[Json] = []
         for message in request["messages"]:
             kept = [c for c in message["content"] if c.get("type") not in THINKING_TYPES]
@@ -169,28 +169,28 @@ class Anthropic:
         return {**request, "messages": messages}
 
     def refusal(self, part: Part, where: Where) -> str:
-        """As the validator sees it."""
+        """The reason that the validator would give."""
         return refusal(part, where, _refuses)
 
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-        """A message; server tools' traffic is kept whole."""
+        """A message; blocks of server tools are kept whole."""
         return answer_of(response, new_id, turn)
 
     def stop(self, response: object) -> str:
-        """As it says."""
+        """The response's `stop_reason`."""
         return str(as_json(response, wanted_of(FIELD)).get("stop_reason") or "")
 
     def usage(self, response: object) -> UsageRecorded | None:
-        """Its `usage`, which counts what was cached apart."""
+        """The response's `usage`, in which cached tokens are counted separately."""
         return usage_in_response(response, FIELD, anthropic_usage_in)
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        """From the text of the error: the API has no code for it."""
+        """From the text of the error, because the API has no code for it."""
         return overflow_of(status, kind, message)
 
 
 def _thinking_rules(model: Model) -> frozenset[ThinkingRule]:
-    """Type `enabled` wants thinking before calls; which types a request has is the caller's affair."""
+    """The rules for thinking; type `enabled` requires thinking before calls. The caller chooses the type."""
     rules: dict[ThinkingRule, bool] = {
         "whole": True,
         "leads": "enabled" in model.thinking_modes,
@@ -200,7 +200,7 @@ def _thinking_rules(model: Model) -> frozenset[ThinkingRule]:
 
 
 def own_tool(tool: Json) -> Json:
-    """A definition in the shape of the Messages API; what is in it already stays as it is."""
+    """A definition in the shape of the Messages API; one that has it is returned unchanged."""
     if tool.get("type") not in ("function", "custom") and "function" not in tool:
         return tool
     found = definition_of(tool)
@@ -216,17 +216,17 @@ def _refuses(role: str, content: Json) -> str:
     return faults[0].below("").message if faults else ""
 
 
-# Pieces, put together.
+# Assembling pieces.
 
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
-    """The messages with texts behind everything."""
+    """The messages with texts after all other content."""
     contents = [{"type": "text", "text": text} for text in texts]
     return behind(messages, {"role": "user", "content": contents}, _as_one) if texts else messages
 
 
 def _may_open(message: Json) -> bool:
-    """The user speaks first, unless the provider has summarised all that came before."""
+    """Whether a message may be first: a user's, or one that begins with the provider's own summary."""
     opening: str = message["content"][0].get("type", "")
     return message["role"] == "user" or opening == "compaction"
 
@@ -237,7 +237,7 @@ def _as_one(run: Sequence[Json]) -> Json:
 
 
 def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
-    """The piece's messages with marks; those that get none are the same objects."""
+    """The piece's messages with marks; messages without marks are the same objects."""
     spot = 0
     for message in piece.items:
         content: list[Json] = message["content"]
@@ -254,6 +254,6 @@ def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
 
 
 def with_mark(content: Json, ttl: str = "5m") -> Json:
-    """The content block with a cache mark; 5 minutes is the provider's default and not spelled."""
+    """The content block with a cache mark; 5 minutes is the provider's default and is left out."""
     control = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
     return {**content, "cache_control": control}

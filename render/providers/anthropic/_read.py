@@ -1,4 +1,4 @@
-"""A message of Anthropic's: is it one, of which nothing would be in the log and never be shown?"""
+"""Checks of an Anthropic message: whether it is one, and whether all its content can be shown again."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +11,7 @@ from render.providers.anthropic._server_tools import REPLAYED
 FIELD: Final = "content"
 _OWN: Final = frozenset({"text", "thinking", "redacted_thinking", "tool_use"}) | REPLAYED
 _SENT: Final = frozenset({"tool_result", "image", "document", "search_result", "tool_reference"})
-"""Kinds of content that only a request has."""
+"""Types of content that occur only in requests."""
 
 
 def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
@@ -28,10 +28,10 @@ def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> 
 
 
 def _check(content: Json, where: str, message: object) -> None:
-    """Refuse what would be in the log and never be shown.
+    """Refuse content that would be recorded but never shown.
 
-    A kind that we do not know is kept in what calls itself a `message`: it is the provider's, of
-    tomorrow; the request's notices tell that it is not sent back.
+    An unknown type is accepted in a response that calls itself a `message`, because it may be a new type of
+    the provider; a notice says that it is not sent back.
     """
     kind: object = content.get("type")
     if not isinstance(kind, str) or kind in _SENT or (kind not in _OWN and message != "message"):

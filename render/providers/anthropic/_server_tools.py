@@ -1,8 +1,8 @@
-"""The provider's own blocks in an answer: its tools' traffic, and its compaction.
+"""The provider's own blocks in an answer: those of its tools, and its compaction.
 
-They go back exactly as they came, in the place where they came, as long as the provider will take
-them: a result needs its call before it, and a call without a result may only be the last word (the
-provider has paused and goes on when asked again).  What is left out is told in a notice.
+They are sent back unchanged and in place, as long as the provider accepts them: a result needs its call
+before it, and a call without a result may only be last (the provider has paused and continues when asked
+again). A notice names each block that is left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from render.view._provider_blocks import Json
 
 _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
 REPLAYED: Final = _RESUMABLE | {"container_upload"}
-"""Kinds of content in a response, besides text, thinking and tool calls, that are sent back."""
+"""Types of content in a response that are sent back, besides text, thinking and tool calls."""
 _CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 
 Numbered: TypeAlias = tuple[int, Json]
@@ -23,26 +23,26 @@ Numbered: TypeAlias = tuple[int, Json]
 
 
 def is_own(block: OpaqueBlock, content: Json) -> bool:
-    """Whether it is a block of this provider's, and not of another's of the same type."""
+    """Whether the block is this provider's, and not another provider's of the same type."""
     return block.tag == f"{PROVIDER_TAG}{content.get('type')}"
 
 
 def is_replayed(content: Json, refuses: Refuses) -> bool:
-    """Whether the provider takes this block back."""
+    """Whether the provider accepts this block again."""
     return content.get("type") in REPLAYED and not refuses("assistant", content)
 
 
 def is_resumable(contents: Sequence[Numbered]) -> bool:
-    """Whether an answer ends in the provider's own work, which it will go on with."""
+    """Whether an answer ends in the provider's own work, which it will continue."""
     return bool(contents) and contents[-1][1].get("type") in _RESUMABLE
 
 
 def paired(
     contents: Sequence[Numbered], notices: list[str], *, is_last: bool
 ) -> Iterator[Numbered]:
-    """The contents without calls and results of the provider's that have lost each other.
+    """The contents without the provider's calls and results that lack their counterpart.
 
-    `is_last`: nobody has said anything after this answer.
+    `is_last` says that nothing follows this answer.
     """
     called: set[object] = set()
     answered = _answered_later(contents)
@@ -60,7 +60,7 @@ def paired(
 
 
 def _answered_later(contents: Sequence[Numbered]) -> set[int]:
-    """Indices of the provider's calls whose results come after them."""
+    """Indices of the provider's calls whose results come later."""
     found: set[int] = set()
     results: set[object] = set()
     for index in reversed(range(len(contents))):
@@ -72,12 +72,12 @@ def _answered_later(contents: Sequence[Numbered]) -> set[int]:
 
 
 def _answered(content: Json) -> set[object]:
-    """The call that a result of the provider's answers."""
+    """The id of the call that a provider's result answers, as a set; empty for other content."""
     return {content["tool_use_id"]} if "tool_use_id" in content else set()
 
 
 def _paused(contents: Sequence[Numbered]) -> int:
-    """How many blocks at the end are all the provider's own."""
+    """Number of blocks at the end that are all the provider's own."""
     run = 0
     for _, content in reversed(contents):
         if content.get("type") not in SERVER_TOOL_TYPES:

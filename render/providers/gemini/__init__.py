@@ -1,3 +1,3 @@
-"""The Gemini API of Google: `generateContent`."""
+"""The Gemini API of Google (`generateContent`)."""
 
 from render.providers.gemini._provider import Gemini as Gemini

@@ -1,7 +1,7 @@
-"""Counting parts: text by the model's factor over o200k, images by the model's rule.
+"""Counting tokens of parts: text by the model's factor over o200k, images by the model's rule.
 
-What a content, a call or a response costs besides its text is not documented; the numbers are what the
-names of its fields come to.
+The additional cost of a content, a call or a response is not documented; the constants are the tokens of
+their field names.
 """
 
 from json import dumps
@@ -17,11 +17,11 @@ from render.view._provider_blocks import Json
 MESSAGE_TOKENS: Final = 3
 CALL_TOKENS: Final = 8
 RESULT_TOKENS: Final = 8
-"""What a result costs however short it is."""
+"""Tokens of an empty result."""
 FUNCTION_TOKENS: Final = 8
 _SIGNATURE_CHARACTERS: Final = 4
-"""A signature is base64 of thoughts in a form of the provider's; what is charged for it is not documented.
-So many characters are counted as a token."""
+"""Characters per token of a signature, which is base64 of encrypted thoughts; how it is billed is not
+documented."""
 
 
 def part_tokens(part: Json, counter: TokenCounter) -> int:
@@ -50,7 +50,7 @@ def _tokens(part: Json, counter: TokenCounter) -> int:
 
 
 def picture_of(inner: Json) -> ImagePart | DocumentPart | ProviderPart:
-    """The image or file of a part, in our words."""
+    """The image or file of a part, as a part of `blocks`."""
     media_type, data, url = (str(inner.get(name) or "") for name in ("mimeType", "data", "fileUri"))
     if media_type.startswith("image/"):
         return ImagePart(media_type=media_type, data=data, url=url)
@@ -68,7 +68,7 @@ def definition_tokens(tool: Definition, counter: TokenCounter) -> int:
 
 
 def compact(value: object) -> str:
-    """JSON without spaces."""
+    """Compact JSON."""
     return dumps(value or {}, ensure_ascii=False, separators=(",", ":"), default=str)
 
 

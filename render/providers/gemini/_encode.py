@@ -1,14 +1,14 @@
-"""Groups of blocks as contents.
+"""Groups of blocks as contents of the Gemini API.
 
-A group becomes one content of the model's (its parts, in the order in which it said them) and one of the user's
-(a response for every call first, in the order of the calls; then whatever else came, in log order).
+A group becomes one content of the model (its parts in their order) and one of the user (a response for
+every call first, in the order of the calls; then other content in log order).
 
-A signature goes back on the very part that it came on.  Gemini 3 and later refuse a first call of theirs without
-one, so where the model did not make it, it says so with the word that the provider documents for that.  Summaries
-of thoughts are for reading and are not sent; a part with nothing but a signature is.
+A signature is sent back on the part that it came with. Gemini 3 and later refuse a first call without a
+signature, so for calls that the model did not make, the documented replacement value is sent. Summaries of
+thoughts are not sent; a part with only a signature is.
 
-A response holds nothing but text, because not every model reads more in it: images and files of results follow the
-responses, in the same content.
+A response contains only text, because not every model reads other parts in it: images and files of results
+follow the responses in the same content.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
 ELSEWHERE: Final = "[shown below]"
-"""In a response, of what is no text."""
+"""In a response, marks a part that is not text."""
 
 
 @attrs.frozen(kw_only=True)
@@ -47,7 +47,7 @@ class Encoding:
     keep_thinking: bool = True
 
     def encode(self, group: Group) -> Piece:
-        """The group in the provider's words, as it is."""
+        """The group as contents of this API."""
         notices: list[str] = []
         said = list(_signed(self._said(group, notices)))
         results = list(returned(group, notices))
@@ -73,7 +73,7 @@ class Encoding:
                 notices += self._missed(entry)
 
     def _missed(self, entry: Entry) -> Iterator[str]:
-        """Why something is not shown."""
+        """Notices for an entry that is not shown."""
         if isinstance(entry.block, AssistantThinking) and self.keep_thinking:
             if entry.block.provider.get("thought") is not True:
                 yield f"thinking that cannot be sent back is not shown: {entry.path}"
@@ -105,14 +105,14 @@ def _is_signature(found: object) -> bool:
 
 
 def _sealed(own: Json) -> Json | None:
-    """A thought as it came, if the model signed it."""
+    """A thought as the model sent it; None if it is not signed."""
     if not _is_signature(own.get(SIGNATURE)) or not isinstance(own.get("text"), str):
         return None
     return {name: own[name] for name in ("text", "thought", SIGNATURE) if name in own}
 
 
 def _signed(said: Iterator[tuple[int, Json]]) -> Iterator[tuple[int, Json]]:
-    """With a word in place of what the first call has to carry and does not."""
+    """The parts, with the replacement value if the first call lacks its signature."""
     is_first = True
     for version, part in said:
         if is_first and "functionCall" in part:
@@ -141,7 +141,7 @@ def _response(found: Returned) -> Json:
 
 
 def _as_text(part: Part) -> str:
-    """What a response says of a part."""
+    """The text for a part within a response."""
     if isinstance(part, TextPart):
         return part.text
     sent = part_of(part)
@@ -149,7 +149,7 @@ def _as_text(part: Part) -> str:
 
 
 def _moved(found: Returned) -> Iterator[tuple[int, Json]]:
-    """What a result holds besides text, behind all responses."""
+    """The parts of a result that are not text, which follow all responses."""
     parts = [part_of(part) for part in found.parts if not isinstance(part, TextPart)]
     moved = [part for part in parts if "text" not in part]
     if moved:
@@ -158,7 +158,7 @@ def _moved(found: Returned) -> Iterator[tuple[int, Json]]:
 
 
 def _own(block: OpaqueBlock) -> Json | None:
-    """The provider's own part, if it takes it back."""
+    """The provider's own part, or None if the provider does not accept it back."""
     own = verbatim(block) or {}
     kind = kind_of(own)
     if not block.tag.startswith(TAG_PREFIX) or kind not in REPLAYED or not own.get(kind):

@@ -1,4 +1,4 @@
-"""What the prompt cache sees of one part or tool: what makes two of them equal, what it costs, and its text."""
+"""A part or tool as the prompt cache sees it: its key for equality, its tokens, and its text."""
 
 from functools import partial
 from typing import Any, cast
@@ -14,7 +14,7 @@ from render.view._provider_blocks import Json
 
 
 def segment_of(place: str, content: Json) -> Segment:
-    """What the cache knows of one part, or of one tool."""
+    """A part or a tool as the cache sees it."""
     exact = msgspec.json.encode(content)
     if place == "tools":
         tool = definition_of(content)
@@ -23,7 +23,7 @@ def segment_of(place: str, content: Json) -> Segment:
 
 
 def text_of_content(content: Json) -> str:
-    """What a model reads of it, its own thinking aside."""
+    """The text of a part that a model reads, without thinking."""
     kind = kind_of(content)
     inner: Any = content.get(kind)
     fields = cast("Json", inner) if isinstance(inner, dict) else {}

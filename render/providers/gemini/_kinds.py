@@ -1,4 +1,4 @@
-"""What the encoder and the validator both know of the Gemini API.
+"""Constants of the Gemini API that encoder and validator share.
 
 Sources: the types of the `google-genai` package, 3.4, and the provider's guides of October 2026.
 """
@@ -9,20 +9,20 @@ from render.view._provider_blocks import Json
 
 SIGNATURE: Final = "thoughtSignature"
 UNSIGNED: Final = "skip_thought_signature_validator"
-"""In place of the signature of a call that the model did not make itself.  (Guide to thought signatures,
+"""Replaces the signature of a call that the model did not make itself. (Guide to thought signatures,
 questions and answers: histories of other models.)"""
 
 IMAGE_MEDIA_TYPES: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
 PICTURES_MAX: Final = 900
-"""The smallest of the numbers that are documented, of images in a request."""
+"""Images per request: the smallest of the documented numbers."""
 PICTURE_BYTES_MAX: Final = 45_000_000
-"""Of base64: PDFs may have 50 MB, a whole request 100 MB."""
+"""Bytes of base64; PDFs may have 50 MB, a whole request 100 MB."""
 
 NAME: Final = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"
-"""Of a function; newer versions take 128 characters."""
+"""Pattern of a function name; newer versions accept 128 characters."""
 
 TAG_PREFIX: Final = "provider.gemini."
-"""Of the blocks that hold what only this provider reads."""
+"""Tag prefix of blocks that only this provider understands."""
 DATA: Final = (
     "text",
     "functionCall",
@@ -34,13 +34,13 @@ DATA: Final = (
     "toolCall",
     "toolResponse",
 )
-"""Fields of a part of which it has one; its kind."""
+"""The data fields of a part, of which it has exactly one: its kind."""
 REPLAYED: Final = frozenset(
     {"codeExecutionResult", "executableCode", "fileData", "inlineData", "toolCall", "toolResponse"}
 )
-"""Parts that the model or the server made, and that are sent back as they came."""
+"""Kinds of parts by the model or the server that are sent back unchanged."""
 
 
 def kind_of(part: Json) -> str:
-    """Which of `DATA` a part has; empty: none."""
+    """The data field that a part has; empty if it has none."""
     return next((name for name in DATA if name in part), "")

@@ -1,4 +1,4 @@
-"""Overflow: does an error say that the prompt is longer than the model's window?
+"""Overflow errors: whether an error says that the prompt exceeds the model's window.
 
 Gemini API   400 INVALID_ARGUMENT
              The input token count (N) exceeds the maximum number of tokens allowed (M).
@@ -21,10 +21,10 @@ _TEXTS: Final = patterns(
 
 
 def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
-    """Read an error; None when it is about something else.
+    """Read an error; None if it is about something else.
 
-    `status` is the HTTP status, None inside a stream. `kind` is the most specific name the provider
-    gave: its status in words.
+    `status` is the HTTP status, None inside a stream. `kind` is the most specific name that the provider
+    gave: its status as a word.
     """
     if status not in REFUSED or kind not in _KINDS:
         return None

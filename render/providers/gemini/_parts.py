@@ -1,4 +1,4 @@
-"""Parts of a user's message or of a tool's result, as parts of a content."""
+"""Parts of a user message or a tool result, as parts of a Gemini content."""
 
 from typing import Final
 
@@ -15,14 +15,14 @@ from render.providers.gemini._kinds import IMAGE_MEDIA_TYPES, kind_of
 from render.view._provider_blocks import Json
 
 OWN: Final = frozenset({"inlineData", "fileData"})
-"""The provider's own parts that a `ProviderPart` may hold: sound, film, a file of its store."""
+"""The provider's own parts that a `ProviderPart` may contain: audio, video, or a file of its store."""
 _SNAKE: Final = {"inline_data": "inlineData", "file_data": "fileData"}
 _INNER: Final = {"mime_type": "mimeType", "file_uri": "fileUri", "display_name": "displayName"}
 _SUFFIXES: Final = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp"}
 
 
 def part_of(part: Part) -> Json:
-    """The part as it is sent; what the provider would refuse is told by name."""
+    """The part as it is sent; a part that the provider would refuse is only named."""
     if isinstance(part, TextPart):
         return {"text": part.text}
     if refusal(part, "user"):
@@ -45,14 +45,14 @@ def _file(url: str, data: str, media_type: str) -> Json:
 
 
 def _image_type(part: ImagePart) -> str:
-    """What an address ends in says more than the type that a part has unless told otherwise."""
+    """The media type; the ending of a URL is more reliable than the part's default type."""
     path = part.url.partition("?")[0].lower()
     found = (kind for suffix, kind in _SUFFIXES.items() if path.endswith(suffix))
     return next(found, part.media_type) if part.url else part.media_type
 
 
 def _rest_names(value: Json) -> Json:
-    """A part with the names of the REST interface."""
+    """A part with the field names of the REST API."""
     found: Json = {}
     for name, inner in value.items():
         known = _SNAKE.get(name, name)
@@ -62,7 +62,7 @@ def _rest_names(value: Json) -> Json:
 
 
 def refusal(part: Part, where: Where) -> str:
-    """Why the provider would refuse a part; empty: it would not, or it is told in words."""
+    """Why the provider would refuse a part; empty: it would accept it, or the part is sent as text."""
     del where
     match part:
         case TextPart():
@@ -74,7 +74,7 @@ def refusal(part: Part, where: Where) -> str:
 
 
 def _foreign(value: Json) -> str:
-    """Why a part of somebody's own is refused."""
+    """Why a provider's own part is refused; empty: it is accepted."""
     names = {name: _SNAKE.get(name, name) for name in value}
     own = next((name for name, known in names.items() if known in OWN), "")
     if own:

@@ -1,4 +1,4 @@
-"""The Gemini API as a provider: what only its folder knows, behind the seam."""
+"""The Gemini API as a provider."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -39,14 +39,13 @@ from render.view._provider_blocks import Json
 class Gemini:
     """Google's `generateContent`, as of October 2026; see `Provider`.
 
-    It caches by itself what requests begin with in common (implicit caching); caches that are made and named
-    beforehand are not used.
+    It uses implicit caching of common prefixes; caches that are created explicitly are not used.
     """
 
     name: str = attrs.field(default="gemini", init=False)
 
     def limits(self, model: Model) -> Limits:
-        """Every prefix is kept for a while, and found; there are no marks."""
+        """The limits of a model; every prefix is cached for a while, without marks."""
         return Limits(
             result_tokens=RESULT_TOKENS,
             pictures_max=PICTURES_MAX,
@@ -59,28 +58,28 @@ class Gemini:
         )
 
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        """Groups as contents."""
+        """An encoder into contents."""
         del model
         encoding = Encoding(counter=counter, keep_thinking=keep_thinking)
         return Encoder((self.name, counter.name, keep_thinking), encoding.encode)
 
     def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
-        """Its JSON."""
+        """Tokens of its JSON."""
         return definition_tokens(definition_of(tool), counter)
 
     def prefix(
         self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
     ) -> tuple[list[Json], list[Json]]:
-        """Parts and declarations; a mark there is none."""
+        """Parts and function declarations; there are no cache marks."""
         del ttl
         return [{"text": text["text"]} for text in system], list(map(declared, tools))
 
     def messages(
         self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
     ) -> list[Json]:
-        """Contents, the user's first, adjacent ones joined.
+        """Contents, beginning with the user's; adjacent ones of the same role are joined.
 
-        Those that are not joined are the pieces' own objects: read them, do not change them.
+        Contents that are not joined are the pieces' own objects and must not be changed.
         """
         del marks
         contents = joined(list(chain.from_iterable(map(attrgetter("items"), pieces))), _as_one)
@@ -95,7 +94,7 @@ class Gemini:
         messages: Sequence[Json],
         cache_key: str = "",
     ) -> Json:
-        """The keyword arguments `contents` and `config`; the cache needs no key."""
+        """The keyword arguments `contents` and `config`; this cache needs no key."""
         del cache_key
         config: Json = {"systemInstruction": {"parts": list(system)}} if system else {}
         if tools:
@@ -105,7 +104,7 @@ class Gemini:
     def sections(
         self, request: Mapping[str, Any]
     ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """Of the client's arguments, or of the body that goes over the wire."""
+        """From the client's arguments, or from the body of the HTTP request."""
         config = _object(request.get("config") or request)
         found: Any = config.get("systemInstruction") or config.get("system_instruction") or {}
         system = [{"text": found}] if isinstance(found, str) else _object(found).get("parts") or []
@@ -114,13 +113,13 @@ class Gemini:
         return system, list(each_of(config.get("tools"))), cast("Sequence[Json]", said)
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """What is read from the cache costs 0.1 of the input; nothing is charged for a write."""
+        """A cache read costs 0.1 times the input; a write costs nothing extra."""
         return rates_of(model, prompt_tokens)
 
     def contents(
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Iterator[tuple[str, Json]]:
-        """System, tools, then the parts of the contents."""
+        """System, then tools, then the parts of the contents."""
         yield from (("system", part) for part in system)
         yield from (("tools", tool) for tool in tools)
         for content in messages:
@@ -128,36 +127,36 @@ class Gemini:
             yield from ((role, part) for part in content.get("parts") or ())
 
     def segment(self, place: str, content: Json) -> Segment:
-        """All of it, signatures included."""
+        """The segment of a part, which includes its signature."""
         return segment_of(place, content)
 
     def text(self, content: Json) -> str:
-        """Arguments as names and values, not as JSON."""
+        """The text of a part; arguments are given as names and values, not as JSON."""
         return text_of_content(content)
 
     def open_tools(self, names: Iterable[str]) -> list[Json]:
-        """Each under the name that is sent, in the order of names."""
+        """One for each name as it is sent, in the order of names."""
         return open_definitions(map(function_name, names))
 
     def validator(self) -> ContentsValidator:
-        """Remembers its verdict on every content of the latest request."""
+        """A validator that remembers its verdict on every content of the latest request."""
         return ContentsValidator()
 
     def extended(self, request: Json, text: str) -> Json:
-        """In the last content, if that is the user's."""
+        """The text is added to the last content if that is the user's."""
         return {**request, "contents": appended(request["contents"], [text])}
 
     def quoting(self, texts: Sequence[str]) -> Json:
-        """One content of the user's."""
+        """One user content."""
         return {"contents": [_said(texts)], "config": {}}
 
     def without_thinking(self, request: Json) -> Json:
-        """Without thoughts and signatures; in place of one that has to be there stands what the provider
-        documents for that."""
+        """The request without thoughts and signatures; a required signature is replaced with the documented
+        value."""
         return {**request, "contents": [_unsigned(content) for content in request["contents"]]}
 
     def refusal(self, part: Part, where: Where) -> str:
-        """As the validator sees it."""
+        """The reason that the validator would give."""
         return refusal(part, where)
 
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
@@ -165,15 +164,16 @@ class Gemini:
         return answer_of(response, new_id, turn)
 
     def stop(self, response: object) -> str:
-        """By the candidate's reason, and by what it holds."""
+        """Derived from the candidate's finish reason and its parts."""
         return stop_of(response)
 
     def usage(self, response: object) -> UsageRecorded | None:
-        """Its `usageMetadata`, which counts what was cached as input, and thoughts apart from what was said."""
+        """The response's `usageMetadata`: cached tokens count as input, and thoughts are separate from the
+        answer."""
         return usage_of(response)
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        """From the text of the error: the API has no code for it."""
+        """From the text of the error, because the API has no code for it."""
         return overflow_of(status, kind, message)
 
 
@@ -182,12 +182,12 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _said(texts: Sequence[str]) -> Json:
-    """A content of the user's."""
+    """A user content."""
     return {"role": "user", "parts": [{"text": text} for text in texts]}
 
 
 def appended(contents: list[Json], texts: Sequence[str]) -> list[Json]:
-    """The contents with texts behind everything."""
+    """The contents with texts after all other content."""
     return behind(contents, _said(texts), _as_one) if texts else contents
 
 

@@ -1,4 +1,4 @@
-"""A response of the Gemini API, read: is it one, what did the model say, and what did it cost?"""
+"""Reading a response of the Gemini API: its blocks, its usage, and why the model stopped."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
@@ -33,10 +33,10 @@ _STOPS: Final = {
 
 
 def response_of(response: object) -> tuple[Json, Json]:
-    """A response as JSON, and the candidate in it; without one, an empty one.
+    """A response as JSON, and its candidate; an empty object if it has none.
 
     Raises:
-        MisuseError: it is none, or is of another API.
+        MisuseError: it is not a response, or is one of another API.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
     found = dumped(response, WANTED)
@@ -61,7 +61,7 @@ def response_of(response: object) -> tuple[Json, Json]:
 
 
 def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-    """The blocks of a response, and its usage; calls that came without an id get one.
+    """The blocks of a response, and its usage; calls without an id get one.
 
     Raises:
         MisuseError: it is no such response.
@@ -93,7 +93,7 @@ def _identified(block: Block) -> Block:
 
 
 def usage_of(response: object) -> UsageRecorded | None:
-    """What a response says about its cost, if it says anything."""
+    """The usage that a response reports; None if it reports none."""
     found = dumped(response, WANTED)
     read = gemini_usage_in(dict(fields(gemini_field(found, "usageMetadata"))))
     model, own = (str(gemini_field(found, n) or "") for n in ("modelVersion", "responseId"))
@@ -101,7 +101,8 @@ def usage_of(response: object) -> UsageRecorded | None:
 
 
 def stop_of(response: object) -> str:
-    """Why the model stopped, in the words of the Messages API; of a word that these have none for, its own."""
+    """Why the model stopped, in the terms of the Messages API; a reason without such a term is returned in
+    lower case."""
     found, candidate = response_of(response)
     if not candidate:
         return "refusal" if gemini_field(found, "promptFeedback") else ""

@@ -1,4 +1,4 @@
-"""Tools in the shape of the Gemini API."""
+"""Tool definitions in the shape of the Gemini API."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
@@ -12,9 +12,9 @@ _SCHEMAS: Final = ("parametersJsonSchema", "parameters_json_schema", "parameters
 
 
 def declared(tool: Json) -> Json:
-    """A definition as a function declaration; what is in the provider's shape already stays as it is.
+    """A definition as a function declaration; one in the provider's own shape is returned unchanged.
 
-    The schema is sent as JSON schema: the other field takes a dialect of OpenAPI's.
+    The schema is sent as JSON schema, because the other field accepts only a dialect of OpenAPI.
     """
     found = definition_of(tool)
     is_own = "type" not in tool and any(name in tool for name in _SCHEMAS)
@@ -27,14 +27,14 @@ def declared(tool: Json) -> Json:
 
 
 def grouped(tools: Sequence[Json]) -> list[Json]:
-    """Declarations in one tool, then the tools that the provider runs itself."""
+    """The function declarations in one tool, then the tools that the provider runs itself."""
     functions = [tool for tool in tools if "name" in tool]
     others = [tool for tool in tools if "name" not in tool]
     return [*([{DECLARATIONS[0]: functions}] if functions else []), *others]
 
 
 def each_of(tools: object) -> Iterator[Json]:
-    """The declarations in the tools of a request, and the other tools."""
+    """The function declarations in the tools of a request, and the other tools."""
     for tool in cast("list[Any]", tools) if isinstance(tools, list | tuple) else ():
         known = cast("Json", tool) if isinstance(tool, Mapping) else {}
         functions = next((known[name] for name in DECLARATIONS if name in known), None)

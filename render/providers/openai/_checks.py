@@ -1,5 +1,5 @@
-"""What the validators of both APIs check in the same way: of a whole request the names of tools, the cache and
-sizes; of its parts calls, tools and cache marks."""
+"""Checks that the validators of both APIs share: tool names, cache options and sizes of a request; calls,
+tools and cache marks of its parts."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Json: TypeAlias = Mapping[str, Any]
 
 
 def check_names(names: Sequence[str], rules: type[Enum]) -> Iterator[Violation]:
-    """Check that no two tools have one name."""
+    """Check that no two tools have the same name."""
     seen = {""}
     for index, name in enumerate(names):
         if name and name in seen:
@@ -36,7 +36,7 @@ def check_names(names: Sequence[str], rules: type[Enum]) -> Iterator[Violation]:
 def check_cache(
     request: Json, marked: str, model: Model | None, rules: type[Enum]
 ) -> Iterator[Violation]:
-    """Check what a request says of the cache; `marked`: where the first mark is, or empty."""
+    """Check the cache options of a request; `marked` is the place of the first cache mark, or empty."""
     options: object = request.get("prompt_cache_options")
     knows = model is None or model.cache_kind == "marks"
     if marked and not knows:
@@ -54,7 +54,7 @@ def check_cache(
 
 
 def check_sizes(facts: Sequence[MediaFacts], place: str, rules: type[Enum]) -> Iterator[Violation]:
-    """Check how many images there are, and how many bytes."""
+    """Check the number of images and the size in bytes."""
     images, size = (sum(map(attrgetter(name), facts)) for name in ("images", "size"))
     if images > PICTURES_MAX:
         yield violation(rules["IMAGES_MAX"], place, images, PICTURES_MAX)
@@ -62,7 +62,7 @@ def check_sizes(facts: Sequence[MediaFacts], place: str, rules: type[Enum]) -> I
         yield violation(rules["REQUEST_BYTES"], "request", size)
 
 
-# One part of it.
+# Checks of one part.
 
 
 @attrs.define(eq=False)
@@ -70,11 +70,11 @@ class ToolFacts(PartFacts):
     """Facts about one tool."""
 
     name: str = ""
-    """Empty when it has none."""
+    """Empty if it has none."""
 
 
 def scan_name(tool: Json, facts: ToolFacts, rules: type[Enum]) -> None:
-    """Check a tool's name."""
+    """Check the name of a tool."""
     name: object = tool.get("name")
     if not _is_name(name):
         facts.fault(rules["TOOL_NAME"], "")
@@ -82,14 +82,14 @@ def scan_name(tool: Json, facts: ToolFacts, rules: type[Enum]) -> None:
 
 
 def scan_schema(tool: Json, facts: ToolFacts, rules: type[Enum]) -> None:
-    """Check what a tool says of its arguments."""
+    """Check the argument schema of a tool."""
     schema: object = tool.get("parameters")
     if schema is not None and fields(schema).get("type") != "object":
         facts.fault(rules["TOOL_SCHEMA"], "", facts.name, field="parameters")
 
 
 def scan_call(call: Json, given: str, at: str, facts: MediaFacts, rules: type[Enum]) -> None:
-    """Check whom a call names, and what it was called with, under `given`: in `arguments` an object as JSON, in
+    """Check the name of a call and its input in the field `given`: in `arguments` a JSON object as text, in
     `input` any text."""
     if not _is_name(call.get("name")):
         facts.fault(rules["CALL_NAME"], at, field="name")
@@ -100,7 +100,7 @@ def scan_call(call: Json, given: str, at: str, facts: MediaFacts, rules: type[En
 
 
 def scan_mark(mark: object, at: str, facts: MediaFacts, rules: type[Enum]) -> None:
-    """Check what a cache mark says; where it stands is for who knows that to check."""
+    """Check the form of a cache mark; its place is checked by the caller."""
     facts.marks += 1
     known = fields(mark)
     if known.get("mode") != "explicit" or known.get("ttl") not in _TTLS:

@@ -1,8 +1,8 @@
-"""Counting contents of both APIs: o200k tokens, and what a message, a call and a tool cost on top.
+"""Counting tokens for both APIs: o200k tokens, and the additional tokens of messages, calls and tools.
 
-Documented: 3 tokens a message (the provider's cookbook, "How to count tokens with tiktoken"), and there the
-costs of a tool's definition, which is not sent as JSON.  What a call or a result costs besides its text is
-not: the numbers here are what the names of its channel come to.
+Documented (cookbook, "How to count tokens with tiktoken") are 3 tokens per message, and the tokens of a
+tool's definition, which is not sent to the model as JSON. The additional tokens of calls and results are
+not documented; the constants are the tokens of their channel names.
 """
 
 from collections.abc import Sequence
@@ -17,21 +17,22 @@ from render.view._provider_blocks import Json
 MESSAGE_TOKENS: Final = 3
 CALL_TOKENS: Final = 8
 RESULT_TOKENS: Final = 8
-"""What a result costs however short it is."""
+"""Tokens of an empty result."""
 
 FUNCTION_TOKENS: Final = 7
 PROPERTY_TOKENS: Final = 3
 CHOICE_TOKENS: Final = 3
-"""A function, each of its properties, each value of an enumeration.  (Cookbook.)"""
+"""Additional tokens of a function, of each of its properties, and of each value of an enumeration.
+(Cookbook.)"""
 
 _SEALED: Final = 650
 _CHARACTERS_A_TOKEN: Final = 4
-"""Reasoning is encrypted, as base64: this many bytes are the envelope, the others are text. (This is how the provider's
-own agent, Codex, estimates it.)"""
+"""Reasoning is encrypted base64: `_SEALED` bytes are its envelope, the others are text. (Codex, the
+provider's own agent, estimates it in this way.)"""
 
 
 def content_tokens(content: Json, counter: TokenCounter) -> int:
-    """Tokens of one content part, item or message, its envelope included."""
+    """Tokens of one content part, item or message, including its envelope."""
     match content.get("type") or content.get("role"):
         case "input_text" | "output_text" | "text" | "reasoning_content":
             return counter.count(_string(content.get("text")))
@@ -55,7 +56,7 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
 
 
 def call_texts(call: Json) -> tuple[str, str]:
-    """The name of a call and its arguments, as text; of either API."""
+    """The name of a call and its arguments as text, for either API."""
     found: object = call.get("function") or call.get("custom") or call
     known = cast("Json", found) if isinstance(found, dict) else {}
     arguments = known.get("arguments", known.get("input"))
@@ -63,7 +64,7 @@ def call_texts(call: Json) -> tuple[str, str]:
 
 
 def picture_of(content: Json) -> ImagePart | DocumentPart | ProviderPart:
-    """The image or file of a content part, in our words."""
+    """The image or file of a content part, as a part of `blocks`."""
     if content.get("type") in ("input_image", "image_url"):
         found: object = content.get("image_url")
         url = _string(cast("Json", found).get("url") if isinstance(found, dict) else found)
@@ -78,13 +79,13 @@ def picture_of(content: Json) -> ImagePart | DocumentPart | ProviderPart:
 
 
 def opened(url: str) -> tuple[str, str]:
-    """The media type and the base64 of a `data:` url; empty: it is not one."""
+    """The media type and the base64 of a `data:` URL; empty texts if it is not one."""
     head, comma, data = url.partition(";base64,")
     return (head.removeprefix("data:"), data) if comma and head.startswith("data:") else ("", "")
 
 
 def definition_tokens(tool: Definition, counter: TokenCounter) -> int:
-    """Tokens of one tool definition, as far as the form in which it is sent is known."""
+    """Tokens of one tool definition, as far as the form sent to the model is known."""
     if tool.other:
         return counter.part(ProviderPart(value=tool.other))
     named = counter.count(f"{tool.name}:{tool.description.removesuffix('.')}")
@@ -137,5 +138,5 @@ def _string(value: object) -> str:
 
 
 def is_text(part: DocumentPart) -> bool:
-    """Whether a document is a text, and no file."""
+    """Whether a document is plain text, not a file."""
     return part.media_type == DOCUMENT_TEXT and not part.url

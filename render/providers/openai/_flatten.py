@@ -1,4 +1,4 @@
-"""What the prompt cache sees of one content: what makes two of them equal, what it costs, and its text."""
+"""A content or tool as the prompt cache sees it: its key for equality, its tokens, and its text."""
 
 from functools import partial
 from typing import Any, cast
@@ -20,7 +20,7 @@ from render.view._provider_blocks import Json
 
 
 def segment_of(place: str, content: Json) -> Segment:
-    """What the cache knows of one content, or of one tool."""
+    """A content or a tool as the cache sees it."""
     if place == "tools":
         tool = definition_of(content)
         return Segment((place, _exact(content)), "tool", 0, partial(definition_tokens, tool))
@@ -31,7 +31,7 @@ def segment_of(place: str, content: Json) -> Segment:
 
 
 def unmarked(content: Json) -> tuple[Json, bool]:
-    """A content without its mark, and whether it had one; of an output, its last part's."""
+    """A content without its cache mark, and whether it had one, itself or in one of its parts."""
     if MARK in content:
         return {key: value for key, value in content.items() if key != MARK}, True
     for field in ("output", "content"):
@@ -43,7 +43,7 @@ def unmarked(content: Json) -> tuple[Json, bool]:
 
 
 def text_of_content(content: Json) -> str:
-    """What a model reads of it, its own thinking aside."""
+    """The text of a content that a model reads, without thinking."""
     kind = content.get("type") or content.get("role")
     match kind:
         case "input_text" | "output_text" | "text":

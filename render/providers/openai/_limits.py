@@ -1,4 +1,4 @@
-"""What the provider takes and caches of one model's requests."""
+"""What the provider accepts and caches for one model."""
 
 from typing import Final
 
@@ -29,12 +29,12 @@ UNMARKABLE: Final = frozenset(
         "web_search_call",
     )
 )
-"""What the model said carries no mark."""
+"""The model's own content cannot carry a mark."""
 
 
 def limits_of(model: Model) -> Limits:
-    """Marks: what was written at one is found where the next request has one, too, however far back.
-    Without: every prefix is kept for a while, and found."""
+    """With marks, a cache entry is found if the next request has a mark at the same position, however far
+    back. Without marks, every prefix is cached for a while."""
     marks = model.cache_kind == "marks"
     return Limits(
         result_tokens=RESULT_TOKENS,

@@ -1,4 +1,4 @@
-"""What both validators check of images and files: a url that can be fetched, or data that can be read."""
+"""Checks of images and files that both validators share: a URL that can be fetched, or readable data."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -16,16 +16,16 @@ _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 @attrs.define(eq=False)
 class MediaFacts(PartFacts):
-    """Facts about what may hold images, and cache marks."""
+    """Facts about a part that may have images and cache marks."""
 
     marks: int = 0
     images: int = 0
     size: int = 0
-    """Characters of text and attachments; never more than the bytes on the wire."""
+    """Characters of text and attachments; never more than the bytes that are sent."""
 
 
 def scan_image(part: Json, url: object, at: str, facts: MediaFacts, rules: type[Enum]) -> None:
-    """Check an image: uploaded before, at a url, or in one."""
+    """Check an image: an uploaded file, a URL, or a `data:` URL."""
     facts.images += 1
     if isinstance(url, str) and url.startswith("data:"):
         media_type = _scan_data(url, at, facts, rules)
@@ -36,7 +36,7 @@ def scan_image(part: Json, url: object, at: str, facts: MediaFacts, rules: type[
 
 
 def scan_file(part: Json, at: str, facts: MediaFacts, rules: type[Enum]) -> None:
-    """Check a file: uploaded before, at a url, or in a `data:` url."""
+    """Check a file: an uploaded file, a URL, or a `data:` URL."""
     facts.images += 1
     data: object = part.get("file_data")
     if isinstance(data, str):
@@ -48,7 +48,7 @@ def scan_file(part: Json, at: str, facts: MediaFacts, rules: type[Enum]) -> None
 
 
 def _scan_data(url: str, at: str, facts: MediaFacts, rules: type[Enum]) -> str:
-    """The media type of a `data:` url."""
+    """Check a `data:` URL; returns its media type."""
     facts.size += len(url)
     head, comma, data = url.partition(";base64,")
     if not (comma and is_base64(data)):
@@ -57,6 +57,6 @@ def _scan_data(url: str, at: str, facts: MediaFacts, rules: type[Enum]) -> str:
 
 
 def parts_of(value: object) -> list[Json]:
-    """The objects in a list that a request holds."""
+    """The objects in a list of a request; empty if the value is not a list."""
     found = cast("list[object]", value) if isinstance(value, list) else []
     return [cast("Json", part) for part in found if isinstance(part, dict)]

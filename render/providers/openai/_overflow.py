@@ -1,6 +1,6 @@
-"""Overflow: does an error say that the prompt is longer than the model's window?
+"""Overflow errors: whether an error says that the prompt exceeds the model's window.
 
-The provider has a code for it; the servers that speak its API have words of their own.
+OpenAI has an error code for this; compatible servers have their own texts.
 
     OpenAI      code `context_length_exceeded`, also inside a stream
                 Your input exceeds the context window of this model. ...
@@ -15,7 +15,7 @@ The provider has a code for it; the servers that speak its API have words of the
                 the request exceeds the available context size ... / request (N tokens) exceeds the
                 available context size (M tokens), try increasing it
 
-An answer that was cut off because its own limit was reached (`max_output_tokens`, `length`) is no overflow.
+An answer that was cut off at its own limit (`max_output_tokens`, `length`) is not an overflow.
 """
 
 import re
@@ -28,7 +28,7 @@ _CODES: Final = frozenset({"context_length_exceeded", "exceed_context_size_error
 _TYPES: Final = frozenset(
     {"", "400", "BadRequestError", "error", "invalid_prompt", "invalid_request_error"}
 )
-"""Names under which the text may say it; "" where a gateway has dropped the name."""
+"""Names with which the text may occur; "" if a gateway removed the name."""
 _TEXTS: Final = re.compile(
     r"exceeds the context window|exceed the configured limit of|maximum context length is|context length is only"
     r"|exceeds the available context size|exceeds? the model's (?:maximum )?context length"
@@ -48,9 +48,9 @@ _NUMBERS: Final = patterns(
 
 
 def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
-    """Read an error; None when it is about something else.
+    """Read an error; None if it is about something else.
 
-    `status` is the HTTP status, None inside a stream. `kind` is the most specific name the provider
+    `status` is the HTTP status, None inside a stream. `kind` is the most specific name that the provider
     gave: its error code or its error type.
     """
     if status not in REFUSED:

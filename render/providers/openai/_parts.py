@@ -1,4 +1,4 @@
-"""Parts of a user's message or of a tool's result, as content of either API."""
+"""Parts of a user message or a tool result, as content of either API."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,14 +19,14 @@ from render.providers.openai._kinds import IMAGE_MEDIA_TYPES, MARK
 from render.view._provider_blocks import Json
 
 OWN: Final = frozenset({"input_image", "input_file", "image_url", "file", "input_audio"})
-"""The provider's own parts, of either API, that a `ProviderPart` may hold."""
+"""The provider's own parts, of either API, that a `ProviderPart` may contain."""
 FILE_NAME: Final = "document.pdf"
-"""Of a file that came without a name: the provider wants one."""
+"""Name for a file without one, because the provider requires a name."""
 
 
 @attrs.frozen
 class ResponsesParts:
-    """Parts as Responses takes them."""
+    """The forms of parts in Responses."""
 
     own: frozenset[str] = frozenset({"input_image", "input_file"})
 
@@ -35,21 +35,21 @@ class ResponsesParts:
         return {"type": "input_text", "text": text}
 
     def image(self, url: str) -> Json:
-        """An image, at a url or in a `data:` url."""
+        """An image with a URL or a `data:` URL."""
         return {"type": "input_image", "image_url": url, "detail": "auto"}
 
     def file(self, name: str, data: str) -> Json | None:
-        """A file in a `data:` url."""
+        """A file with a `data:` URL."""
         return {"type": "input_file", "filename": name, "file_data": data}
 
     def linked(self, url: str) -> Json | None:
-        """A file at a url; None: there is no way to say it."""
+        """A file with a URL; None if the API has no form for it."""
         return {"type": "input_file", "file_url": url}
 
 
 @attrs.frozen
 class ChatParts:
-    """Parts as Chat Completions takes them."""
+    """The forms of parts in Chat Completions."""
 
     own: frozenset[str] = frozenset({"image_url", "file", "input_audio"})
 
@@ -58,15 +58,15 @@ class ChatParts:
         return {"type": "text", "text": text}
 
     def image(self, url: str) -> Json:
-        """An image, at a url or in a `data:` url."""
+        """An image with a URL or a `data:` URL."""
         return {"type": "image_url", "image_url": {"url": url}}
 
     def file(self, name: str, data: str) -> Json | None:
-        """A file in a `data:` url."""
+        """A file with a `data:` URL."""
         return {"type": "file", "file": {"filename": name, "file_data": data}}
 
     def linked(self, url: str) -> Json | None:
-        """The API fetches no files."""
+        """None, because the API fetches no files."""
         del url
         return None
 
@@ -75,7 +75,7 @@ Parts = ResponsesParts | ChatParts
 
 
 def content_of(part: Part, parts: Parts) -> Json:
-    """The content of one part; what the provider would refuse is told by name."""
+    """The content of a part; a part that the provider would refuse is only named."""
     if isinstance(part, TextPart):
         return parts.text(part.text)
     if refusal(part, "user"):
@@ -96,7 +96,7 @@ def content_of(part: Part, parts: Parts) -> Json:
 
 
 def refusal(part: Part, where: Where) -> str:
-    """Why the provider would refuse a part; empty: it would not, or it is told in words."""
+    """Why the provider would refuse a part; empty: it would accept it, or the part is sent as text."""
     del where
     match part:
         case TextPart():
@@ -111,7 +111,7 @@ def refusal(part: Part, where: Where) -> str:
 
 
 def texts_of(contents: Sequence[Json]) -> list[str] | None:
-    """The texts of contents that are nothing but text; None: there is more."""
+    """The texts of contents that are all text; None if one is not."""
     kinds = {content["type"] for content in contents}
     if kinds <= {"input_text", "text"}:
         return [content["text"] for content in contents]

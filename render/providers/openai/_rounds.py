@@ -1,5 +1,4 @@
-"""A round in the words that OpenAI's two APIs share: what a failed call is answered with, how arguments are
-written, cache marks."""
+"""Encoding that OpenAI's two APIs share: failed calls, arguments of calls, cache marks."""
 
 from collections.abc import Iterator, Sequence
 from json import loads
@@ -15,24 +14,25 @@ from render.view._group import Entry, Group
 from render.view._provider_blocks import Json
 
 FAILED: Final = "[the call failed]"
-"""Before what a failed call gave: neither API has a field for it."""
+"""Precedes the result of a failed call, because neither API has a field for it."""
 EXPLICIT: Final = {"mode": "explicit"}
 TAIL_ITEMS: Final = 40
-"""Where the mark at the end of a request is looked for: behind it there are only texts that came back."""
+"""Items at the end of a request in which its last mark is searched; only returned artifacts follow that
+mark."""
 
 
 def scale_of(counter: TokenCounter) -> Scale:
-    """What contents of either API weigh."""
+    """How the tokens of contents are counted, for either API."""
     return Scale(
         tokens=content_tokens,
         counter=counter,
         envelope=MESSAGE_TOKENS,
-        said="said ",  # what carries no mark; see `_limits`
+        said="said ",  # cannot carry a mark; see `_limits`
     )
 
 
 def answers(group: Group, notices: list[str]) -> Iterator[tuple[Entry, int, Sequence[Part]]]:
-    """For each call, in order: its entry, the version of what answers it, and the answer."""
+    """For each call, in order: its entry, the version of the answer, and the parts of the answer."""
     for found in returned(group, notices):
         yield found.call, found.version, _marked_failed(found) if found.failed else found.parts
 
@@ -45,10 +45,10 @@ def _marked_failed(found: Returned) -> Sequence[Part]:
 
 
 def arguments_of(call: ToolCall) -> str:
-    """The arguments as text: as the model wrote them, where it wrote an object; otherwise as JSON.
+    """The arguments as text: as the model wrote them if that is a JSON object, otherwise as new JSON.
 
-    Servers that match exact prefixes find what they generated; none of them takes a text that is no
-    JSON object.
+    Servers that match exact prefixes then find what they generated, and no server accepts a text that is
+    not a JSON object.
     """
     written: object = call.provider.get("arguments")
     if isinstance(written, str) and is_object(written):
@@ -65,22 +65,22 @@ def is_object(text: str) -> bool:
 
 
 def free_input(call: ToolCall) -> str | None:
-    """The text that a tool was called with which takes a text; None: it was called with arguments."""
+    """The input of a call of a free-text tool; None for a call with arguments."""
     text: object = call.input.get(CUSTOM_INPUT)
     is_free = call.provider.get("type") == CUSTOM and isinstance(text, str)
     return cast("str", text) if is_free else None
 
 
-# Cache marks.
+# Adding cache marks.
 
 
 def marked(piece: Piece, spots: frozenset[int]) -> Sequence[Json]:
-    """The piece's items with marks."""
+    """The piece's items with cache marks."""
     return [*_marked(piece, spots)][::-1]
 
 
 def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
-    """From the end: what can carry a mark comes after all that the model said."""
+    """The items from last to first, because content that can carry marks comes after the model's own."""
     place = len(piece.spots)
     for item in reversed(piece.items):
         parts = _parts_in(item)
@@ -109,8 +109,7 @@ def with_mark(part: Json) -> Json:
 
 
 def cache_options(items: Sequence[Json], key: str) -> Json:
-    """What a request says of its cache: under which key it lies, and that marks, if there are any, are all
-    that is written."""
+    """The cache options of a request: its cache key, and, if it has marks, that only marks are written."""
     options: Json = {"prompt_cache_key": key} if key else {}
     if any(map(_is_marked, (*items[:1], *items[-TAIL_ITEMS:]))):
         options["prompt_cache_options"] = EXPLICIT

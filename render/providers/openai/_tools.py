@@ -1,4 +1,4 @@
-"""Tools in the shapes of the two APIs."""
+"""Tool definitions in the shapes of the two APIs."""
 
 from render.providers._definitions import Definition, definition_of
 from render.providers._names import tool_name
@@ -6,7 +6,7 @@ from render.view._provider_blocks import Json
 
 
 def response_tool(tool: Json) -> Json:
-    """A definition as Responses takes it: its name beside its type."""
+    """A definition in the shape of Responses: the name is next to the type."""
     found = definition_of(tool)
     if found.other:
         return found.other
@@ -25,7 +25,7 @@ def response_tool(tool: Json) -> Json:
 
 
 def chat_tool(tool: Json) -> Json:
-    """A definition as Chat Completions takes it: all of it in a field of its type's name."""
+    """A definition in the shape of Chat Completions: nested in a field that is named after the type."""
     found = definition_of(tool)
     if found.other:
         return found.other
@@ -49,7 +49,7 @@ def _schema(tool: Definition) -> Json:
 
 
 def _nested(form: Json) -> Json:
-    """A grammar, which Chat has one level deeper."""
+    """The format of a tool; in Chat Completions a grammar is nested one level deeper."""
     if form.get("type") != "grammar" or "grammar" in form:
         return form
     return {"type": "grammar", "grammar": {k: v for k, v in form.items() if k != "type"}}

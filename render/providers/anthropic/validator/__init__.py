@@ -1,1 +1,1 @@
-"""What the Messages API refuses, checked before a request is sent."""
+"""Validation of requests against the rules of the Messages API."""

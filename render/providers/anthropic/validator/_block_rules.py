@@ -1,7 +1,7 @@
-"""Content blocks: one small function for each kind of block that has rules of its own.
+"""Rules for content blocks: one function for each kind of block.
 
-Nothing recurses: a block holds parts only where a table says so, and a part holds nothing but
-texts and images, so that no input is nested too deeply to be checked.
+Nothing recurses: a block contains parts only where a table says so, and parts contain only texts and
+images, so any input can be checked, however deeply it is nested.
 """
 
 import re
@@ -21,7 +21,7 @@ from render.providers.anthropic.validator._rules import Rule
 BlockRule: TypeAlias = Callable[[Json, str, Facts], None]
 
 _SYSTEM_TYPES: Final = frozenset({"text", "tool_addition", "tool_removal"})
-"""What an instruction between the messages may hold."""
+"""Types that a system message between other messages may contain."""
 _ONLY_ASSISTANT: Final = THINKING_TYPES | {"tool_use", "server_tool_use", "mcp_tool_use"}
 
 _TOOL_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
@@ -30,7 +30,7 @@ _TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def scan_blocks(blocks: Sequence[object], role: str, facts: Facts) -> tuple[str, ...]:
-    """Check the blocks of a message; give the type of each, or "" when it has no known one."""
+    """Check the blocks of a message; returns the type of each, "" if it is unknown."""
     rules = _BLOCK_RULES if role == "assistant" else _SENT_RULES
     kinds: list[str] = []
     for index, block in enumerate(blocks):
@@ -66,7 +66,7 @@ def scan_name(name: object, at: str, field: str, facts: Facts) -> None:
 
 
 def scan_mark(thing: Json, at: str, facts: Facts) -> None:
-    """Note the mark on a block, a tool or the request."""
+    """Check and record the cache mark on a block, a tool or the request."""
     control = thing.get("cache_control")
     if control is None:
         return
@@ -127,7 +127,7 @@ def _scan_text(block: Json, at: str, facts: Facts) -> None:
 
 
 def _scan_sent_text(block: Json, at: str, facts: Facts) -> None:
-    """Check a text that is not the model's."""
+    """Check a text of the user's."""
     _scan_text(block, at, facts)
     if block.get("citations"):
         facts.fault(Rule.CITATIONS_IN_USER, at, field="text.citations")
@@ -170,7 +170,7 @@ def _scan_tool_result(block: Json, at: str, facts: Facts) -> None:
 
 
 def _scan_search_result(block: Json, at: str, facts: Facts) -> None:
-    """Where it was found, its title and its texts; `source` is a string, as of no other block."""
+    """Check source, title and texts; unlike in other blocks, `source` is a string."""
     for name in ("source", "title"):
         if not isinstance(block.get(name), str):
             facts.fault(Rule.SHAPE, at, "string", field=f"search_result.{name}")
@@ -181,7 +181,7 @@ def _scan_search_result(block: Json, at: str, facts: Facts) -> None:
 
 
 def _scan_citing(block: Json, at: str, facts: Facts) -> None:
-    """Whether the model may cite it: `{"enabled": true}`, not the list that a text has."""
+    """Check `citations`: `{"enabled": true}`, unlike the list in a text block."""
     citations = block.get("citations")
     known = cast("Json", citations if isinstance(citations, dict) else {})
     if citations is not None and not isinstance(known.get("enabled"), bool):
@@ -189,7 +189,7 @@ def _scan_citing(block: Json, at: str, facts: Facts) -> None:
 
 
 def _scan_file(block: Json, at: str, facts: Facts) -> None:
-    """A file for the container of the code that the server runs."""
+    """Check a file for the server's code container."""
     if not _string(block, "file_id"):
         facts.fault(Rule.SHAPE, at, "string", field="container_upload.file_id")
 
@@ -205,7 +205,7 @@ def _scan_document(block: Json, at: str, facts: Facts) -> None:
     kind = source["type"]
     if kind == "base64":
         scan_pdf(source, at, facts)
-    elif kind in ("text", "content"):  # all others are references: the server fetches them
+    elif kind in ("text", "content"):  # other types are fetched by the server
         text = source.get("data" if kind == "text" else "content")
         if isinstance(text, str):
             scan_string(text, f"{at}.source", facts)
@@ -229,7 +229,7 @@ def _scan_redacted(block: Json, at: str, facts: Facts) -> None:
 
 
 def _scan_compaction(block: Json, at: str, facts: Facts) -> None:
-    """A summary the server wrote; null stands for one that failed and is skipped."""
+    """Check a summary that the server wrote; null means one that failed and is skipped."""
     content = block.get("content")
     if isinstance(content, str):
         scan_string(content, at, facts)
@@ -238,13 +238,13 @@ def _scan_compaction(block: Json, at: str, facts: Facts) -> None:
 
 
 def _string(block: Json, key: str) -> str:
-    """What is under `key`, when that is a string."""
+    """The value under `key` if it is a string; otherwise ""."""
     value = block.get(key)
     return value if isinstance(value, str) else ""
 
 
 def _accept(_block: Json, _at: str, _facts: Facts) -> None:
-    """Known, and without rules of its own here."""
+    """Accept a known type that has no rules here."""
 
 
 _TEXT_ONLY: Final[Mapping[str, BlockRule]] = {"text": _scan_text}
@@ -258,7 +258,7 @@ _RESULT_PARTS: Final[Mapping[str, BlockRule]] = {
     "browser_state": _accept,
 }
 
-# The content unions of the SDK, stable and beta.
+# Content types of the SDK, stable and beta.
 _BLOCK_RULES: Final[Mapping[str, BlockRule]] = {
     **dict.fromkeys(SERVER_TOOL_TYPES, _accept),
     "compaction": _scan_compaction,

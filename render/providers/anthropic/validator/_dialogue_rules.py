@@ -1,7 +1,7 @@
-"""The dialogue: rules between messages, over their facts.
+"""Rules between the messages of a request, checked on the facts about each message.
 
-These run for every request, over every message, so the common case is decided by a comparison of
-two tuples; only where that fails is the reason worked out.
+They run over all messages of every request, so the common case is decided by comparing two tuples; the
+reason is determined only if that fails.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from render.providers.anthropic.validator._message_rules import MessageFacts, jo
 from render.providers.anthropic.validator._rules import ModelRules, Rule
 
 Run: TypeAlias = tuple[int, MessageFacts]
-"""Messages of one role in a row: the index of the first, and their facts as one message."""
+"""Consecutive messages of one role: the index of the first, and their facts as one message."""
 
 
 @attrs.frozen(eq=False)
@@ -39,7 +39,7 @@ _NOTHING = MessageFacts(source=None)
 def check_dialogue(
     messages: Sequence[MessageFacts], noted: Sequence[int], request: Json, model: ModelRules | None
 ) -> Iterator[Violation]:
-    """Check all messages together; `noted`: the indices of those to look at by themselves."""
+    """Check all messages together; `noted` are the indices of messages that must be checked individually."""
     runs = _runs_of(messages)
     yield from _check_ends(messages, runs, model)
     yield from _check_empty(messages, noted)
@@ -51,7 +51,7 @@ def check_dialogue(
 
 
 def _runs_of(messages: Sequence[MessageFacts]) -> Runs:
-    """Join what the server joins: consecutive messages of one role."""
+    """Join consecutive messages of one role, as the server does."""
     roles = list(map(attrgetter("role"), messages))
     if not any(map(eq, roles, roles[1:])):
         return Runs(range(len(messages)), messages)
@@ -63,7 +63,7 @@ def _runs_of(messages: Sequence[MessageFacts]) -> Runs:
 def _check_ends(
     messages: Sequence[MessageFacts], runs: Runs, model: ModelRules | None
 ) -> Iterator[Violation]:
-    """Check how many messages there are, and which may be the first and the last."""
+    """Check the number of messages, and the roles of the first and the last."""
     if not messages:
         yield violation(Rule.NO_MESSAGES, "messages")
         return
@@ -83,7 +83,7 @@ def _check_ends(
 
 
 def _check_empty(messages: Sequence[MessageFacts], noted: Sequence[int]) -> Iterator[Violation]:
-    """Check that every message says something, except perhaps a final assistant message."""
+    """Check that no message is empty, except perhaps a final assistant message."""
     for index in noted:
         facts = messages[index]
         final_assistant = index == len(messages) - 1 and facts.role == "assistant"
@@ -94,7 +94,7 @@ def _check_empty(messages: Sequence[MessageFacts], noted: Sequence[int]) -> Iter
 def _check_system(
     messages: Sequence[MessageFacts], runs: Runs, model: ModelRules | None
 ) -> Iterator[Violation]:
-    """Check instructions between the messages; one without content only sets options."""
+    """Check system messages between the others; one without content only sets options, so it is ignored."""
     if model is None or not model.system_messages:
         for index, facts in enumerate(messages):
             if facts.role == "system":
@@ -111,7 +111,7 @@ def _check_system(
 
 
 def _check_pairs(runs: Runs) -> Iterator[Violation]:
-    """Check that each run answers the one before it, and ends as it may."""
+    """Check that each run answers the calls of the one before, and that its last block is allowed."""
     asked = [(), *map(attrgetter("asked"), runs.facts)]
     answered = [*map(attrgetter("answered"), runs.facts), ()]
     if asked == answered and all(map(attrgetter("orderly"), runs.facts)):
@@ -123,7 +123,7 @@ def _check_pairs(runs: Runs) -> Iterator[Violation]:
 
 
 def _check_ids(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
-    """No two calls of one id in the whole request."""
+    """Check that no two calls in the request have the same id."""
     ids = list(chain.from_iterable(map(attrgetter("asked"), messages)))
     if len(set(ids)) == len(ids):
         return
@@ -136,7 +136,7 @@ def _check_ids(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
 
 
 def _check_thinking_first(runs: Runs, thinking: object) -> Iterator[Violation]:
-    """In manual thinking mode, the message whose calls are being answered opens with thinking."""
+    """In manual thinking mode, check that the message whose calls are answered begins with thinking."""
     if not isinstance(thinking, dict) or cast("Json", thinking).get("type") != "enabled":
         return
     for index, facts in reversed(list(runs)[-2:]):

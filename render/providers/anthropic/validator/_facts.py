@@ -1,5 +1,4 @@
-"""Facts: what the cross-checks need to know about one message, tool or system block, and what is wrong
-with it."""
+"""Facts about one message, tool or system block: its faults, and what the checks of the whole request need."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -14,7 +13,7 @@ Ttl: TypeAlias = Literal["5m", "1h"]
 
 @attrs.frozen(eq=False)
 class Mark:
-    """A cache mark and where it stands."""
+    """A cache mark and its place."""
 
     at: str
     ttl: Ttl
@@ -22,21 +21,21 @@ class Mark:
 
 @attrs.frozen(eq=False)
 class Ref:
-    """The id of a tool use or a tool result, and where it stands."""
+    """The id of a tool use or a tool result, and its place."""
 
     id: str
     at: str
     late: bool = False
-    """A result with something else before it in its message."""
+    """For a result: whether other content precedes it in its message."""
     offset: int = 0
-    """Which of several joined messages it stands in."""
+    """Index of its message among the joined ones."""
 
 
 @attrs.define(eq=False)
 class Facts(PartFacts):
-    """The verdict on one part of a request, and what it adds to the whole."""
+    """The faults of one part of a request, and its contribution to totals."""
 
     marks: list[Mark] = attrs.Factory(list[Mark])
     images: int = 0
     size: int = 0
-    """Characters of text and attachments; never more than the bytes on the wire."""
+    """Characters of text and attachments; never more than the bytes that are sent."""

@@ -1,4 +1,4 @@
-"""Images and documents: where their bytes come from, and how many they may be."""
+"""Rules for images and documents: their sources, types and sizes."""
 
 import re
 from typing import Final, cast
@@ -34,7 +34,8 @@ def scan_pdf(source: Json, at: str, facts: Facts) -> None:
 
 
 def source_of(block: Json, kinds: tuple[str, ...], at: str, facts: Facts) -> Json | None:
-    """The source of `block` when it has one of `kinds` and names what it refers to."""
+    """The source of `block` if its type is one of `kinds` and its reference is valid; otherwise None, with
+    a fault."""
     given = block.get("source")
     source = cast("Json", given if isinstance(given, dict) else {})
     kind = source.get("type")
@@ -53,7 +54,7 @@ def source_of(block: Json, kinds: tuple[str, ...], at: str, facts: Facts) -> Jso
 
 
 def _scan_base64(source: Json, media_types: tuple[str, ...], at: str, facts: Facts) -> int:
-    """Check inline bytes; give their length in base64."""
+    """Check inline bytes; returns their length in base64."""
     data = source.get("data")
     if source.get("media_type") not in media_types:
         facts.fault(Rule.MEDIA_TYPE, at, ", ".join(media_types), field="source.base64.media_type")

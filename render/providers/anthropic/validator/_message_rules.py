@@ -1,4 +1,4 @@
-"""One message: its role, its blocks, and the facts that decide whether it fits its neighbours."""
+"""Rules for one message, and the facts that decide whether it fits its neighbours."""
 
 from collections.abc import Sequence
 from typing import Final, cast
@@ -16,24 +16,24 @@ _RESUMABLE: Final = SERVER_TOOL_TYPES | {"compaction"}
 
 @attrs.define(eq=False, kw_only=True)
 class MessageFacts(Facts):
-    """Facts about one message, or about a run of messages that the server joins."""
+    """Facts about one message, or about consecutive messages that the server joins."""
 
     role: str = ""
-    """Empty if no model knows it."""
+    """Empty if the role is unknown."""
     kinds: tuple[str, ...] = ()
-    """Types of the blocks, empty for a block of no known type."""
+    """Types of the blocks; empty text for an unknown type."""
     last_text: str = ""
-    """The text the message ends in, if it ends in one."""
+    """The text of the last block; empty if that is not a text."""
     uses: tuple[Ref, ...] = ()
-    """Tool uses of an assistant; elsewhere they are a fault by themselves."""
+    """Tool uses in an assistant message; in other messages they are a fault."""
     results: tuple[Ref, ...] = ()
-    """Tool results of a user."""
+    """Tool results in a user message."""
 
-    # What follows from the above: read for every request, and so worked out once, by `settled`.
+    # Derived values, read for every request, so `settled` computes them once.
     asked: tuple[str, ...] = ()
     answered: tuple[str, ...] = ()
     orderly: bool = True
-    """Results stand first, each once, and the last block is no thinking."""
+    """Whether results come first, each once, and the last block is not thinking."""
     noted: bool = True
     """Whether a check of the whole request must look at this message by itself."""
 
@@ -44,21 +44,21 @@ class MessageFacts(Facts):
 
     @property
     def ends_in_thinking(self) -> bool:
-        """Whether an assistant stopped before it said anything."""
+        """Whether an assistant message ends in thinking."""
         return self.role == "assistant" and bool(self.kinds) and self.kinds[-1] in THINKING_TYPES
 
     @property
     def ends_in_server_tool(self) -> bool:
-        """Whether the server's own tools have the last word."""
+        """Whether the message ends in a block of the server's own tools."""
         return bool(self.kinds) and self.kinds[-1] in SERVER_TOOL_TYPES
 
     @property
     def resumable(self) -> bool:
-        """Whether this is a turn that the server paused and will go on with."""
+        """Whether the message is a turn that the server paused and will continue."""
         return bool(self.kinds) and self.kinds[-1] in _RESUMABLE
 
     def settled(self) -> "MessageFacts":
-        """The same facts, with all that follows from them."""
+        """These facts, after the derived values are computed."""
         self.asked = tuple([ref.id for ref in self.uses])
         self.answered = tuple([ref.id for ref in self.results])
         once = len(set(self.answered)) == len(self.answered)
@@ -91,7 +91,7 @@ def _scan_message(message: Json, facts: MessageFacts) -> None:
         facts.fault(Rule.SHAPE, "", "list", field="content")
         return
     facts.kinds = scan_blocks(cast("Sequence[object]", content), facts.role, facts)
-    blocks = cast("Sequence[Json]", content)  # those with a kind are
+    blocks = cast("Sequence[Json]", content)  # blocks with a known type are objects
     if facts.kinds[-1:] == ("text",):
         text = blocks[-1].get("text")
         facts.last_text = text if isinstance(text, str) else ""
@@ -102,7 +102,7 @@ def _scan_message(message: Json, facts: MessageFacts) -> None:
 
 
 def joined_facts(run: Sequence[MessageFacts]) -> MessageFacts:
-    """A run of messages of one role, as the one message that the server makes of it."""
+    """The facts of consecutive messages of one role, as of the one message that the server makes of them."""
     uses: list[Ref] = []
     results: list[Ref] = []
     kinds: list[str] = []
@@ -123,7 +123,7 @@ def joined_facts(run: Sequence[MessageFacts]) -> MessageFacts:
 
 
 def _refs(kinds: Sequence[str], blocks: Sequence[Json], kind: str, key: str) -> tuple[Ref, ...]:
-    """Ids under `key` of all blocks of one `kind`; a broken id is a fault by itself."""
+    """The ids under `key` in all blocks of this `kind`; missing ids are reported elsewhere."""
     refs: list[Ref] = []
     late = False
     for index, found in enumerate(kinds):

@@ -1,11 +1,11 @@
-"""What the Messages API refuses: one member a rule, with its reason, its source and its words.
+"""The rules of the Messages API: each member is a rule, with its reason, its source and its error text.
 
-The name of a member, in lower case, is the stable name of the rule; its value is what the provider
-answers, with `%s` where it names what it found. The words change without notice: nothing may depend
-on them, they are here so that a violation can be searched for.
+The name of a member in lower case is the stable name of the rule. Its value is the provider's error text,
+with `%s` for details. The texts change without notice, so nothing may depend on them; they only help to
+search for an error.
 
-Sources: [docs] the provider's documentation of October 2026; [sdk] the types of the `anthropic`
-package, 2.11; [seen] an error text that users quoted in public.
+Sources: [docs] the provider's documentation of October 2026; [sdk] the types of the `anthropic` package,
+2.11; [seen] an error text that users quoted in public.
 """
 
 from enum import Enum, unique
@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class ModelRules(Protocol):
-    """What the rules must know of a model; without one, the strictest reading that all share."""
+    """The properties of a model that the rules use; without a model, the strictest rules apply."""
 
     @property
     def prefill(self) -> bool:
@@ -22,57 +22,57 @@ class ModelRules(Protocol):
 
     @property
     def system_messages(self) -> bool:
-        """Whether a message of role `system` may stand between the others."""
+        """Whether a message of role `system` may occur between the others."""
         ...
 
     @property
     def tokens_window(self) -> int:
-        """What prompt and answer may have together."""
+        """Tokens that prompt and answer may have together."""
         ...
 
     @property
     def output_tokens_max(self) -> int:
-        """What `max_tokens` may ask for."""
+        """Largest value of `max_tokens`."""
         ...
 
 
 @unique
 class Rule(Enum):
-    """See the module."""
+    """One rule per member; see the module."""
 
     ################################################################
     # Shape
     ################################################################
     #
-    # The server parses a request into a tagged union before it looks at anything else. We check the
-    # shape only where a later rule would stumble over it: this is no type checker. [sdk]
+    # The server parses a request into a tagged union first. Shapes are checked here only where a
+    # later rule depends on them; this is not a type checker. [sdk]
     SHAPE = "Input should be a valid %s"
-    # A tag that no union has. We know the tags of the stable and the beta union; a newer tag needs
-    # a newer table, and until then it is better to hear of it here than from the server. [sdk]
+    # The types of the stable and the beta union are known here. A newer type needs a newer table;
+    # until then, an error from this check is better than one from the server. [sdk]
     UNKNOWN_BLOCK = "Input tag '%s' found using 'type' does not match any of the expected tags"
 
     ################################################################
     # Conversation
     ################################################################
     #
-    # Consecutive messages of one role are joined by the server, so two in a row are no error; all
-    # rules below speak about messages after joining. [sdk]
+    # The server joins consecutive messages of one role, so two in a row are no error; the rules
+    # below apply to the joined messages. [sdk]
     NO_MESSAGES = "at least one message is required"
     MESSAGES_MAX = "at most 100000 messages are allowed, found %s"
     ROLE = "Input should be 'user' or 'assistant'"  # [sdk]
-    # Newer models take `role: "system"` between other messages: after what the user sent (or after
-    # the result of a server tool), before an answer of the assistant or at the end; so never first,
-    # and never between calls and results. Several in a row count as one. [docs]
+    # Newer models accept `role: "system"` between other messages: after a user message (or the
+    # result of a server tool), and before an assistant message or at the end. So never first, and
+    # never between calls and results. Several in a row count as one. [docs]
     SYSTEM_REFUSED = (
         'Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
         'not "system" as an input message role.'
     )
     SYSTEM_PLACE = "a `system` message must follow a user turn and precede an assistant turn or end"
-    # One exception: an assistant message that opens with a `compaction` block stands for everything
+    # One exception: an assistant message that begins with a `compaction` block replaces everything
     # before it. Whether the rule is still enforced is unverified; obeying it costs nothing. [seen]
     FIRST_NOT_USER = 'first message must use the "user" role'
-    # A last assistant message is a prefill, which every model after the 4.5 generation refuses.
-    # One exception: a turn the server paused (it ends in a block of a server tool, or in a
+    # A last assistant message is a prefill, which every model after the 4.5 generation refuses. One
+    # exception: a turn that the server paused (it ends in a block of a server tool, or in a
     # compaction) is sent back as it is. [docs]
     LAST_NOT_USER = (
         "This model does not support assistant message prefill. "
@@ -87,14 +87,13 @@ class Rule(Enum):
     # Text
     ################################################################
     #
-    # Wherever a text block stands: in a message, in `system`, inside a tool result, a search result
-    # or a document. Servers were seen to be lenient about some of these (blank text beside other
-    # text), but not all at all times; a text without a word is never worth the risk. Two plain
-    # strings are legal when empty, because there they mean "nothing": `system`, and the content of
-    # a tool result, which may be blank too (so is the output of many a command). [seen]
+    # These rules apply to all text blocks: in a message, in `system`, in a tool result, a search
+    # result or a document. Servers sometimes accept blank text next to other text, but not
+    # reliably, so it is never sent. Two plain strings may be empty: `system`, and the content of a
+    # tool result, which may also be blank, because many commands have no output. [seen]
     TEXT_EMPTY = "text content blocks must be non-empty"
     TEXT_BLANK = "text content blocks must contain non-whitespace text"
-    # Citations are the model's. Refused since version 2026-10-21, also in a search result. [docs]
+    # Only the model may cite. Refused since version 2026-10-21, also in a search result. [docs]
     CITATIONS_IN_USER = "citations are not allowed on text blocks in user messages"
 
     ################################################################
@@ -113,8 +112,8 @@ class Rule(Enum):
     # The documentation says 64; servers were seen to quote 128. 64 satisfies both. [docs, seen]
     TOOL_NAME = "String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"
     TOOL_NAME_DUPLICATE = "Tool names must be unique."  # [seen]
-    # JSON Schema 2020-12 whose outermost type is an object. Only tools of our own carry one; a
-    # server tool brings its schema along. [sdk]
+    # JSON Schema 2020-12 whose outermost type is an object. Only user-defined tools have one; a
+    # server tool has its own. [sdk]
     TOOL_SCHEMA = "JSON schema is invalid: input_schema must be an object of type 'object'"
 
     ################################################################
@@ -122,7 +121,8 @@ class Rule(Enum):
     ################################################################
     #
     # The message right after a call answers all calls of the message before it: each exactly once,
-    # results first, everything else after them. A call in the last message is unanswered too. [docs]
+    # results first, other content after them. A call in the last message counts as unanswered.
+    # [docs]
     TOOL_USE_UNANSWERED = (
         "`tool_use` ids were found without `tool_result` blocks immediately after: %s. "
         "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
@@ -143,11 +143,11 @@ class Rule(Enum):
     # Thinking
     ################################################################
     #
-    # The signature is how the server knows its own thinking. Thinking of another provider, or of a
-    # stream that broke off, has none; a signed block with an empty text is fine. [seen, sdk]
+    # The signature identifies the server's own thinking. Thinking of another provider, or of an
+    # interrupted stream, has none; a signed block with an empty text is valid. [seen, sdk]
     #
-    # Whether a signature still fits what comes before it (models with `thinking_bound`) cannot be
-    # seen in one request: that is the encoder's to keep.
+    # Whether a signature still matches the content before it (models with `thinking_bound`) cannot
+    # be checked in a single request; the encoder is responsible for that.
     THINKING_UNSIGNED = "each thinking block must contain thinking and its `signature`"
     THINKING_LAST = "The final block in an assistant message cannot be `thinking`."  # [seen]
     # Only under `thinking: {"type": "enabled"}`, the manual mode of older models, and only for the
@@ -162,12 +162,12 @@ class Rule(Enum):
     ################################################################
     MARK_FORM = "Input should be {'type': 'ephemeral'} with an optional ttl"  # [sdk]
     MARK_TTL = "Input should be '5m' or '1h'"  # [sdk]
-    # Tools, system and messages together; an automatic mark (`cache_control` of the request itself)
-    # takes one of the four, unless the last block already carries the same. [docs, seen]
+    # Tools, system and messages together. An automatic mark (`cache_control` of the request itself)
+    # counts as one of the four, unless the last block already has the same. [docs, seen]
     MARKS_MAX = "A maximum of 4 blocks with cache_control may be provided. Found %s."
     MARK_ON_THINKING = "Extra inputs are not permitted"  # thinking and redacted_thinking [seen]
     MARK_ON_EMPTY_TEXT = "cache_control cannot be set for empty text blocks"  # [seen]
-    # Billing walks the marks from the longest-lived to the shortest. [docs, seen]
+    # Marks must be ordered from the longest to the shortest time to live. [docs, seen]
     MARK_ORDER = (
         "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note "
         "that blocks are processed in the following order: tools, system, messages."
@@ -178,17 +178,19 @@ class Rule(Enum):
     # Limits
     ################################################################
     #
-    # 600 images, 100 where the window is 200,000 tokens; 10 MB of base64 each. The rule about sides
-    # (2,000 pixels with more than 20 images) would need a look inside the images. [docs]
+    # 600 images, or 100 with a window of 200,000 tokens; 10 MB of base64 each. The rule about image
+    # sides (2,000 pixels with more than 20 images) is not checked, because the images are not
+    # decoded. [docs]
     IMAGES_MAX = "too many images in the request: %s > %s"
     IMAGE_BYTES = "image exceeds 10 MB maximum: %s bytes > 10485760 bytes"
     MEDIA_TYPE = "Input should be one of: %s"  # [sdk]
     SOURCE = "Input should be a source of one of the types: %s"  # [sdk]
-    # The server fetches it; a path, a `data:` url or a bare name is none. [docs]
+    # The server fetches the URL, so a path, a `data:` URL or a bare name is refused. [docs]
     URL = "Only HTTP and HTTPS URLs are supported"
-    # Redacted logs hold placeholders where the image was; the first characters give them away.
+    # Redacted logs have placeholders instead of images; their first characters are not base64.
     BASE64 = "Invalid base64 data"
-    # 32 MB, refused before the server parses anything (413). We count characters of texts and
-    # attachments, which is less than the bytes on the wire: what we refuse is surely refused. [docs]
+    # 32 MB, refused before the server parses anything (413). Only the characters of texts and
+    # attachments are counted, which is less than the bytes sent, so a refusal here is certain.
+    # [docs]
     REQUEST_BYTES = "Request exceeds the maximum size: %s > 33554432"
     MAX_TOKENS = "%s > %s, which is the maximum allowed number of output tokens for this model"

@@ -1,4 +1,4 @@
-"""Tools and the system prompt: the parts of a request before its messages."""
+"""Rules for tools and the system prompt."""
 
 from typing import Final, cast
 
@@ -13,7 +13,7 @@ from render.providers.anthropic.validator._block_rules import (
 from render.providers.anthropic.validator._facts import Facts, Json
 from render.providers.anthropic.validator._rules import Rule
 
-# Entries that stand for a family of tools and carry no name of their own.
+# Entries for a family of tools, which have no name.
 _NAMELESS: Final = frozenset(
     {"browser_toolset_20260801", "computer_toolset_20260801", "mcp_toolset"}
 )
@@ -24,7 +24,7 @@ class ToolFacts(Facts):
     """Facts about one tool."""
 
     name: str = ""
-    """Empty when it has none."""
+    """Empty if it has none."""
 
 
 def tool_facts(tool: object) -> ToolFacts:
@@ -38,7 +38,7 @@ def tool_facts(tool: object) -> ToolFacts:
 
 
 def system_facts(block: object) -> Facts:
-    """Check one block of the system prompt, or the whole of it when it is a string."""
+    """Check one block of the system prompt, or all of it if it is a string."""
     facts = Facts(source=block)
     if not isinstance(block, str):
         scan_system_text(block, "", facts)

@@ -1,12 +1,11 @@
-"""Would the provider take this request? Read from plain dicts, trusting nobody.
+"""Validation of a request against the rules of the Messages API; the input may be any data.
 
-Two kinds of rules. Most look at one message, tool or system block by itself; their verdict is kept
-for as long as the next request holds the very same object. The rest look at the whole dialogue, but
-only through small facts about each message. So a long conversation that grows by a message pays for
-that message, and for a few passes over a list of facts.
+Most rules concern one message, tool or system block; the result is cached while the next request contains
+the same object. The other rules concern the whole dialogue, but use only small facts about each message. So
+a conversation that grows by one message costs the check of that message and a few passes over a list of
+facts.
 
-Whoever cannot promise that no message is changed afterwards calls `validate_request`, which remembers
-nothing.
+Callers that mutate messages between requests must use `validate_request`, which caches nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +47,7 @@ def validate_request(
 
 @attrs.define(eq=False)
 class RequestValidator:
-    """Validates one request after the other of a growing conversation."""
+    """Validates the requests of a growing conversation one after another."""
 
     _tools: Verdicts[ToolFacts] = attrs.field(init=False, factory=lambda: Verdicts(tool_facts))
     _system: Verdicts[Facts] = attrs.field(init=False, factory=lambda: Verdicts(system_facts))
@@ -61,8 +60,7 @@ class RequestValidator:
     ) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is.
 
-        Messages, tools and system blocks that were part of the previous request must not have been
-        mutated since.
+        Messages, tools and system blocks of the previous request must not have been mutated since.
         """
         unreadable = tuple(_check_shape(request))
         return unreadable or tuple(self._violations(request, model))
@@ -96,7 +94,7 @@ def _prompt_parts(system: object, prompt: Sequence[Facts]) -> Iterator[tuple[str
 
 
 def _check_shape(request: object) -> Iterator[Violation]:
-    """Look for what stops the server from reading on."""
+    """Check the shapes without which the server cannot read the request."""
     if not isinstance(request, Mapping):
         yield violation(Rule.SHAPE, "request", "dictionary")
         return
@@ -107,11 +105,11 @@ def _check_shape(request: object) -> Iterator[Violation]:
             yield violation(Rule.SHAPE, field, "list")
 
 
-# The request as a whole.
+# Checks of the whole request.
 
 
 def _check_names(tools: Sequence[ToolFacts]) -> Iterator[Violation]:
-    """No two tools of one name."""
+    """Check that no two tools have the same name."""
     seen = {""}
     for index, tool in enumerate(tools):
         if tool.name and tool.name in seen:
@@ -122,7 +120,7 @@ def _check_names(tools: Sequence[ToolFacts]) -> Iterator[Violation]:
 def _check_marks(
     parts: Sequence[tuple[str, Facts]], request: Json, messages: Sequence[MessageFacts]
 ) -> Iterator[Violation]:
-    """Check number and order of all marks."""
+    """Check the number and the order of all cache marks."""
     marks = [(place, mark) for place, facts in parts for mark in facts.marks]
     if "cache_control" in request:
         automatic = Facts(source=request)
@@ -153,14 +151,14 @@ def _check_order(marks: Sequence[tuple[str, Mark]]) -> Iterator[Violation]:
 
 
 def _last_block_of(messages: Sequence[MessageFacts]) -> str:
-    """Place of the block that an automatic cache mark falls on."""
+    """Place of the block to which an automatic cache mark applies."""
     if not messages:
         return "messages"
     return f"messages.{len(messages) - 1}.content.{max(len(messages[-1].kinds) - 1, 0)}"
 
 
 def _check_images(noted: Sequence[Facts], model: ModelRules | None) -> Iterator[Violation]:
-    """Count images, wherever they stand; models with a small window take fewer."""
+    """Check the number of images in all messages; models with a small window accept fewer."""
     images = sum(facts.images for facts in noted)
     small = model is not None and model.tokens_window <= SMALL_WINDOW_TOKENS
     images_max = IMAGES_MAX_SMALL_WINDOW if small else IMAGES_MAX
@@ -169,14 +167,14 @@ def _check_images(noted: Sequence[Facts], model: ModelRules | None) -> Iterator[
 
 
 def _check_size(parts: Sequence[Facts]) -> Iterator[Violation]:
-    """Add up a lower bound of the bytes on the wire."""
+    """Check a lower bound of the request's size in bytes."""
     size = sum(map(attrgetter("size"), parts))
     if size > REQUEST_BYTES_MAX:
         yield violation(Rule.REQUEST_BYTES, "request", size)
 
 
 def _check_max_tokens(max_tokens: Any, model: ModelRules | None) -> Iterator[Violation]:
-    """Zero is legal: it warms the cache and generates nothing."""
+    """Check `max_tokens`; 0 is valid, and only warms the cache."""
     if max_tokens is None:
         return
     if not _is_count(max_tokens):

@@ -1,4 +1,4 @@
-"""Contents: one small function for each kind of part that has rules of its own."""
+"""Rules for contents: one function for each kind of part."""
 
 import re
 from base64 import b64decode
@@ -27,7 +27,7 @@ _STORES: Final = ("gs://",)
 
 @attrs.frozen
 class Asked:
-    """One call, or what answers one."""
+    """One call, or one response to a call."""
 
     id: str
     name: str
@@ -39,14 +39,14 @@ class ContentFacts(PartFacts):
     """Facts about one content."""
 
     role: str = ""
-    """Empty if the API does not know it."""
+    """Empty if the role is unknown."""
     calls: tuple[Asked, ...] = ()
     responses: tuple[Asked, ...] = ()
     speaks: bool = False
-    """Whether a user's content holds anything but responses, which begins a turn."""
+    """Whether a user content has parts other than responses."""
     images: int = 0
     size: int = 0
-    """Characters of text and attachments; never more than the bytes on the wire."""
+    """Characters of text and attachments; never more than the bytes that are sent."""
     noted: bool = True
     """Whether a check of the whole request must look at this content by itself."""
 
@@ -160,7 +160,7 @@ def _scan_media_type(found: object, at: str, facts: ContentFacts) -> None:
 
 
 def _is_bytes(found: object) -> bool:
-    """Whether it is base64, in either alphabet; what fills it up at its end may be missing."""
+    """Whether the value is base64 in either alphabet; padding may be missing."""
     if not isinstance(found, str):
         return False
     plain = found.translate(_URLSAFE).rstrip("=")

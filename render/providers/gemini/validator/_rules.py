@@ -1,8 +1,8 @@
-"""What the Gemini API refuses: one member a rule, with its reason, its source and its words.
+"""The rules of the Gemini API: each member is a rule, with its reason, its source and its error text.
 
-The name of a member, in lower case, is the stable name of the rule; its value is what the provider
-answers, with `%s` where it names what it found. The words change without notice: nothing may depend on
-them, they are here so that a violation can be searched for.
+The name of a member in lower case is the stable name of the rule. Its value is the provider's error text,
+with `%s` for details. The texts change without notice, so nothing may depend on them; they only help to
+search for an error.
 
 Sources: [docs] the provider's guides of October 2026; [sdk] the types of the `google-genai` package, 3.4;
 [seen] an error text that users quoted in public.
@@ -13,13 +13,13 @@ from enum import Enum, unique
 
 @unique
 class Rule(Enum):
-    """See the module."""
+    """One rule per member; see the module."""
 
     ################################################################
     # Shape
     ################################################################
     #
-    # Checked only where a later rule would stumble over it: this is no type checker. [sdk]
+    # Checked only where a later rule depends on the shape; this is not a type checker. [sdk]
     SHAPE = "Invalid value: expected %s"
     NO_CONTENTS = "GenerateContentRequest.contents: contents is not specified"  # [seen]
     ROLE = "Please use a valid role: user, model."  # [seen]
@@ -29,9 +29,9 @@ class Rule(Enum):
         "GenerateContentRequest.contents.parts: required oneof field 'data' must have one "
         "initialized field"
     )
-    # Empty text is fine where it carries a signature. [docs]
+    # Empty text is valid if the part has a signature. [docs]
     TEXT_EMPTY = "Unable to submit request because it must have a text parameter."
-    # Calls are the model's, responses the user's. [seen]
+    # Only the model may call; only the user may respond. [seen]
     PART_ROLE = "Part of type '%s' is not allowed in a content of role '%s'."
     # A conversation begins and ends with the user. [seen]
     FIRST_ROLE = "Please ensure that multiturn requests start with a user role."
@@ -52,7 +52,7 @@ class Rule(Enum):
     RESPONSE_UNEXPECTED = (
         "Please ensure that function response turn comes immediately after a function call turn."
     )
-    # The response goes by the id where there is one, and repeats the name. [docs]
+    # A response is matched by its id, if it has one, and repeats the name. [docs]
     RESPONSE_ID = "Function response with id '%s' answers no function call."
     RESPONSE_NAME = "Function response name '%s' does not match the function call."
     CALL_NAME = (
@@ -61,7 +61,7 @@ class Rule(Enum):
     )
     CALL_ARGS = "Invalid value at 'args' (type.googleapis.com/google.protobuf.Struct)"
     RESPONSE_FORM = "Invalid value at 'response' (type.googleapis.com/google.protobuf.Struct)"
-    # From Gemini 3 on, of the first call of each step of the current turn. [docs, seen]
+    # Since Gemini 3, required for the first call of each step of the current turn. [docs, seen]
     SIGNATURE_MISSING = (
         "Function call is missing a thought_signature in functionCall parts. This is required for "
         "tools to work correctly, and missing thought_signature may lead to degraded model "
@@ -77,7 +77,7 @@ class Rule(Enum):
         "(a-z, A-Z, 0-9), underscores, dots, colons or dashes, with a maximum length of 64."
     )
     TOOL_NAME_DUPLICATE = "Duplicate function declaration found: %s"  # [seen]
-    # One of the two, and of type object. [sdk]
+    # Only one of the two fields, and of type object. [sdk]
     TOOL_SCHEMA = (
         "Invalid function declaration '%s': parameters schema should be of type OBJECT, given once."
     )

@@ -1,4 +1,4 @@
-"""Tools: the part of a request beside its contents."""
+"""Rules for tools."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ class ToolFacts(PartFacts):
 
 
 def tool_facts(tool: object) -> ToolFacts:
-    """Check one entry of `tools`; what the provider runs itself has no rules here."""
+    """Check one entry of `tools`; tools that the provider runs itself have no rules here."""
     return scanned(ToolFacts(source=tool), Rule.SHAPE, _scan)
 
 

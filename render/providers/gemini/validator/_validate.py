@@ -1,10 +1,9 @@
-"""Would the Gemini API take this request? Read from plain dicts, trusting nobody.
+"""Validation of a request against the rules of the Gemini API; the input may be any data.
 
-Most rules look at one content or tool by itself; their verdict is kept for as long as the next request
-holds the very same object.  The rest look at the whole dialogue, but only through small facts about each
-content.
+Most rules concern one content or tool; the result is cached while the next request contains the same
+object. The other rules concern the whole dialogue, but use only small facts about each content.
 
-A request is what the client is called with, `contents` and `config`, by the names of the REST interface.
+A request is what the client is called with: `contents` and `config`, with the field names of the REST API.
 """
 
 import re
@@ -31,12 +30,12 @@ Json: TypeAlias = Mapping[str, Any]
 
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 _UNSIGNED: Final = re.compile(r"(?:models/)?gemini-[12]\b")
-"""Models that take calls without a signature."""
+"""Models that accept calls without a signature."""
 
 
 @attrs.define(eq=False)
 class ContentsValidator:
-    """Validates one request after the other of a growing conversation."""
+    """Validates the requests of a growing conversation one after another."""
 
     _tools: Verdicts[ToolFacts] = attrs.field(init=False, factory=lambda: Verdicts(tool_facts))
     _contents: Verdicts[ContentFacts] = attrs.field(
@@ -48,7 +47,7 @@ class ContentsValidator:
     ) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is.
 
-        Contents and tools that were part of the previous request must not have been mutated since.
+        Contents and tools of the previous request must not have been mutated since.
         """
         unreadable = tuple(_check_shape(request))
         return unreadable or tuple(self._violations(request, model))
@@ -71,7 +70,7 @@ class ContentsValidator:
 
 
 def _check_shape(request: object) -> Iterator[Violation]:
-    """Look for what stops the server from reading on."""
+    """Check the shapes without which the server cannot read the request."""
     known = fields(request)
     if not isinstance(request, Mapping):
         yield violation(Rule.SHAPE, "request", "an object")
@@ -113,7 +112,7 @@ def _check_roles(contents: Sequence[ContentFacts]) -> Iterator[Violation]:
 
 
 def _check_pairs(contents: Sequence[ContentFacts]) -> Iterator[Violation]:
-    """Check that calls come behind the user's words, and their responses in the content behind them."""
+    """Check that calls follow a user content, and that the next content has their responses."""
     for index, facts in enumerate(contents):
         before = contents[index - 1] if index else None
         if facts.calls and before is not None and before.role == "model":
@@ -133,7 +132,7 @@ def _check_answers(
     ids = Counter(call.id for call in asked)
     names = {call.id: call.name for call in asked}
     for response in answered:
-        if not response.id:  # by its place, then
+        if not response.id:  # matched by position instead
             continue
         ids[response.id] -= 1
         if ids[response.id] < 0:
@@ -143,7 +142,7 @@ def _check_answers(
 
 
 def _check_signatures(contents: Sequence[ContentFacts]) -> Iterator[Violation]:
-    """Check the turn that is going on: from the user's last words on."""
+    """Check the signatures of the current turn, which begins with the user's last text."""
     said = (n for n, facts in enumerate(contents) if _begins_turn(facts))
     begin = max(said, default=0)
     for index, facts in enumerate(contents[begin:], start=begin):

@@ -1,1 +1,1 @@
-"""The Chat Completions API, of OpenAI and of the servers that speak it."""
+"""The Chat Completions API of OpenAI and of compatible servers."""

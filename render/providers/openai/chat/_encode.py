@@ -1,14 +1,15 @@
 """Groups of blocks as messages of Chat Completions.
 
-A group becomes one message of the assistant (its texts, then its calls), a `tool` message for every call, in
-the order of the calls and before anything else, and one message of the user for whatever else came.  So
-roles come in the order in which the templates of open models want them.
+A group becomes one assistant message (its texts, then its calls), one `tool` message for every call, in the
+order of the calls, and one user message for other content. This is the order of roles that the templates of
+open models require.
 
-A tool message holds nothing but text, so images and files of results go into the user's message that
-follows.  Contents are plain texts wherever nothing else is in them: not every server reads lists of parts;
-only where a model takes cache marks, what can carry one is a list.
+A tool message contains only text, so images and files of results go into the following user message.
+Contents that are only text are plain strings, because not every server reads lists of parts; for models
+with cache marks, contents that can carry a mark are lists.
 
-Thinking is not sent: the API has no place for it.
+Thinking is not sent, because the API has no place for it, except for models that get their reasoning back
+with their calls.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,9 +37,9 @@ from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
 SEPARATOR: Final = "\n\n"
-"""Between texts of one message, where a message is a plain text."""
+"""Between the texts of a message whose content is a string."""
 ELSEWHERE: Final = "[shown in the next message]"
-"""In a tool message, of what is no text."""
+"""In a tool message, marks a part that is not text."""
 _PARTS: Final = ChatParts()
 
 
@@ -49,12 +50,12 @@ class Encoding:
     counter: TokenCounter
     keep_thinking: bool = True
     listed: bool = False
-    """Whether what can carry a cache mark is a list of parts, and no plain text."""
+    """Whether contents that can carry a cache mark are lists of parts instead of strings."""
     returns_thinking: bool = False
-    """Whether reasoning goes back with the calls that it led to."""
+    """Whether reasoning is sent back with the calls that it led to."""
 
     def encode(self, group: Group) -> Piece:
-        """The group in the provider's words, as it is."""
+        """The group as messages of this API."""
         notices: list[str] = []
         said = list(self._said(group, notices))
         results: list[Sent] = []
@@ -69,7 +70,7 @@ class Encoding:
         return piece_of(group, sent, scale_of(self.counter), notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Sent]:
-        """The assistant's message."""
+        """The assistant message; none if the model said nothing."""
         thoughts: list[tuple[int, Json]] = []
         texts: list[tuple[int, Json]] = []
         calls: list[tuple[int, Json]] = []
@@ -93,7 +94,7 @@ class Encoding:
         if texts or calls:
             said = SEPARATOR.join(content["text"] for _, content in texts)
             message: Json = {"role": "assistant", "content": said or None}
-            thoughts = thoughts if calls else []  # what led to no call is read by nobody again
+            thoughts = thoughts if calls else []  # reasoning without a call is not sent
             if thoughts:
                 message[thoughts[0][1]["type"]] = SEPARATOR.join(t["text"] for _, t in thoughts)
             if calls:
@@ -117,7 +118,7 @@ class Encoding:
 
 
 def _thought(own: Json) -> Json | None:
-    """What a server told of its model's reasoning, under the name that it has there."""
+    """A server's record of its model's reasoning, under its own field name; None if there is none."""
     name: object = own.get("type")
     text: object = own.get(name) if isinstance(name, str) and name in REASONING else None
     return {"type": name, "text": text} if isinstance(text, str) and text else None
@@ -133,7 +134,7 @@ def _call(entry: Entry, call: ToolCall) -> Json:
 
 
 def _as_text(part: Part) -> TextPart:
-    """What a tool message says of a part."""
+    """The text for a part within a tool message."""
     if isinstance(part, TextPart):
         return part
     if content_of(part, _PARTS)["type"] == "text":
@@ -142,7 +143,7 @@ def _as_text(part: Part) -> TextPart:
 
 
 def _moved(version: int, call: Entry, parts: Sequence[Part]) -> Iterator[tuple[int, Json]]:
-    """What a result holds besides text, for the user's message."""
+    """The parts of a result that are not text, for the user message."""
     contents = [content_of(part, _PARTS) for part in parts if not isinstance(part, TextPart)]
     moved = [content for content in contents if content["type"] != "text"]
     if moved:

@@ -1,4 +1,4 @@
-"""Chat Completions as a provider: what only its folder knows, behind the seam."""
+"""Chat Completions as a provider."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -38,23 +38,23 @@ from render.view._provider_blocks import Json
 
 PROMPTS: Final = frozenset({"developer", "system"})
 PROMPT: Final = "system"
-"""The role of the system prompt: OpenAI's newer models call it `developer` and read both; many servers know
-only this one."""
+"""The role of the system prompt: OpenAI's newer models call it `developer` and accept both; many other
+servers know only this one."""
 
 
 @attrs.frozen
 class OpenAIChat:
-    """OpenAI's Chat Completions API, as of November 2026, and that of servers like vLLM and llama.cpp; see
-    `Provider`."""
+    """The Chat Completions API of OpenAI, as of November 2026, and of servers such as vLLM and llama.cpp;
+    see `Provider`."""
 
     name: str = attrs.field(default="openai.chat", init=False)
 
     def limits(self, model: Model) -> Limits:
-        """As of Responses: at marks, or every prefix."""
+        """The same limits as in Responses."""
         return limits_of(model)
 
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        """Groups as messages."""
+        """An encoder into messages."""
         listed = limits_of(model).marks_max > 0
         returns = "between_tools" in model.thinking_modes
         encoding = Encoding(
@@ -63,13 +63,13 @@ class OpenAIChat:
         return Encoder((self.name, counter.name, keep_thinking, listed, returns), encoding.encode)
 
     def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
-        """As the form is said to be in which it is sent to the model."""
+        """Tokens of a definition in the form in which the model is documented to see it."""
         return definition_tokens(definition_of(tool), counter)
 
     def prefix(
         self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
     ) -> tuple[list[Json], list[Json]]:
-        """One message; a plain text, unless it carries a mark."""
+        """One message; its content is a string, unless it carries a mark."""
         texts = [text["text"] for text in system]
         content: str | list[Json] = SEPARATOR.join(texts)
         if texts and ttl:
@@ -81,9 +81,9 @@ class OpenAIChat:
     def messages(
         self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
     ) -> list[Json]:
-        """Messages, the user's first, adjacent ones of the user joined.
+        """Messages, beginning with the user's; adjacent user messages are joined.
 
-        Messages without a mark are the pieces' own objects: read them, do not change them.
+        Messages without a mark are the pieces' own objects and must not be changed.
         """
         messages = assembled(pieces, marks, marked)
         if not messages or messages[0]["role"] != "user":
@@ -97,8 +97,8 @@ class OpenAIChat:
         messages: Sequence[Json],
         cache_key: str = "",
     ) -> Json:
-        """The keyword arguments `messages` and `tools`; those of the cache only with marks: not every server
-        takes them."""
+        """The keyword arguments `messages` and `tools`; cache options only with marks, because not every
+        server accepts them."""
         request: Json = {"messages": [*system, *messages]}
         if tools:
             request["tools"] = list(tools)
@@ -108,21 +108,22 @@ class OpenAIChat:
     def sections(
         self, request: Mapping[str, Any]
     ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """The messages before the first one that is no prompt are the system's."""
+        """The leading messages with the roles of a system prompt are the system part."""
         messages: list[Json] = request.get("messages") or []
         roles = (message.get("role") for message in messages)
         begin = next((n for n, role in enumerate(roles) if role not in PROMPTS), len(messages))
         return messages[:begin], request.get("tools") or (), messages[begin:]
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """A write costs 1.25 of the input (30 minutes), a read 0.1; older models write for nothing."""
+        """A cache write costs 1.25 times the input (30 minutes), a read 0.1 times; writes of older models
+        cost nothing extra."""
         return rates_of(model, prompt_tokens)
 
     def contents(
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Iterator[tuple[str, Json]]:
-        """Tools, then the messages: the user's parts, the assistant's text and calls; the first message of
-        the user's, a summary perhaps, by paragraphs."""
+        """Tools, then the contents of the messages: the user's parts, the assistant's texts and calls. The
+        first user message, which may be a summary, is divided into paragraphs."""
         yield from (("tools", tool) for tool in tools)
         head = next((message for message in messages if message.get("role") == "user"), None)
         for message in (*system, *messages):
@@ -141,68 +142,68 @@ class OpenAIChat:
             yield from ((role, call) for call in message.get("tool_calls") or ())
 
     def segment(self, place: str, content: Json) -> Segment:
-        """A mark is no content."""
+        """The segment of a content, in which its cache mark is not content."""
         return segment_of(place, content)
 
     def text(self, content: Json) -> str:
-        """Arguments as names and values, not as JSON."""
+        """The text of a content; arguments are given as names and values, not as JSON."""
         return text_of_content(content)
 
     def open_tools(self, names: Iterable[str]) -> list[Json]:
-        """Each under the name that is sent, in the order of names."""
+        """One for each name as it is sent, in the order of names."""
         return open_definitions(map(tool_name, names))
 
     def validator(self) -> ChatValidator:
-        """Remembers its verdict on every message of the latest request."""
+        """A validator that remembers its verdict on every message of the latest request."""
         return ChatValidator()
 
     def extended(self, request: Json, text: str) -> Json:
-        """In the last message, if that is the user's."""
+        """The text is added to the last message if that is the user's."""
         return {**request, "messages": appended(request["messages"], [text])}
 
     def quoting(self, texts: Sequence[str]) -> Json:
-        """One message of the user's."""
+        """One user message."""
         return {"messages": appended([], texts)}
 
     def without_thinking(self, request: Json) -> Json:
-        """As it is: what it holds of it has no signature that could be refused."""
+        """The request itself: reasoning in this API has no signature that could be refused."""
         return request
 
     def refusal(self, part: Part, where: Where) -> str:
-        """As the validator sees it."""
+        """The reason that the validator would give."""
         return refusal(part, where)
 
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-        """One choice; what servers tell of the model's reasoning is kept."""
+        """A response with one choice; a record of the model's reasoning is kept."""
         return answer_of(response, new_id, turn)
 
     def stop(self, response: object) -> str:
-        """By the choice's reason, and by what the message holds."""
+        """Derived from the choice's finish reason and its message."""
         return stop_of(response)
 
     def usage(self, response: object) -> UsageRecorded | None:
-        """Its `usage`, which counts what was cached as input."""
+        """The response's `usage`, in which cached tokens count as input."""
         return usage_in_response(response, FIELD, usage_in)
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        """By the error's code; of other servers, by their words."""
+        """From the error's code; for other servers, from the text."""
         return overflow_of(status, kind, message)
 
 
 def _pieces(content: str) -> Sequence[str]:
-    """A text as a cache reads it, which finds any prefix of it: what was joined, apart again."""
+    """The joined texts of a content, separately, because the cache matches any prefix of it."""
     return [text for text in content.split(SEPARATOR) if text]
 
 
 def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
-    """The messages with texts behind everything."""
+    """The messages with texts after all other content."""
     said: Json = {"role": "user", "content": SEPARATOR.join(texts)}
     return behind(messages, said, _as_one) if texts else messages
 
 
 def _joined(messages: list[Json]) -> list[Json]:
-    """Adjacent messages of the user as one, for templates that want roles to alternate; they are rare, and
-    the others stay what they are."""
+    """The messages with adjacent user messages joined, for templates that require alternating roles; all
+    other messages stay the same objects."""
     roles = "".join([message["role"][0] for message in messages])
     if "uu" not in roles:
         return messages

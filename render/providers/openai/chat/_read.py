@@ -1,4 +1,4 @@
-"""An answer of Chat Completions: is it one, and why did the model stop?"""
+"""Reading a response of Chat Completions: its blocks, its usage, and why the model stopped."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -18,10 +18,10 @@ _STOPS: Final = {
 
 
 def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-    """The blocks of an answer, and its usage.
+    """The blocks of a response, and its usage.
 
     Raises:
-        MisuseError: it is none, or holds what no log can show.
+        MisuseError: it is not a response, or holds content that no log can show.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
     found = response_json(response, FIELD)
@@ -57,7 +57,7 @@ def _check_call(call: Json, where: str) -> None:
 
 
 def stop_of(response: object) -> str:
-    """Why the model stopped, in the words of the Messages API; some servers say `stop` with calls, too."""
+    """Why the model stopped, in the terms of the Messages API; some servers say `stop` even with calls."""
     [choice] = objs(plain(as_json(response, wanted_of(FIELD)).get(FIELD)))[:1] or [{}]
     message, reason = obj(choice.get("message")), str(choice.get("finish_reason") or "")
     stop = _STOPS.get(reason, reason)

@@ -1,12 +1,12 @@
-"""Groups of blocks as items of input.
+"""Groups of blocks as input items of Responses.
 
-What the model said, item by item, then an output for every call, in the order of the calls, then a message
-for everything else that came, in log order.  So a request's input only ever grows at its end.
+The items of the model come first, then an output for every call, in the order of the calls, then a message
+for other content, in log order. So a request's input only grows at its end.
 
-Reasoning goes back as it came, in front of the item that it led to; where that item is not shown any more, the
-reasoning is left out, because the server wants both or neither.  Reasoning without `encrypted_content` is
-known to nobody, because nothing is stored; for the same reason nothing is sent under the id that it had: the
-server would look for it.
+Reasoning is sent back unchanged before the item that it led to. If that item is no longer shown, the
+reasoning is left out, because the server requires both or neither. Reasoning without `encrypted_content` is
+left out, because the server stores nothing; for the same reason ids are left out, because the server would
+look them up.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ from render.view._provider_blocks import Json, response_of, verbatim
 _PARTS: Final = ResponsesParts()
 _SAID: Final = frozenset({Place.RESPONSE, Place.SILENT})
 _COMPACTION: Final = ("type", "encrypted_content")
-"""What of a compaction item the API takes back; all else of it is for reading."""
+"""The fields of a compaction item that the API accepts back."""
 
 
 @attrs.frozen(kw_only=True)
@@ -45,10 +45,10 @@ class Encoding:
     counter: TokenCounter
     keep_thinking: bool = True
     listed: bool = False
-    """Whether outputs are lists of parts, which can carry cache marks, and no plain texts."""
+    """Whether outputs are lists of parts, which can carry cache marks, instead of strings."""
 
     def encode(self, group: Group) -> Piece:
-        """The group in the provider's words, as it is."""
+        """The group as input items of this API."""
         notices: list[str] = []
         said = self._said(group, notices)
         results = [
@@ -81,7 +81,7 @@ class Encoding:
         return said[::-1]
 
     def _missed(self, entry: Entry) -> Iterator[str]:
-        """Why something is not shown."""
+        """Notices for an entry that is not shown."""
         if isinstance(entry.block, AssistantThinking) and self.keep_thinking:
             yield f"thinking that cannot be sent back is not shown: {entry.path}"
         elif verbatim(entry.block) is not None:
@@ -125,7 +125,7 @@ def _message(version: int, parts: Sequence[Part]) -> Sent:
 
 
 def _reasoning(own: Json) -> Json | None:
-    """The item as it came, if the server will take it."""
+    """The item unchanged except for its id; None if the server would not accept it."""
     sealed: object = own.get("encrypted_content")
     if own.get("type") != "reasoning" or not isinstance(sealed, str) or not sealed:
         return None
@@ -151,7 +151,7 @@ def _call(entry: Entry, call: ToolCall) -> Json:
 
 
 def _own(block: OpaqueBlock) -> Json | None:
-    """The provider's own item, if it takes it back."""
+    """The provider's own item, or None if the provider does not accept it back."""
     own = verbatim(block) or {}
     kind: object = own.get("type")
     if block.tag != f"{TAG_PREFIX}{kind}" or kind not in REPLAYED:

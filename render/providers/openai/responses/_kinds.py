@@ -1,4 +1,4 @@
-"""What the encoder and the validator both know of the Responses API."""
+"""Kinds of items of the Responses API that encoder and validator share."""
 
 from typing import Final
 
@@ -13,9 +13,9 @@ REPLAYED: Final = frozenset(
         "web_search_call",
     }
 )
-"""Items that the server made for itself, and that are sent back as they came."""
+"""Items of the server's own work that are sent back unchanged."""
 CALLS: Final = {
     "function_call": "function_call_output",
     "custom_tool_call": "custom_tool_call_output",
 }
-"""By the type of a call: the type of what answers it."""
+"""The type of the output item, by the type of the call."""

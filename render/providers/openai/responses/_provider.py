@@ -1,4 +1,4 @@
-"""The Responses API as a provider: what only its folder knows, behind the seam."""
+"""The Responses API as a provider."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
@@ -35,35 +35,35 @@ from render.providers.openai.responses.validator._validate import ResponsesValid
 from render.view._provider_blocks import Json
 
 PROMPT: Final = "developer"
-"""The role of the system prompt: `instructions` can carry no cache mark, and newer models put them behind
-the conversation."""
+"""The role of the system prompt; `instructions` is not used, because it can carry no cache mark, and newer
+models place it after the conversation."""
 
 
 @attrs.frozen
 class OpenAIResponses:
-    """OpenAI's Responses API, as of November 2026, with nothing stored on the server; see `Provider`."""
+    """The Responses API of OpenAI, as of November 2026, with nothing stored on the server; see `Provider`."""
 
     name: str = attrs.field(default="openai.responses", init=False)
 
     def limits(self, model: Model) -> Limits:
-        """Newer models cache at marks, and find only what they wrote at one that is still there; others
-        cache every prefix."""
+        """Newer models cache at marks, and find an entry only at a mark that is still in the request;
+        others cache every prefix."""
         return limits_of(model)
 
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        """Groups as items of input."""
+        """An encoder into input items."""
         listed = limits_of(model).marks_max > 0
         encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
         return Encoder((self.name, counter.name, keep_thinking, listed), encoding.encode)
 
     def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
-        """As the form is said to be in which it is sent to the model."""
+        """Tokens of a definition in the form in which the model is documented to see it."""
         return definition_tokens(definition_of(tool), counter)
 
     def prefix(
         self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
     ) -> tuple[list[Json], list[Json]]:
-        """A message of the developer's, whose last part carries the mark; tools can carry none."""
+        """One developer message, whose last part carries the mark; tools cannot carry one."""
         parts: list[Json] = [{"type": "input_text", "text": text["text"]} for text in system]
         if parts and ttl:
             parts[-1] = with_mark(parts[-1])
@@ -73,8 +73,8 @@ class OpenAIResponses:
     def messages(
         self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
     ) -> list[Json]:
-        """Items of input, at least one; those without a mark are the pieces' own objects: read them, do not change
-        them."""
+        """Input items, at least one; those without a mark are the pieces' own objects and must not be
+        changed."""
         items = assembled(pieces, marks, marked) or [_said(MIDWAY)]
         return [*items, *map(_said, texts)]
 
@@ -85,8 +85,8 @@ class OpenAIResponses:
         messages: Sequence[Json],
         cache_key: str = "",
     ) -> Json:
-        """The keyword arguments `input` and `tools`; nothing is stored; with marks, only they are
-        written."""
+        """The keyword arguments `input` and `tools`, with `store=False`; if there are marks, the cache is
+        written only at them."""
         request: Json = {"input": [*system, *messages], "store": False}
         if tools:
             request["tools"] = list(tools)
@@ -95,19 +95,20 @@ class OpenAIResponses:
     def sections(
         self, request: Mapping[str, Any]
     ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """Instructions come first; an input that is a text is the user's."""
+        """Instructions come first; an input that is a string is a user message."""
         text, given = request.get("instructions"), request.get("input")
         items = [_said(given)] if isinstance(given, str) else given or []
         return [_said(text, role=PROMPT)] if text else [], request.get("tools") or (), items
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """A write costs 1.25 of the input (30 minutes), a read 0.1; older models write for nothing."""
+        """A cache write costs 1.25 times the input (30 minutes), a read 0.1 times; writes of older models
+        cost nothing extra."""
         return rates_of(model, prompt_tokens)
 
     def contents(
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Iterator[tuple[str, Json]]:
-        """Tools, then the items; of messages, their parts."""
+        """Tools, then the items; messages are divided into their parts."""
         yield from (("tools", tool) for tool in tools)
         for item in (*system, *messages):
             content: object = item.get("content")
@@ -118,56 +119,56 @@ class OpenAIResponses:
                 yield role, item
 
     def segment(self, place: str, content: Json) -> Segment:
-        """A mark is no content."""
+        """The segment of a content, in which its cache mark is not content."""
         return segment_of(place, content)
 
     def text(self, content: Json) -> str:
-        """Arguments as names and values, not as JSON."""
+        """The text of a content; arguments are given as names and values, not as JSON."""
         return text_of_content(content)
 
     def open_tools(self, names: Iterable[str]) -> list[Json]:
-        """Each under the name that is sent, in the order of names."""
+        """One for each name as it is sent, in the order of names."""
         return open_definitions(map(tool_name, names))
 
     def validator(self) -> ResponsesValidator:
-        """Remembers its verdict on every item of the latest request."""
+        """A validator that remembers its verdict on every item of the latest request."""
         return ResponsesValidator()
 
     def extended(self, request: Json, text: str) -> Json:
-        """One message more."""
+        """The text is added as a message."""
         return {**request, "input": [*request["input"], _said(text)]}
 
     def quoting(self, texts: Sequence[str]) -> Json:
-        """One message of the user's."""
+        """One user message."""
         return {"input": [_said(*texts)]}
 
     def without_thinking(self, request: Json) -> Json:
-        """Without reasoning; nothing else refers to it."""
+        """The request without reasoning items, to which no other item refers."""
         items = [item for item in request["input"] if item.get("type") != "reasoning"]
         return {**request, "input": items}
 
     def refusal(self, part: Part, where: Where) -> str:
-        """As the validator sees it."""
+        """The reason that the validator would give."""
         return refusal(part, where)
 
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-        """A response; what the provider ran itself is kept whole."""
+        """A response; items of tools that the provider ran itself are kept whole."""
         return answer_of(response, new_id, turn)
 
     def stop(self, response: object) -> str:
-        """By its status, and by what it holds."""
+        """Derived from the response's status and its items."""
         return stop_of(response)
 
     def usage(self, response: object) -> UsageRecorded | None:
-        """Its `usage`, which counts what was cached as input."""
+        """The response's `usage`, in which cached tokens count as input."""
         return usage_in_response(response, FIELD, usage_in)
 
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        """By the error's code; of other servers, by their words."""
+        """From the error's code; for other servers, from the text."""
         return overflow_of(status, kind, message)
 
 
 def _said(*texts: str, role: str = "user") -> Json:
-    """A message, of the user's unless told otherwise."""
+    """A message, by default the user's."""
     parts: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in texts]
     return {"type": "message", "role": role, "content": parts}

@@ -1,4 +1,4 @@
-"""A response of the Responses API: is it one, and why did the model stop?"""
+"""Reading a response of the Responses API: its blocks, its usage, and why the model stopped."""
 
 from collections.abc import Callable
 from typing import Final
@@ -18,7 +18,7 @@ def answer_of(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> 
     """The blocks of a response, and its usage.
 
     Raises:
-        MisuseError: it is none, is not finished, or holds what no log can show.
+        MisuseError: it is not a response, is not finished, or holds content that no log can show.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
     found = response_json(response, FIELD, object=_OBJECTS)
@@ -41,7 +41,7 @@ def _check(item: Json, where: str) -> None:
 
 
 def stop_of(response: object) -> str:
-    """Why the model stopped, in the words of the Messages API."""
+    """Why the model stopped, in the terms of the Messages API."""
     found = as_json(response, wanted_of(FIELD))
     if found.get("status") == "incomplete":
         reason = fields(found.get("incomplete_details")).get("reason")

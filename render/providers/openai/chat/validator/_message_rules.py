@@ -1,4 +1,4 @@
-"""Messages: one small function for each role."""
+"""Rules for messages: one function for each role."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
@@ -20,19 +20,20 @@ class MessageFacts(MediaFacts):
     """Facts about one message."""
 
     role: str = ""
-    """Empty if the API does not know it."""
+    """Empty if the role is unknown."""
     asked: tuple[str, ...] = ()
-    """Ids of the assistant's calls."""
+    """Ids of the calls in an assistant message."""
     answered: str = ""
-    """Of a tool message: the id of its call."""
+    """For a tool message, the id of its call."""
     noted: bool = True
     """Whether a check of the whole request must look at this message by itself."""
 
-    # What follows from the above: read for every request, and so worked out once.
+    # Derived values, read for every request, so they are computed once.
     letter: str = "?"
-    """Of the role."""
+    """First letter of the role."""
     begins: str = "?"
-    """Of the role, and of those that have to follow; of a tool message nothing, it was announced."""
+    """The first letter of the role, and a `t` for each tool message that must follow; empty for a tool
+    message."""
 
 
 def message_facts(message: object) -> MessageFacts:
@@ -90,7 +91,7 @@ def _scan_assistant(message: Json, facts: MessageFacts) -> None:
 
 
 def _scan_call(call: object, at: str, facts: MessageFacts) -> str:
-    """The id of a call."""
+    """Check a call; returns its id, empty if that is invalid."""
     if not isinstance(call, dict):
         facts.fault(Rule.SHAPE, at, "an object")
         return ""
@@ -109,7 +110,7 @@ def _scan_call(call: object, at: str, facts: MessageFacts) -> str:
     return ""
 
 
-# Content.
+# Contents.
 
 
 def _scan_content(message: Json, facts: MessageFacts, kinds: Sequence[str]) -> None:

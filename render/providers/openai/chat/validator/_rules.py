@@ -1,8 +1,8 @@
-"""What Chat Completions refuses: one member a rule, with its reason, its source and its words.
+"""The rules of Chat Completions: each member is a rule, with its reason, its source and its error text.
 
-The name of a member, in lower case, is the stable name of the rule; its value is what the provider
-answers, with `%s` where it names what it found. The words change without notice: nothing may depend on
-them, they are here so that a violation can be searched for.
+The name of a member in lower case is the stable name of the rule. Its value is the provider's error text,
+with `%s` for details. The texts change without notice, so nothing may depend on them; they only help to
+search for an error.
 
 Sources: [docs] the provider's guides of November 2026; [sdk] the types of the `openai` package, 3.54;
 [seen] an error text that users quoted in public; [servers] refused by vLLM, llama.cpp or the templates of
@@ -14,13 +14,13 @@ from enum import Enum, unique
 
 @unique
 class Rule(Enum):
-    """See the module."""
+    """One rule per member; see the module."""
 
     ################################################################
     # Shape
     ################################################################
     #
-    # Checked only where a later rule would stumble over it: this is no type checker. [sdk]
+    # Checked only where a later rule depends on the shape; this is not a type checker. [sdk]
     SHAPE = "Invalid type: expected %s"
     NO_MESSAGES = (
         "Invalid 'messages': empty array. Expected an array with minimum length 1."  # [seen]
@@ -29,14 +29,15 @@ class Rule(Enum):
         "Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'tool', and"
         " 'developer'."
     )
-    # Only an assistant that calls tools may say nothing. [seen]
+    # Only an assistant message with calls may have no content. [seen]
     CONTENT_NULL = "Invalid value for 'content': expected a string, got null."
     CONTENT_EMPTY = (
         "Invalid 'content': empty array. Expected an array with minimum length 1."  # [seen]
     )
-    # A user sends text, images, audio and files; a tool and the system only text. [sdk]
+    # User messages may contain text, images, audio and files; tool and system messages only text.
+    # [sdk]
     UNKNOWN_PART = "Invalid value: '%s'. Supported values are the types of the content parts."
-    # Instructions come first; two messages of the user in a row do not fit many templates. [servers]
+    # System messages come first; many templates refuse two user messages in a row. [servers]
     SYSTEM_PLACE = "System message must be at the beginning."
     NOT_ALTERNATING = "Conversation roles must alternate user/assistant/user/assistant/..."
 
@@ -44,7 +45,7 @@ class Rule(Enum):
     # Calls
     ################################################################
     #
-    # Nothing may stand between a call and what answers it. [seen]
+    # The results must follow their calls directly. [seen]
     CALL_UNANSWERED = (
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
         "'tool_call_id'. The following tool_call_ids did not have response messages: %s"
@@ -63,18 +64,18 @@ class Rule(Enum):
     CALL_NAME = (
         "Invalid 'name': string does not match pattern '^[a-zA-Z0-9_-]+$', up to 64."  # [seen]
     )
-    # OpenAI takes any text; servers parse it, and fail on what is no object. [servers]
+    # OpenAI accepts any text; other servers parse it, and fail if it is not an object. [servers]
     ARGUMENTS = "Invalid 'arguments': expected a JSON object as a string."
 
     ################################################################
     # Cache marks
     ################################################################
     #
-    # On text, images, audio and files; not on what the assistant said, nor on tools. More than four are
-    # fine: the latest four are written. [docs]
+    # Allowed on text, images, audio and files, but not in assistant messages or tools. More than
+    # four are accepted; the latest four are written. [docs]
     MARK_PLACE = "Unknown parameter: 'prompt_cache_breakpoint'."
     MARK_FORM = "Invalid 'prompt_cache_breakpoint': expected {'mode': 'explicit'}, with a ttl of '30m' or '12h'."
-    # Models before GPT-5.6, and other servers, know neither marks nor options. [docs, seen]
+    # Models before GPT-5.6 and other servers support neither marks nor options. [docs, seen]
     MARK_MODEL = "prompt_cache_breakpoint is not supported with this model."
     CACHE_OPTIONS = "Invalid 'prompt_cache_options': mode is 'implicit' or 'explicit'."
     CACHE_KEY = (

@@ -1,4 +1,4 @@
-"""Tools: the part of a request beside its messages."""
+"""Rules for tools."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast

@@ -1,11 +1,10 @@
-"""Would Chat Completions take this request? Read from plain dicts, trusting nobody.
+"""Validation of a request against the rules of Chat Completions; the input may be any data.
 
-Most rules look at one message or tool by itself; their verdict is kept for as long as the next request
-holds the very same object.  The rest look at the whole dialogue, but only through small facts about each
-message.
+Most rules concern one message or tool; the result is cached while the next request contains the same
+object. The other rules concern the whole dialogue, but use only small facts about each message.
 
-A request has to please the strictest reader: OpenAI, the servers that speak its API, and the templates that
-put messages into a model's own form.
+The rules are those of the strictest reader among OpenAI, compatible servers, and the templates that convert
+messages to a model's own format.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 
 @attrs.define(eq=False)
 class ChatValidator:
-    """Validates one request after the other of a growing conversation."""
+    """Validates the requests of a growing conversation one after another."""
 
     _tools: Verdicts[ToolFacts] = attrs.field(init=False, factory=lambda: Verdicts(tool_facts))
     _messages: Verdicts[MessageFacts] = attrs.field(
@@ -42,7 +41,7 @@ class ChatValidator:
     ) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is.
 
-        Messages and tools that were part of the previous request must not have been mutated since.
+        Messages and tools of the previous request must not have been mutated since.
         """
         unreadable = tuple(_check_shape(request))
         return unreadable or tuple(self._violations(request, model))
@@ -67,7 +66,7 @@ class ChatValidator:
 
 
 def _check_shape(request: object) -> Iterator[Violation]:
-    """Look for what stops the server from reading on."""
+    """Check the shapes without which the server cannot read the request."""
     if not isinstance(request, Mapping):
         yield violation(Rule.SHAPE, "request", "an object")
         return
@@ -78,7 +77,7 @@ def _check_shape(request: object) -> Iterator[Violation]:
 
 
 def _check_roles(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
-    """Check that instructions come first, and that no role speaks twice in a row."""
+    """Check that system messages come first, and that no role occurs twice in a row."""
     roles = "".join(map(attrgetter("letter"), messages)).lstrip("sd")
     if not any(wrong in roles for wrong in ("uu", "aa", "s", "d")):
         return
@@ -90,7 +89,7 @@ def _check_roles(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
 
 
 def _check_pairs(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
-    """Check that results follow their calls directly, each once; the common case is decided by comparing
+    """Check that results directly follow their calls, each once; the common case is decided by comparing
     two sequences."""
     calls = list(chain.from_iterable(map(attrgetter("asked"), messages)))
     results = [facts.answered for facts in messages if facts.answered]

@@ -1,1 +1,2 @@
-"""What the Responses API refuses; a room apart from the encoder, so that neither believes the other."""
+"""Validation of requests against the rules of the Responses API; independent of the encoder, so it can find
+its errors."""

@@ -1,4 +1,4 @@
-"""Items of input: one small function for each kind of item that has rules of its own."""
+"""Rules for input items: one function for each kind of item."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
@@ -26,15 +26,15 @@ class ItemFacts(MediaFacts):
     """Facts about one item."""
 
     by_model: bool = False
-    """Whether the model said it."""
+    """Whether the model made it."""
     asked: tuple[str, str] = ("", "")
-    """Of a call: its id, and the type of what answers it."""
+    """For a call: its id, and the type of its output item."""
     answered: tuple[str, str] = ("", "")
-    """Of an output: the id of its call, and its own type."""
+    """For an output: the id of its call, and its own type."""
     reasoning: str | None = None
-    """Of reasoning: its id."""
+    """For reasoning: its id; None for other items."""
     is_trigger: bool = False
-    """Whether it asks for a compaction."""
+    """Whether it requests a compaction."""
     noted: bool = True
     """Whether a check of the whole request must look at this item by itself."""
 
@@ -75,7 +75,7 @@ def _scan_message(item: Json, facts: ItemFacts) -> None:
 
 
 def _scan_agent_message(item: Json, facts: ItemFacts) -> None:
-    """What one agent of a team says to another; the server may have sealed it."""
+    """Check a message between agents of a team, which the server may have encrypted."""
     for field in ("author", "recipient"):
         if not isinstance(item.get(field), str):
             facts.fault(Rule.SHAPE, "", "a string", field=field)
@@ -150,7 +150,7 @@ def _call_id(item: Json, facts: ItemFacts) -> str:
     return ""
 
 
-# What only the server reads.
+# Items that only the server reads.
 
 
 def _scan_reasoning(item: Json, facts: ItemFacts) -> None:
@@ -171,7 +171,7 @@ def _scan_compaction(item: Json, facts: ItemFacts) -> None:
 
 
 def _scan_more_tools(item: Json, facts: ItemFacts) -> None:
-    """Tools that are offered from here on."""
+    """Check an item that offers more tools from here on."""
     if item.get("role") != "developer":
         facts.fault(Rule.TOOLS_ROLE, "", item.get("role"), field="role")
     tools: object = item.get("tools")
@@ -186,13 +186,13 @@ def _scan_more_tools(item: Json, facts: ItemFacts) -> None:
 
 
 def _scan_trigger(item: Json, facts: ItemFacts) -> None:
-    """Asks for a compaction."""
+    """Record that the item requests a compaction."""
     del item
     facts.is_trigger = True
 
 
 def _scan_own(item: Json, facts: ItemFacts) -> None:
-    """Known, and without rules of its own here."""
+    """Accept a known item that has no rules here."""
     del item
     facts.by_model = True
 

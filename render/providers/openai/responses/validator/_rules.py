@@ -1,8 +1,8 @@
-"""What the Responses API refuses: one member a rule, with its reason, its source and its words.
+"""The rules of the Responses API: each member is a rule, with its reason, its source and its error text.
 
-The name of a member, in lower case, is the stable name of the rule; its value is what the provider
-answers, with `%s` where it names what it found. The words change without notice: nothing may depend on
-them, they are here so that a violation can be searched for.
+The name of a member in lower case is the stable name of the rule. Its value is the provider's error text,
+with `%s` for details. The texts change without notice, so nothing may depend on them; they only help to
+search for an error.
 
 Sources: [docs] the provider's guides of November 2026; [sdk] the types of the `openai` package, 3.54;
 [seen] an error text that users quoted in public.
@@ -13,13 +13,13 @@ from enum import Enum, unique
 
 @unique
 class Rule(Enum):
-    """See the module."""
+    """One rule per member; see the module."""
 
     ################################################################
     # Shape
     ################################################################
     #
-    # Checked only where a later rule would stumble over it: this is no type checker. [sdk]
+    # Checked only where a later rule depends on the shape; this is not a type checker. [sdk]
     SHAPE = "Invalid type: expected %s"
     NO_INPUT = (
         "One of 'input', 'previous_response_id', 'prompt' or 'conversation' must be provided."
@@ -29,7 +29,8 @@ class Rule(Enum):
         "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'."
     )
     CONTENT_EMPTY = "Invalid '%s': empty array. Expected an array with minimum length 1."  # [seen]
-    # The user's parts begin with `input_`, the model's are `output_text` and `refusal`. [seen]
+    # The types of user parts begin with `input_`; the model's are `output_text` and `refusal`.
+    # [seen]
     UNKNOWN_PART = "Invalid value: '%s'. Supported values are the types of the content parts."
     PHASE = "Invalid value: '%s'. Supported values are: 'commentary' and 'final_answer'."  # [sdk]
 
@@ -37,7 +38,7 @@ class Rule(Enum):
     # Calls
     ################################################################
     #
-    # Every call has one output after it, and every output a call before it, wherever they stand. [seen]
+    # Every call has one output anywhere after it, and every output a call before it. [seen]
     CALL_UNANSWERED = "No tool output found for function call %s."
     OUTPUT_UNEXPECTED = "No tool call found for function call output with call_id %s."
     # A function is answered by `function_call_output`, a custom tool by `custom_tool_call_output`. [sdk]
@@ -48,18 +49,18 @@ class Rule(Enum):
     CALL_NAME = (
         "Invalid 'name': string does not match pattern '^[a-zA-Z0-9_-]+$', up to 64."  # [seen]
     )
-    # The server takes any text; servers that speak its API parse it, and fail on what is no object.
+    # OpenAI accepts any text; compatible servers parse it, and fail if it is not an object.
     ARGUMENTS = "Invalid 'arguments': expected a JSON object as a string."
 
     ################################################################
     # Reasoning
     ################################################################
     #
-    # Nothing is stored (`store` is false), so an item must bring what it stands for. [docs]
+    # Nothing is stored (`store` is false), so an item must include its content. [docs]
     REASONING_SEALED = (
         "Item with id '%s' not found. Items are not persisted when `store` is set to false."
     )
-    # The item that it led to has to come next. [seen]
+    # The item that the reasoning led to must come next. [seen]
     REASONING_ALONE = (
         "Item '%s' of type 'reasoning' was provided without its required following item."
     )
@@ -70,11 +71,12 @@ class Rule(Enum):
     # Cache marks
     ################################################################
     #
-    # On `input_text`, `input_image` and `input_file` only, in messages or in outputs; not on what the
-    # model said, nor on tools or `instructions`. More than four are fine: the latest four are written. [docs]
+    # Allowed only on `input_text`, `input_image` and `input_file`, in messages or outputs; not in
+    # the model's own items, tools or `instructions`. More than four are accepted; the latest four
+    # are written. [docs]
     MARK_PLACE = "Unknown parameter: 'prompt_cache_breakpoint'."
     MARK_FORM = "Invalid 'prompt_cache_breakpoint': expected {'mode': 'explicit'}, with a ttl of '30m' or '12h'."
-    # Models before GPT-5.6 know neither marks nor options. [docs, seen]
+    # Models before GPT-5.6 support neither marks nor options. [docs, seen]
     MARK_MODEL = "prompt_cache_breakpoint is not supported with this model."
     CACHE_OPTIONS = "Invalid 'prompt_cache_options': mode is 'implicit' or 'explicit'."
     CACHE_KEY = (

@@ -1,4 +1,4 @@
-"""Tools: the part of a request beside its input."""
+"""Rules for tools."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
@@ -29,7 +29,7 @@ _HOSTED: Final = frozenset(
         "web_search_preview_2025_03_11",
     }
 )
-"""Tools that the server runs, or knows by itself. [sdk]"""
+"""Tools that the server runs or defines. [sdk]"""
 
 
 def tool_facts(tool: object) -> ToolFacts:

@@ -1,9 +1,9 @@
-"""Would the Responses API take this request? Read from plain dicts, trusting nobody.
+"""Validation of a request against the rules of the Responses API; the input may be any data.
 
-Most rules look at one item or tool by itself; their verdict is kept for as long as the next request holds
-the very same object.  The rest look at the whole input, but only through small facts about each item.
+Most rules concern one item or tool; the result is cached while the next request contains the same object.
+The other rules concern the whole input, but use only small facts about each item.
 
-Of the request's other fields those are looked at that the renderer writes.
+Of the request's other fields, only those that the renderer writes are checked.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ OUTPUT_TOKENS_MIN: Final = 16
 
 @attrs.define(eq=False)
 class ResponsesValidator:
-    """Validates one request after the other of a growing conversation."""
+    """Validates the requests of a growing conversation one after another."""
 
     _tools: Verdicts[ToolFacts] = attrs.field(init=False, factory=lambda: Verdicts(tool_facts))
     _items: Verdicts[ItemFacts] = attrs.field(init=False, factory=lambda: Verdicts(item_facts))
@@ -36,7 +36,7 @@ class ResponsesValidator:
     ) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is.
 
-        Items and tools that were part of the previous request must not have been mutated since.
+        Items and tools of the previous request must not have been mutated since.
         """
         unreadable = tuple(_check_shape(request))
         return unreadable or tuple(self._violations(request, model))
@@ -63,7 +63,7 @@ class ResponsesValidator:
 
 
 def _check_shape(request: object) -> Iterator[Violation]:
-    """Look for what stops the server from reading on."""
+    """Check the shapes without which the server cannot read the request."""
     if not isinstance(request, Mapping):
         yield violation(Rule.SHAPE, "request", "an object")
         return
@@ -78,7 +78,7 @@ def _check_shape(request: object) -> Iterator[Violation]:
 
 
 def _check_pairs(things: Sequence[ItemFacts]) -> Iterator[Violation]:
-    """Check that each call has one output, behind it."""
+    """Check that each call has one output, after it."""
     open_: dict[str, tuple[int, str]] = {}
     done: set[str] = set()
     for index, facts in enumerate(things):
