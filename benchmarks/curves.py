@@ -1,11 +1,15 @@
-"""Measure the figures of docs/tuning.md on the recorded sessions, keep them, and draw its picture.
+"""Measure the figures of docs/tuning.md on the recorded sessions, store them, and draw the picture of that page.
 
-    .venv/bin/python -m benchmarks.curves                                # all; half an hour of one core
+    .venv/bin/python -m benchmarks.curves                                # all: half an hour on one core
     .venv/bin/python -m benchmarks.curves --only tuning-front --jobs 1
 
-`tuning-front` has policies from cheap to much kept, `tuning-numbers` one number of the default at a time, `tuning-clips`
-what is shown whole at first, `tuning-sources` the choice made without each source, `tuning-windows` the default beside
-its window.  They go to benchmarks/results; `make docs` puts them into the page.
+    tuning-front     policies from cheap ones to those that keep much
+    tuning-numbers   the default with one number changed at a time
+    tuning-clips     the default with other rules for which results are clipped when they are first shown
+    tuning-sources   the policy chosen without looking at one source, measured on that source
+    tuning-windows   the default in windows of similar size
+
+Each study writes one file in benchmarks/results; `make docs` copies the figures into the page.
 """
 
 import argparse
@@ -44,7 +48,7 @@ FRONT: Mapping[str, Changes] = {
         "keep_ratio": 0.16,
     },
 }
-"""The default with these changes, or another shipped policy, by the name of the row; cheap ones first."""
+"""Changes to the default, or to another shipped policy, by the name of the row; the cheapest policy first."""
 NUMBERS: Mapping[str, Sequence[Any]] = {
     "index_ratio": (0.12, 0.25, 0.38, 0.5, 0.6, 0.7),
     "keep_ratio": (0.04, 0.06, 0.08, 0.12, 0.16),
@@ -55,7 +59,7 @@ NUMBERS: Mapping[str, Sequence[Any]] = {
     "enough_ratio": (0.3, 0.5, 0.65, 0.75),
     "pointer_tokens": (0, 300),
 }
-"""One at a time, around the default."""
+"""The values that are tried for each number of the default, one number at a time."""
 CLIPS: Mapping[str, Changes] = {
     "all above the share (`clip_room = 0`)": {},
     "what half of the room does not hold (`0.5`)": {"clip_room": 0.5},
@@ -63,16 +67,17 @@ CLIPS: Mapping[str, Changes] = {
     "all above 0.04 (`clip_ratio`)": {"clip_ratio": 0.04},
     "all above 0.4": {"clip_ratio": 0.4},
 }
+"""Changes to the default that decide which results are clipped, by the name of the row."""
 CANDIDATES: Mapping[str, Sequence[Any]] = {
     "keep_ratio": (0.06, 0.08, 0.12),
     "index_ratio": (0.38, 0.5, 0.6),
     "clip_ratio": (0.025, 0.03, 0.04),
 }
-"""Every combination; one of them is the default."""
+"""Values whose combinations are the candidates; one combination is the default."""
 
 
 def policy_of(changes: Changes) -> Policy:
-    """The default with these changes, or another shipped one."""
+    """The policy with these changes: the default, or the shipped one named under `policy`."""
     given = dict(changes)
     return attrs.evolve(policy_named(given.pop("policy", "default")), **given)
 
@@ -80,7 +85,7 @@ def policy_of(changes: Changes) -> Policy:
 def over_windows(
     named: Sequence[tuple[Row, Changes]], jobs: int, more: Callable[[Trial], Row] | None = None
 ) -> Iterator[Row]:
-    """A row for each policy in each window; equal policies are replayed once."""
+    """A row for each policy in each window. Equal policies are replayed only once; `more` adds columns."""
     policies = {policy_of(changes): changes for _, changes in named}
     for window in WINDOWS:
         trials = dict(zip(policies, tried(list(policies.items()), window, jobs), strict=True))
@@ -91,18 +96,18 @@ def over_windows(
 
 
 def shown(trial: Trial) -> Row:
-    """The means of a trial, to three digits; a dash: no session says anything."""
+    """The means of a trial with three digits; a dash if no session has a value."""
     values = {FIGURES[field]: getattr(trial.means, field) for field in SHOWN}
     return {name: "-" if value is None else f"{value:.3f}" for name, value in values.items()}
 
 
 def front(jobs: int) -> Iterator[Row]:
-    """Policies from cheap to much kept."""
+    """Policies from cheap ones to those that keep much."""
     yield from over_windows([({"policy": name}, FRONT[name]) for name in FRONT], jobs)
 
 
 def numbers(jobs: int) -> Iterator[Row]:
-    """One number at a time."""
+    """The default with one number changed at a time."""
     named = [
         ({"number": f"`{field}`", "value": f"{value:g}"}, {field: value})
         for field, values in NUMBERS.items()
@@ -112,13 +117,13 @@ def numbers(jobs: int) -> Iterator[Row]:
 
 
 def clips(jobs: int) -> Iterator[Row]:
-    """What is clipped when it is first shown, and what that changes in a session."""
+    """Rules for which results are clipped when they are first shown, and their effects in a session."""
     named = [({"what is clipped": name}, CLIPS[name]) for name in CLIPS]
     yield from over_windows(named, jobs, in_a_session)
 
 
 def in_a_session(trial: Trial) -> Row:
-    """What was near, and what happens in a session on average."""
+    """Columns for `near` and for what happens in a session, as means over the sessions."""
     near = fmean(result.recall.near or 0.0 for result in trial.results)
     return {
         "near": f"{near:.3f}",
@@ -129,8 +134,8 @@ def in_a_session(trial: Trial) -> Row:
 
 
 def sources(jobs: int) -> Iterator[Row]:
-    """For each source: of the candidates that cost no more than the default on all others, the one that
-    keeps most there, judged on the source beside the default."""
+    """For each source, two rows measured on it: the policy that is chosen without looking at it, and the
+    default."""
     candidates = [
         dict(zip(CANDIDATES, values, strict=True)) for values in product(*CANDIDATES.values())
     ]
@@ -147,7 +152,8 @@ def sources(jobs: int) -> Iterator[Row]:
 
 
 def best_without(there: set[int], trials: Sequence[Trial], default: Trial) -> Trial:
-    """What is chosen when these sessions are not looked at."""
+    """Of the candidates that cost no more than the default on all sessions but these, the one that keeps most
+    on those sessions."""
     others = set(range(len(default.results))) - there
     most = default.on(others).means.cost
     within = [trial for trial in trials if trial.on(others).means.cost <= most]
@@ -155,12 +161,12 @@ def best_without(there: set[int], trials: Sequence[Trial], default: Trial) -> Tr
 
 
 def in_words(trial: Trial) -> str:
-    """`keep 0.08, index 0.5, clip 0.03`."""
+    """The changes of a trial as text, such as `keep 0.08, index 0.5, clip 0.03`."""
     return ", ".join(f"{name.split('_')[0]} {value:g}" for name, value in trial.changes.items())
 
 
 def beside(jobs: int) -> Iterator[Row]:
-    """The default in windows beside that of the other figures."""
+    """The default in windows close to the one of the other figures."""
     for window in BESIDE:
         (trial,) = tried([(policy_named("default"), {})], window, jobs)
         yield {"window": f"{window:,}", **shown(trial)}
@@ -173,11 +179,11 @@ STUDIES: Mapping[str, Callable[[int], Iterator[Row]]] = {
     "tuning-windows": beside,
     "tuning-sources": sources,
 }
-"""By the name of the file in benchmarks/results."""
+"""The studies, by the name of their file in benchmarks/results."""
 
 
 def main() -> None:
-    """Measure, keep, draw."""
+    """Run the chosen studies, store their figures and draw the picture."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.curves")
     parser.add_argument("--only", action="append", choices=[*STUDIES], help="these, not all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)

@@ -1,9 +1,11 @@
-"""Draws docs/images/tuning.svg from the kept figures: what is kept against what it costs, for the front and for one
-number at a time, and where the aims are.
+"""Draws docs/images/tuning.svg from the stored figures: what a policy keeps against what it costs.
+
+There is a line for the front (policies from cheap ones to those that keep much), one for each changed number of the
+default, and a diamond for each aim.
 
     .venv/bin/python -m benchmarks.curves_picture
 
-Colours are of middle brightness on no background, so that the picture can be read on a light and on a dark page.
+The picture has no background and its colours have a medium brightness, so it can be read on light and dark pages.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,16 +24,16 @@ AIMS: Final = {
     "30,000": {"cost": 0.37, "far": 0.96, "farctx": 0.89, "farwide": 0.86, "quotes": 0.9},
     "60,000": {"cost": 0.43, "far": 0.99, "farctx": 0.95, "farwide": 0.95, "quotes": 0.95},
 }
-"""What was wanted, by window."""
+"""The aims that were set for the default, by window."""
 COSTS: Final = {"30,000": (0.3, 0.46), "60,000": (0.36, 0.52)}
 SHARES: Final = {"30,000": (0.76, 1.0), "60,000": (0.9, 1.0)}
-"""What the axes show; what is beyond them is cut off."""
+"""The ranges of the two axes, by window; points outside are not drawn."""
 LINES: Final = {
     "index_ratio": "#d9822b",
     "clip_ratio": "#4a86c8",
     "keep_ratio": "#b25cc4",
 }
-"""The numbers that move something, with their colours."""
+"""The numbers whose effect is large enough to draw, with the colours of their lines."""
 FRONT, TEXT, AIM = "#2f9e6e", "#7b828c", "#d64550"
 WIDTH, HEIGHT, PANEL, DOWN = 760, 506, 158, 166
 LEFT, TOP, STEP, ROW = 44, 46, 180, 230
@@ -47,14 +49,14 @@ class Panel:
     top: float
 
     def at(self, cost: float, share: float) -> Point:
-        """Where it is drawn."""
+        """The position of a point in the picture; a point outside the axes is moved to their edge."""
         (least, most), (low, high) = COSTS[self.window], SHARES[self.window]
         across = (min(max(cost, least), most) - least) / (most - least)
         up = (max(share, low) - low) / (high - low)
         return self.left + PANEL * across, self.top + DOWN * (1 - up)
 
     def points(self, name: str, about: str = "") -> list[Point]:
-        """Cost and share of the rows of this window, by cost; of one number, or of the front."""
+        """Cost and share of the rows of this window in a file of figures; only of one number if `about` names it."""
         results = kept(name)
         rows = (dict(zip(results.columns, row, strict=True)) for row in results.rows)
         return [
@@ -65,12 +67,12 @@ class Panel:
 
 
 def picture() -> str:
-    """The whole file."""
+    """The content of the SVG file."""
     return "".join(f"{line}\n" for line in drawn())
 
 
 def drawn() -> Iterator[str]:
-    """Its lines."""
+    """The lines of the SVG file."""
     told = (
         "What is kept against what it costs, in windows of 30,000 and 60,000 tokens: from frugal to generous, and "
         "along one number of the policy at a time. The figures are on the page."
@@ -92,7 +94,7 @@ def drawn() -> Iterator[str]:
 
 
 def axes(panel: Panel) -> Iterator[str]:
-    """A frame with a few numbers."""
+    """The grid lines, the labels of the axes and the title of a panel."""
     (least, most), (low, high) = COSTS[panel.window], SHARES[panel.window]
     for part in range(5):
         share = low + (high - low) * part / 4
@@ -109,7 +111,7 @@ def axes(panel: Panel) -> Iterator[str]:
 
 
 def curves(panel: Panel) -> Iterator[str]:
-    """One number at a time below, the front above, then the aim."""
+    """The lines of single numbers, the front on top of them, then the aim."""
     for number, colour in LINES.items():
         yield from curve(panel, panel.points("tuning-numbers", number), (colour, 1.2, 2))
     yield from curve(panel, panel.points("tuning-front"), (FRONT, 2.4, 3))
@@ -119,7 +121,7 @@ def curves(panel: Panel) -> Iterator[str]:
 
 
 def curve(panel: Panel, points: Sequence[Point], look: tuple[str, float, float]) -> Iterator[str]:
-    """A line through the points that the axes show: its colour, its width, the size of a point."""
+    """A line through the points within the axes; `look` is its colour, its width and the radius of a point."""
     colour, width, size = look
     (least, most), (low, _) = COSTS[panel.window], SHARES[panel.window]
     inside = [panel.at(*p) for p in sorted(points) if least <= p[0] <= most and p[1] >= low]
@@ -130,7 +132,7 @@ def curve(panel: Panel, points: Sequence[Point], look: tuple[str, float, float])
 
 
 def legend() -> Iterator[str]:
-    """What the colours stand for."""
+    """The legend: the name of each line, the sign for an aim, and the label of the cost axis."""
     x, y = LEFT, HEIGHT - 14
     for name, colour in {"front": FRONT, **LINES}.items():
         yield f'<path d="M{x} {y - 4}h22" stroke="{colour}" stroke-width="2.4"/>'
@@ -142,7 +144,7 @@ def legend() -> Iterator[str]:
 
 
 def words(at: Point, text: str, anchor: str) -> str:
-    """A label."""
+    """A text element; `anchor` is `start`, `middle` or `end`."""
     x, y = at
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{TEXT}">{text}</text>'
 

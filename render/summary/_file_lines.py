@@ -1,4 +1,7 @@
-"""The lines of a file that a text shows, without the line numbers that a viewer put before them."""
+"""The lines of a file that a text shows, and their line numbers in the file.
+
+Tools that show files often put a line number before each line: `   12→total = 0`. It is not part of the line.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,8 +15,10 @@ _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
 
 
 def lines_in(source: Source) -> Sequence[Line]:
-    """The lines of a source that have a word character, as they are in the file; cached per text, because
-    most texts are followed again at the next compaction."""
+    """The lines of a source as they are in the file; lines without a word character are left out.
+
+    The result is cached per text, because the next compaction needs most texts again.
+    """
     place, known = (source.is_call, source.line), source.reading.in_file
     if known is None or known[0] != place:
         known = source.reading.in_file = place, list(_looked_for(source))
@@ -37,7 +42,7 @@ def _looked_for(source: Source) -> Iterator[Line]:
 
 
 def line_at(source: Source, position: int) -> int:
-    """The line number in the file at a position of the text; 0 if it is not known."""
+    """The line number in the file for a position in the text; 0 if it is not known."""
     if not source.file or source.is_call:
         return source.line
     start = source.text.rfind("\n", 0, position) + 1
@@ -47,7 +52,11 @@ def line_at(source: Source, position: int) -> int:
 
 
 def numbers_in(texts: Sequence[str], first: int) -> list[int]:
-    """The number that a viewer put before each line; 0 for a line without one."""
+    """The line number that the text shows before each line; 0 for a line without one.
+
+    A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
+    the start of a line belong to the line.
+    """
     found = [_NUMBER.match(text) for text in texts]
     numbers = [int(each[1]) if each else -1 for each in found]
     around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)

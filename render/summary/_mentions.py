@@ -1,4 +1,4 @@
-"""Mentions of names in texts, and the worth that they give to pieces."""
+"""Finding where texts mention names, and adding the worth of these names to the pieces that mention them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -7,11 +7,11 @@ from typing import Final
 from render.summary._pieces import Source
 
 SURROUNDINGS_MIN: Final = 8
-"""Characters that a piece must have besides a term to say something about it."""
+"""Least number of characters besides the term: with fewer, a piece says nothing about the term."""
 EARLIER: Final = 0.2
-"""Share of a name's worth for its second newest mention."""
+"""Share of a name's worth that its mention in the second newest text adds."""
 NEIGHBOUR: Final = 0.3
-"""Share of a name's worth for the pieces before and after a mention."""
+"""Share of a name's worth that goes to the pieces directly before and after a mention."""
 
 
 def spread(
@@ -20,11 +20,11 @@ def spread(
     worths: Mapping[str, float],
     ranks: Mapping[str, int],
 ) -> None:
-    """Add the worth of each name to the pieces that mention it in context: the full worth for the last
-    mention in the newest text, and a part for the last mention in the text before.
+    """Add the worth of each name to the pieces that mention it in context.
 
-    `noted` are the names that count in each text. Names are visited in order of rank, so that sums do not
-    depend on the order of a set.
+    Only the two newest texts that mention a name count, and in each only the last mention: the newest text
+    adds the full worth, the one before it a share (`EARLIER`). `noted` has, for each text, the names that
+    count there. Names are visited in order of rank, so that sums do not depend on the order of a set.
     """
     last, before = set(worths), set[str]()
     for source, names in zip(reversed(sources), reversed(noted), strict=True):
@@ -61,8 +61,10 @@ def surrounded(sources: Iterable[Source], names: AbstractSet[str]) -> set[str]:
 
 
 def _mentioned(source: Source, term: str) -> int:
-    """Position of the last current mention of a term that the text contains (0 if the text is one line); -1
-    if there is none, or it is without context."""
+    """Position of the last mention of a term outside stale lines, or 0 if the text is a single line.
+
+    -1 if there is no such mention, or too little text around it. The text must contain the term.
+    """
     text, least = source.text, len(term) + SURROUNDINGS_MIN
     if source.is_whole and "\n" not in text and not source.stale:  # most excerpts are one line
         return 0 if len(text) >= least else -1
@@ -79,15 +81,16 @@ def _mentioned(source: Source, term: str) -> int:
 
 
 def _holding(source: Source, term: str, position: int) -> int:
-    """Position of the last current occurrence, even inside a longer name; `position` is the last one
-    overall."""
+    """Position of the last occurrence outside stale lines, -1 if there is none. An occurrence inside a longer
+    name counts. `position` is the last occurrence in the whole text."""
     while position >= 0 and source.is_stale(source.piece_at(position)):
         position = source.text.rfind(term, 0, position)
     return position
 
 
 def _is_surrounded(text: str, position: int, least: int) -> bool:
-    """Whether a line with its neighbouring lines has more than `least` characters."""
+    """Whether the line at a position, if necessary together with its neighbouring lines, has more than `least`
+    characters."""
     start, end = text.rfind("\n", 0, position), text.find("\n", position)
     if (len(text) if end < 0 else end) - start > least:
         return True
@@ -99,7 +102,7 @@ def _is_surrounded(text: str, position: int, least: int) -> bool:
 
 
 def _value(source: Source, position: int, term: str, worth: float) -> None:
-    """Add worth to the pieces that contain a mention, and a part of it to their neighbours."""
+    """Add the worth to the pieces that contain the mention, and a share of it to the pieces before and after."""
     if source.is_whole:
         source.add(0, worth)
         return
