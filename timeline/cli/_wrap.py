@@ -190,8 +190,9 @@ def _tell(options: argparse.Namespace, savings: "Savings") -> None:
     elif savings.calls or savings.passed:
         for text in savings.lines():
             complain(text)
-        named = f" --store {quote(options.store)}" if options.store is not None else ""
-        complain(f"kept in {location(options)}: look at it with `foldline list{named}`")
+        if savings.calls:
+            named = f" --store {quote(options.store)}" if options.store is not None else ""
+            complain(f"kept in {location(options)}: look at it with `foldline list{named}`")
     else:
         complain(
             f"no request came by; if {options.client} called a model, its own settings name another URL"

@@ -74,18 +74,18 @@ class Filler:
                 pass
 
     def _heard(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
-        """What a user said, and what the user's program put beside it, in its order. Words that come behind
-        something of the program's are a prompt of their own; behind an interruption also beside results."""
+        """The blocks of a user's message in its order: the user's words, and attachments for what the user's program
+        added. Words after an attachment are a prompt of their own; after an interruption, even beside results."""
         parts = parts_in(message.content)
-        awaits = not all(map(_name_of, parts))  # the first words
+        has_words_ahead = not all(map(_name_of, parts))
         for name, run in groupby(parts, _name_of):
-            is_asked = voice is UserPrompt and (awaits or not name)
+            is_asked = voice is UserPrompt and (has_words_ahead or not name)
             yield from self._next_turn() if is_asked and not self._is_fresh else self._opened()
             if name:
                 yield from (self._attachment(part, name, message.id) for part in run)
                 voice = UserPrompt if name == INTERRUPTION else voice
             else:
-                awaits = self._is_fresh = False
+                has_words_ahead = self._is_fresh = False
                 yield from self._maker.words(attrs.evolve(message, content=tuple(run)), voice)
 
     def _attachment(self, part: Part, name: str, source: str) -> Block:
@@ -112,5 +112,5 @@ class Filler:
 
 
 def _name_of(part: Part) -> str:
-    """What a part is that the user's program wrote; empty for all others."""
+    """The name of a part that the user's program wrote; empty for the user's own words and for pictures."""
     return context_name(part.text) if isinstance(part, TextPart) else ""

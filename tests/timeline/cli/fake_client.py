@@ -5,6 +5,7 @@
     claude [OPTIONS] wait               until a signal comes, which it tells
     claude [OPTIONS] raw                puts the terminal into raw mode and is killed
     claude [OPTIONS] idle               does nothing
+    claude [OPTIONS] models             asks which models there are, and calls none
 
 It prints one line of JSON each time it has something to say.
 """
@@ -163,6 +164,11 @@ def wait(gateway: Gateway) -> None:
 
 def idle(_: Gateway) -> None:
     """Does nothing."""
+
+
+def models(gateway: Gateway) -> None:
+    with contextlib.suppress(urllib.error.HTTPError):
+        gateway.post(f"{gateway.url}/v1/models", {}, gateway.headers)
 
 
 def raw(_: Gateway) -> None:

@@ -227,6 +227,12 @@ def test_a_client_that_asks_nobody_is_told(desk: Desk) -> None:
     assert not any(desk.folder.iterdir()), "no store for nothing"
 
 
+def test_a_client_that_calls_no_model_leaves_no_store_that_it_is_told_of(desk: Desk) -> None:
+    ran = desk.wrap("claude", "models")
+    assert ran.stderr == "foldline: no calls to a model; 1 other requests forwarded\n"
+    assert not any(desk.folder.iterdir())
+
+
 # Signals and the terminal.
 
 
