@@ -23,7 +23,7 @@ import attrs
 
 from benchmarks.curves_picture import OUT, picture
 from benchmarks.results import keep_all
-from benchmarks.tune import FIGURES, tried
+from benchmarks.tune import FIGURES, sessions, tried
 from render import Policy
 from timeline import policy_named
 from timeline.replay import Trial
@@ -188,8 +188,9 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=[*STUDIES], help="these, not all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
+    about = f"{len(sessions())} recorded sessions, means over those that exceed the window"
     for name in given.only or STUDIES:
-        keep_all(name, list(STUDIES[name](given.jobs)), "13 recorded sessions")
+        keep_all(name, list(STUDIES[name](given.jobs)), about)
     OUT.write_text(picture(), encoding="utf-8")
 
 

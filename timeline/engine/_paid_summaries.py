@@ -140,7 +140,7 @@ class PaidSummaries:
                     about=event.key,
                 )
                 store.put(key.encode(), about)
-        except Exception:  # as above
+        except Exception:  # the summary is used here, shared or not
             log.exception("a summary could not be shared; other timelines will ask for their own")
 
 
