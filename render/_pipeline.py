@@ -97,7 +97,7 @@ def show(
     sizes = account(view, context, sum(artifact.tokens for artifact in returned))
     misfit = None
     if sizes.total > target_of(context):
-        misfit = cannot_fit(pieces, sizes, context, _not_compacted(view, context))
+        misfit = cannot_fit(shown, sizes, context, _not_compacted(view, context))
     return Rendered(
         messages=tuple(messages),
         system=prefix.system,

@@ -25,7 +25,7 @@ from blocks.formats import Answer as Answer  # noqa: PLC0414 -- also from here
 from render.policy._model import Limits, Model, Rates
 from render.view._group import Group
 from render.view._provider_blocks import Json
-from render.view._replace import replaced
+from render.view._replace import as_shown
 from render.view._view import Shown
 
 Where: TypeAlias = Literal["user", "result"]
@@ -77,9 +77,12 @@ class Segment(NamedTuple):
 
 @attrs.frozen(kw_only=True, eq=False)
 class Piece:
-    """A group of blocks, encoded for a provider. Shared between renders, so never changed."""
+    """A group of blocks, encoded for a provider. Shared between renders, so never changed.
 
-    group: Group
+    It is kept with its group, so it must not refer to it: groups that are no longer shown would then be freed only by
+    the garbage collector.
+    """
+
     contents: tuple[Json, ...] = ()
     """Contents that can carry a cache mark, one for each spot."""
     items: tuple[Json, ...] = ()
@@ -121,9 +124,7 @@ class Encoder:
 
     def shown(self, group: Group) -> Piece:
         """The group, encoded, with its hidden blocks replaced."""
-        return group.memo(
-            self.key, lambda: self.encode(replaced(group) if group.is_hidden else group)
-        )
+        return group.memo(self.key, lambda: self.encode(as_shown(group)))
 
 
 @attrs.frozen

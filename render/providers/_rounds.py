@@ -141,7 +141,6 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
     spots = tuple(spot for each in sent for spot in _spots(each, scale))
     notes = {entry.version for entry in group.entries if isinstance(entry.block, Note)}
     return Piece(
-        group=group,
         contents=tuple(content for each in sent for _, content in each.contents),
         items=tuple(each.item for each in sent),
         spots=spots,

@@ -24,7 +24,9 @@ from blocks import (
 from render.policy._context import Context
 from render.policy._provider import Piece
 from render.stages._budget import Account, target_of
-from render.view._group import Entry
+from render.view._group import Entry, Group
+from render.view._replace import as_shown
+from render.view._view import Shown
 
 PartKind: TypeAlias = Literal[
     "system prompt",
@@ -60,6 +62,9 @@ _KINDS: Final[tuple[tuple[type | tuple[type, ...], PartKind], ...]] = (
     (SystemMessage, "notice"),
     (RangeSummary, "summary"),
 )
+
+_Encoded: TypeAlias = tuple[Group, Piece]
+"""A group as it is shown, and encoded."""
 
 
 @attrs.frozen
@@ -138,22 +143,23 @@ class CannotFit:
 
 
 def cannot_fit(
-    pieces: Sequence[Piece], sizes: Account, context: Context, unwilling: str = ""
+    shown: Shown, sizes: Account, context: Context, unwilling: str = ""
 ) -> CannotFit | None:
     """Why a request is too large for its limit or target; None if it is not.
 
     `unwilling` is the reason why nothing made room, if that was a deliberate choice (such as a policy).
     """
-    target = target_of(context)
-    opened = sum(part.tokens for part in _open(pieces))
+    target, pieces = target_of(context), context.encoder.pieces(shown)
+    groups = [(as_shown(group), piece) for group, piece in zip(shown.groups, pieces, strict=True)]
+    opened = sum(part.tokens for part in _open(groups))
     pinned = sum(map(attrgetter("pinned"), pieces)) + opened
     fixed = sizes.system + sizes.tools + round(sizes.ratio * pinned)
     if sizes.total > context.limit:
         excess = sizes.total - context.limit
-        misfit = _misfit("over_limit", excess, parts_of(pieces), sizes, fixed)
+        misfit = _misfit("over_limit", excess, parts_of(groups), sizes, fixed)
         return attrs.evolve(misfit, advice=unwilling) if unwilling else misfit
     if fixed > target and context.policy.compacts:
-        return _misfit("fixed_over_target", fixed - target, _pinned(pieces), sizes, fixed)
+        return _misfit("fixed_over_target", fixed - target, _pinned(groups), sizes, fixed)
     return None
 
 
@@ -216,9 +222,9 @@ def _cause(parts: Sequence[_Part], ratio: float) -> Cause:
 # The blocks of a request.
 
 
-def parts_of(pieces: Iterable[Piece]) -> Iterator[_Part]:
-    for piece in pieces:
-        for entry in piece.group.entries:
+def parts_of(groups: Iterable[_Encoded]) -> Iterator[_Part]:
+    for group, piece in groups:
+        for entry in group.entries:
             if tokens := piece.tokens_of(entry.version):
                 yield _part(entry, tokens)
 
@@ -231,15 +237,15 @@ def _part(entry: Entry, tokens: int) -> _Part:
     return _Part(kind, entry.path, tokens, max(tokens - left, 0))
 
 
-def _pinned(pieces: Sequence[Piece]) -> Iterator[_Part]:
+def _pinned(groups: Sequence[_Encoded]) -> Iterator[_Part]:
     """As `parts_of`, for the blocks that no compaction can fold: notes and open calls."""
-    yield from (part for part in parts_of(pieces) if part.kind == "note")
-    yield from _open(pieces)
+    yield from (part for part in parts_of(groups) if part.kind == "note")
+    yield from _open(groups)
 
 
-def _open(pieces: Sequence[Piece]) -> Iterator[_Part]:
-    for piece in pieces[-1:]:
-        for entry, _ in piece.group.unanswered:
+def _open(groups: Sequence[_Encoded]) -> Iterator[_Part]:
+    for group, piece in groups[-1:]:
+        for entry, _ in group.unanswered:
             yield _part(entry, piece.tokens_of(entry.version))
 
 

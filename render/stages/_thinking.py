@@ -37,6 +37,7 @@ from render.stages._rehydrate import Returned
 from render.view._fold import decide
 from render.view._group import Asked, Entry, Group, Place
 from render.view._provider_blocks import Json
+from render.view._replace import as_shown
 from render.view._view import Shown, View, slice_visible
 
 
@@ -118,15 +119,15 @@ def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterat
     """Thinking that is shown after other content than when it was generated."""
     ends = chain_ends(shown, pieces, context)
     starts = chain([_start(context.fixed)], ends)
-    for before, piece in zip(starts, pieces, strict=False):
-        found = partial(_misplaced, before, piece)
-        yield from piece.group.memo(("misplaced", piece, before), found)
+    for before, group, piece in zip(starts, shown.groups, pieces, strict=False):
+        found = partial(_misplaced, before, group, piece)
+        yield from group.memo(("misplaced", piece, before), found)
 
 
-def _misplaced(before: bytes, piece: Piece) -> tuple[Entry, ...]:
+def _misplaced(before: bytes, group: Group, piece: Piece) -> tuple[Entry, ...]:
     found: list[Entry] = []
     there = {spot.version for spot in piece.spots}
-    said = piece.group.placed(Place.RESPONSE)
+    said = as_shown(group).placed(Place.RESPONSE)
     for entry in said:
         asked = entry.asked
         if isinstance(entry.block, AssistantThinking) and asked and asked.sent:

@@ -25,8 +25,12 @@ _ADDRESS: Final[tuple[str, ...]] = ("id", "turn", "author", "response")
 """Fields of an unknown block that say where it belongs, without its content."""
 
 
-def replaced(group: Group) -> Group:
-    """The group as it is shown."""
+def as_shown(group: Group) -> Group:
+    """The group with its hidden blocks replaced; the group itself if nothing in it is hidden."""
+    return group.memo("as shown", lambda: _replaced(group)) if group.is_hidden else group
+
+
+def _replaced(group: Group) -> Group:
     gone = _gone(group)
     return attrs.evolve(group, entries=tuple(_entry(entry, gone) for entry in group.entries))
 

@@ -179,7 +179,6 @@ def _encoded(group: Group, counter: TokenCounter) -> Piece:
     )
     lines = tuple(line for _, line in said)
     return Piece(
-        group=group,
         contents=lines,
         items=lines,
         spots=spots,

@@ -18,6 +18,7 @@ from blocks import (
 from persistence import MemoryStore
 from render import CannotFit, Rendered, commit
 from render.stages._misfit import Cause, parts_of
+from render.view._replace import as_shown
 from render.view._view import slice_visible
 from tests import _builders as make
 from tests.strategies import Play, Step, settings, steps
@@ -148,8 +149,9 @@ def test_so_does_a_window_of_the_size_that_is_named(add: Callable[[Timeline], No
 def follow(timeline: Timeline, found: CannotFit) -> None:
     """Hide what is large of the kinds that are named."""
     kinds = {cause.kind for cause in found.causes}
-    encoder = make.context().encoder
-    parts = parts_of(encoder.pieces(slice_visible(timeline.view)))
+    shown = slice_visible(timeline.view)
+    pieces = make.context().encoder.pieces(shown)
+    parts = parts_of(zip(map(as_shown, shown.groups), pieces, strict=True))
     timeline.hide(*(part.path for part in parts if part.kind in kinds and part.removable))
 
 

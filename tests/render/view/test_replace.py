@@ -21,7 +21,7 @@ from blocks import (
     text_of,
 )
 from render import Group, Place, View, commit
-from render.view._replace import replaced, stand_in
+from render.view._replace import as_shown, stand_in
 from tests import _builders as make
 
 SECRET = "tamarind"  # noqa: S105 -- a word
@@ -102,7 +102,7 @@ def drawn(group: Group) -> dict[int, Any]:
     """Of each block that is shown: its text, and whether it is said by the user."""
     return {
         e.version: (text_of(e.block), e.place)
-        for e in replaced(group).entries
+        for e in as_shown(group).entries
         if e.place is not Place.SILENT
     }
 
@@ -116,7 +116,7 @@ def without(*versions: int) -> dict[int, Any]:
 
 def test_nothing_hidden_nothing_changed() -> None:
     group = make.view_of(*ROUND).groups[-1]
-    assert replaced(group).entries == group.entries
+    assert as_shown(group).entries == group.entries
     assert sorted(WHOLE) == [2, 3, 4, 5, 6, 7, 8]
 
 
