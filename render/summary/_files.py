@@ -47,25 +47,17 @@ class _File:
     """Lines that may be only a part of a real line, because an edit can begin and end within a line."""
     runs: list[Run] = attrs.field(factory=list[Run])
     """Adjacent lines that the agent wrote and has not changed since."""
-    waiting: list[tuple[Source, set[str] | None]] = attrs.field(
-        factory=list[tuple[Source, set[str] | None]]
-    )
-    """Sources not yet read into `lines`, each with its current lines (None: all but the stale ones). They
-    are read only when the file is named again, because most files are named once."""
 
-    def known(self) -> "_File":
-        """This file, after the waiting sources have been read into it."""
-        for source, held in self.waiting:
-            lines = lines_in(source)
-            if held is not None:
-                lines = [line for line in lines if line[2] in held]
-            elif source.stale:
-                lines = [line for line in lines if line[0] not in source.stale]
-            self.add(source, lines)
-            if held is None and source.is_call:
-                self.fragments.update(text for _, _, text in lines)
-        self.waiting.clear()
-        return self
+    def recall(self, source: Source, held: set[str] | None) -> None:
+        """Record the current lines of a source (None: all but its stale ones)."""
+        lines = lines_in(source)
+        if held is not None:
+            lines = [line for line in lines if line[2] in held]
+        elif source.stale:
+            lines = [line for line in lines if line[0] not in source.stale]
+        self.add(source, lines)
+        if held is None and source.is_call:
+            self.fragments.update(text for _, _, text in lines)
 
     def read(self, source: Source, lines: Sequence[Line], since: int) -> None:
         """Record lines that a read showed, which was asked for at version `since`; earlier copies become
@@ -139,15 +131,40 @@ class _File:
             yield from (part for part in self.lines if any(part in text for text in long))
 
 
+@attrs.define(eq=False)
+class _Files:
+    """The files that the texts show or change, by name."""
+
+    read: dict[str, _File] = attrs.field(factory=dict[str, _File])
+    _waiting: dict[str, list[tuple[Source, set[str] | None]]] = attrs.field(
+        factory=dict[str, list[tuple[Source, set[str] | None]]]
+    )
+    """Arguments of `_File.recall`. A source is read only when its file is named again, because most files are
+    named once."""
+
+    def wait(self, name: str, source: Source, held: set[str] | None) -> None:
+        """Add a source to a file."""
+        self._waiting.setdefault(name, []).append((source, held))
+
+    def file(self, name: str) -> _File:
+        """The file, after the sources that wait for it have been read."""
+        file = self.read.get(name)
+        if file is None:
+            file = self.read[name] = _File()
+        for source, held in self._waiting.pop(name, ()):
+            file.recall(source, held)
+        return file
+
+
 def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Source]]]) -> None:
     """Mark the stale lines of each source, and set the file it belongs to.
 
     `earlier` are the excerpts of the previous index, in log order.
     """
-    files = dict[str, _File]()
+    files = _Files()
     for source in earlier:
         if source.file:
-            _file(files, source.file).waiting.append((source, None))
+            files.wait(source.file, source, None)
     calls = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolCall)}
     done = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolResult)}
     for entry, sources in folded:
@@ -156,7 +173,7 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
             continue
         (called, call), (answered, result) = asked, answer or (0, None)
         if entry.block is call:
-            _forget(call, result, files)
+            _forget(call, result, files.read)
         if result is None or _failed(result):
             continue
         if entry.block is call:
@@ -168,7 +185,7 @@ def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Sou
 def _forget(call: ToolCall, result: ToolResult | None, files: Mapping[str, _File]) -> None:
     """Forget what the agent wrote to the files that a call names, if the call's effect cannot be followed."""
     known, text = result.envelope if result else None, text_of(call)
-    named = {name: f for name, f in files.items() if f.runs and basename(name) in text}
+    named = {name: file for name, file in files.items() if file.runs and basename(name) in text}
     if not named or tool_kind(call.name, call.input, known) in LOOKING:
         return
     if not script_of(call, known).is_all:
@@ -177,21 +194,15 @@ def _forget(call: ToolCall, result: ToolResult | None, files: Mapping[str, _File
             named[name].runs.clear()
 
 
-def _file(files: dict[str, _File], name: str) -> _File:
-    return files.setdefault(name, _File())
-
-
 def _failed(result: ToolResult) -> bool:
     return result.is_error or result.envelope.outcome == "failure"
 
 
-def _apply(
-    changes: Sequence[Change], sources: Iterable[Source], files: dict[str, _File], done: int
-) -> None:
+def _apply(changes: Sequence[Change], sources: Iterable[Source], files: _Files, done: int) -> None:
     """Apply the changes of a call; if they are all in one file, its new lines are current there."""
     numbers = {change.file: list[int]() for change in changes}
     for change in changes:
-        file = _file(files, change.file).known()
+        file = files.file(change.file)
         numbers[change.file].append(file.change(change))
         file.runs = runs_after(file.runs, change, done)
     names = {change.file for change in changes if change.new or change.old}
@@ -202,7 +213,7 @@ def _apply(
     new = _left(change for change in changes if change.file == name)
     for source in sources:
         source.file, source.line = name, line
-        files[name].waiting.append((source, new))
+        files.wait(name, source, new)
 
 
 def _left(changes: Iterable[Change]) -> set[str]:
@@ -218,7 +229,7 @@ def _show(
     call: ToolCall,
     result: ToolResult,
     sources: Iterable[Source],
-    files: dict[str, _File],
+    files: _Files,
     since: int,
 ) -> None:
     """Record the file lines that a result shows: a view of a file, or the numbered lines after a change."""
@@ -234,7 +245,7 @@ def _show(
         lines = lines_in(source)
         if lines and (any(number for _, number, _ in lines) or not is_change):
             source.file = name_of(shown.file)
-            _file(files, source.file).known().read(source, lines, since)
+            files.file(source.file).read(source, lines, since)
 
 
 def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:

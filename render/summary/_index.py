@@ -14,7 +14,7 @@ The index needs no model. At the next compaction its excerpts compete with the n
 cost follows what is new. Between compactions the index does not change, so it stays in the cached prefix.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, starmap
 from operator import attrgetter, is_
@@ -35,7 +35,7 @@ from render.view._group import Entry
 VISIBLE_MAX: Final = 4_000_000
 """Characters of all visible texts together that are searched for names; beyond it, only the beginning and
 end of each text."""
-TERMS_MAX: Final = 3000
+TERMS_MAX: Final = 2000
 """The most terms that are ranked and remembered."""
 
 
@@ -72,7 +72,7 @@ def build_index(
         ranked=ranked,
         known=known,
         reader=reader,
-        lines=set(chain.from_iterable(source.holding() for source in in_sight)),
+        lines=set(chain.from_iterable(map(Source.holding, in_sight))),
     )
     market.buy(budget)
     terms = _terms(ranked, known, market.bare)
@@ -91,11 +91,11 @@ def _in_sight(visible: Iterable[str]) -> Iterable[str]:
 
 def _ranked(known: Known) -> Sequence[str]:
     """The best `TERMS_MAX` names: those that the agent used most, the newest first among equals."""
-    alike = defaultdict[int, list[str]](list)
+    alike: list[list[str]] = [[] for _ in range(USES_MAX + 1)]
     for term, uses in known.uses.items():
         alike[min(uses, USES_MAX)].append(term)
     ranked = list[str]()
-    for _, terms in sorted(alike.items(), reverse=True):
+    for terms in reversed(alike):
         terms.sort()
         terms.sort(key=known.seen.__getitem__, reverse=True)
         ranked += terms
@@ -168,9 +168,10 @@ def _read_all(sources: Sequence[Source], known: Known) -> Sequence[set[str]]:
     newest = dict[str, int]()
     for source, names in sorted(zip(sources, noted, strict=True), key=lambda each: each[0].seen):
         newest.update(dict.fromkeys(names, source.seen))
-    for term in newest.keys() & known.seen.keys():
-        newest[term] = max(newest[term], known.seen[term])
-    known.seen.update(newest)
+    seen = known.seen
+    for term, version in newest.items():
+        if seen.get(term, -1) < version:
+            seen[term] = version
     return noted
 
 

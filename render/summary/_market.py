@@ -1,7 +1,7 @@
 """Choosing the content of an index: offers are bought in order of worth per size until the tokens are
 spent."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count
 from typing import Final, TypeAlias
@@ -14,6 +14,8 @@ from render.summary._pieces import Source
 from render.summary._reading import Reader
 from render.summary._text import file_heading
 
+UNIT: Final = 1_000_000
+"""The worth of one use of a name. Worths are whole numbers, so sums of them do not depend on their order."""
 USES_MAX: Final = 4
 """Uses of a name above this number do not raise its worth."""
 REPEATED: Final = 0.5
@@ -108,9 +110,9 @@ class Market:
         """Buy the best offers until the budget is spent."""
         self._is_naming = budget.is_naming
         ranks = dict(zip(self.ranked, count(), strict=False))
-        around = surrounded(self.in_sight, ranks.keys())
-        worths = self._worths(ranks.keys() - around)
-        spread(self.sources, self.noted, worths, ranks)
+        names = set(ranks)
+        worths = self._worths(names - surrounded(self.in_sight, names))
+        spread(self.sources, self.noted, worths)
         self._value_own_lines()
         offers: _Offers = dict(self._pieces())
         if budget.is_naming:
@@ -130,26 +132,26 @@ class Market:
             ):
                 left -= self._cut(source, number, left)
 
-    def _worths(self, names: Iterable[str]) -> dict[str, float]:
+    def _worths(self, names: set[str]) -> dict[str, int]:
         """The worth of each name."""
         newest, uses, seen = self._newest(), self.known.uses, self.known.seen
         again = repeated(chain(self.noted, (source.names for source in self.in_sight)))
-        decays = {version: _decay(newest - version) for version in set(seen.values())}
+        decays = {version: _decay(newest - version) for version in {seen[term] for term in names}}
+        used = dict.fromkeys(uses.values(), UNUSED + USES_MAX)
+        used.update({number: UNUSED + number for number in range(USES_MAX)})
         return {
-            term: (UNUSED + min(uses[term], USES_MAX) + REPEATED * (term in again))
-            * decays[seen[term]]
+            term: int((used[uses[term]] + (REPEATED if term in again else 0)) * decays[seen[term]])
             for term in names
         }
 
-    def _names(
-        self, worths: Mapping[str, float], ranks: Mapping[str, int]
-    ) -> Iterator[tuple[int, float]]:
+    def _names(self, worths: Mapping[str, int], ranks: Mapping[str, int]) -> _Offers:
         """Offers for names that occur in no visible text."""
         seen = self.known.seen
         in_sight = set[str]().union(*(source.names for source in self.in_sight))
-        for term in worths.keys() - in_sight:
-            worth = -BARE * worths[term] / _size(len(term))
-            yield _offer(seen[term], _NAMES, ranks[term]), worth
+        return {
+            _offer(seen[term], _NAMES, ranks[term]): -BARE * worths[term] / _size(len(term))
+            for term in worths.keys() - in_sight
+        }
 
     def _newest(self) -> int:
         return max((source.seen for source in self.sources), default=0)
@@ -162,12 +164,12 @@ class Market:
                 continue
             worth = OWN * _decay(newest - source.seen)
             if source.is_whole:
-                source.add(0, worth * max(1.0, len(source.text) / OWN_CHARACTERS))
+                source.add(0, int(worth * max(1.0, len(source.text) / OWN_CHARACTERS)))
                 continue
             for number in range(len(source.starts)):
                 piece = source.piece(number)
                 if len(piece) >= OWN_MIN and piece.strip() not in source.superseded:
-                    source.add(number, worth)
+                    source.add(number, int(worth))
 
     def _pieces(self) -> Iterator[tuple[int, float]]:
         for place, source in enumerate(self.sources, 1):
@@ -201,11 +203,12 @@ class Market:
         self.lines.add(line)
         if not self._is_naming:
             return left - room + cost
-        shown = f"{source.file}\n{text}" if is_new else text
-        names = source.names if source.is_whole and not is_new else self.reader.names(shown)
-        terms = names & self.known.uses.keys()
-        self._shown.update(terms)
-        given_back = sum(self.bare.pop(term) for term in terms & self.bare.keys())
+        names = source.names if source.is_whole else self.reader.names(text)
+        if is_new:
+            names = names | self.reader.names(source.file)
+        self._shown |= names
+        bare = self.bare
+        given_back = sum([bare.pop(term) for term in names if term in bare])
         return left - room + cost - given_back
 
     def _heading(self, source: Source, *, is_new: bool) -> int:
@@ -234,4 +237,4 @@ def _size(characters: int) -> float:
 
 
 def _decay(age: int) -> float:
-    return 1 / (1 + age / HALF_AGE)
+    return UNIT / (1 + age / HALF_AGE)

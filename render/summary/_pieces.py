@@ -44,6 +44,8 @@ class Reading:
     text: str
     names: set[str] | None = None
     """Its identifiers; None until they are looked for."""
+    in_context: set[str] | None = attrs.field(default=None, init=False)
+    """Those of them that it shows in context, if it is one piece; None until `_mentions` has looked."""
     in_file: tuple[tuple[bool, int], Sequence[Line]] | None = attrs.field(default=None, init=False)
     """Its lines as they are in a file, once computed, with the arguments they depend on: whether the text
     is a call's, and the number of its first line."""
@@ -86,8 +88,8 @@ class Source:
     )
     stale: set[int] | frozenset[int] = attrs.field(init=False)
     """Offsets of lines that are no longer current."""
-    worth: dict[int, float] = attrs.field(init=False)
-    """The worth of pieces by number; other pieces are worth nothing."""
+    worth: dict[int, int] = attrs.field(init=False)
+    """The worth of pieces by number, in units of `_market.UNIT`; other pieces are worth nothing."""
     chosen: set[int] | frozenset[int] = attrs.field(init=False)
     is_whole: bool = attrs.field(init=False)
     """Whether the text is one piece."""
@@ -156,14 +158,16 @@ class Source:
 
     def holding(self) -> Iterator[str]:
         """Its current lines, stripped."""
-        lines = self.text.split("\n")
+        lines = map(str.strip, self.text.split("\n"))
+        if not self.stale:
+            return lines
         gone = frozenset(self.stale_lines())
-        return (line.strip() for n, line in enumerate(lines) if n not in gone)
+        return (line for n, line in enumerate(lines) if n not in gone)
 
-    def add(self, number: int, worth: float) -> None:
+    def add(self, number: int, worth: int) -> None:
         """Add worth to a piece, unless it is stale."""
         if not (self.stale and self.is_stale(number)):
-            self.worth[number] = self.worth.get(number, 0.0) + worth
+            self.worth[number] = self.worth.get(number, 0) + worth
 
     def excerpts(self) -> Iterator[Span]:
         """The spans of chosen pieces; adjacent ones are joined, also across empty lines."""
