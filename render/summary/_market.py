@@ -97,8 +97,6 @@ class Market:
     """Stripped lines that are visible or already bought."""
     bare: dict[str, int] = attrs.field(factory=dict[str, int])
     """Listed names with their cost."""
-    _is_naming: bool = True
-    """Whether bare names are listed."""
     _shown: set[str] = attrs.field(factory=set[str])
     """Names that occur in bought pieces."""
     _labels: set[int] = attrs.field(factory=set[int])
@@ -108,7 +106,6 @@ class Market:
 
     def buy(self, budget: IndexBudget) -> None:
         """Buy the best offers until the budget is spent."""
-        self._is_naming = budget.is_naming
         ranks = dict(zip(self.ranked, count(), strict=False))
         names = set(ranks)
         worths = self._worths(names - surrounded(self.in_sight, names))
@@ -201,8 +198,6 @@ class Market:
         self._files.add(source.file)
         self._labels.add(source.seen)
         self.lines.add(line)
-        if not self._is_naming:
-            return left - room + cost
         names = source.names if source.is_whole else self.reader.names(text)
         if is_new:
             names = names | self.reader.names(source.file)
