@@ -15,8 +15,12 @@ from collections.abc import Iterator
 CHUNK_CHARS_MAX = 128 * 1024
 _EXACT = re.compile(r".*\n(?=[^\s/])", re.DOTALL)
 """Matches up to the last newline after which a new token certainly begins."""
+_LINE = re.compile(r"(?<=\n)(?=[^\s/])")
+"""Matches every such point."""
 SECTION = "\n## "
-"""The beginning of a heading. A text may also be cut there without changing its count."""
+"""The beginning of a heading."""
+ITEM = "\n- "
+"""The beginning of a list's entry."""
 EXACT_BYTES_MAX = 4_000_000
 """Above this size a text is not encoded; its UTF-8 length is used as an upper bound."""
 
@@ -29,6 +33,11 @@ def chunks(text: str, chars_max: int = CHUNK_CHARS_MAX) -> Iterator[str]:
         yield text[start:cut]
         start = cut
     yield text[start:] if start else text
+
+
+def lines(text: str) -> list[str]:
+    """`text` cut wherever that does not change its count. Blank and indented lines stay with the line before."""
+    return _LINE.split(text)
 
 
 def sections(text: str) -> Iterator[str]:

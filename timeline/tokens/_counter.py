@@ -1,7 +1,7 @@
 """Three token counters: as the model counts, in plain o200k tokens, or by a cheap estimate."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Protocol, TypeAlias
@@ -13,17 +13,16 @@ from render import Model
 from timeline.tokens._chunks import (
     CHUNK_CHARS_MAX,
     EXACT_BYTES_MAX,
+    ITEM,
     SECTION,
     chunks,
+    lines,
     sections,
     utf8_bytes,
 )
 from timeline.tokens._parts import flat_part_tokens, part_tokens
 from timeline.tokens._ranks import o200k
 
-SECTIONS_MAX = 1_024
-"""Number of sections whose counts are remembered. A summary repeats sections of the previous one, and its parts are
-counted before it is counted as a whole."""
 _DIGEST_CHARS_MIN = 512
 """Texts that are shorter are keys themselves, because a digest would take more time and memory."""
 
@@ -53,6 +52,12 @@ class CountCache:
             self._keep(key, tokens)
         return tokens
 
+    def total(self, texts: Sequence[str], count: Callable[[str], int]) -> int:
+        """The sum of the counts of `texts`."""
+        known = list(map(self._young.get, texts))  # finds those that are keys themselves
+        others = (text for text, tokens in zip(texts, known, strict=True) if tokens is None)
+        return sum(filter(None, known)) + sum(self.get(text, count) for text in others)
+
     def _keep(self, key: Key, tokens: int) -> None:
         if len(self._young) >= self.entries_max // 2:
             self._old, self._young = self._young, {}
@@ -65,7 +70,9 @@ def _key(text: str) -> Key:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-_counts_of_sections = CountCache(SECTIONS_MAX)
+_plain = CountCache()
+"""o200k tokens of texts, and of the lines of listings: a summary repeats most lines of the one before, and many were
+counted on their own before."""
 _SCALED = (
     (0.20, bytes(range(ord("a"), ord("z") + 1))),
     (1.00, bytes(range(ord("A"), ord("Z") + 1))),
@@ -123,10 +130,9 @@ class O200kCounter:
     """Plain o200k tokens, with images and pages at a flat rate: the same for every model, for comparisons."""
 
     name = "o200k"
-    _counts: CountCache = attrs.field(init=False, factory=CountCache)
 
     def count(self, text: str) -> int:
-        return self._counts.get(text, count_o200k)
+        return _plain.get(text, count_o200k)
 
     def part(self, part: Part) -> int:
         return flat_part_tokens(part, self.count)
@@ -151,7 +157,7 @@ class ModelCounter:
         return part_tokens(part, self.model, self.count)
 
     def _scaled(self, text: str) -> int:
-        plain = count_o200k(text)
+        plain = _plain.get(text, count_o200k)
         cjk = plain * _cjk_share(text)
         scaled = round(cjk + (plain - cjk) * self.model.token_factor)
         return min(scaled, utf8_bytes(text))
@@ -199,9 +205,14 @@ def count_o200k(text: str) -> int:
         return size
     if len(text) <= CHUNK_CHARS_MAX:
         if SECTION in text:
-            return sum(_counts_of_sections.get(part, _encoded) for part in sections(text))
-        return _encoded(text)
+            return sum(_plain.get(section, _listed) for section in sections(text))
+        return _listed(text) if ITEM in text else _encoded(text)
     return sum(map(_encoded, chunks(text)))
+
+
+def _listed(text: str) -> int:
+    """As `_encoded`, but each line is only encoded if it is new."""
+    return _plain.total(lines(text), _encoded)
 
 
 def _encoded(text: str) -> int:

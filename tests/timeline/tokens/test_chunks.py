@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from timeline.tokens._chunks import CHUNK_CHARS_MAX, SECTION, chunks, sections
+from timeline.tokens._chunks import CHUNK_CHARS_MAX, ITEM, SECTION, chunks, lines, sections
 from timeline.tokens._counter import count_o200k
 from timeline.tokens._ranks import o200k
 
@@ -50,11 +50,12 @@ def test_a_cut_falls_after_the_last_fitting_newline() -> None:
     assert list(chunks("")) == [""]
 
 
-@given(st.lists(awkward | st.just(SECTION), max_size=12).map("".join))
+@given(st.lists(awkward | st.sampled_from([SECTION, ITEM]), max_size=12).map("".join))
 @settings(deadline=None)  # the first example builds the encoding
-def test_a_text_with_headings_counts_as_if_whole(text: str) -> None:
-    assert "".join(sections(text)) == text
-    assert sum(map(count, sections(text))) == count(text)
+def test_a_text_with_headings_and_lists_counts_as_if_whole(text: str) -> None:
+    for cut in (sections, lines):
+        assert "".join(cut(text)) == text
+        assert sum(map(count, cut(text))) == count(text)
     assert count_o200k(text) == count(text)
 
 
@@ -65,3 +66,12 @@ def test_a_text_is_cut_before_its_headings() -> None:
         "## four",
     ]
     assert list(sections("## short")) == ["## short"]
+
+
+def test_blank_and_indented_lines_stay_with_the_line_before() -> None:
+    assert lines("[v1]\n  one\n\n- two\n/three\nfour\n") == [
+        "[v1]\n  one\n\n",
+        "- two\n/three\n",
+        "four\n",
+    ]
+    assert lines("") == [""]

@@ -123,6 +123,19 @@ def test_equal_content_is_counted_once() -> None:
     assert seen == ["a", "b" * 1_000]
 
 
+def test_a_sum_counts_only_what_is_new() -> None:
+    seen: list[str] = []
+
+    def count(text: str) -> int:
+        seen.append(text)
+        return len(text)
+
+    cache = CountCache()
+    assert cache.total(["a", "b" * 1_000, ""], count) == 1_001
+    assert cache.total(["a", "cc", "b" * 1_000, ""], count) == 1_003
+    assert seen == ["a", "b" * 1_000, "", "cc"]
+
+
 def test_the_memory_of_counts_is_bounded() -> None:
     cache = CountCache(entries_max=8)
     for number in range(100):
