@@ -23,6 +23,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from hashlib import sha256
+from struct import Struct
 from typing import Final, Self
 
 from blocks._block import Block, RangeSummary, ToolCall, ToolResult, UserAttachment, tag_of
@@ -36,7 +37,8 @@ _NUMBER: Final = re.compile(r"t([1-9][0-9]{0,14})")
 _CALLS: Final = "tc:"
 _FILTER_BYTES: Final = 1024
 """With 1,000 names in it, a filter of this size seems to contain 20 of 1,000 others."""
-_PLACES: Final = 6
+_NUMBERS: Final = Struct(">6H")
+"""The part of a name's hash that gives its places in a filter."""
 _UNKNOWN: Final = 0
 """Instead of a count that is not known."""
 
@@ -117,8 +119,7 @@ class _Filter:
 
     def _places(self, name: str) -> list[int]:
         digest = sha256(name.encode(errors="surrogatepass")).digest()
-        numbers = (digest[2 * n] << 8 | digest[2 * n + 1] for n in range(_PLACES))
-        return [number % (8 * _FILTER_BYTES) for number in numbers]
+        return [number % (8 * _FILTER_BYTES) for number in _NUMBERS.unpack_from(digest)]
 
     @classmethod
     def of(cls, encoded: str | None) -> Self | None:
@@ -157,6 +158,19 @@ class Naming:
             if ordinal and not self._is_taken(stem, ordinal):
                 return stem if ordinal == 1 else f"{stem}.{ordinal}"
         return path_at(block, version)
+
+    def skip(self, blocks: Iterable[tuple[int, Block]]) -> None:
+        """As `path` for each of these blocks, but without their paths. Counts end with their turn, so blocks before the
+        last change of turn are not counted."""
+        last: list[tuple[int, Block]] = []
+        for version, block in blocks:
+            before = self._turn
+            self.meet(block.turn, is_result=isinstance(block, ToolResult))
+            if self._turn != before:
+                last.clear()
+            last.append((version, block))
+        for version, block in last:
+            self.path(block, version)
 
     def meet(self, turn: TurnId, *, is_result: bool) -> None:
         """Note a block of a turn.  A late result belongs to the turn of its call, but does not make that turn the

@@ -4,13 +4,15 @@ from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Iterable
 from hashlib import sha256
+from struct import Struct
 from typing import Final
 
 _NAMES: Final = 256
 """Names in one generation."""
 _BYTES: Final = 448
 """Bytes of one generation: of 1,000 names that are not in it, it seems to contain one."""
-_PLACES: Final = 8
+_NUMBERS: Final = Struct(">8H")
+"""The part of a name's hash that gives its places in a generation."""
 GENERATIONS_MAX: Final = 16
 """So the newest 4,096 names are remembered; of 100 others, the filter seems to contain two."""
 
@@ -61,5 +63,4 @@ def _has(bits: bytearray, places: list[int]) -> bool:
 
 def _places(name: str) -> list[int]:
     digest = sha256(name.encode(errors="surrogatepass")).digest()
-    numbers = (digest[2 * n] << 8 | digest[2 * n + 1] for n in range(_PLACES))
-    return [number % (8 * _BYTES) for number in numbers]
+    return [number % (8 * _BYTES) for number in _NUMBERS.unpack_from(digest)]

@@ -250,8 +250,7 @@ def _summary_ordinal(view: View, naming: Naming, summary: RangeSummary) -> int:
 
 
 def _naming(view: View, folded: Sequence[Entry]) -> Naming:
-    """The naming state after every folded block has been given its path."""
+    """The naming state after every folded block."""
     naming = view.compaction.naming if view.compaction else Naming()
-    for entry in folded:
-        naming.path(entry.source, entry.version)
+    naming.skip((entry.version, entry.source) for entry in folded)
     return naming

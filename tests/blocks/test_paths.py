@@ -1,11 +1,16 @@
 """Paths: how a block is named, derived and never stored."""
 
+from collections.abc import Sequence
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blocks import (
     Block,
     BlockId,
     Digest,
+    Naming,
     RangeSummary,
     StructuredSummary,
     TurnId,
@@ -17,6 +22,20 @@ from tests import _builders as make
 SUMMARY = RangeSummary(
     id=BlockId("s"), turn=TurnId("t1"), summary=StructuredSummary(), digest=Digest()
 )
+
+MET = [
+    block
+    for turn in ("t1", "t2", "a", "a.2")
+    for block in (
+        make.prompt("x", turn),
+        make.said("x", turn),
+        make.call("toolu_1", turn),
+        make.result("toolu_1", turn=turn),
+        make.attachment("b", "x", turn),
+        make.attachment("b.2", "x", turn),
+    )
+]
+"""Blocks of turns that are counted, named, and never counted."""
 
 
 @pytest.mark.parametrize(
@@ -42,3 +61,17 @@ def test_each_kind_has_its_path(block: Block, path: str) -> None:
     assert path_stem(block) == path
     assert path_of(block) == path
     assert path_of(block, 2) == f"{path}.2"
+
+
+@given(st.lists(st.sampled_from(MET), max_size=12), st.lists(st.sampled_from(MET), max_size=4))
+def test_blocks_whose_paths_nobody_asks_for_count_as_well(
+    before: Sequence[Block], after: Sequence[Block]
+) -> None:
+    one, other = Naming(), Naming()
+    for version, block in enumerate(before, 1):
+        one.path(block, version)
+    other.skip(enumerate(before, 1))
+    kept = list(enumerate(after, len(before) + 1))
+    assert other.cut(kept) == one.cut(kept)
+    assert other.named() == one.named()
+    assert [other.path(b, v) for v, b in kept] == [one.path(b, v) for v, b in kept]
