@@ -36,6 +36,8 @@ class ExternalizeRung:
         """One `Externalize` for each; without excerpts if the next rung will fold the pointer anyway."""
         results = scope.results() if scope.context.can_externalize else ()
         moved = [found for found in results if _may_move(found, scope.context)]
+        if not moved:
+            return []
         kept = scope.kept_from(moved)
         is_quoted = any(not _is_brief(found, kept, scope) for found in moved)
         used = scope.used() if is_quoted else dict[str, int]()
