@@ -40,7 +40,7 @@ from render.summary._commands import (
     joined_commands,
 )
 from render.summary._shell import NOTHING, script_of
-from render.summary._text import SECTIONS, digest_sections
+from render.summary._text import SECTIONS, digest_sections, list_text
 from render.view._group import Entry, Place
 
 _T = TypeVar("_T")
@@ -216,14 +216,17 @@ def fit_digest(
     apart = SECTIONS["commands"] if commands_max else ""
     if apart:
         digest = _left(digest, "commands", fit_commands(digest.commands, commands_max, count))
+    sizes = {title: count(text) for title, text in digest_sections(digest) if title != apart}
     for _ in range(SHRINKS_MAX):
-        sizes = {title: count(text) for title, text in digest_sections(digest) if title != apart}
         if sum(sizes.values()) <= tokens_max:
             break
         left = {n: sizes.get(title, 0) for n, title in SECTIONS.items() if getattr(digest, n)}
         if not left:
             break
-        digest = _shrunk(digest, max(left, key=lambda name: left[name] * GIVING.get(name, 1.0)))
+        name = max(left, key=lambda name: left[name] * GIVING.get(name, 1.0))
+        digest = _shrunk(digest, name)
+        if SECTIONS[name] in sizes:
+            sizes[SECTIONS[name]] = count(list_text(digest, name))
     return digest
 
 

@@ -186,20 +186,32 @@ def digest_sections(digest: Digest, turns: str = "") -> Iterator[tuple[str, str]
     folded = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
     covered = f"{turns}: " if turns else ""
     yield "Folded so far", f"{covered}{folded}, in {digest.compactions} compactions"
-    made = {record.path: record for record in digest.artifacts}
-    lists = {
-        "files_written": by_folder({p: written_line(p, made.get(p)) for p in digest.files_written}),
-        "files_read": by_folder({path: path for path in digest.files_read}),
-        "commands": _list(map(command_line, digest.commands)),
-        "searches": _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches),
-        "errors": _list(digest.errors),
-        "hidden": _list(_pair(h.path, h.replacement) for h in digest.hidden),
-        "externalized": _list(_pair(a.artifact, a.about) for a in digest.externalized),
-        "dropped": _list(span_line(span) for span in digest.dropped),
-    }
-    for name, text in lists.items():
-        yield SECTIONS[name], _more(text, digest.forgotten.get(name, 0))
+    for name, title in SECTIONS.items():
+        yield title, list_text(digest, name)
     yield "Tools used", ", ".join(_tally(t.tool, t.success, t.failure) for t in digest.tools)
+
+
+def list_text(digest: Digest, name: str) -> str:
+    """One list of a digest as it is shown, by the name of its field in `SECTIONS`."""
+    match name:
+        case "files_written":
+            made = {record.path: record for record in digest.artifacts}
+            text = by_folder({p: written_line(p, made.get(p)) for p in digest.files_written})
+        case "files_read":
+            text = by_folder({path: path for path in digest.files_read})
+        case "commands":
+            text = _list(map(command_line, digest.commands))
+        case "searches":
+            text = _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches)
+        case "hidden":
+            text = _list(_pair(h.path, h.replacement) for h in digest.hidden)
+        case "externalized":
+            text = _list(_pair(a.artifact, a.about) for a in digest.externalized)
+        case "dropped":
+            text = _list(map(span_line, digest.dropped))
+        case _:
+            text = _list(getattr(digest, name))
+    return _more(text, digest.forgotten.get(name, 0))
 
 
 def span_line(span: DroppedSpan) -> str:
