@@ -59,16 +59,17 @@ class SummaryRoom:
         """The first items that fit together into `tokens_max`, each cut to `each_max`."""
         kept: list[Item] = []
         for item in items:
-            short = self._cut(item, each_max)
-            tokens_max -= self.size(short)
+            short, size = item, self.size(item)
+            if size > each_max:
+                short = self._cut(item, each_max)
+                size = self.size(short)
+            tokens_max -= size
             if tokens_max < 0:
                 break
             kept.append(short)
         return tuple(kept)
 
     def _cut(self, item: Item, tokens_max: int) -> Item:
-        if self.size(item) <= tokens_max:
-            return item
         if isinstance(item, str):
             return self.shortened(item, tokens_max - self.size(""))
         names = [name for name in item.__struct_fields__ if name != "priority"]
