@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Sequence
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -19,8 +20,9 @@ from render.compaction._cut import (
     turns_cut,
 )
 from render.policy._context import Context
+from render.policy._provider import Encoder
 from render.stages._budget import fixed_tokens, target_of, total_tokens
-from render.view._group import Entry
+from render.view._group import Entry, Group
 from render.view._view import View
 
 KEEP_TOKENS_MIN = 400
@@ -151,11 +153,14 @@ def _keep_tokens(context: Context, keep_ratio: float) -> int:
 
 def _entry_tokens(view: View, context: Context) -> list[int]:
     encoder = context.encoder
-    tokens: list[int] = []
-    for group in view.groups:
-        shown = encoder.shown(group)
-        tokens += [shown.tokens_of(entry.version) for entry in group.entries]
-    return tokens
+    key = "entry tokens", encoder.key
+    sizes = view.group_memo.each(key, view.groups, lambda group: _sizes(group, encoder))
+    return list(chain.from_iterable(sizes))
+
+
+def _sizes(group: Group, encoder: Encoder) -> list[int]:
+    shown = encoder.shown(group)
+    return [shown.tokens_of(entry.version) for entry in group.entries]
 
 
 def _prefix(folded: Sequence[Entry], kept: Sequence[Entry]) -> tuple[Entry, ...]:
