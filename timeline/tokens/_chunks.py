@@ -15,8 +15,8 @@ from collections.abc import Iterator
 CHUNK_CHARS_MAX = 128 * 1024
 _EXACT = re.compile(r".*\n(?=[^\s/])", re.DOTALL)
 """Matches up to the last newline after which a new token certainly begins."""
-_LINE = re.compile(r"(?<=\n)(?=[^\s/])")
-"""Matches every such point."""
+_LINE_END = re.compile(r"\n(?=[^\s/])")
+"""Matches the newline before every such point."""
 SECTION = "\n## "
 """The beginning of a heading."""
 ITEM = "\n- "
@@ -37,7 +37,8 @@ def chunks(text: str, chars_max: int = CHUNK_CHARS_MAX) -> Iterator[str]:
 
 def lines(text: str) -> list[str]:
     """`text` cut wherever that does not change its count. Blank and indented lines stay with the line before."""
-    return _LINE.split(text)
+    *others, last = _LINE_END.split(text)
+    return [*(f"{line}\n" for line in others), last]
 
 
 def sections(text: str) -> Iterator[str]:
