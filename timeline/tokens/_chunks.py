@@ -19,8 +19,8 @@ _LINE_END = re.compile(r"\n(?=[^\s/])")
 """Matches the newline before every such point."""
 SECTION = "\n## "
 """The beginning of a heading."""
-ITEM = "\n- "
-"""The beginning of a list's entry."""
+EXCERPTS = "## Excerpts of "
+"""The beginning of the section of an index, most lines of which were counted when they were chosen."""
 EXACT_BYTES_MAX = 4_000_000
 """Above this size a text is not encoded; its UTF-8 length is used as an upper bound."""
 

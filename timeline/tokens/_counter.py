@@ -13,7 +13,7 @@ from render import Model
 from timeline.tokens._chunks import (
     CHUNK_CHARS_MAX,
     EXACT_BYTES_MAX,
-    ITEM,
+    EXCERPTS,
     SECTION,
     chunks,
     lines,
@@ -71,8 +71,8 @@ def _key(text: str) -> Key:
 
 
 _plain = CountCache()
-"""o200k tokens of texts, and of the lines of listings: a summary repeats most lines of the one before, and many were
-counted on their own before."""
+"""o200k tokens of texts, of sections, and of the lines of an index: a summary repeats sections of the one before, and
+its parts are counted before it is counted as a whole."""
 _SCALED = (
     (0.20, bytes(range(ord("a"), ord("z") + 1))),
     (1.00, bytes(range(ord("A"), ord("Z") + 1))),
@@ -205,14 +205,14 @@ def count_o200k(text: str) -> int:
         return size
     if len(text) <= CHUNK_CHARS_MAX:
         if SECTION in text:
-            return sum(_plain.get(section, _listed) for section in sections(text))
-        return _listed(text) if ITEM in text else _encoded(text)
+            return sum(_plain.get(section, _section) for section in sections(text))
+        return _encoded(text)
     return sum(map(_encoded, chunks(text)))
 
 
-def _listed(text: str) -> int:
-    """As `_encoded`, but each line is only encoded if it is new."""
-    return _plain.total(lines(text), _encoded)
+def _section(text: str) -> int:
+    """As `_encoded`, but of an index only the lines that are new are encoded."""
+    return _plain.total(lines(text), _encoded) if text.startswith(EXCERPTS) else _encoded(text)
 
 
 def _encoded(text: str) -> int:

@@ -3,7 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from timeline.tokens._chunks import CHUNK_CHARS_MAX, ITEM, SECTION, chunks, lines, sections
+from blocks import Excerpt, Layer
+from render.summary._text import layer_text
+from timeline.tokens._chunks import CHUNK_CHARS_MAX, EXCERPTS, SECTION, chunks, lines, sections
 from timeline.tokens._counter import count_o200k
 from timeline.tokens._ranks import o200k
 
@@ -50,9 +52,9 @@ def test_a_cut_falls_after_the_last_fitting_newline() -> None:
     assert list(chunks("")) == [""]
 
 
-@given(st.lists(awkward | st.sampled_from([SECTION, ITEM]), max_size=12).map("".join))
+@given(st.lists(awkward | st.sampled_from([SECTION, f"\n{EXCERPTS}"]), max_size=12).map("".join))
 @settings(deadline=None)  # the first example builds the encoding
-def test_a_text_with_headings_and_lists_counts_as_if_whole(text: str) -> None:
+def test_a_text_with_headings_counts_as_if_whole(text: str) -> None:
     for cut in (sections, lines):
         assert "".join(cut(text)) == text
         assert sum(map(count, cut(text))) == count(text)
@@ -75,3 +77,10 @@ def test_blank_and_indented_lines_stay_with_the_line_before() -> None:
         "four\n",
     ]
     assert lines("") == [""]
+
+
+def test_the_lines_of_an_index_are_counted_once() -> None:
+    """So its heading must begin as the counter expects it."""
+    excerpt = Excerpt(path="p", seen=1, text="a line that was chosen")
+    assert SECTION.lstrip() in EXCERPTS
+    assert f"\n{EXCERPTS}" in layer_text(Layer(excerpts=(excerpt,)))
