@@ -24,7 +24,6 @@ from blocks import RangeSummary
 from render.policy._context import Context
 from render.policy._model import Limits
 from render.policy._provider import Piece
-from render.summary._text import layers_of
 from render.view._group import Group
 from render.view._view import Shown
 
@@ -96,13 +95,12 @@ def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Pl
 
 def _layers(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
     """The end of the index's layers, which a compaction leaves unchanged; each layer is a spot, and the text after them
-    is another."""
+    is another. None if there are no layers, or if the provider has only one spot for all texts of the summary."""
     summary = shown.groups[0].entries[0]
     if not isinstance(summary.block, RangeSummary):
         return None
-    layers = len(layers_of(summary.block.digest.index))
-    own = sum(spot.version == summary.version for spot in pieces[0].spots)
-    return (0, layers - 1) if 0 < layers < own else None
+    texts = sum(spot.version == summary.version for spot in pieces[0].spots)
+    return (0, texts - 2) if texts > 1 else None
 
 
 def _pre_tail(
