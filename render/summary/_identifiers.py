@@ -30,6 +30,7 @@ _COLON = r":(?://|\\)"
 # with `_WORD`.
 _TOKEN = re.compile(
     r"(?=[\w.@~+/-])(?:"  # rejects most positions at once
+    r"[A-Za-z_][A-Za-z0-9_]{5,}+(?![\w.@~+/:-])|"  # a name alone, the most common, before all that it is not
     r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"  # a URL
     r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, with a second path after it
     r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
@@ -51,7 +52,7 @@ _WORD = re.compile(
 _RUN = re.compile(r"[\w.@~+/-]{4,}+")
 _LETTERS = frozenset("_" + ascii_letters)
 _WINDOWS = re.compile("(?=[@~+])")
-_INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
+_INNER = re.compile(r"[/\\]|\.(?<=\w\.)\w|_(?<=[^\W_]_)_*[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
 
 
@@ -131,7 +132,7 @@ class Vocabulary:
 def _each(words: Sequence[str]) -> Iterator[frozenset[str]]:
     """The identifiers of each word."""
     names = set[str]()
-    for run in _TOKEN_OR_END.findall("".join(f"{word}\n" for word in words)):
+    for run in _TOKEN_OR_END.findall("\n".join((*words, ""))):
         if run == "\n":
             yield frozenset(names) if names else NOTHING
             names.clear()
@@ -174,4 +175,6 @@ def _is_rare(term: str) -> bool:
         return LENGTH_MAX >= len(term) >= 4  # noqa: PLR2004 -- shorter numbers are everywhere
     if not LENGTH_MAX >= len(term) >= 6:  # noqa: PLR2004 -- as are shorter names
         return False
+    if term.isidentifier() and "_" in term.strip("_"):  # the most common, decided without a search
+        return True
     return bool(_INNER.search(term) or _HASH.fullmatch(term)) or (term[0].isdigit() and "-" in term)
