@@ -5,11 +5,12 @@ conversation changes. Caching by identity is safe because a checked object is ne
 replaces messages), and because the facts hold the object, so no other object gets its id.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from itertools import compress, count
 from operator import is_not
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import attrs
 
@@ -64,6 +65,8 @@ class PartFacts:
 
 
 F = TypeVar("F", bound=PartFacts)
+LEFT_MAX: Final = 16
+"""Number of kept facts about things that are no longer in the request."""
 
 
 def scanned(facts: F, shape: Enum, scan: Callable[[Mapping[str, Any], F], None]) -> F:
@@ -83,15 +86,21 @@ class Verdicts(Generic[F]):
     look: Callable[[object], F]
     things: Sequence[object] = ()
     facts: Sequence[F] = ()
+    _left: deque[F] = attrs.field(factory=lambda: deque[F](maxlen=LEFT_MAX), init=False)
+    """Facts about things that were replaced, because most of them come back: a message has another object while it
+    carries a cache mark."""
 
     def on(self, things: Sequence[object]) -> Sequence[F]:
-        """Facts about each of `things`; facts about other things are dropped.
+        """Facts about each of `things`; of the facts about other things, only the newest are kept.
 
         Nearly all things are at the same index as before, so only the others are looked up.
         """
         moved = list(compress(count(), map(is_not, things, self.things)))
+        if not moved and len(things) == len(self.things):
+            return self.facts
         gone = [*map(self.facts.__getitem__, moved), *self.facts[len(things) :]]
-        known = {id(facts.source): facts for facts in gone}
+        known = {id(facts.source): facts for facts in (*self._left, *gone)}
+        self._left.extend(gone)
         facts = list(self.facts[: len(things)])
         for index in moved:
             facts[index] = known.get(id(things[index])) or self.look(things[index])

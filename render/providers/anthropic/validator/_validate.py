@@ -60,7 +60,7 @@ class RequestValidator:
     ) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is.
 
-        Messages, tools and system blocks of the previous request must not have been mutated since.
+        Messages, tools and system blocks of earlier requests must not have been mutated since.
         """
         unreadable = tuple(_check_shape(request))
         return unreadable or tuple(self._violations(request, model))

@@ -47,7 +47,7 @@ class ContentsValidator:
     ) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is.
 
-        Contents and tools of the previous request must not have been mutated since.
+        Contents and tools of earlier requests must not have been mutated since.
         """
         unreadable = tuple(_check_shape(request))
         return unreadable or tuple(self._violations(request, model))

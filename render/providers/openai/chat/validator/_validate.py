@@ -41,7 +41,7 @@ class ChatValidator:
     ) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is.
 
-        Messages and tools of the previous request must not have been mutated since.
+        Messages and tools of earlier requests must not have been mutated since.
         """
         unreadable = tuple(_check_shape(request))
         return unreadable or tuple(self._violations(request, model))

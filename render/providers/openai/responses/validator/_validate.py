@@ -36,7 +36,7 @@ class ResponsesValidator:
     ) -> tuple[Violation, ...]:
         """Every reason why the provider would refuse `request`; never raises, whatever it is.
 
-        Items and tools of the previous request must not have been mutated since.
+        Items and tools of earlier requests must not have been mutated since.
         """
         unreadable = tuple(_check_shape(request))
         return unreadable or tuple(self._violations(request, model))

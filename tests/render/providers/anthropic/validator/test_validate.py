@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from render.providers._facts import LEFT_MAX
 from render.providers.anthropic import RequestValidator, validate_request
 from render.providers.anthropic.validator import _message_rules, _validate
 
@@ -150,14 +151,15 @@ def test_a_growing_conversation_pays_for_what_is_new(checked: list[object]) -> N
     assert checked == new
 
 
-def test_what_left_the_request_is_forgotten(checked: list[object]) -> None:
+def test_of_what_left_the_request_only_the_newest_is_remembered(checked: list[object]) -> None:
     validator = RequestValidator()
-    messages = [{"role": "user", "content": "hi"}, *turn(1)]
+    turns = [message for number in range(LEFT_MAX) for message in turn(number)]
+    messages = [{"role": "user", "content": "hi"}, *turns]
     validator.check({"messages": messages})
     validator.check({"messages": messages[:1]})
     checked.clear()
     validator.check({"messages": messages})
-    assert checked == messages[1:]
+    assert checked == messages[1:-LEFT_MAX]
 
 
 def test_a_remembered_violation_names_the_place_where_it_stands_now() -> None:
