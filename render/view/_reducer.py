@@ -110,8 +110,7 @@ class _Reducer:
         self._close()
         if self._owned:
             self._owned.release(self._groups[-1].last if self._groups else 0)
-        return attrs.evolve(
-            self._view,
+        return View(
             version=self._version,
             compaction=self._compaction,
             groups=tuple(self._groups),
@@ -127,6 +126,9 @@ class _Reducer:
             summarised=self._summarised,
             compacted=self._compacted,
             events_since_cut=self._view.events_since_cut + tuple(self._tape),
+            decisions=self._view.decisions,
+            group_memo=self._view.group_memo,
+            shared=self._view.shared,
         )
 
     # Blocks.
@@ -185,29 +187,28 @@ class _Reducer:
         """Begin a response: after the blocks that its request showed, and before later ones."""
         self._close()
         request, waiting = answered_of(said, self._state)
-        entries, index = self._groups[-1].entries, self._groups[-1].meanwhile(request)
         stale = is_stale(request, max(self._newest, self._rewritten))
-        if was_paused(entries[:index]) and not self._registry.is_calling:
-            self._groups[-1] = attrs.evolve(self._groups[-1], sealed=0)  # the paused turn goes on
+        before = self._groups.pop()
+        index = before.meanwhile(request)
+        if was_paused(before.entries[:index]) and not self._registry.is_calling:
+            entries, rounds = before.entries, before.round  # the paused turn goes on
         else:
-            self._begin_round(index)
-        asked = Asked(sent=request.sent, begun=self._version)
-        self._groups[-1] = attrs.evolve(
-            self._groups[-1], response=response_of(block), asked=asked, stale=stale
+            self._evolve(rounds=self._state.rounds + 1)
+            entries, rounds = self._begin_round(before, index), self._state.rounds
+        asked, response = Asked(sent=request.sent, begun=self._version), response_of(block)
+        self._groups.append(
+            Group(entries=entries, round=rounds, response=response, asked=asked, stale=stale)
         )
         self._evolve(waiting=waiting)
 
-    def _begin_round(self, index: int) -> None:
-        """Begin a new round, with the entries from `index` on of the previous round."""
-        rounds = self._state.rounds + 1
-        self._evolve(rounds=rounds)
-        before = self._groups.pop()
-        since = tuple(attrs.evolve(e, round=rounds) for e in before.entries[index:])
+    def _begin_round(self, before: Group, index: int) -> tuple[Entry, ...]:
+        """Begin a new round; its first entries are those from `index` on of the previous round."""
+        since = tuple(attrs.evolve(e, round=self._state.rounds) for e in before.entries[index:])
         if since:
             before = attrs.evolve(before, entries=before.entries[:index])
         self._groups += [before] if before.entries else []
-        self._groups.append(Group(entries=since, round=rounds))
         self._registry.begin_group()
+        return since
 
     @property
     def _newest(self) -> int:
