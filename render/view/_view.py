@@ -155,7 +155,7 @@ class View:
 
     def settled(self) -> "View":
         """The view after its decisions are committed: the same, without decisions."""
-        return attrs.evolve(self, decisions=())
+        return attrs.evolve(self, decisions=()) if self.decisions else self
 
 
 @attrs.frozen(kw_only=True)

@@ -164,7 +164,8 @@ class Engine(Journal):
         stages = render(before, context, self._validator)
         forced = force and attempt.is_first(before)
         decided = yield from self._driven(stages, context, attempt, force=forced)
-        made = Made(before=before, tokens=decided.tokens, rendered=decided.rendered)
+        rendered = decided.rendered
+        made = Made(before=before, tokens=decided.tokens, rendered=rendered)
         try:
             yield from self.settle(decided.view)
         except VersionConflictError:
@@ -177,8 +178,10 @@ class Engine(Journal):
         decisions = (*attempt.kept, *decided.view.decisions)
         attempt.kept.clear()
         # Pending events get their version only at the next commit, so they are not counted here.
-        rendered = attrs.evolve(decided.rendered, shown=self.version, decisions=decisions)
-        return attrs.evolve(attempt.made or made, rendered=rendered)
+        if (rendered.shown, rendered.decisions) != (self.version, decisions):
+            rendered = attrs.evolve(rendered, shown=self.version, decisions=decisions)
+        first = attempt.made or made
+        return Made(before=first.before, tokens=first.tokens, rendered=rendered)
 
     def _driven(
         self,
