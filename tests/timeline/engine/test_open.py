@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event as Signal
@@ -23,6 +25,7 @@ from blocks import (
 from persistence import DuckDBStore, MemoryStore
 from tests._builders import open_timeline, response, text
 from timeline import AsyncTimeline, Timeline
+from timeline.engine._settings import time_ordered
 
 
 @pytest.fixture
@@ -327,3 +330,13 @@ def test_an_unknown_path_names_those_that_may_have_been_meant() -> None:
         assert found.value.near[0] == "ar:t1.user.prompt"
     with pytest.raises(UnknownPathError, match=r"no block at path 'x{300}…'; `foldline show`"):
         timeline.read("x" * 1_000_000)
+
+
+def test_ids_are_time_ordered_uuids() -> None:
+    """RFC 9562, version 7: the first 48 bits are milliseconds, the version and the variant are set."""
+    before = time.time_ns() // 1_000_000
+    made = [uuid.UUID(time_ordered()) for _ in range(200)]
+    after = time.time_ns() // 1_000_000
+    assert all(each.version == 7 and each.variant == uuid.RFC_4122 for each in made)
+    assert all(before <= each.int >> 80 <= after for each in made)
+    assert len(set(made)) == len(made)
