@@ -30,7 +30,7 @@ _COLON = r":(?://|\\)"
 # with `_WORD`.
 _TOKEN = re.compile(
     r"(?=[\w.@~+/-])(?:"  # rejects most positions at once
-    r"[A-Za-z_][A-Za-z0-9_]{5,}+(?![\w.@~+/:-])|"  # a name alone, the most common, before all that it is not
+    r"[A-Za-z_][A-Za-z0-9_]{5,}+(?![\w.@~+/:-])|"  # a name alone: the most common, so it is tried first
     r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"  # a URL
     r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, with a second path after it
     r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
@@ -52,7 +52,7 @@ _WORD = re.compile(
 _RUN = re.compile(r"[\w.@~+/-]{4,}+")
 _LETTERS = frozenset("_" + ascii_letters)
 _WINDOWS = re.compile("(?=[@~+])")
-_INNER = re.compile(r"[/\\]|\.(?<=\w\.)\w|_(?<=[^\W_]_)_*[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
+_INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 _HASH = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}")
 
 

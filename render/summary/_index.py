@@ -35,8 +35,6 @@ from render.view._group import Entry
 VISIBLE_MAX: Final = 4_000_000
 """Characters of all visible texts together that are searched for names; beyond it, only the beginning and
 end of each text."""
-TERMS_MAX: Final = 2000
-"""The most terms that are ranked and remembered."""
 
 
 def build_index(
@@ -60,8 +58,8 @@ def build_index(
     read = [(entry, list(_sources(entry, reader))) for entry in folded]
     follow(sorted([*chain(*frozen), *earlier], key=attrgetter("seen")), read)
     sources = [*earlier, *(source for _, each in read for source in each)]
-    noted = _read_all(sources, known)
-    ranked = _ranked(known)
+    noted = _read_all(sources, known, budget.terms)
+    ranked = _ranked(known, budget.terms)
     # Terms that the model sees in context need no excerpt.
     shown = [Source("", 0, text, reading=reader.read(text)) for text in _in_sight(visible)]
     in_sight = [*shown, *chain(*frozen)]
@@ -89,8 +87,8 @@ def _in_sight(visible: Iterable[str]) -> Iterable[str]:
         yield from pieces
 
 
-def _ranked(known: Known) -> Sequence[str]:
-    """The best `TERMS_MAX` names: those that the agent used most, the newest first among equals."""
+def _ranked(known: Known, terms_max: int) -> Sequence[str]:
+    """The best names: those that the agent used most, the newest first among equals."""
     alike: list[list[str]] = [[] for _ in range(USES_MAX + 1)]
     for term, uses in known.uses.items():
         alike[min(uses, USES_MAX)].append(term)
@@ -99,9 +97,9 @@ def _ranked(known: Known) -> Sequence[str]:
         terms.sort()
         terms.sort(key=known.seen.__getitem__, reverse=True)
         ranked += terms
-        if len(ranked) >= TERMS_MAX:
+        if len(ranked) >= terms_max:
             break
-    return ranked[:TERMS_MAX]
+    return ranked[:terms_max]
 
 
 def _source(excerpt: Excerpt, path: str, reader: Reader) -> Source:
@@ -154,7 +152,7 @@ def _superseded(value: Any) -> Iterator[str]:
             stack += cast("list[Any]", item)
 
 
-def _read_all(sources: Sequence[Source], known: Known) -> Sequence[set[str]]:
+def _read_all(sources: Sequence[Source], known: Known, terms_max: int) -> Sequence[set[str]]:
     """The identifiers of each text that can rank among the best; `known` is updated with them.
 
     Names that the agent wrote are read first, then all texts from the newest on. Once the newer texts gave
@@ -163,7 +161,7 @@ def _read_all(sources: Sequence[Source], known: Known) -> Sequence[set[str]]:
     written = Counter(chain.from_iterable(source.names for source in sources if source.own))
     for term, uses in written.items():
         known.uses[term] = known.uses.get(term, 0) + uses
-    noted = list(_noted(sources, known))
+    noted = list(_noted(sources, known, terms_max))
     noted.reverse()
     newest = dict[str, int]()
     for source, names in sorted(zip(sources, noted, strict=True), key=lambda each: each[0].seen):
@@ -175,7 +173,7 @@ def _read_all(sources: Sequence[Source], known: Known) -> Sequence[set[str]]:
     return noted
 
 
-def _noted(sources: Sequence[Source], known: Known) -> Iterator[set[str]]:
+def _noted(sources: Sequence[Source], known: Known, terms_max: int) -> Iterator[set[str]]:
     """The identifiers of each text that count, newest text first; new names are added to `known`."""
     new, oldest, enough = 0, max((source.seen for source in sources), default=0), -1
     for source in reversed(sources):
@@ -185,7 +183,7 @@ def _noted(sources: Sequence[Source], known: Known) -> Iterator[set[str]]:
             new += known.add(source.names)
             yield source.names
         oldest = min(oldest, source.seen)
-        if new >= TERMS_MAX:
+        if new >= terms_max:
             enough = max(enough, oldest)
 
 

@@ -30,6 +30,10 @@ SPARE_SHARE: Final = 0.2
 SPARE_TOKENS: Final = 400
 """If this much room remains beyond a layer's budget, the layer certainly fits and is not counted as a
 whole: its pieces were counted, and its frame is small."""
+TERMS_MIN: Final = 2000
+TERM_TOKENS: Final = 15
+TERMS_MAX: Final = 3000
+"""An index ranks and remembers one name for each `TERM_TOKENS` of all layers together, within these bounds."""
 LAYERS_MAX: Final = 6
 """The most layers; with many short layers, their frames cost more than rewriting the index."""
 
@@ -67,7 +71,9 @@ def extend_index(
     named = {term.term for layer in layers for term in layer.names}
     known = _known(previous, layers, named)
     tokens = min(room.layer if layers else room.rebuilt, left)
-    built = build_index(known, folded, visible, IndexBudget(tokens=tokens), reader)
+    terms = min(max(room.total // TERM_TOKENS, TERMS_MIN), TERMS_MAX)
+    budget = IndexBudget(tokens=tokens, terms=terms)
+    built = build_index(known, folded, visible, budget, reader)
     names = tuple(term for term in built.terms if term.bare and term.term not in named)
     layer = Layer(excerpts=built.excerpts, names=names)
     if left - tokens < max(SPARE_SHARE * left, SPARE_TOKENS):

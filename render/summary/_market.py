@@ -46,10 +46,13 @@ LABEL_TOKENS: Final = 2
 
 @attrs.frozen(kw_only=True)
 class IndexBudget:
-    """The tokens for an index, and whether bare names may be bought."""
+    """What an index may hold."""
 
     tokens: int
+    terms: int = 2000
+    """The most names that are ranked and remembered."""
     is_naming: bool = True
+    """Whether bare names may be bought."""
 
 
 @attrs.frozen(eq=False)
