@@ -7,9 +7,12 @@ names, numbers and the position in the text count.
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
+
+import attrs
 
 from blocks import AssistantCompletion
 from render.summary._identifiers import identifiers, searched
@@ -37,40 +40,184 @@ WORTHS_MAX: Final = 4096
 """Number of cached worths: a summary's statements are compared again at every compaction."""
 _SEARCHED: Final = 20_000
 """Characters of one text that are searched."""
-# The first five patterns are applied to lower-case text, because matching without case is several
-# times slower.
-_CAUSE: Final = re.compile(
-    r"\b(?:root cause|caus(?:e[ds]?|ing)|because|due to|turns out|found|confirm(?:s|ed)|reason|culprit"
-    r"|(?:this|that|which) means"
-    r"|that(?:'s| is) why|(?:the|a|an) (?:[\w-]+ ){0,2}"
-    r"(?:issue|problem|bug|fix|gap|insight|difference|finding|failure|trigger|regression|risk"
-    r"|limitation|culprit)|missing|lacks?"
-    r"|mismatch(?:e[sd])?|misdiagnos\w+|wrong(?:ly)?|incorrect(?:ly)?)\b",
+
+
+@attrs.frozen
+class _Kind:
+    """Words and phrases, in lower case, that make a sentence one of a kind."""
+
+    words: frozenset[str]
+    phrases: re.Pattern[str]
+    parts: frozenset[str]
+    """Words of which every phrase contains at least one: sentences without them need no search."""
+
+    def is_in(self, text: str, words: AbstractSet[str]) -> bool:
+        """Whether a text with these words is of this kind."""
+        if not self.words.isdisjoint(words):
+            return True
+        return not self.parts.isdisjoint(words) and bool(self.phrases.search(text))
+
+
+_WORD: Final = re.compile(r"\w+")
+_CAUSE: Final = _Kind(
+    frozenset(
+        [
+            "cause",
+            "caused",
+            "causes",
+            "causing",
+            "because",
+            "found",
+            "confirms",
+            "confirmed",
+            "reason",
+            "culprit",
+            "missing",
+            "lack",
+            "lacks",
+            "mismatch",
+            "mismatched",
+            "mismatches",
+            "misdiagnosed",
+            "misdiagnosis",
+            "wrong",
+            "wrongly",
+            "incorrect",
+            "incorrectly",
+        ]
+    ),
+    re.compile(
+        r"\b(?:due to|turns out|(?:this|that|which) means|that(?:'s| is) why"
+        r"|(?:the|a|an) (?:[\w-]+ ){0,2}(?:issue|problem|bug|fix|gap|insight|difference|finding|failure"
+        r"|trigger|regression|risk|limitation))\b"
+    ),
+    frozenset(
+        [
+            "due",
+            "turns",
+            "means",
+            "why",
+            "issue",
+            "problem",
+            "bug",
+            "fix",
+            "gap",
+            "insight",
+            "difference",
+            "finding",
+            "failure",
+            "trigger",
+            "regression",
+            "risk",
+            "limitation",
+        ]
+    ),
 )
-_RESULT: Final = re.compile(
-    r"\b(?:pass(?:es|ed)?|fail(?:s|ed)?|done|fixed|created|pushed|committed|merged|complete[d]?"
-    r"|verified|reproduced|works|worked|moved|replaced|renamed|reverted|unfixed|skipped|blocked"
-    r"|added|opened|updated|succeed(?:s|ed)|succeeded|removed|resolved"
-    r"|reports?|shows?|returns?|already)\b",
+_RESULT: Final = frozenset(
+    [
+        "pass",
+        "passes",
+        "passed",
+        "fail",
+        "fails",
+        "failed",
+        "done",
+        "fixed",
+        "created",
+        "pushed",
+        "committed",
+        "merged",
+        "complete",
+        "completed",
+        "verified",
+        "reproduced",
+        "works",
+        "worked",
+        "moved",
+        "replaced",
+        "renamed",
+        "reverted",
+        "unfixed",
+        "skipped",
+        "blocked",
+        "added",
+        "opened",
+        "updated",
+        "succeeds",
+        "succeeded",
+        "removed",
+        "resolved",
+        "report",
+        "reports",
+        "show",
+        "shows",
+        "return",
+        "returns",
+        "already",
+    ]
 )
-_DECISION: Final = re.compile(
-    r"\b(?:decid(?:es?|ed)|decision|agreed?|settled|instead of|rather than|should(?: not|n't)?|policy"
-    r"|better|safer|simpler|prefer\w*|you(?:'|’)re right|i was wrong|good (?:point|catch)"
-    r"|must(?: not|n't)?|separate|keep(?:s|ing)?|owns?|the (?:approach|pattern|rule) is)\b",
+_DECISION: Final = _Kind(
+    frozenset(
+        [
+            "decide",
+            "decides",
+            "decided",
+            "decision",
+            "agree",
+            "agreed",
+            "settled",
+            "should",
+            "shouldn",
+            "policy",
+            "better",
+            "safer",
+            "simpler",
+            "prefer",
+            "prefers",
+            "preferred",
+            "preference",
+            "preferable",
+            "must",
+            "mustn",
+            "separate",
+            "keep",
+            "keeps",
+            "keeping",
+            "own",
+            "owns",
+        ]
+    ),
+    re.compile(
+        r"\b(?:instead of|rather than|you(?:'|’)re right|i was wrong|good (?:point|catch)"
+        r"|the (?:approach|pattern|rule) is)\b"
+    ),
+    frozenset(
+        ["instead", "rather", "right", "wrong", "point", "catch", "approach", "pattern", "rule"]
+    ),
 )
-_DENIAL: Final = re.compile(
-    r"\b(?:not|never|no longer|nothing|none|only|isn't|aren't|wasn't|doesn't|don't|didn't)\b",
+_DENIAL: Final = _Kind(
+    frozenset(
+        ["not", "never", "nothing", "none", "only", "isn", "aren", "wasn", "doesn", "don", "didn"]
+    ),
+    re.compile(r"\bno longer\b"),
+    frozenset(("longer",)),
 )
-_GUESS: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could|probably|i (?:think|guess|suspect|wonder)|doesn't make sense|wait)\b",
+_GUESS: Final = _Kind(
+    frozenset(["maybe", "perhaps", "might", "could", "probably", "wait"]),
+    re.compile(r"\b(?:i (?:think|guess|suspect|wonder)|doesn't make sense)\b"),
+    frozenset(["think", "guess", "suspect", "wonder", "sense"]),
 )
-_INTENT: Final = re.compile(
-    r"^\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also)\b\W*)*"
+_OPENING: Final = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also)\b\W*)*"
     r"(?:let me|let's|let us|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should)\b"
-    r"|(?:i(?:'|’)m|i am) \w+ing\b|now (?:i |let|add|update|fix|run|implement|the \w+ step)|would you|do you|should i|shall i|want me)"
-    r"|\blet me\b|\bstill (?:\w+ing|in progress)\b",
-    re.IGNORECASE,
+    r"|(?:i(?:'|’)m|i am) \w+ing\b|now (?:i |let|add|update|fix|run|implement|the \w+ step)|would you|do you"
+    r"|should i|shall i|want me)"
 )
+"""The beginning of an announcement, in lower case."""
+_UNDER_WAY: Final = re.compile(r"\b(?:let me|still (?:\w+ing|in progress))\b")
+"""An announcement anywhere, in lower case."""
+_UNDER_WAY_PARTS: Final = ("let me", "still ")
+"""Every match of `_UNDER_WAY` contains one of these."""
 _REASON: Final = re.compile(
     r"\b(?:because|since|so that|rather than|instead|otherwise)\b", re.IGNORECASE
 )
@@ -100,15 +247,24 @@ def statements(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
 def worth(statement: str) -> int:
     """The worth of a statement; below `WORTH_MIN` it is ignored."""
     lower = statement.lower()
-    kinds = 3 * bool(_CAUSE.search(lower)) + 3 * bool(_DECISION.search(lower))
-    shown = kinds + 2 * bool(_RESULT.search(lower)) + bool(_DENIAL.search(lower))
+    words = set(_WORD.findall(lower))
+    kinds = 3 * _CAUSE.is_in(lower, words) + 3 * _DECISION.is_in(lower, words)
+    shown = kinds + 2 * (not _RESULT.isdisjoint(words)) + _DENIAL.is_in(lower, words)
     names = len(_NUMBER.findall(statement))
     if names < NAMES_MAX:  # the slowest step
         names += len(identifiers(statement))
     asked = 3 * statement.endswith("?")
-    announced = bool(_INTENT.search(statement)) and (2 if _REASON.search(statement) else 4)
-    unsure = announced + 3 * bool(_GUESS.search(lower))
+    announced = _announces(statement) and (2 if _REASON.search(statement) else 4)
+    unsure = announced + 3 * _GUESS.is_in(lower, words)
     return shown + min(names, NAMES_MAX) - asked - unsure
+
+
+def _announces(text: str) -> bool:
+    """Whether a sentence says what the agent is about to do."""
+    lower = text.lower()
+    if _OPENING.match(lower):
+        return True
+    return any(part in lower for part in _UNDER_WAY_PARTS) and bool(_UNDER_WAY.search(lower))
 
 
 def _stated(text: str, most: int) -> list[str]:
@@ -126,11 +282,11 @@ def _sentences(text: str) -> Iterator[str]:
     for line in _lines(text):
         for said in _END.split(line):
             sentence = _after_announcement(said)
-            if short and _INTENT.search(sentence):
+            if short and _announces(sentence):
                 yield short
                 short = ""
             whole = f"{short} {sentence}".strip()
-            goes_on = len(whole) < SHORT_CHARACTERS and not _INTENT.search(whole)
+            goes_on = len(whole) < SHORT_CHARACTERS and not _announces(whole)
             short = whole if goes_on else ""
             if not short:
                 yield whole
@@ -141,7 +297,7 @@ def _sentences(text: str) -> Iterator[str]:
 def _after_announcement(sentence: str) -> str:
     """The sentence without a leading clause that only announces ("Let me see - ...")."""
     first, *others = _ASIDE.split(sentence, 1)
-    if others and _INTENT.search(first) and not _INTENT.search(others[0]):
+    if others and _announces(first) and not _announces(others[0]):
         return others[0]
     return sentence
 

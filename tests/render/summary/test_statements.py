@@ -1,5 +1,6 @@
 """What an agent stated is told; what it announced, asked or guessed is not."""
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -9,9 +10,14 @@ from hypothesis import strategies as st
 from blocks import Block, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
 from render.summary._statements import (
+    _CAUSE,
+    _DECISION,
+    _DENIAL,
+    _GUESS,
     LAST_MAX,
     STATEMENT_CHARACTERS,
     TEXT_MAX,
+    _Kind,
     by_worth,
     statements,
 )
@@ -42,6 +48,25 @@ def told(*blocks: Block) -> list[str]:
 )
 def test_a_result_a_cause_a_decision_is_told_word_for_word(stated: str) -> None:
     assert told(prompt("go"), said(f"{stated} Let me look further.")) == [stated]
+
+
+@pytest.mark.parametrize(
+    ("kind", "phrases"),
+    [
+        (_CAUSE, "due to; turns out; this means; that's why; the old bug; an odd risk; a two-part fix"),
+        (_CAUSE, "the issue; a problem; the gap; an insight; a difference; the finding; a failure; the trigger"),
+        (_CAUSE, "a regression; the limitation; which means; that is why"),
+        (_DECISION, "instead of; rather than; you're right; you’re right; i was wrong; good point; good catch"),
+        (_DECISION, "the approach is; the pattern is; the rule is"),
+        (_DENIAL, "no longer"),
+        (_GUESS, "i think; i guess; i suspect; i wonder; doesn't make sense"),
+    ],
+)  # fmt: skip
+def test_every_phrase_is_looked_for(kind: _Kind, phrases: str) -> None:
+    """A sentence without any of the words that phrases have is not searched."""
+    for phrase in phrases.split("; "):
+        text = f"so {phrase} it"
+        assert kind.is_in(text, set(re.findall(r"\w+", text))), phrase
 
 
 @pytest.mark.parametrize(
