@@ -91,7 +91,7 @@ def _ranked(known: Known, terms_max: int) -> Sequence[str]:
     """The best names: those that the agent used most, the newest first among equals."""
     alike: list[list[str]] = [[] for _ in range(USES_MAX + 1)]
     for term, uses in known.uses.items():
-        alike[min(uses, USES_MAX)].append(term)
+        alike[uses if uses < USES_MAX else USES_MAX].append(term)  # noqa: FURB136 -- min() is slow
     ranked = list[str]()
     for terms in reversed(alike):
         terms.sort()
@@ -165,11 +165,11 @@ def _read_all(sources: Sequence[Source], known: Known, terms_max: int) -> Sequen
     noted.reverse()
     newest = dict[str, int]()
     for source, names in sorted(zip(sources, noted, strict=True), key=lambda each: each[0].seen):
-        newest.update(dict.fromkeys(names, source.seen))
-    seen = known.seen
-    for term, version in newest.items():
-        if seen.get(term, -1) < version:
-            seen[term] = version
+        seen = source.seen
+        for term in names:
+            newest[term] = seen
+    newer = {term: seen for term, seen in known.seen.items() if newest.get(term, seen) < seen}
+    known.seen.update(newest | newer)
     return noted
 
 

@@ -1,10 +1,11 @@
 """Choosing the content of an index: offers are bought in order of worth per size until the tokens are
 spent."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, count
-from typing import Final, TypeAlias
+from itertools import chain
+from operator import attrgetter
+from typing import Final
 
 import attrs
 
@@ -36,8 +37,8 @@ SIZE_POWER: Final = 0.8
 """Worth is divided by tokens to this power, so long pieces are favoured a little."""
 CHARACTERS_PER_TOKEN: Final = 3.6
 """Estimate for ranking; what is bought is counted exactly."""
-NAME_MIN: Final = 2
-"""The least tokens that a listed name costs, with its line end."""
+LEFT_MIN: Final = 8
+"""With fewer tokens left, hardly anything can be bought, so buying ends."""
 SIZES_KNOWN: Final = 512
 """Number of cached results of `_size`; nearly all pieces are shorter than this many characters."""
 LABEL_TOKENS: Final = 2
@@ -69,19 +70,34 @@ class Known:
 
     def add(self, names: set[str]) -> int:
         """Add names; returns how many of them are new."""
-        new = names.difference(self.uses)
-        self.uses.update(dict.fromkeys(new, 0))
-        return len(new)
+        uses, before = self.uses, len(self.uses)
+        for term in names:
+            if term not in uses:
+                uses[term] = 0
+        return len(uses) - before
 
 
-_BITS: Final = 32
-_NUMBERS: Final = (1 << _BITS) - 1
-_NAMES: Final = 0
-"""Used instead of a source number if the offer is a bare name."""
+@attrs.frozen(eq=False)
+class _Offers:
+    """Pieces and names on offer. Parallel lists, because thousands of tuples would burden the garbage collector."""
 
-_Offers: TypeAlias = dict[int, float]
-"""The negative worth per size, by offer number (see `_offer`, newest first), so that sorting puts the best
-first. Only numbers: thousands of tuples would burden the garbage collector."""
+    ratios: list[float] = attrs.field(factory=list[float])
+    """Worth per size."""
+    sources: list[Source | None] = attrs.field(factory=list["Source | None"])
+    """The source of a piece; None for a name."""
+    numbers: list[int] = attrs.field(factory=list[int])
+    """The number of the piece in its source, or the rank of the name."""
+
+    def add(self, ratios: Iterable[float], source: Source | None, numbers: Sequence[int]) -> None:
+        """Add pieces of one source, or names."""
+        self.ratios.extend(ratios)
+        self.sources.extend([source] * len(numbers))
+        self.numbers.extend(numbers)
+
+    def best_first(self) -> Iterator[tuple[Source | None, int]]:
+        """All offers, best worth per size first, in the order of adding among equals."""
+        for offer in sorted(range(len(self.ratios)), key=self.ratios.__getitem__, reverse=True):
+            yield self.sources[offer], self.numbers[offer]
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -109,49 +125,47 @@ class Market:
 
     def buy(self, budget: IndexBudget) -> None:
         """Buy the best offers until the budget is spent."""
-        ranks = dict(zip(self.ranked, count(), strict=False))
-        names = set(ranks)
+        names = set(self.ranked)
         worths = self._worths(names - surrounded(self.in_sight, names))
         spread(self.sources, self.noted, worths)
         self._value_own_lines()
-        offers: _Offers = dict(self._pieces())
+        offers = _Offers()
         if budget.is_naming:
-            offers.update(self._names(worths, ranks))
+            self._offer_names(offers, worths)
+        self._offer_pieces(offers)
         left = budget.tokens
-        for offer in sorted(sorted(offers), key=offers.__getitem__):
-            if left <= 0:
+        for source, number in offers.best_first():
+            if left < LEFT_MIN:
                 break
-            place, number = (offer >> _BITS) & _NUMBERS, offer & _NUMBERS
-            if place == _NAMES:
-                if left >= NAME_MIN and self.ranked[number] not in self._shown:
-                    left -= self._list(self.ranked[number], left)
-                continue
-            source = self.sources[place - 1]
-            if source.costs[number] <= left and (
-                left > LABEL_TOKENS or source.seen in self._labels
-            ):
-                left -= self._cut(source, number, left)
+            if source is not None:
+                if source.costs[number] <= left:
+                    left -= self._cut(source, number, left)
+            elif self.ranked[number] not in self._shown:
+                left -= self._list(self.ranked[number], left)
 
     def _worths(self, names: set[str]) -> dict[str, int]:
         """The worth of each name."""
         newest, uses, seen = self._newest(), self.known.uses, self.known.seen
         again = repeated(chain(self.noted, (source.names for source in self.in_sight)))
-        decays = {version: _decay(newest - version) for version in {seen[term] for term in names}}
-        used = dict.fromkeys(uses.values(), UNUSED + USES_MAX)
-        used.update({number: UNUSED + number for number in range(USES_MAX)})
         return {
-            term: int((used[uses[term]] + (REPEATED if term in again else 0)) * decays[seen[term]])
+            term: int(
+                UNIT
+                * (
+                    UNUSED
+                    + (used if (used := uses[term]) < USES_MAX else USES_MAX)
+                    + (REPEATED if term in again else 0)
+                )
+                / (1 + (newest - seen[term]) / HALF_AGE)
+            )
             for term in names
         }
 
-    def _names(self, worths: Mapping[str, int], ranks: Mapping[str, int]) -> _Offers:
-        """Offers for names that occur in no visible text."""
-        seen = self.known.seen
-        in_sight = set[str]().union(*(source.names for source in self.in_sight))
-        return {
-            _offer(seen[term], _NAMES, ranks[term]): -BARE * worths[term] / _size(len(term))
-            for term in worths.keys() - in_sight
-        }
+    def _offer_names(self, offers: _Offers, worths: Mapping[str, int]) -> None:
+        """Offer the names that occur in no visible text."""
+        absent = worths.keys() - set[str]().union(*(source.names for source in self.in_sight))
+        ranks = [rank for rank, term in enumerate(self.ranked) if term in absent]
+        terms = map(self.ranked.__getitem__, ranks)
+        offers.add([BARE * worths[term] / _size(len(term)) for term in terms], None, ranks)
 
     def _newest(self) -> int:
         return max((source.seen for source in self.sources), default=0)
@@ -171,11 +185,13 @@ class Market:
                 if len(piece) >= OWN_MIN and piece.strip() not in source.superseded:
                     source.add(number, int(worth))
 
-    def _pieces(self) -> Iterator[tuple[int, float]]:
-        for place, source in enumerate(self.sources, 1):
-            first, starts, ends = _offer(source.seen, place, 0), source.starts, source.ends
-            for number, worth in source.worth.items():
-                yield first + number, -worth / _size(ends[number] - starts[number])
+    def _offer_pieces(self, offers: _Offers) -> None:
+        """Offer all pieces of any worth, those of the newest sources first."""
+        for source in sorted(self.sources, key=attrgetter("seen"), reverse=True):
+            worths, starts, ends = source.worth, source.starts, source.ends
+            numbers = sorted(worths)
+            ratios = [worths[n] / _size(ends[n] - starts[n]) for n in numbers]
+            offers.add(ratios, source, numbers)
 
     def _list(self, term: str, left: int) -> int:
         """List a bare name; returns its cost, 0 if it is too expensive."""
@@ -215,11 +231,6 @@ class Market:
         if source.seen in self._labels:
             return heading
         return heading + self.reader.count(label_of(source.seen)) + LABEL_TOKENS
-
-
-def _offer(seen: int, place: int, number: int) -> int:
-    """An offer as one number; of two offers with equal worth, the smaller number is bought first."""
-    return (-seen << 2 * _BITS) + (place << _BITS) + number
 
 
 def _is_beyond(line: str, tokens: int) -> bool:

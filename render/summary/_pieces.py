@@ -25,6 +25,7 @@ WHOLE_CHARACTERS: Final = 500
 
 Span: TypeAlias = tuple[int, int]
 _NONE: Final = frozenset[int]()
+_ZERO: Final = array("I", (0,))
 
 
 @attrs.frozen(eq=False)
@@ -189,7 +190,7 @@ class Source:
 def pieces_of(text: str, *, is_whole: bool) -> Pieces:
     """The pieces of a text: one, or its lines."""
     if is_whole:
-        return Pieces(array("I", [0]), array("I", [len(text)]), array("I", [0]))
+        return Pieces(_ZERO, array("I", (len(text),)), _ZERO[:])
     starts, ends, start = list[int](), list[int](), 0
     for line in text.split("\n"):
         end = start + len(line)
