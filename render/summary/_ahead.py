@@ -11,8 +11,10 @@ from typing import Final
 
 from blocks import is_sealed
 from render.policy._context import Context
+from render.summary._mentions import names_in_context
 from render.summary._output import texts_of
-from render.summary._reading import reader_of
+from render.summary._pieces import WHOLE_CHARACTERS
+from render.summary._reading import Reader, reader_of
 from render.summary._text import layers_of
 from render.view._group import Entry
 from render.view._view import View
@@ -26,21 +28,34 @@ TEXT_CHARACTERS: Final = 30_000
 
 
 def read_ahead(view: View, context: Context) -> None:
-    """Count the index that is shown, or, if it is counted, read the oldest unread texts."""
+    """Count the index that is shown; or, if it is counted, read its excerpts, and then the oldest unread texts."""
     reader, left = reader_of(view, context), CALL_CHARACTERS
-    if view.compaction and not reader.texts.is_counted:
-        index = view.compaction.event.summary.digest.index
-        reader.layers_cost(layers_of(index))
+    texts = reader.texts
+    if view.compaction and not texts.is_counted:
+        layers = layers_of(view.compaction.event.summary.digest.index)
+        reader.layers_cost(layers)
+        texts.excerpts = [excerpt.text for layer in layers for excerpt in layer.excerpts]
         return
-    for entry in _since(view, reader.texts.ahead):
+    while texts.excerpts and left > 0:
+        left -= _read(texts.excerpts.pop(), reader)
+    for entry in _since(view, texts.ahead):
         if left <= 0:
             return
         is_quoted = entry.original is None and not is_sealed(entry.block)
         for text in texts_of(entry.block) if is_quoted else ():
-            if len(text) <= TEXT_CHARACTERS:
-                reader.read(text)
-                left -= len(text)
-        reader.texts.ahead = entry.version
+            left -= _read(text, reader)
+        texts.ahead = entry.version
+
+
+def _read(text: str, reader: Reader) -> int:
+    """Read a text, unless it is too long; returns the characters that were read."""
+    if len(text) > TEXT_CHARACTERS:
+        return 0
+    reading, is_whole = reader.read(text), len(text) <= WHOLE_CHARACTERS
+    reading.pieces(is_whole=is_whole)
+    if is_whole:
+        names_in_context(reading)
+    return len(text)
 
 
 def _since(view: View, version: int) -> Iterator[Entry]:

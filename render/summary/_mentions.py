@@ -24,7 +24,7 @@ def spread(sources: Sequence[Source], noted: Sequence[set[str]], worths: Mapping
     for source, names in zip(reversed(sources), reversed(noted), strict=True):
         firsts, seconds = names & last, names & before
         if source.is_whole and not source.stale:
-            shown = _in_context(source.reading)
+            shown = names_in_context(source.reading)
             firsts &= shown
             seconds &= shown
             if firsts or seconds:
@@ -52,14 +52,14 @@ def surrounded(sources: Iterable[Source], names: set[str]) -> set[str]:
     found = set[str]()
     for source in sources:
         if source.is_whole and not source.stale:
-            found |= names & _in_context(source.reading)
+            found |= names & names_in_context(source.reading)
         else:
             new = (names & source.names) - found
             found.update(term for term in new if _mentioned(source, term) >= 0)
     return found
 
 
-def _in_context(reading: Reading) -> set[str]:
+def names_in_context(reading: Reading) -> set[str]:
     """The names that a text of one piece shows with enough text around their last mention."""
     if reading.in_context is None:
         text, names = reading.text, reading.names or set[str]()

@@ -34,6 +34,8 @@ class Texts:
     """The layers of the index that was counted last, with their tokens."""
     is_counted: bool = False
     """Whether that is the index that is shown now."""
+    excerpts: list[str] = attrs.field(factory=list[str])
+    """Its excerpts that are still to be read ahead."""
     _young: dict[str, Reading] = attrs.field(factory=dict[str, Reading], init=False)
     _old: dict[str, Reading] = attrs.field(factory=dict[str, Reading], init=False)
 
@@ -48,6 +50,7 @@ class Texts:
             self.compaction = compaction
             self._old, self._young = self._young, {}
             self.is_counted = False
+            self.excerpts = []
 
     def get(self, text: str) -> Reading:
         """The cached reading of a text."""
