@@ -138,7 +138,7 @@ class Market:
             if left < LEFT_MIN:
                 break
             if source is not None:
-                if source.costs[number] <= left:
+                if source.pieces.costs[number] <= left:
                     left -= self._cut(source, number, left)
             elif self.ranked[number] not in self._shown:
                 left -= self._list(self.ranked[number], left)
@@ -180,7 +180,7 @@ class Market:
             if source.is_whole:
                 source.add(0, int(worth * max(1.0, len(source.text) / OWN_CHARACTERS)))
                 continue
-            for number in range(len(source.starts)):
+            for number in range(len(source.pieces.starts)):
                 piece = source.piece(number)
                 if len(piece) >= OWN_MIN and piece.strip() not in source.superseded:
                     source.add(number, int(worth))
@@ -188,7 +188,7 @@ class Market:
     def _offer_pieces(self, offers: _Offers) -> None:
         """Offer all pieces of any worth, those of the newest sources first."""
         for source in sorted(self.sources, key=attrgetter("seen"), reverse=True):
-            worths, starts, ends = source.worth, source.starts, source.ends
+            worths, starts, ends = source.worth, source.pieces.starts, source.pieces.ends
             numbers = sorted(worths)
             ratios = [worths[n] / _size(ends[n] - starts[n]) for n in numbers]
             offers.add(ratios, source, numbers)
@@ -210,7 +210,7 @@ class Market:
         room = left - self._heading(source, is_new=is_new)
         if _is_beyond(line, room):
             return 0
-        cost = source.costs[number] or self.reader.cost(source, number)
+        cost = source.pieces.costs[number] or self.reader.cost(source, number)
         if cost > room:
             return 0
         source.choose(number)

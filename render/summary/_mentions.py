@@ -92,7 +92,7 @@ def _mentioned(source: Source, term: str) -> int:
         return -1
     if not source.is_whole:
         number = source.piece_at(position)
-        if source.ends[number] - source.starts[number] >= least:
+        if source.pieces.ends[number] - source.pieces.starts[number] >= least:
             return position
     return position if _is_surrounded(text, position, least) else -1
 
@@ -128,7 +128,8 @@ def _value(source: Source, term: str, worth: int) -> bool:
         return False
     first, end = source.piece_at(position), position + len(term)
     source.add(first, worth)
-    last, ends, most = first, source.ends, len(source.ends) - 1
+    last, ends = first, source.pieces.ends
+    most = len(ends) - 1
     while last < most and end > ends[last]:
         last += 1
         source.add(last, worth)

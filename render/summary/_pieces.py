@@ -94,26 +94,20 @@ class Source:
     chosen: set[int] | frozenset[int] = attrs.field(init=False)
     is_whole: bool = attrs.field(init=False)
     """Whether the text is one piece."""
-    starts: "array[int]" = attrs.field(init=False)
-    """Start offset of each piece, in order."""
-    ends: "array[int]" = attrs.field(init=False)
-    costs: "array[int]" = attrs.field(init=False)
+    pieces: Pieces = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         # There are thousands of sources, and most have no stale or chosen lines: factories and
         # separate sets would cost time here and in the garbage collector.
         self.stale, self.worth, self.chosen = _NONE, {}, _NONE
-        self._cut(is_whole=len(self.text) <= WHOLE_CHARACTERS)
-
-    def _cut(self, *, is_whole: bool) -> None:
-        pieces = self.reading.pieces(is_whole=is_whole)
-        self.starts, self.ends, self.costs = pieces.starts, pieces.ends, pieces.costs
-        self.is_whole = len(self.starts) == 1
+        self.is_whole = len(self.text) <= WHOLE_CHARACTERS
+        self.pieces = self.reading.pieces(is_whole=self.is_whole)
 
     def give_up(self, start: int) -> None:
         """Mark the line at this offset as stale; from then on the text is divided into lines."""
         if not isinstance(self.stale, set):
-            self._cut(is_whole=False)
+            self.pieces = self.reading.pieces(is_whole=False)
+            self.is_whole = len(self.pieces.starts) == 1
             self.stale = set()
         self.stale.add(start)
 
@@ -130,21 +124,21 @@ class Source:
 
     def span(self, number: int) -> Span:
         """Start and end of a piece, without its line end."""
-        return self.starts[number], self.ends[number]
+        return self.pieces.starts[number], self.pieces.ends[number]
 
     def is_stale(self, number: int) -> bool:
         """Whether a piece is no longer current."""
         if not self.stale:
             return False
-        return self.text.rfind("\n", 0, self.starts[number]) + 1 in self.stale
+        return self.text.rfind("\n", 0, self.pieces.starts[number]) + 1 in self.stale
 
     def piece_at(self, position: int) -> int:
         """The number of the piece at a position of the text."""
-        return bisect_right(self.starts, position) - 1
+        return bisect_right(self.pieces.starts, position) - 1
 
     def piece(self, number: int) -> str:
         """The text of a piece."""
-        return self.text[self.starts[number] : self.ends[number]]
+        return self.text[self.pieces.starts[number] : self.pieces.ends[number]]
 
     def line_starts(self) -> list[int]:
         """The offset of each line."""

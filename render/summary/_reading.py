@@ -81,7 +81,7 @@ class Reader:
 
     def cost(self, source: Source, number: int) -> int:
         """Tokens of a piece as a line of its own."""
-        costs = source.costs
+        costs = source.pieces.costs
         if not costs[number]:
             costs[number] = self.count(f"{source.piece(number)}\n")
         return costs[number]

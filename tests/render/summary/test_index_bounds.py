@@ -111,7 +111,7 @@ LINE = st.text("ab _./\t", max_size=260)
 def test_excerpts_of_a_text_are_verbatim_and_apart(text: str, data: st.DataObject) -> None:
     """Whatever pieces are chosen: all of them are shown, each once, in their order, and little else."""
     source = Source("path", 1, text)
-    pieces = [source.span(number) for number in range(len(source.starts))]
+    pieces = [source.span(number) for number in range(len(source.pieces.starts))]
     assert "".join(text[a:b] for a, b in pieces).replace("\n", "") == text.replace("\n", "")
     assert all(one[1] <= two[0] for one, two in pairwise(pieces))
     for number, (start, end) in enumerate(pieces):

@@ -72,7 +72,7 @@ def test_pieces_are_worth_what_a_walk_name_by_name_makes_them(
             source, worth = sources[index], wanted[index]
             around = () if source.is_whole else (number - 1, number + 1)
             for each in (number, *around):
-                if 0 <= each < len(source.starts) and not source.is_stale(each):
+                if 0 <= each < len(source.pieces.starts) and not source.is_stale(each):
                     share, of = NEIGHBOUR if each != number else (1, 1)
                     worth[each] = worth.get(each, 0) + share * (worths[name] // parts) // of
     assert [source.worth for source in sources] == wanted

@@ -151,14 +151,22 @@ def test_a_piece_costs_what_its_line_counts() -> None:
     reader, text = Reader(count), "one\ntwo and three\n" + "".join(map(str, range(300)))
     sources = [Source("p", version, text, reading=reader.read(text)) for version in (1, 2)]
     for source in sources:
-        for number in range(len(source.starts)):
+        for number in range(len(source.pieces.starts)):
             assert reader.cost(source, number) == len(source.piece(number)) + 1
-    assert len(counted) == len(set(counted)) == len(sources[0].starts), "each is counted once"
+    assert len(counted) == len(set(counted)) == len(sources[0].pieces.starts), (
+        "each is counted once"
+    )
 
 
 def test_a_short_text_is_in_lines_once_one_of_them_no_longer_holds() -> None:
     source = Source("p", 1, "one\ntwo\nthree", reading=Reading("one\ntwo\nthree"))
-    assert [source.piece(number) for number in range(len(source.starts))] == ["one\ntwo\nthree"]
+    assert [source.piece(number) for number in range(len(source.pieces.starts))] == [
+        "one\ntwo\nthree"
+    ]
     source.give_up(4)
-    assert [source.piece(number) for number in range(len(source.starts))] == ["one", "two", "three"]
+    assert [source.piece(number) for number in range(len(source.pieces.starts))] == [
+        "one",
+        "two",
+        "three",
+    ]
     assert [source.is_stale(number) for number in range(3)] == [False, True, False]
