@@ -58,154 +58,51 @@ class _Kind:
         return not self.parts.isdisjoint(words) and bool(self.phrases.search(text))
 
 
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
 _WORD: Final = re.compile(r"\w+")
 _CAUSE: Final = _Kind(
-    frozenset(
-        [
-            "cause",
-            "caused",
-            "causes",
-            "causing",
-            "because",
-            "found",
-            "confirms",
-            "confirmed",
-            "reason",
-            "culprit",
-            "missing",
-            "lack",
-            "lacks",
-            "mismatch",
-            "mismatched",
-            "mismatches",
-            "misdiagnosed",
-            "misdiagnosis",
-            "wrong",
-            "wrongly",
-            "incorrect",
-            "incorrectly",
-        ]
+    _words(
+        "cause caused causes causing because found confirms confirmed reason culprit missing lack lacks mismatch"
+        " mismatched mismatches misdiagnosed misdiagnosis wrong wrongly incorrect incorrectly"
     ),
     re.compile(
         r"\b(?:due to|turns out|(?:this|that|which) means|that(?:'s| is) why"
         r"|(?:the|a|an) (?:[\w-]+ ){0,2}(?:issue|problem|bug|fix|gap|insight|difference|finding|failure"
         r"|trigger|regression|risk|limitation))\b"
     ),
-    frozenset(
-        [
-            "due",
-            "turns",
-            "means",
-            "why",
-            "issue",
-            "problem",
-            "bug",
-            "fix",
-            "gap",
-            "insight",
-            "difference",
-            "finding",
-            "failure",
-            "trigger",
-            "regression",
-            "risk",
-            "limitation",
-        ]
+    _words(
+        "due turns means why issue problem bug fix gap insight difference finding failure trigger regression risk"
+        " limitation"
     ),
 )
-_RESULT: Final = frozenset(
-    [
-        "pass",
-        "passes",
-        "passed",
-        "fail",
-        "fails",
-        "failed",
-        "done",
-        "fixed",
-        "created",
-        "pushed",
-        "committed",
-        "merged",
-        "complete",
-        "completed",
-        "verified",
-        "reproduced",
-        "works",
-        "worked",
-        "moved",
-        "replaced",
-        "renamed",
-        "reverted",
-        "unfixed",
-        "skipped",
-        "blocked",
-        "added",
-        "opened",
-        "updated",
-        "succeeds",
-        "succeeded",
-        "removed",
-        "resolved",
-        "report",
-        "reports",
-        "show",
-        "shows",
-        "return",
-        "returns",
-        "already",
-    ]
+_RESULT: Final = _words(
+    "pass passes passed fail fails failed done fixed created pushed committed merged complete completed verified"
+    " reproduced works worked moved replaced renamed reverted unfixed skipped blocked added opened updated"
+    " succeeds succeeded removed resolved report reports show shows return returns already"
 )
 _DECISION: Final = _Kind(
-    frozenset(
-        [
-            "decide",
-            "decides",
-            "decided",
-            "decision",
-            "agree",
-            "agreed",
-            "settled",
-            "should",
-            "shouldn",
-            "policy",
-            "better",
-            "safer",
-            "simpler",
-            "prefer",
-            "prefers",
-            "preferred",
-            "preference",
-            "preferable",
-            "must",
-            "mustn",
-            "separate",
-            "keep",
-            "keeps",
-            "keeping",
-            "own",
-            "owns",
-        ]
+    _words(
+        "decide decides decided decision agree agreed settled should shouldn policy better safer simpler prefer"
+        " prefers preferred preference preferable must mustn separate keep keeps keeping own owns"
     ),
     re.compile(
         r"\b(?:instead of|rather than|you(?:'|’)re right|i was wrong|good (?:point|catch)"
         r"|the (?:approach|pattern|rule) is)\b"
     ),
-    frozenset(
-        ["instead", "rather", "right", "wrong", "point", "catch", "approach", "pattern", "rule"]
-    ),
+    _words("instead rather right wrong point catch approach pattern rule"),
 )
 _DENIAL: Final = _Kind(
-    frozenset(
-        ["not", "never", "nothing", "none", "only", "isn", "aren", "wasn", "doesn", "don", "didn"]
-    ),
+    _words("not never nothing none only isn aren wasn doesn don didn"),
     re.compile(r"\bno longer\b"),
-    frozenset(("longer",)),
+    _words("longer"),
 )
 _GUESS: Final = _Kind(
-    frozenset(["maybe", "perhaps", "might", "could", "probably", "wait"]),
+    _words("maybe perhaps might could probably wait"),
     re.compile(r"\b(?:i (?:think|guess|suspect|wonder)|doesn't make sense)\b"),
-    frozenset(["think", "guess", "suspect", "wonder", "sense"]),
+    _words("think guess suspect wonder sense"),
 )
 _OPENING: Final = re.compile(
     r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also)\b\W*)*"
