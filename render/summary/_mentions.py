@@ -60,9 +60,12 @@ def surrounded(sources: Iterable[Source], names: set[str]) -> set[str]:
 
 
 def names_in_context(reading: Reading) -> set[str]:
-    """The names that a text of one piece shows with enough text around their last mention."""
+    """The names that a text of one piece shows with enough text around their last mention; none before its names
+    were looked for."""
+    if reading.names is None:
+        return set()
     if reading.in_context is None:
-        text, names = reading.text, reading.names or set[str]()
+        text, names = reading.text, reading.names
         least = max(map(len, names), default=0) + SURROUNDINGS_MIN
         if _around_least(text) >= least:  # nearly every text
             reading.in_context = names

@@ -99,6 +99,22 @@ def test_a_call_that_compacts_reads_nothing_ahead() -> None:
         assert is_reading or not texts_of(after).is_counted
 
 
+def test_the_excerpts_of_an_index_are_read_after_it_was_counted() -> None:
+    shown = "\n".join(
+        f"gateway_{number} listens at src/gateway_{number}.py" for number in range(90)
+    )
+    view = folded(make.view_of(make.prompt("Fix it."), *worked(0, "port = 0", shown)))
+    view = make.grown(view, *worked(1, "port = 1", "gateway_port = 1"))
+    read_ahead(view, CONTEXT)
+    texts = texts_of(view)
+    excerpts = list(texts.excerpts)
+    assert texts.is_counted
+    assert excerpts
+    while texts.excerpts:
+        read_ahead(view, CONTEXT)
+    assert all(texts.get(excerpt).names for excerpt in excerpts)
+
+
 def test_of_the_layers_of_an_index_those_are_counted_that_are_new() -> None:
     counted: list[str] = []
 
