@@ -25,6 +25,7 @@ from blocks import (
     ImagePart,
     MisuseError,
     Recorded,
+    RequestRendered,
     TimelineForked,
     TimelineId,
     ToolCall,
@@ -137,9 +138,9 @@ def test_a_long_run_sends_what_is_rendered_and_records_each_thing_once(
         assert len(usage) == len(desk.server.requests) == ROUNDS
         assert sum(one.cache_read for one in usage) > 3 * sum(one.uncached for one in usage)
         again = (await desk.session()).timeline
-        versions = [v for v, e in await again.events() if isinstance(e, UsageRecorded)]
+        shown = [event.shown for event in log if isinstance(event, RequestRendered)]
         tools = desk.server.requests[0]["tools"]
-        rendered = await again.render_at(versions[-2] + 2, system="You read logs.", tools=tools)
+        rendered = await again.render_at(shown[-1], system="You read logs.", tools=tools)
         wanted, sent = rendered.openai_responses(), desk.server.requests[-1]
         assert {name: sent[name] for name in wanted if name != "model"} == {
             name: value for name, value in wanted.items() if name != "model"
