@@ -56,7 +56,7 @@ class Codex:
     """Whether the model writes code that calls the tools."""
     has_login: bool = False
     """Whether it is logged in with ChatGPT; otherwise it uses a key."""
-    window: int = 25_000
+    window: int = 20_000
     packages: tuple[Package, ...] = (
         Package("@openai/codex", "0.169.0", f"@openai/codex-{PLATFORM}/vendor/*/bin/codex"),
     )
