@@ -9,7 +9,6 @@ there are too many, the ones that ran least often are left out first, the oldest
 
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -34,8 +33,6 @@ _STATUS: Final = re.compile(
 )
 _SHORTENED: Final = re.compile(r"(?:\s+2>&1)?(?:\s*\|\s*(?:head|tail)\b[^|]*)?$")
 """Endings of a command that only change how much output of the same tests is shown."""
-SUITES_KNOWN: Final = 1024
-"""Number of cached results of `_suite`: the commands of a digest are joined with new ones at every compaction."""
 _SEARCHED_MAX: Final = 20_000
 """Characters of a result that are searched for error lines, half at its beginning and half at its end."""
 _ERROR: Final = re.compile(
@@ -103,7 +100,7 @@ def joined_commands(records: Iterable[CommandRecord]) -> list[CommandRecord]:
     """Each command once, at the position of its newest run, with the newest outcome and the number of runs."""
     joined: dict[str, CommandRecord] = {}
     for record in records:
-        suite = _suite(record.command)
+        suite = _SHORTENED.sub("", record.command)
         name = suite if record.tests or suite in joined else record.command
         before = joined.pop(name, None)
         if before:
@@ -116,12 +113,6 @@ def joined_commands(records: Iterable[CommandRecord]) -> list[CommandRecord]:
         else:
             joined[name] = record
     return list(joined.values())
-
-
-@lru_cache(maxsize=SUITES_KNOWN)
-def _suite(command: str) -> str:
-    """The command without an ending that only changes how much output is shown."""
-    return _SHORTENED.sub("", command)
 
 
 def fit_commands(

@@ -147,18 +147,12 @@ class Market:
         """The worth of each name."""
         newest, uses, seen = self._newest(), self.known.uses, self.known.seen
         again = repeated(chain(self.noted, (source.names for source in self.in_sight)))
-        return {
-            term: int(
-                UNIT
-                * (
-                    UNUSED
-                    + (used if (used := uses[term]) < USES_MAX else USES_MAX)
-                    + (REPEATED if term in again else 0)
-                )
-                / (1 + (newest - seen[term]) / HALF_AGE)
-            )
-            for term in names
-        }
+        worths = dict[str, int]()
+        for term in names:
+            used = uses[term] if uses[term] < USES_MAX else USES_MAX  # noqa: FURB136 -- min() is slow
+            worth = UNUSED + used + (REPEATED if term in again else 0)
+            worths[term] = int(worth * _decay(newest - seen[term]))
+        return worths
 
     def _offer_names(self, offers: _Offers, worths: Mapping[str, int]) -> None:
         """Offer the names that occur in no visible text."""
@@ -246,4 +240,5 @@ def _size(characters: int) -> float:
 
 
 def _decay(age: int) -> float:
+    """The worth, at this age, of what was worth `UNIT` when it was new."""
     return UNIT / (1 + age / HALF_AGE)
