@@ -5,6 +5,7 @@ Tools that show files often put a line number before each line: `   12→total =
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 from render.summary._changes import WORD
@@ -26,7 +27,8 @@ def lines_in(source: Source) -> Sequence[Line]:
 
 
 def _looked_for(source: Source) -> Iterator[Line]:
-    texts, starts = source.text.split("\n"), source.line_starts()
+    texts = source.text.split("\n")
+    starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
     numbers = [] if source.is_call else numbers_in(texts, source.line)
     if not any(numbers):
         shift = source.line if not source.is_call else 0

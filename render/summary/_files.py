@@ -125,10 +125,10 @@ class _File:
 
     def _shorter(self, gone: Sequence[str]) -> Iterator[str]:
         """Known parts of the replaced lines: parts written by an edit, and pieces of very long lines."""
-        long = [text for text in gone if len(text) > LINE_CHARACTERS]
-        yield from (part for part in self.fragments if any(part in text for text in gone))
-        if long:
-            yield from (part for part in self.lines if any(part in text for text in long))
+        replaced = "\n".join(gone)  # a part contains no line end
+        yield from (part for part in self.fragments if part in replaced)
+        if long := "\n".join(text for text in gone if len(text) > LINE_CHARACTERS):
+            yield from (part for part in self.lines if part in long)
 
 
 @attrs.define(eq=False)
