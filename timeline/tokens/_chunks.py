@@ -3,24 +3,20 @@
 A run of about a million spaces overflows the stack of tiktoken's regex engine (openai/tiktoken#15,
 #245), and a run of one letter takes n log n.  In pieces of 128 Ki characters both are harmless.
 
-Where to cut: after a newline that is followed by neither white space nor "/".  No piece of the o200k
-pattern crosses such a point: only ` ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*` and `\\s*[\\r\\n]+` may contain
-a newline before their end, and both go on only with white space or "/".  So the count does not
-change.  A text without such a point is cut blindly, which costs about one token per cut.
+Where to cut: after a newline, unless "/" or a blank line follows.  No piece of the o200k pattern crosses
+such a point: only ` ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*` and `\\s*[\\r\\n]+` may contain a newline before their end;
+the first goes on only with a line end or "/", the second only with white space up to a line end.  So the
+count does not change.  A text without such a point is cut blindly, which costs about one token per cut.
 """
 
 import re
 from collections.abc import Iterator
 
 CHUNK_CHARS_MAX = 128 * 1024
-_EXACT = re.compile(r".*\n(?=[^\s/])", re.DOTALL)
-"""Matches up to the last newline after which a new token certainly begins."""
-_LINE_END = re.compile(r"\n(?=[^\s/])")
-"""Matches the newline before every such point."""
-SECTION = "\n## "
-"""The beginning of a heading."""
-EXCERPTS = "## Excerpts of "
-"""The beginning of the section of an index, most lines of which were counted when they were chosen."""
+_BEGUN = r"(?=[ \t]*[^\s/]|[ \t]+/)"
+"""Follows a newline after which a new token certainly begins."""
+_EXACT = re.compile(rf".*\n{_BEGUN}", re.DOTALL)
+_LINE_END = re.compile(rf"\n{_BEGUN}")
 EXACT_BYTES_MAX = 4_000_000
 """Above this size a text is not encoded; its UTF-8 length is used as an upper bound."""
 
@@ -36,18 +32,9 @@ def chunks(text: str, chars_max: int = CHUNK_CHARS_MAX) -> Iterator[str]:
 
 
 def lines(text: str) -> list[str]:
-    """`text` cut wherever that does not change its count. Blank and indented lines stay with the line before."""
+    """`text` cut wherever that does not change its count. Blank lines stay with the line before."""
     *others, last = _LINE_END.split(text)
     return [*(f"{line}\n" for line in others), last]
-
-
-def sections(text: str) -> Iterator[str]:
-    """`text` cut before each of its headings."""
-    start = 0
-    while (cut := text.find(SECTION, start)) >= 0:
-        yield text[start : cut + 1]
-        start = cut + 1
-    yield text[start:]
 
 
 def _cut(text: str, start: int, end: int) -> int:

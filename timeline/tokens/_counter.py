@@ -13,11 +13,8 @@ from render import Model
 from timeline.tokens._chunks import (
     CHUNK_CHARS_MAX,
     EXACT_BYTES_MAX,
-    EXCERPTS,
-    SECTION,
     chunks,
     lines,
-    sections,
     utf8_bytes,
 )
 from timeline.tokens._parts import flat_part_tokens, part_tokens
@@ -44,12 +41,15 @@ class CountCache:
 
     def get(self, text: str, count: Callable[[str], int]) -> int:
         """The count of `text`, computed by `count` if it is not cached."""
-        key = _key(text)
+        key = text if len(text) < _DIGEST_CHARS_MIN else _digest(text)
         tokens = self._young.get(key)
         if tokens is None:
             tokens = self._old.get(key)
-            tokens = count(text) if tokens is None else tokens
-            self._keep(key, tokens)
+            if tokens is None:
+                tokens = count(text)
+            if len(self._young) >= self.entries_max // 2:
+                self._old, self._young = self._young, {}
+            self._young[key] = tokens
         return tokens
 
     def total(self, texts: Sequence[str], count: Callable[[str], int]) -> int:
@@ -58,21 +58,13 @@ class CountCache:
         others = (text for text, tokens in zip(texts, known, strict=True) if tokens is None)
         return sum(filter(None, known)) + sum(self.get(text, count) for text in others)
 
-    def _keep(self, key: Key, tokens: int) -> None:
-        if len(self._young) >= self.entries_max // 2:
-            self._old, self._young = self._young, {}
-        self._young[key] = tokens
 
-
-def _key(text: str) -> Key:
-    if len(text) < _DIGEST_CHARS_MIN:
-        return text
+def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 _plain = CountCache()
-"""o200k tokens of texts, of sections, and of the lines of an index: a summary repeats sections of the one before, and
-its parts are counted before it is counted as a whole."""
+"""o200k tokens of texts and of lines."""
 _SCALED = (
     (0.20, bytes(range(ord("a"), ord("z") + 1))),
     (1.00, bytes(range(ord("A"), ord("Z") + 1))),
@@ -200,25 +192,23 @@ def _o200k_counter() -> O200kCounter:
 
 
 def count_o200k(text: str) -> int:
-    """o200k tokens of `text`; above `EXACT_BYTES_MAX` its length in bytes, which is an upper bound."""
+    """o200k tokens of `text`; above `EXACT_BYTES_MAX` its length in bytes, which is an upper bound.
+
+    Each line is counted once, wherever it occurs: agents read the same files again, and an index consists of
+    lines of texts that were counted before.
+    """
     if len(text) * 4 > EXACT_BYTES_MAX and (size := utf8_bytes(text)) > EXACT_BYTES_MAX:
         return size
-    if len(text) <= CHUNK_CHARS_MAX:
-        if SECTION in text:
-            return sum(_plain.get(section, _section) for section in sections(text))
-        return _encoded(text)
-    return sum(map(_encoded, chunks(text)))
-
-
-def _section(text: str) -> int:
-    """As `_encoded`, but of an index only the lines that are new are encoded."""
-    return _plain.total(lines(text), _encoded) if text.startswith(EXCERPTS) else _encoded(text)
+    if len(text) > CHUNK_CHARS_MAX:
+        return sum(map(_encoded, chunks(text)))
+    found = lines(text)
+    return _plain.total(found, _encoded) if len(found) > 1 else _encoded(text)
 
 
 def _encoded(text: str) -> int:
-    # `disallowed_special=()`: text that looks like a control token is ordinary text here.
-    # `encode_ordinary` can end in a panic that is not an `Exception` (openai/tiktoken#245).
-    return len(o200k().encode(text, disallowed_special=()))
+    # Text that looks like a control token is ordinary text here. A longer text could end in a panic that is
+    # not an `Exception` (openai/tiktoken#245); `CHUNK_CHARS_MAX` characters cannot.
+    return len(o200k().encode_ordinary(text))
 
 
 def _cjk_share(text: str) -> float:

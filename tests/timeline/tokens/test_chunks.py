@@ -3,9 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blocks import Excerpt, Layer
-from render.summary._text import layer_text
-from timeline.tokens._chunks import CHUNK_CHARS_MAX, EXCERPTS, SECTION, chunks, lines, sections
+from timeline.tokens._chunks import CHUNK_CHARS_MAX, chunks, lines
 from timeline.tokens._counter import count_o200k
 from timeline.tokens._ranks import o200k
 
@@ -28,11 +26,11 @@ def test_the_pieces_are_the_text(text: str, chars_max: int) -> None:
 
 @given(awkward)
 @settings(deadline=None)  # the first example builds the encoding
-def test_an_exact_cut_costs_no_token(text: str) -> None:
+def test_cutting_into_lines_costs_no_token(text: str) -> None:
     """Follows from the o200k pattern: no piece of it crosses such a point."""
-    for at in range(1, len(text)):
-        if text[at - 1] == "\n" and not (text[at].isspace() or text[at] == "/"):
-            assert count(text[:at]) + count(text[at:]) == count(text)
+    assert "".join(lines(text)) == text
+    assert sum(map(count, lines(text))) == count(text)
+    assert count_o200k(text) == count(text)
 
 
 def test_ordinary_long_text_counts_as_if_whole() -> None:
@@ -47,40 +45,18 @@ def test_blind_cuts_cost_next_to_nothing() -> None:
 
 
 def test_a_cut_falls_after_the_last_fitting_newline() -> None:
-    assert list(chunks("one\ntwo\n three\n/four", 12)) == ["one\n", "two\n three\n/", "four"]
+    assert list(chunks("one\ntwo\n three\n/four", 12)) == ["one\ntwo\n", " three\n/four"]
+    assert list(chunks("one\n\n/two\nthree", 8)) == ["one\n\n/tw", "o\nthree"]
     assert list(chunks("short")) == ["short"]
     assert list(chunks("")) == [""]
 
 
-@given(st.lists(awkward | st.sampled_from([SECTION, f"\n{EXCERPTS}"]), max_size=12).map("".join))
-@settings(deadline=None)  # the first example builds the encoding
-def test_a_text_with_headings_counts_as_if_whole(text: str) -> None:
-    for cut in (sections, lines):
-        assert "".join(cut(text)) == text
-        assert sum(map(count, cut(text))) == count(text)
-    assert count_o200k(text) == count(text)
-
-
-def test_a_text_is_cut_before_its_headings() -> None:
-    assert list(sections("one\n## two\n### three\n\n## four")) == [
-        "one\n",
-        "## two\n### three\n\n",
-        "## four",
-    ]
-    assert list(sections("## short")) == ["## short"]
-
-
-def test_blank_and_indented_lines_stay_with_the_line_before() -> None:
-    assert lines("[v1]\n  one\n\n- two\n/three\nfour\n") == [
-        "[v1]\n  one\n\n",
+def test_blank_lines_stay_with_the_line_before() -> None:
+    assert lines("[v1]\n  one\n\n- two\n/three\n\t/four\n  \nfive\n") == [
+        "[v1]\n",
+        "  one\n\n",
         "- two\n/three\n",
-        "four\n",
+        "\t/four\n  \n",
+        "five\n",
     ]
     assert lines("") == [""]
-
-
-def test_the_lines_of_an_index_are_counted_once() -> None:
-    """So its heading must begin as the counter expects it."""
-    excerpt = Excerpt(path="p", seen=1, text="a line that was chosen")
-    assert SECTION.lstrip() in EXCERPTS
-    assert f"\n{EXCERPTS}" in layer_text(Layer(excerpts=(excerpt,)))

@@ -136,6 +136,27 @@ def test_a_sum_counts_only_what_is_new() -> None:
     assert seen == ["a", "b" * 1_000, "", "cc"]
 
 
+class _Recording:
+    """An encoding that notes what it encodes."""
+
+    def __init__(self) -> None:
+        self.texts = list[str]()
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        self.texts.append(text)
+        return o200k().encode_ordinary(text)
+
+
+def test_a_line_that_was_counted_is_not_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    recording, counter = _Recording(), O200kCounter()
+    file = "".join(f"    row_{number} = read(7_{number})\n" for number in range(40))
+    counter.count(file)
+    monkeypatch.setattr("timeline.tokens._counter.o200k", lambda: recording)
+    first, *_, last = file.splitlines(keepends=True)
+    counter.count(f"[v7]\n{first}{last}[v9]\n{last}and more")
+    assert recording.texts == ["[v7]\n", "[v9]\n", "and more"]
+
+
 def test_the_memory_of_counts_is_bounded() -> None:
     cache = CountCache(entries_max=8)
     for number in range(100):
