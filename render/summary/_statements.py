@@ -115,8 +115,10 @@ _UNDER_WAY: Final = re.compile(r"\b(?:let me|still (?:\w+ing|in progress))\b")
 """An announcement anywhere, in lower case."""
 _UNDER_WAY_PARTS: Final = ("let me", "still ")
 """Every match of `_UNDER_WAY` contains one of these."""
-_REASON: Final = re.compile(
-    r"\b(?:because|since|so that|rather than|instead|otherwise)\b", re.IGNORECASE
+_REASON: Final = _Kind(
+    _words("because since instead otherwise"),
+    re.compile(r"\b(?:so that|rather than)\b"),
+    _words("so rather"),
 )
 """An announcement with a reason counts as a decision."""
 _ASIDE: Final = re.compile(r"(?: [-–—]|;) (?=.{40})")
@@ -143,17 +145,22 @@ def statements(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
 @lru_cache(maxsize=WORTHS_MAX)
 def worth(statement: str) -> int:
     """The worth of a statement; below `WORTH_MIN` it is ignored."""
-    lower = statement.lower()
-    words = set(_WORD.findall(lower))
+    lower, marked = statement.lower(), _marked(statement)
+    words = {*lower.split(), *_WORD.findall(marked.lower())}
     kinds = 3 * _CAUSE.is_in(lower, words) + 3 * _DECISION.is_in(lower, words)
     shown = kinds + 2 * (not _RESULT.isdisjoint(words)) + _DENIAL.is_in(lower, words)
-    names = len(_NUMBER.findall(statement))
-    if names < NAMES_MAX:  # the slowest step
-        names += len(identifiers(statement))
     asked = 3 * statement.endswith("?")
-    announced = _announces(statement) and (2 if _REASON.search(statement) else 4)
+    announced = _announces(statement) and (2 if _REASON.is_in(lower, words) else 4)
     unsure = announced + 3 * _GUESS.is_in(lower, words)
+    names = len(_NUMBER.findall(marked))
+    if names < NAMES_MAX:  # the slowest step
+        names += len(identifiers(marked))
     return shown + min(names, NAMES_MAX) - asked - unsure
+
+
+def _marked(text: str) -> str:
+    """The words of a text that are not just lower-case letters; all names and numbers are among them."""
+    return " ".join([word for word in text.split() if not (word.isalpha() and word.islower())])
 
 
 def _announces(text: str) -> bool:
