@@ -126,8 +126,11 @@ _ASIDE: Final = re.compile(r"(?: [-–—]|;) (?=.{40})")
 _FENCE: Final = re.compile(
     r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL
 )
+_FENCES: Final = ("```", "~~~")
 _BULLET: Final = re.compile(r"^(?:[\s>#*+-]*\s)?(?:\d+[.)]\s+)?(?:\[.\]\s+)?")
-_END: Final = re.compile(r"(?<=[.!?])[*_)\"'”]*\s+|(?<=[。！？])")
+_END: Final = re.compile(r"([.!?。！？])(?:(?<=[。！？])|[*_)\"'”]*\s+)")
+"""The end of a sentence; it begins with the mark, because a search is fast if it begins with one of few
+characters."""
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:-]*")
 
 
@@ -184,7 +187,7 @@ def _sentences(text: str) -> Iterator[str]:
     announces."""
     short = ""
     for line in _lines(text):
-        for said in _END.split(line):
+        for said in _END.sub(r"\1\n", line).split("\n"):
             sentence = _after_announcement(said)
             if short and _announces(sentence):
                 yield short
@@ -209,8 +212,9 @@ def _after_announcement(sentence: str) -> str:
 def _lines(text: str) -> Iterator[str]:
     """The prose lines of a text, without code, tables and list markers."""
     for piece in searched(text, _SEARCHED):
-        for line in _FENCE.sub("", piece).splitlines():
-            plain = _BULLET.sub("", line).replace("**", "").strip()
+        prose = _FENCE.sub("", piece) if any(mark in piece for mark in _FENCES) else piece
+        for line in prose.splitlines():
+            plain = _BULLET.sub("", line, 1).replace("**", "").strip()
             if plain and not plain.startswith(("|", "```")):
                 yield plain
 
