@@ -233,7 +233,7 @@ def by_worth(told: Sequence[str]) -> Iterator[int]:
     last, seen = list[int](), list[frozenset[str]]()
     for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):
         words = frozenset(told[index].casefold().split())
-        if any(_is_near(words, known) for known in seen):
+        if _repeats(words, seen):
             last.append(index)
         else:
             yield index
@@ -241,5 +241,7 @@ def by_worth(told: Sequence[str]) -> Iterator[int]:
     yield from last
 
 
-def _is_near(words: frozenset[str], known: frozenset[str]) -> bool:
-    return len(words & known) > NEAR_SHARE * min(len(words), len(known))
+def _repeats(words: frozenset[str], seen: Sequence[frozenset[str]]) -> bool:
+    """Whether a statement of these words nearly repeats one of the others."""
+    size = len(words)
+    return any(len(words & known) > NEAR_SHARE * min(size, len(known)) for known in seen)
