@@ -230,18 +230,13 @@ def by_worth(told: Sequence[str]) -> Iterator[int]:
     """Indices of statements, best worth for their length first, newest first among equals; one that nearly
     repeats another comes last."""
     worths = [worth(each) / max(len(each), LENGTH_MIN) ** LENGTH_POWER for each in told]
-    last, seen = list[int](), list[frozenset[str]]()
+    last, seen = list[int](), list[tuple[frozenset[str], float]]()
     for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):
         words = frozenset(told[index].casefold().split())
-        if _repeats(words, seen):
+        most = NEAR_SHARE * len(words)
+        if any((shared := len(words & known)) > most or shared > other for known, other in seen):
             last.append(index)
         else:
             yield index
-        seen.append(words)
+        seen.append((words, most))
     yield from last
-
-
-def _repeats(words: frozenset[str], seen: Sequence[frozenset[str]]) -> bool:
-    """Whether a statement of these words nearly repeats one of the others."""
-    size = len(words)
-    return any(len(words & known) > NEAR_SHARE * min(size, len(known)) for known in seen)
