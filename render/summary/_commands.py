@@ -37,8 +37,9 @@ _LIMITED: Final = re.compile(r"\s*(?:head|tail)\b")
 _SEARCHED_MAX: Final = 20_000
 """Characters of a result that are searched for error lines, half at its beginning and half at its end."""
 _ERROR: Final = re.compile(
-    r"error|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined", re.IGNORECASE
+    r"error|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined"
 )
+"""Names an error in a line in lower case."""
 
 
 def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
@@ -92,7 +93,7 @@ def _error(text: str) -> str:
     """The last lines that name an error, or else the last non-empty line."""
     parts = searched(text, _SEARCHED_MAX)
     lines = [line for part in parts for line in part.splitlines() if line.strip()]
-    named = [line for line in lines if _ERROR.search(line)]
+    named = [line for line in lines if _ERROR.search(line.lower())]
     chosen = (named or lines[-1:])[-ERROR_LINES:]
     return "\n".join(one_line(line, LINE_MAX) for line in chosen)
 

@@ -32,7 +32,8 @@ _LINES: Final = tuple(
         ),
         ("Tests:", rf"Tests: +(?P<counts>{_COUNTS})$"),
         ("Tests ", rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$"),
-        ("ing", r" +(?P<counts>\d{1,9} (?:passing|failing))\b"),
+        ("passing", r" +(?P<counts>\d{1,9} passing)\b"),
+        ("failing", r" +(?P<counts>\d{1,9} failing)\b"),
         (" pass ", r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$"),
         (
             "test result:",
@@ -89,9 +90,9 @@ def _counts(text: str) -> str:
 
 
 def _packages(text: str) -> str:
-    packages = Counter(_PACKAGE.findall(text))
-    if packages["FAIL"]:
-        return f"{packages['FAIL']} package{'s' * (packages['FAIL'] > 1)} failed"
+    packages = _PACKAGE.findall(text)
+    if failed := packages.count("FAIL"):
+        return f"{failed} package{'s' * (failed > 1)} failed"
     return "packages ok" if packages else ""
 
 
