@@ -171,8 +171,8 @@ def by_folder(lines: Mapping[str, str]) -> str:
     top."""
     folders: dict[str, list[str]] = {}
     for path, line in lines.items():
-        folder, slash, _ = path.rpartition("/")
-        folders.setdefault(folder + slash, []).append(line[len(folder + slash) :])
+        folder = path[: path.rfind("/") + 1]
+        folders.setdefault(folder, []).append(line[len(folder) :])
     rooted = [folder for folder in folders if folder.startswith("/")]
     root = commonpath(rooted) if len(rooted) > 1 else ""
     root = f"{root}/" if root.count("/") > 1 else ""

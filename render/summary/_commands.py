@@ -29,15 +29,17 @@ RUNS_MAX: Final = 3
 """Runs above this number do not raise a command's rank."""
 WENT_WELL: Final = frozenset({"0", "ok", "no result"})
 _STATUS: Final = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})", re.IGNORECASE
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})"
 )
-_SHORTENED: Final = re.compile(r"(?:\s+2>&1)?(?:\s*\|\s*(?:head|tail)\b[^|]*)?$")
-"""Endings of a command that only change how much output of the same tests is shown."""
+"""The exit status in the beginning of a result, in lower case."""
+_LIMITED: Final = re.compile(r"\s*(?:head|tail)\b")
+"""A command at the end of a pipe that only changes how much output is shown."""
 _SEARCHED_MAX: Final = 20_000
 """Characters of a result that are searched for error lines, half at its beginning and half at its end."""
 _ERROR: Final = re.compile(
-    r"error|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined", re.IGNORECASE
+    r"error|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined"
 )
+"""Names an error in a line in lower case."""
 
 
 def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
@@ -77,7 +79,7 @@ def status_of(result: ToolResult | None) -> str:
     for key in ("exit_code", "returncode", "exit_status"):
         if key in known:
             return one_line(leaves(known[key]), STATUS_MAX)
-    found = _STATUS.search(text_of(result)[:400])
+    found = _STATUS.search(text_of(result)[:400].lower())
     return found.group(1) if found else "failed" if result.is_error else "ok"
 
 
@@ -91,7 +93,7 @@ def _error(text: str) -> str:
     """The last lines that name an error, or else the last non-empty line."""
     parts = searched(text, _SEARCHED_MAX)
     lines = [line for part in parts for line in part.splitlines() if line.strip()]
-    named = [line for line in lines if _ERROR.search(line)]
+    named = [line for line in lines if _ERROR.search(line.lower())]
     chosen = (named or lines[-1:])[-ERROR_LINES:]
     return "\n".join(one_line(line, LINE_MAX) for line in chosen)
 
@@ -100,7 +102,7 @@ def joined_commands(records: Iterable[CommandRecord]) -> list[CommandRecord]:
     """Each command once, at the position of its newest run, with the newest outcome and the number of runs."""
     joined: dict[str, CommandRecord] = {}
     for record in records:
-        suite = _SHORTENED.sub("", record.command)
+        suite = _suite(record.command)
         name = suite if record.tests or suite in joined else record.command
         before = joined.pop(name, None)
         if before:
@@ -113,6 +115,13 @@ def joined_commands(records: Iterable[CommandRecord]) -> list[CommandRecord]:
         else:
             joined[name] = record
     return list(joined.values())
+
+
+def _suite(command: str) -> str:
+    """The command without endings that only change how much output of the same tests is shown."""
+    before, pipe, last = command.rpartition("|")
+    whole = before.rstrip() if pipe and _LIMITED.match(last) else command
+    return whole.removesuffix(" 2>&1").rstrip()
 
 
 def fit_commands(

@@ -23,40 +23,40 @@ SEARCHED: Final = 4000
 """Characters at the end of an output that are searched."""
 _COUNTS: Final = r"\d{1,9} [a-z]+(?:(?:, | \| |; )\d{1,9} [a-z]+)*"
 _LINES: Final = tuple(
-    (word, re.compile(line, re.MULTILINE))
+    (word, re.compile(rf"\n{line}", re.MULTILINE))
     for word, line in (
-        (" in ", rf"^(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b"),
+        (" in ", rf"(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b"),
         (
             "Ran ",
-            r"^Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
+            r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
         ),
-        ("Tests:", rf"^Tests: +(?P<counts>{_COUNTS})$"),
-        ("Tests ", rf"^ *Tests +(?P<counts>{_COUNTS}) \(\d+\)$"),
-        ("ing", r"^ +(?P<counts>\d{1,9} (?:passing|failing))\b"),
-        (" pass ", r"^[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$"),
+        ("Tests:", rf"Tests: +(?P<counts>{_COUNTS})$"),
+        ("Tests ", rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$"),
+        ("passing", r" +(?P<counts>\d{1,9} passing)\b"),
+        ("failing", r" +(?P<counts>\d{1,9} failing)\b"),
+        (" pass ", r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$"),
         (
             "test result:",
-            r"^test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
+            r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
         ),
         (
             "tests passed,",
-            r"^\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",
+            r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",
         ),
         (
             "Tests run:",
-            r"^(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",
+            r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",
         ),
-        ("tests completed,", r"^(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed"),
+        ("tests completed,", r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed"),
         (
             " failure",
-            r"^(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
+            r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
         ),
     )
 )
-"""The summary line of each runner, and a word in it; the line is only searched for if the word occurs."""
-_PACKAGE: Final = re.compile(
-    r"^(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)", re.MULTILINE
-)
+"""The summary line of each runner, and a word in it; the line is only searched for if the word occurs.
+Searching for a newline is faster than for `^`, and never finds a line whose beginning is cut off."""
+_PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
 _MENTIONED: Final = re.compile(
     r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE
 )
@@ -76,9 +76,7 @@ _SAID: Final = ("failed", "errors", "passed", "skipped")
 
 def outcome(output: str) -> str:
     """The outcome of a command's tests, for example `3 failed, 40 passed`; empty if it ran none."""
-    text = output
-    if len(text) > SEARCHED:  # whole lines
-        text = text[-SEARCHED:].partition("\n")[2]
+    text = f"\n{output}"[-SEARCHED:]
     said = _counts(text) or _packages(text)
     return said if said and _MENTIONED.search(text) else ""
 
@@ -92,9 +90,9 @@ def _counts(text: str) -> str:
 
 
 def _packages(text: str) -> str:
-    packages = Counter(_PACKAGE.findall(text))
-    if packages["FAIL"]:
-        return f"{packages['FAIL']} package{'s' * (packages['FAIL'] > 1)} failed"
+    packages = _PACKAGE.findall(text)
+    if failed := packages.count("FAIL"):
+        return f"{failed} package{'s' * (failed > 1)} failed"
     return "packages ok" if packages else ""
 
 

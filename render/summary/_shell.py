@@ -23,13 +23,14 @@ _TOKEN: Final = re.compile(
     r"|<<-?[ \t]*(?P<document>'\w+'|\"\w+\"|\\?\w+)"
     r"|(?P<redirect>&>>?|\d?>>?[&|]?|\d?<(?![<(]))"
     r"|(?P<end>&&|\|\||\|&?|[;\n])"
-    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\;&|<>()])+)",
+    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\;&|<>()])+)[ \t]*+",
     re.DOTALL,
 )
 _QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
 _LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?\[\]{}\\]|\"[^$`\"\\]*\"", re.DOTALL)
 _VALUE: Final = re.compile(r"[$`\\]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_PRINTING: Final = frozenset({"cat", "nl", "sed", "head", "tail"})
 _PRINTS: Final = re.compile(
     r"cat(?P<all>)(?: -n)?|nl(?P<numbered>) -b ?a|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
@@ -168,20 +169,21 @@ def _commands(text: str) -> list[_Command]:
         if token is None or "$(" in token[0]:
             return []
         command, position = commands[-1], token.end()
-        if token.lastgroup == "document":
-            waiting.append((command, token["document"]))
-        elif token.lastgroup == "redirect":
-            redirect = token[0]
-        elif token.lastgroup == "word":
-            _take(command, token[0], redirect)
+        kind, said = token.lastgroup, token[token.lastindex or 0]
+        if kind == "document":
+            waiting.append((command, said))
+        elif kind == "redirect":
+            redirect = said
+        elif kind == "word":
+            _take(command, said, redirect)
             redirect = ""
-        elif token.lastgroup == "end":
-            if token[0] == "\n":
+        elif kind == "end":
+            if said == "\n":
                 position = _documents(text, position, waiting)
                 if waiting:
                     break
             if command.words:
-                command.end = token[0]
+                command.end = said
                 commands.append(_Command())
     return [] if waiting or redirect else [each for each in commands if each.words]
 
@@ -263,12 +265,13 @@ def _shown(stages: Sequence[_Command], folder: str | None) -> Shown | None:
     if any(each.target or each.is_fed or each.document is not None for each in stages):
         return None
     *options, word = stages[0].words
+    if _said(stages[0].words[0]) not in _PRINTING:
+        return None
     file = _joined(folder, word)
     shown = _narrowed(Shown(file), options) if file else None
     for stage in stages[1:]:
-        shown = (
-            _narrowed(shown, stage.words) if shown and stage.words[0] not in _NUMBERING else None
-        )
+        keeps = stage.words[0] not in _NUMBERING
+        shown = _narrowed(shown, stage.words) if shown and keeps else None
     return shown
 
 

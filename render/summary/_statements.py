@@ -115,8 +115,10 @@ _UNDER_WAY: Final = re.compile(r"\b(?:let me|still (?:\w+ing|in progress))\b")
 """An announcement anywhere, in lower case."""
 _UNDER_WAY_PARTS: Final = ("let me", "still ")
 """Every match of `_UNDER_WAY` contains one of these."""
-_REASON: Final = re.compile(
-    r"\b(?:because|since|so that|rather than|instead|otherwise)\b", re.IGNORECASE
+_REASON: Final = _Kind(
+    _words("because since instead otherwise"),
+    re.compile(r"\b(?:so that|rather than)\b"),
+    _words("so rather"),
 )
 """An announcement with a reason counts as a decision."""
 _ASIDE: Final = re.compile(r"(?: [-–—]|;) (?=.{40})")
@@ -124,8 +126,11 @@ _ASIDE: Final = re.compile(r"(?: [-–—]|;) (?=.{40})")
 _FENCE: Final = re.compile(
     r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL
 )
+_FENCES: Final = ("```", "~~~")
 _BULLET: Final = re.compile(r"^(?:[\s>#*+-]*\s)?(?:\d+[.)]\s+)?(?:\[.\]\s+)?")
-_END: Final = re.compile(r"(?<=[.!?])[*_)\"'”]*\s+|(?<=[。！？])")
+_END: Final = re.compile(r"([.!?。！？])(?:(?<=[。！？])|[*_)\"'”]*\s+)")
+"""The end of a sentence; it begins with the mark, because a search is fast if it begins with one of few
+characters."""
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:-]*")
 
 
@@ -143,17 +148,22 @@ def statements(entries: Sequence[Entry]) -> Iterator[tuple[str, Entry]]:
 @lru_cache(maxsize=WORTHS_MAX)
 def worth(statement: str) -> int:
     """The worth of a statement; below `WORTH_MIN` it is ignored."""
-    lower = statement.lower()
-    words = set(_WORD.findall(lower))
+    lower, marked = statement.lower(), _marked(statement)
+    words = {*lower.split(), *_WORD.findall(marked.lower())}
     kinds = 3 * _CAUSE.is_in(lower, words) + 3 * _DECISION.is_in(lower, words)
     shown = kinds + 2 * (not _RESULT.isdisjoint(words)) + _DENIAL.is_in(lower, words)
-    names = len(_NUMBER.findall(statement))
-    if names < NAMES_MAX:  # the slowest step
-        names += len(identifiers(statement))
     asked = 3 * statement.endswith("?")
-    announced = _announces(statement) and (2 if _REASON.search(statement) else 4)
+    announced = _announces(statement) and (2 if _REASON.is_in(lower, words) else 4)
     unsure = announced + 3 * _GUESS.is_in(lower, words)
+    names = len(_NUMBER.findall(marked))
+    if names < NAMES_MAX:  # the slowest step
+        names += len(identifiers(marked))
     return shown + min(names, NAMES_MAX) - asked - unsure
+
+
+def _marked(text: str) -> str:
+    """The words of a text that are not just lower-case letters; all names and numbers are among them."""
+    return " ".join([word for word in text.split() if not (word.isalpha() and word.islower())])
 
 
 def _announces(text: str) -> bool:
@@ -177,7 +187,7 @@ def _sentences(text: str) -> Iterator[str]:
     announces."""
     short = ""
     for line in _lines(text):
-        for said in _END.split(line):
+        for said in _END.sub(r"\1\n", line).split("\n"):
             sentence = _after_announcement(said)
             if short and _announces(sentence):
                 yield short
@@ -202,8 +212,9 @@ def _after_announcement(sentence: str) -> str:
 def _lines(text: str) -> Iterator[str]:
     """The prose lines of a text, without code, tables and list markers."""
     for piece in searched(text, _SEARCHED):
-        for line in _FENCE.sub("", piece).splitlines():
-            plain = _BULLET.sub("", line).replace("**", "").strip()
+        prose = _FENCE.sub("", piece) if any(mark in piece for mark in _FENCES) else piece
+        for line in prose.splitlines():
+            plain = _BULLET.sub("", line, 1).replace("**", "").strip()
             if plain and not plain.startswith(("|", "```")):
                 yield plain
 
@@ -219,16 +230,13 @@ def by_worth(told: Sequence[str]) -> Iterator[int]:
     """Indices of statements, best worth for their length first, newest first among equals; one that nearly
     repeats another comes last."""
     worths = [worth(each) / max(len(each), LENGTH_MIN) ** LENGTH_POWER for each in told]
-    last, seen = list[int](), list[frozenset[str]]()
+    last, seen = list[int](), list[tuple[frozenset[str], float]]()
     for index in sorted(range(len(told)), key=lambda index: (-worths[index], -index)):
         words = frozenset(told[index].casefold().split())
-        if any(_is_near(words, known) for known in seen):
+        most = NEAR_SHARE * len(words)
+        if any((shared := len(words & known)) > most or shared > other for known, other in seen):
             last.append(index)
         else:
             yield index
-        seen.append(words)
+        seen.append((words, most))
     yield from last
-
-
-def _is_near(words: frozenset[str], known: frozenset[str]) -> bool:
-    return len(words & known) > NEAR_SHARE * min(len(words), len(known))
