@@ -44,7 +44,7 @@ class CountCache:
 
     def get(self, text: str, count: Callable[[str], int]) -> int:
         """The count of `text`, computed by `count` if it is not cached."""
-        key = _key(text)
+        key = text if len(text) < _DIGEST_CHARS_MIN else _digest(text)
         tokens = self._young.get(key)
         if tokens is None:
             tokens = self._old.get(key)
@@ -64,9 +64,7 @@ class CountCache:
         self._young[key] = tokens
 
 
-def _key(text: str) -> Key:
-    if len(text) < _DIGEST_CHARS_MIN:
-        return text
+def _digest(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
