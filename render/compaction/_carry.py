@@ -16,7 +16,6 @@ from blocks import (
     Carried,
     Note,
     Plan,
-    RangeSummary,
     UserFollowup,
     UserPrompt,
     UserSteer,
@@ -47,7 +46,7 @@ LABEL_TOKENS: Final = 20
 
 def is_said(entry: Entry) -> bool:
     """Whether the entry is a text of the user."""
-    return isinstance(entry.block, SAID)
+    return entry.block.author == "user" and isinstance(entry.block, SAID)
 
 
 def carry(
@@ -57,10 +56,10 @@ def carry(
 
     `old` was carried by the last compaction, `folded` is folded by this one, `kept` stays visible.
     """
-    candidates = [e for e in (*old, *folded) if not isinstance(e.block, RangeSummary)]
+    candidates = (*old, *folded)
     notes = [e for e in candidates if isinstance(e.block, Note)]
     plans = [e for e in candidates if isinstance(e.block, Plan)][-1:]
-    if any(isinstance(e.block, Plan) for e in kept):
+    if plans and any(isinstance(e.block, Plan) for e in kept):
         plans = []
     pinned = [_whole(entry) for entry in (*notes, *plans)]
     said = _bounded([e for e in candidates if is_said(e)], context)
