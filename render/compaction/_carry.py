@@ -8,7 +8,7 @@ them, and the path of each can be read.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -16,7 +16,6 @@ from blocks import (
     Carried,
     Note,
     Plan,
-    RangeSummary,
     UserFollowup,
     UserPrompt,
     UserSteer,
@@ -29,7 +28,8 @@ from render.policy._context import Context
 from render.stages._clip import HEAD_SHARE, cut_text
 from render.view._group import Entry
 
-Said: TypeAlias = UserPrompt | UserFollowup | UserSteer
+SAID: Final = UserPrompt, UserFollowup, UserSteer
+"""What the user says; a tuple, because `isinstance` is slow with a union."""
 
 SHORT_TOKENS: Final = 110
 """Tokens of a shortened text: its first and last sentences (at least 300 characters)."""
@@ -46,7 +46,7 @@ LABEL_TOKENS: Final = 20
 
 def is_said(entry: Entry) -> bool:
     """Whether the entry is a text of the user."""
-    return isinstance(entry.block, Said)
+    return entry.block.author == "user" and isinstance(entry.block, SAID)
 
 
 def carry(
@@ -56,10 +56,10 @@ def carry(
 
     `old` was carried by the last compaction, `folded` is folded by this one, `kept` stays visible.
     """
-    candidates = [e for e in (*old, *folded) if not isinstance(e.block, RangeSummary)]
+    candidates = (*old, *folded)
     notes = [e for e in candidates if isinstance(e.block, Note)]
     plans = [e for e in candidates if isinstance(e.block, Plan)][-1:]
-    if any(isinstance(e.block, Plan) for e in kept):
+    if plans and any(isinstance(e.block, Plan) for e in kept):
         plans = []
     pinned = [_whole(entry) for entry in (*notes, *plans)]
     said = _bounded([e for e in candidates if is_said(e)], context)
@@ -86,8 +86,8 @@ def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
     sizes = [_tokens(entry, context) for entry in entries]
     limits = _limits(sizes, _giving_way([_text(entry) for entry in entries]), context)
     return [
-        _clipped(entry, limit, context)
-        for entry, limit in zip(entries, limits, strict=True)
+        _clipped(entry, size, limit, context)
+        for entry, size, limit in zip(entries, sizes, limits, strict=True)
         if limit > 0
     ]
 
@@ -147,13 +147,13 @@ def _text(entry: Entry) -> str:
     return text_of(entry.block)
 
 
-def _clipped(entry: Entry, limit: int, context: Context) -> Carried:
-    """The text within its limit; always cut from the original, never from an earlier cut."""
-    text = _text(entry)
-    tokens = context.counter.count(text)
+def _clipped(entry: Entry, size: int, limit: int, context: Context) -> Carried:
+    """The text of this size within its limit; always cut from the original, never from an earlier cut."""
     carried = _whole(entry)
-    if entry.replacement and context.counter.count(entry.replacement) <= limit:
+    if entry.replacement and size <= limit:
         return carried
+    text = _text(entry)
+    tokens = context.counter.count(text) if entry.replacement else size
     fits = tokens <= limit or len(text) <= HEAD_CHARACTERS
     short = "" if fits else _ends(text, tokens, limit, entry.path, context)
     if images_of(entry.block):  # images are not carried: each is replaced by a word

@@ -108,8 +108,11 @@ def _fitted(layer: Layer, tokens: int, count: Callable[[str], int]) -> Layer:
 def _used(terms: Iterable[Term], aside: Iterable[Term]) -> tuple[Term, ...]:
     """The names that the agent used; the uses in `aside`, which were counted separately, are added."""
     known = {term.term: term for term in aside}
-    for term in terms:
-        uses = term.uses + (known[term.term].uses if term.term in known else 0)
-        known[term.term] = term if uses == term.uses else msgspec.structs.replace(term, uses=uses)
-    used = (term for term in known.values() if term.uses)
-    return tuple(msgspec.structs.replace(t, bare=False) if t.bare else t for t in used)
+    known |= {
+        term.term: msgspec.structs.replace(term, uses=term.uses + known[term.term].uses)
+        if term.term in known
+        else term
+        for term in terms
+    }
+    used = [term for term in known.values() if term.uses]
+    return tuple([msgspec.structs.replace(t, bare=False) if t.bare else t for t in used])

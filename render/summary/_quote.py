@@ -47,9 +47,10 @@ _ENTITY: Final = re.compile(
     r"|(?:(?<=\\)(?:u00|x)|(?<=%))(?P<code>3c|2f))",
     re.IGNORECASE | re.ASCII,
 )
-_FOREIGN: Final = re.compile(r"[^\x00-\x7f]++")
-_START: Final = re.compile(f"[{_ANGLES}&]|\\\\u00|\\\\x|%", re.IGNORECASE)
-"""A text without one of these contains no tag."""
+_FOREIGN: Final = re.compile(r"[^\x00-\x7f][^\x00-\x7f]*+")
+"""Written with a first character, because that is searched faster than a repetition."""
+_CODE: Final = re.compile(r"\\(?:u00|x)", re.IGNORECASE)
+_ASCII: Final = bytes(range(0x80))
 
 
 def quoted(tag: str, text: str, **attributes: str) -> str:
@@ -60,7 +61,7 @@ def quoted(tag: str, text: str, **attributes: str) -> str:
 
 def escaped(text: str, *tags: str) -> str:
     """The text with a backslash after the angle bracket of whatever may be read as one of these tags."""
-    if not (_may_start(text) and _START.search(text)):
+    if not _may_start(text):
         return text
     pieces, start = list[str](), 0
     for match in _pattern(tags).finditer(_as_it_looks(text)):
@@ -72,8 +73,16 @@ def escaped(text: str, *tags: str) -> str:
 
 
 def _may_start(text: str) -> bool:
-    """Whether the text must be searched; a fast test, because nearly all texts are plain."""
-    return not text.isascii() or any(mark in text for mark in "<&%\\")
+    """Whether the text has an angle bracket, or what may stand for one; a fast test, because most texts have none."""
+    if any(mark in text for mark in "<&%") or ("\\" in text and _CODE.search(text)):
+        return True
+    return not (text.isascii() or set(_ANGLES).isdisjoint(_foreign(text)))
+
+
+def _foreign(text: str) -> str:
+    """The characters of a text that are not ASCII."""
+    found = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    return found.decode("utf-8", "surrogatepass")
 
 
 def _attribute(value: str) -> str:

@@ -261,9 +261,12 @@ def _excerpts(excerpts: Iterable[Excerpt]) -> str:
 
 
 def _labelled(excerpts: Iterable[Excerpt]) -> Iterator[str]:
-    for version, each in groupby(excerpts, key=lambda excerpt: excerpt.seen):
-        yield f"[{label_of(version)}]"
-        yield from (excerpt.text for excerpt in each)
+    shown: int | None = None
+    for excerpt in excerpts:
+        if excerpt.seen != shown:
+            shown = excerpt.seen
+            yield f"[{label_of(shown)}]"
+        yield excerpt.text
 
 
 def file_heading(file: str) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Protocol, TypeAlias
 
 import attrs
@@ -60,7 +60,7 @@ class CountCache:
 
 
 def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 _plain = CountCache()
