@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Final
 
-from blocks import is_sealed
+from blocks import AssistantCompletion, is_sealed
 from render.policy._context import Context
 from render.summary._mentions import names_in_context
 from render.summary._output import texts_of
 from render.summary._pieces import WHOLE_CHARACTERS
 from render.summary._reading import Reader, reader_of
+from render.summary._statements import judged
 from render.summary._text import layers_of
 from render.view._group import Entry
 from render.view._view import View
@@ -44,6 +45,8 @@ def read_ahead(view: View, context: Context) -> None:
         is_quoted = entry.original is None and not is_sealed(entry.block)
         for text in texts_of(entry.block) if is_quoted else ():
             left -= _read(text, reader)
+        if isinstance(entry.block, AssistantCompletion):
+            judged(entry.block.text)
         texts.ahead = entry.version
 
 

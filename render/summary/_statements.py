@@ -38,6 +38,8 @@ NAMES_MAX: Final = 2
 """The most names and numbers that count."""
 WORTHS_MAX: Final = 4096
 """Number of cached worths: a summary's statements are compared again at every compaction."""
+JUDGED_MAX: Final = 512
+"""Number of texts with cached statements: they can be judged before the compaction that needs them."""
 _SEARCHED: Final = 20_000
 """Characters of one text that are searched."""
 
@@ -175,11 +177,18 @@ def _announces(text: str) -> bool:
 
 
 def _stated(text: str, most: int) -> list[str]:
-    """The best statements of a text, in their order; the first sentence gets a bonus."""
+    """The best statements of a text, in their order."""
+    found = judged(text)
+    best = sorted(range(len(found)), key=lambda index: (-found[index][1], index))[:most]
+    return [found[index][0] for index in sorted(best)]
+
+
+@lru_cache(maxsize=JUDGED_MAX)
+def judged(text: str) -> Sequence[tuple[str, int]]:
+    """All statements of a text with their worth, in order; the first sentence gets a bonus."""
     found = [short for short in map(_shortened, _sentences(text)) if len(short) >= STATEMENT_MIN]
     worths = [worth(statement) + (not index) for index, statement in enumerate(found)]
-    best = sorted(range(len(found)), key=lambda index: (-worths[index], index))[:most]
-    return [found[index] for index in sorted(best) if worths[index] >= WORTH_MIN]
+    return [each for each in zip(found, worths, strict=True) if each[1] >= WORTH_MIN]
 
 
 def _sentences(text: str) -> Iterator[str]:
