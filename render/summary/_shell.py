@@ -30,8 +30,7 @@ _QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL
 _LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?\[\]{}\\]|\"[^$`\"\\]*\"", re.DOTALL)
 _VALUE: Final = re.compile(r"[$`\\]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-_PRINTING: Final = frozenset({"cat", "nl", "sed", "head", "tail"})
-"""The commands of `_PRINTS`."""
+_PRINTING: Final = frozenset({"cat", "nl", "sed", "head", "tail"})  # the commands of `_PRINTS`
 _PRINTS: Final = re.compile(
     r"cat(?P<all>)(?: -n)?|nl(?P<numbered>) -b ?a|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
