@@ -23,6 +23,8 @@ from operator import attrgetter, is_not
 from typing import Any, TypeVar
 
 import attrs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from blocks import (
     Answered,
@@ -77,41 +79,43 @@ class Asked:
     """Version of the first block of the response."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Entry:
-    """A block with its position in the log, and how it is shown."""
+class Entry(Struct, frozen=True, kw_only=True, eq=False):
+    """A block with its position in the log, and how it is shown; a struct, because folds make many and copy them."""
 
     version: int
     at: float
-    block: Block = attrs.field(repr=tag_of)
+    block: Block
     """The part of the block that may be shown, quoted or searched: the block itself or, if it is hidden on request, its
     replacement."""
-    path: str = attrs.field(repr=False)
+    path: str
     place: Place
     round: int = 0
     """Number of the round, from 1; 0 before the first response."""
     pair: str = ""
     """For a call and its result: the id that joins them, unique in the view."""
-    replacement: str | None = attrs.field(default=None, repr=False)
+    replacement: str | None = None
     """The text that is shown instead, if it is hidden; empty: nothing."""
     hidden_as: HideReason | None = None
     """Why it is hidden, if an event says so."""
     artifact: ArtifactId = NO_ARTIFACT
     """The artifact to which its content was moved, if it is hidden for that reason."""
-    dropped: DroppedSpan | None = attrs.field(default=None, repr=False)
+    dropped: DroppedSpan | None = None
     """In the first block of a dropped span: the content of `replacement`, as data."""
     unbound: bool = False
     """For thinking: whether the content before it was rewritten since it was generated."""
     asked: Asked | None = None
     """For a block by the model: the request that it answers."""
-    original: Block | None = attrs.field(default=None, repr=False)
+    original: Block | None = None
     """The block as it was appended, if it is hidden on request; for `restore` and `read` only."""
-    opened: Block | None = attrs.field(default=None, repr=False)
+    opened: Block | None = None
     """For a confidential result: the block with its content, for the model only; `block` is its replacement."""
     ends: tuple[int, int] = (0, 0)
     """Characters of that content that are shown before and after `replacement`."""
-    state: FoldState = attrs.field(repr=False)
+    state: FoldState
     """The state of the fold just before this entry."""
+
+    def __repr__(self) -> str:
+        return f"<Entry v{self.version}: {tag_of(self.block)}>"
 
     @property
     def source(self) -> Block:
@@ -225,7 +229,7 @@ class Group:
             return same
         asked = {e.pair for e in self.placed(Place.RESPONSE) if e.pair and e.version <= shown}
         entries = (
-            attrs.evolve(entry, place=Place.LATE, pair="")
+            replace(entry, place=Place.LATE, pair="")
             if entry.place is Place.RESULT and entry.version > shown and entry.pair in asked
             else entry
             for entry in self.entries

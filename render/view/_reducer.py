@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
 import attrs
-import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     Answered,
@@ -203,7 +203,7 @@ class _Reducer:
 
     def _begin_round(self, before: Group, index: int) -> tuple[Entry, ...]:
         """Begin a new round; its first entries are those from `index` on of the previous round."""
-        since = tuple(attrs.evolve(e, round=self._state.rounds) for e in before.entries[index:])
+        since = tuple(replace(e, round=self._state.rounds) for e in before.entries[index:])
         if since:
             before = attrs.evolve(before, entries=before.entries[:index])
         self._groups += [before] if before.entries else []
@@ -297,4 +297,4 @@ class _Reducer:
             self._rewrite(version, 0)
 
     def _evolve(self, **changes: object) -> None:
-        self._state = msgspec.structs.replace(self._state, **changes)
+        self._state = replace(self._state, **changes)
