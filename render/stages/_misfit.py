@@ -151,7 +151,7 @@ def cannot_fit(
     """
     target, pieces = target_of(context), context.encoder.pieces(shown)
     opened = sum(part.tokens for part in _open(_encoded(shown.groups[-1:], pieces[-1:])))
-    pinned = sum(map(attrgetter("pinned"), pieces)) + opened
+    pinned = sum([piece.pinned for piece in pieces]) + opened
     fixed = sizes.system + sizes.tools + round(sizes.ratio * pinned)
     if sizes.total > context.limit:
         excess = sizes.total - context.limit

@@ -261,8 +261,8 @@ class GroupMemo:
         old: Sequence[Group]
         found: tuple[_T, ...]
         old, found = self._kept.get(key, ((), ()))
-        same = next(compress(count(), map(is_not, old, groups)), min(len(old), len(groups)))
-        if not same == len(old) == len(groups):
+        if old != groups:
+            same = next(compress(count(), map(is_not, old, groups)), min(len(old), len(groups)))
             found = (*found[:same], *map(find, groups[same:]))
             self._kept[key] = groups, found
         return found
@@ -276,8 +276,8 @@ class GroupMemo:
         begun, old, found = self._chains.get(key, (start, (), ()))
         if begun != start:
             old, found = (), ()
-        same = next(compress(count(), map(is_not, old, items)), min(len(old), len(items)))
-        if not same == len(old) == len(items) or not old:
+        if old != items:
+            same = next(compress(count(), map(is_not, old, items)), min(len(old), len(items)))
             made = list(found[:same])
             for item in items[same:]:
                 made.append(link(made[-1] if made else start, item))
