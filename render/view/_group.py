@@ -23,8 +23,7 @@ from operator import attrgetter, is_not
 from typing import Any, TypeVar
 
 import attrs
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
 from blocks import (
     Answered,
@@ -229,7 +228,7 @@ class Group:
             return same
         asked = {e.pair for e in self.placed(Place.RESPONSE) if e.pair and e.version <= shown}
         entries = (
-            replace(entry, place=Place.LATE, pair="")
+            structs.replace(entry, place=Place.LATE, pair="")
             if entry.place is Place.RESULT and entry.version > shown and entry.pair in asked
             else entry
             for entry in self.entries
@@ -242,7 +241,7 @@ class GroupMemo:
     """Values computed for each group of a view, kept for the next view of the same timeline.
 
     A conversation grows at its end, so nearly all groups of a view were in the one before. Finding the first
-    different group costs one pointer comparison per group; values are computed only from there on.
+    different group costs at most one pointer comparison per group; values are computed only from there on.
     """
 
     _kept: dict[Any, tuple[Sequence[Group], tuple[Any, ...]]] = attrs.field(
@@ -262,7 +261,7 @@ class GroupMemo:
         found: tuple[_T, ...]
         old, found = self._kept.get(key, ((), ()))
         if old != groups:
-            same = next(compress(count(), map(is_not, old, groups)), min(len(old), len(groups)))
+            same = _same(old, groups)
             found = (*found[:same], *map(find, groups[same:]))
             self._kept[key] = groups, found
         return found
@@ -277,7 +276,7 @@ class GroupMemo:
         if begun != start:
             old, found = (), ()
         if old != items:
-            same = next(compress(count(), map(is_not, old, items)), min(len(old), len(items)))
+            same = _same(old, items)
             made = list(found[:same])
             for item in items[same:]:
                 made.append(link(made[-1] if made else start, item))
@@ -286,15 +285,14 @@ class GroupMemo:
         return found
 
 
-# The place of a response.
+def _same(old: Sequence[object], new: Sequence[object]) -> int:
+    """How many items at the beginning are the same: mostly all but the last of the old ones, as one comparison shows."""
+    shared = min(len(old), len(new))
+    if shared and old[: shared - 1] == new[: shared - 1]:
+        return shared - (old[shared - 1] is not new[shared - 1])
+    return next(compress(count(), map(is_not, old, new)), shared)
 
 
 def was_paused(entries: Sequence[Entry]) -> bool:
     """Whether the provider paused in the middle of its own work, and nothing was appended since."""
     return bool(entries) and verbatim(entries[-1].block) is not None
-
-
-def is_stale(request: Answered, changed: int) -> bool:
-    """Whether something was appended or rewritten after the request of a response, as far as a log without hashes of
-    requests can tell; `changed` is the version of the last such change."""
-    return not request.sent and 0 < request.shown < changed
