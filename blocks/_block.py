@@ -13,6 +13,7 @@ from blocks._content import (
     ImagePart,
     Part,
     ProviderPart,
+    TextPart,
     leaves,
     text_of_parts,
 )
@@ -295,4 +296,4 @@ def images_of(block: Block) -> tuple[ImagePart | DocumentPart | ProviderPart, ..
             parts = (block.part,)
         case _:
             return ()
-    return tuple(p for p in parts if isinstance(p, ImagePart | DocumentPart | ProviderPart))
+    return tuple([part for part in parts if not isinstance(part, TextPart)])

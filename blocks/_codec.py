@@ -14,7 +14,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from types import NoneType
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -94,13 +95,16 @@ def _builtins(value: object) -> Any:
     return msgspec.to_builtins(value, enc_hook=_opaque)
 
 
+_SCALAR: Final = (str, int, float, NoneType)
+
+
 def clean_json(value: Any) -> Any:
     """`value`, in which text replaces everything that JSON cannot represent.
 
     Raises:
         CodecError: it is nested too deeply, or has an integer of thousands of digits.
     """
-    if isinstance(value, str | int | float | None):
+    if isinstance(value, _SCALAR):
         return _cleaned(value)
     if fault := fault_in(value):
         raise CodecError(fault)

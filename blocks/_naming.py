@@ -87,7 +87,7 @@ def is_label(path: str) -> bool:
 
 def numbered(path: str) -> tuple[str, int]:
     """A path without the number at its end, and the number; 1 if there is none."""
-    found = _NUMBERED.fullmatch(path)
+    found = _NUMBERED.fullmatch(path) if path[-1:].isdigit() else None
     return (found[1], int(found[2])) if found else (path, 1)
 
 
@@ -103,19 +103,21 @@ class _Filter:
     """A filter of names: it contains all names that were added, and a few others by chance."""
 
     def __init__(self, encoded: str = "") -> None:
-        self._bits = bytearray(b64decode(encoded, validate=True) if encoded else _FILTER_BYTES)
-        if len(self._bits) != _FILTER_BYTES:
+        written = b64decode(encoded, validate=True)
+        if encoded and len(written) != _FILTER_BYTES:
             raise ValueError(encoded)
+        self._bits = int.from_bytes(written, "little")
 
     def add(self, name: str) -> None:
         for place in self._places(name):
-            self._bits[place >> 3] |= 1 << (place & 7)
+            self._bits |= 1 << place
 
     def __contains__(self, name: str) -> bool:
-        return all(self._bits[place >> 3] & 1 << (place & 7) for place in self._places(name))
+        return bool(self._bits) and all(self._bits >> place & 1 for place in self._places(name))
 
     def encoded(self) -> str:
-        return b64encode(self._bits).decode() if any(self._bits) else ""
+        written = self._bits.to_bytes(_FILTER_BYTES, "little")
+        return b64encode(written).decode() if self._bits else ""
 
     def _places(self, name: str) -> list[int]:
         digest = sha256(name.encode(errors="surrogatepass")).digest()

@@ -10,7 +10,6 @@ caller as a `Need`.
 
 from collections.abc import Generator, Iterable, Sequence
 from hashlib import sha256
-from operator import attrgetter
 from typing import Any, TypeAlias
 
 import attrs
@@ -107,7 +106,7 @@ def show(
         cache_key=context.cache_key,
         account=sizes,
         cache_points=points,
-        content_hash=_hash(prefix.digest, map(attrgetter("digest"), pieces), points, returned),
+        content_hash=_hash(prefix.digest, [piece.digest for piece in pieces], points, returned),
         prefix_hash=prefix.digest,
         sent=sent_hash(shown, pieces, returned, context),
         shown=view.version,

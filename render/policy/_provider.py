@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import attrs
+from msgspec import Struct
 
 from blocks import (
     BlockId,
@@ -49,8 +50,7 @@ class TokenCounter(Protocol):
         ...
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Spot:
+class Spot(Struct, frozen=True, kw_only=True, eq=False):
     """The position of one content block in a piece, and its tokens."""
 
     version: int

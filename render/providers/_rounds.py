@@ -12,7 +12,7 @@ Repairs, each with a notice; the log keeps the original:
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, groupby
-from operator import attrgetter, eq, itemgetter
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -27,7 +27,6 @@ from render.view._provider_blocks import Json, verbatim
 
 OTHERS: Final = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 """Places of content other than responses and results."""
-_ITEMS: Final = attrgetter("items")
 _ROLE: Final = itemgetter("role")
 
 
@@ -184,7 +183,7 @@ def assembled(
     by_piece: dict[int, set[int]] = {}
     for index, spot in marks:
         by_piece.setdefault(index, set()).add(spot)
-    parts: list[tuple[Json, ...]] = list(map(_ITEMS, pieces))
+    parts = [piece.items for piece in pieces]
     for index, spots in by_piece.items():
         marked, at = pieces[index].marked, frozenset(spots)
         if at not in marked:
@@ -196,7 +195,7 @@ def assembled(
 def joined(messages: list[Json], as_one: Callable[[Sequence[Json]], Json]) -> list[Json]:
     """The messages with adjacent ones of the same role joined; other messages stay the same objects."""
     roles = list(map(_ROLE, messages))
-    if not any(map(eq, roles, roles[1:])):
+    if roles[2:] == roles[:-2] and roles[:1] != roles[1:2]:  # two roles take turns
         return messages
     runs = (list(run) for _, run in groupby(messages, _ROLE))
     return [run[0] if len(run) == 1 else as_one(run) for run in runs]

@@ -1,7 +1,6 @@
 """The budget of a request, its size, and when a compaction is due."""
 
 from hashlib import sha256
-from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -209,7 +208,7 @@ def account(view: View, context: Context, returned: int = 0) -> Account:
 def _account(view: View, context: Context) -> Account:
     pieces = context.encoder.pieces(slice_visible(view))
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
-    messages = sum(map(attrgetter("tokens"), pieces))
+    messages = sum([piece.tokens for piece in pieces])
     system, tools = _fixed_sizes(context)
     estimated = system + tools + messages
     known = _calibration(view, context)

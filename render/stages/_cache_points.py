@@ -99,7 +99,7 @@ def _layers(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
     summary = shown.groups[0].entries[0]
     if not isinstance(summary.block, RangeSummary):
         return None
-    texts = sum(spot.version == summary.version for spot in pieces[0].spots)
+    texts = [spot.version for spot in pieces[0].spots].count(summary.version)
     return (0, texts - 2) if texts > 1 else None
 
 

@@ -150,16 +150,17 @@ def cannot_fit(
     `unwilling` is the reason why nothing made room, if that was a deliberate choice (such as a policy).
     """
     target, pieces = target_of(context), context.encoder.pieces(shown)
-    groups = [(as_shown(group), piece) for group, piece in zip(shown.groups, pieces, strict=True)]
-    opened = sum(part.tokens for part in _open(groups))
-    pinned = sum(map(attrgetter("pinned"), pieces)) + opened
+    opened = sum(part.tokens for part in _open(_encoded(shown.groups[-1:], pieces[-1:])))
+    pinned = sum([piece.pinned for piece in pieces]) + opened
     fixed = sizes.system + sizes.tools + round(sizes.ratio * pinned)
     if sizes.total > context.limit:
         excess = sizes.total - context.limit
-        misfit = _misfit("over_limit", excess, parts_of(groups), sizes, fixed)
+        parts = parts_of(_encoded(shown.groups, pieces))
+        misfit = _misfit("over_limit", excess, parts, sizes, fixed)
         return attrs.evolve(misfit, advice=unwilling) if unwilling else misfit
     if fixed > target and context.policy.compacts:
-        return _misfit("fixed_over_target", fixed - target, _pinned(groups), sizes, fixed)
+        parts = _pinned(_encoded(shown.groups, pieces))
+        return _misfit("fixed_over_target", fixed - target, parts, sizes, fixed)
     return None
 
 
@@ -222,6 +223,10 @@ def _cause(parts: Sequence[_Part], ratio: float) -> Cause:
 # The blocks of a request.
 
 
+def _encoded(groups: Sequence[Group], pieces: Sequence[Piece]) -> list[_Encoded]:
+    return [(as_shown(group), piece) for group, piece in zip(groups, pieces, strict=True)]
+
+
 def parts_of(groups: Iterable[_Encoded]) -> Iterator[_Part]:
     for group, piece in groups:
         for entry in group.entries:
@@ -244,6 +249,7 @@ def _pinned(groups: Sequence[_Encoded]) -> Iterator[_Part]:
 
 
 def _open(groups: Sequence[_Encoded]) -> Iterator[_Part]:
+    """The open calls; only the last group has any."""
     for group, piece in groups[-1:]:
         for entry, _ in group.unanswered:
             yield _part(entry, piece.tokens_of(entry.version))

@@ -23,6 +23,7 @@ from operator import attrgetter, is_not
 from typing import Any, TypeVar
 
 import attrs
+from msgspec import Struct, structs
 
 from blocks import (
     Answered,
@@ -77,41 +78,43 @@ class Asked:
     """Version of the first block of the response."""
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class Entry:
-    """A block with its position in the log, and how it is shown."""
+class Entry(Struct, frozen=True, kw_only=True, eq=False):
+    """A block with its position in the log, and how it is shown; a struct, because folds make many and copy them."""
 
     version: int
     at: float
-    block: Block = attrs.field(repr=tag_of)
+    block: Block
     """The part of the block that may be shown, quoted or searched: the block itself or, if it is hidden on request, its
     replacement."""
-    path: str = attrs.field(repr=False)
+    path: str
     place: Place
     round: int = 0
     """Number of the round, from 1; 0 before the first response."""
     pair: str = ""
     """For a call and its result: the id that joins them, unique in the view."""
-    replacement: str | None = attrs.field(default=None, repr=False)
+    replacement: str | None = None
     """The text that is shown instead, if it is hidden; empty: nothing."""
     hidden_as: HideReason | None = None
     """Why it is hidden, if an event says so."""
     artifact: ArtifactId = NO_ARTIFACT
     """The artifact to which its content was moved, if it is hidden for that reason."""
-    dropped: DroppedSpan | None = attrs.field(default=None, repr=False)
+    dropped: DroppedSpan | None = None
     """In the first block of a dropped span: the content of `replacement`, as data."""
     unbound: bool = False
     """For thinking: whether the content before it was rewritten since it was generated."""
     asked: Asked | None = None
     """For a block by the model: the request that it answers."""
-    original: Block | None = attrs.field(default=None, repr=False)
+    original: Block | None = None
     """The block as it was appended, if it is hidden on request; for `restore` and `read` only."""
-    opened: Block | None = attrs.field(default=None, repr=False)
+    opened: Block | None = None
     """For a confidential result: the block with its content, for the model only; `block` is its replacement."""
     ends: tuple[int, int] = (0, 0)
     """Characters of that content that are shown before and after `replacement`."""
-    state: FoldState = attrs.field(repr=False)
+    state: FoldState
     """The state of the fold just before this entry."""
+
+    def __repr__(self) -> str:
+        return f"<Entry v{self.version}: {tag_of(self.block)}>"
 
     @property
     def source(self) -> Block:
@@ -225,7 +228,7 @@ class Group:
             return same
         asked = {e.pair for e in self.placed(Place.RESPONSE) if e.pair and e.version <= shown}
         entries = (
-            attrs.evolve(entry, place=Place.LATE, pair="")
+            structs.replace(entry, place=Place.LATE, pair="")
             if entry.place is Place.RESULT and entry.version > shown and entry.pair in asked
             else entry
             for entry in self.entries
@@ -238,7 +241,7 @@ class GroupMemo:
     """Values computed for each group of a view, kept for the next view of the same timeline.
 
     A conversation grows at its end, so nearly all groups of a view were in the one before. Finding the first
-    different group costs one pointer comparison per group; values are computed only from there on.
+    different group costs at most one pointer comparison per group; values are computed only from there on.
     """
 
     _kept: dict[Any, tuple[Sequence[Group], tuple[Any, ...]]] = attrs.field(
@@ -257,8 +260,8 @@ class GroupMemo:
         old: Sequence[Group]
         found: tuple[_T, ...]
         old, found = self._kept.get(key, ((), ()))
-        same = next(compress(count(), map(is_not, old, groups)), min(len(old), len(groups)))
-        if not same == len(old) == len(groups):
+        if old != groups:
+            same = _same(old, groups)
             found = (*found[:same], *map(find, groups[same:]))
             self._kept[key] = groups, found
         return found
@@ -272,8 +275,8 @@ class GroupMemo:
         begun, old, found = self._chains.get(key, (start, (), ()))
         if begun != start:
             old, found = (), ()
-        same = next(compress(count(), map(is_not, old, items)), min(len(old), len(items)))
-        if not same == len(old) == len(items) or not old:
+        if old != items:
+            same = _same(old, items)
             made = list(found[:same])
             for item in items[same:]:
                 made.append(link(made[-1] if made else start, item))
@@ -282,15 +285,14 @@ class GroupMemo:
         return found
 
 
-# The place of a response.
+def _same(old: Sequence[object], new: Sequence[object]) -> int:
+    """How many items at the beginning are the same: mostly all but the last of the old ones, as one comparison shows."""
+    shared = min(len(old), len(new))
+    if shared and old[: shared - 1] == new[: shared - 1]:
+        return shared - (old[shared - 1] is not new[shared - 1])
+    return next(compress(count(), map(is_not, old, new)), shared)
 
 
 def was_paused(entries: Sequence[Entry]) -> bool:
     """Whether the provider paused in the middle of its own work, and nothing was appended since."""
     return bool(entries) and verbatim(entries[-1].block) is not None
-
-
-def is_stale(request: Answered, changed: int) -> bool:
-    """Whether something was appended or rewritten after the request of a response, as far as a log without hashes of
-    requests can tell; `changed` is the version of the last such change."""
-    return not request.sent and 0 < request.shown < changed

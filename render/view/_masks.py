@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 import attrs
+from msgspec.structs import replace
 
 from blocks import (
     AssistantThinking,
@@ -131,7 +132,7 @@ def _mask_of(entry: Entry) -> tuple[object, ...]:
 
 
 def _unmasked(entry: Entry) -> Entry:
-    return attrs.evolve(
+    return replace(
         entry,
         block=entry.source,
         original=None,
@@ -150,7 +151,7 @@ def _masked(entry: Entry, mask: Mask) -> Entry:
     quote only its replacement.
     """
     text, is_requested = mask.hidden.replacement, mask.reason == "requested"
-    return attrs.evolve(
+    return replace(
         entry,
         block=stand_in(entry.source, text) if is_requested else entry.block,
         original=entry.source if is_requested else entry.original,
@@ -167,7 +168,7 @@ def unbind(group: Group, first: int) -> Group:
     if not any(_is_behind(entry, first) for entry in group.entries):
         return group
     entries = (
-        attrs.evolve(entry, unbound=True) if _is_behind(entry, first) else entry
+        replace(entry, unbound=True) if _is_behind(entry, first) else entry
         for entry in group.entries
     )
     return attrs.evolve(group, entries=tuple(entries))

@@ -86,6 +86,12 @@ def answered_of(said: Answered | None, state: FoldState) -> tuple[Answered, tupl
     return Answered(shown=newest.shown, sent=sent), tuple(guessed)
 
 
+def is_stale(request: Answered, changed: int) -> bool:
+    """Whether something was appended or rewritten after the request of a response, as far as a log without hashes of
+    requests can tell; `changed` is the version of the last such change."""
+    return not request.sent and 0 < request.shown < changed
+
+
 def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> FoldState:
     """The calibration of a model, corrected by the real size of a request."""
     known = before.calibrations

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
 import attrs
-import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     Answered,
@@ -30,13 +30,14 @@ from blocks import (
     is_sealed,
     stands_for,
 )
-from render.view._group import Asked, Entry, Group, Place, is_stale, was_paused
+from render.view._group import Asked, Entry, Group, Place, was_paused
 from render.view._masks import LADDER, Mask, Replacements, place_of, rehide, rehide_at, unbind
 from render.view._numbers import (
     after_request,
     after_restore,
     after_usage,
     answered_of,
+    is_stale,
     still_prepared,
 )
 from render.view._provider_blocks import is_server_compaction, response_of
@@ -70,8 +71,7 @@ class _Reducer:
         self._prepared, self._summarised = view.prepared, view.summarised
         self._rewritten, self._compacted = view.rewritten, view.compacted
         self._tape: list[Recorded] = []
-        # Entries of the last group that are not yet added to it.
-        self._joined: list[Entry] = []
+        self._joined: list[Entry] = []  # entries that are not yet added to the last group
 
     def add(self, version: int, event: Event) -> None:
         """Fold one event."""
@@ -203,7 +203,7 @@ class _Reducer:
 
     def _begin_round(self, before: Group, index: int) -> tuple[Entry, ...]:
         """Begin a new round; its first entries are those from `index` on of the previous round."""
-        since = tuple(attrs.evolve(e, round=self._state.rounds) for e in before.entries[index:])
+        since = tuple(replace(e, round=self._state.rounds) for e in before.entries[index:])
         if since:
             before = attrs.evolve(before, entries=before.entries[:index])
         self._groups += [before] if before.entries else []
@@ -297,4 +297,4 @@ class _Reducer:
             self._rewrite(version, 0)
 
     def _evolve(self, **changes: object) -> None:
-        self._state = msgspec.structs.replace(self._state, **changes)
+        self._state = replace(self._state, **changes)

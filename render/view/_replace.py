@@ -3,7 +3,7 @@
 from typing import Final
 
 import attrs
-import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     ArtifactId,
@@ -50,16 +50,16 @@ def _is_nothing(entry: Entry) -> bool:
 def _entry(entry: Entry, gone: set[str]) -> Entry:
     text = _shown_text(entry)
     if text is None:
-        return entry if entry.opened is None else attrs.evolve(entry, block=entry.opened)
+        return entry if entry.opened is None else replace(entry, block=entry.opened)
     if isinstance(entry.block, AssistantThinking):  # verbatim or absent
-        return attrs.evolve(entry, place=Place.SILENT)
+        return replace(entry, place=Place.SILENT)
     is_whole = entry.pair in gone or not isinstance(entry.block, ToolCall | ToolResult)
     if text and entry.dropped and is_whole:
         notice = SystemMessage(id=entry.block.id, turn=entry.block.turn, text=text)
-        return attrs.evolve(entry, block=notice, place=Place.USER, replacement=None)
+        return replace(entry, block=notice, place=Place.USER, replacement=None)
     if not text and is_whole:
-        return attrs.evolve(entry, place=Place.SILENT)
-    return attrs.evolve(entry, block=stand_in(entry.block, text), replacement=None)
+        return replace(entry, place=Place.SILENT)
+    return replace(entry, block=stand_in(entry.block, text), replacement=None)
 
 
 def _shown_text(entry: Entry) -> str | None:
@@ -76,17 +76,15 @@ def stand_in(block: Block, text: str) -> Block:
     stays complete. Thinking is verbatim or absent."""
     match block:
         case ToolCall():
-            return msgspec.structs.replace(block, input={"hidden": text}, provider={})
+            return replace(block, input={"hidden": text}, provider={})
         case ToolResult():
-            known = msgspec.structs.replace(block.envelope, key_fields={})
+            known = replace(block.envelope, key_fields={})
             parts = (TextPart(text=text),)
-            return msgspec.structs.replace(
-                block, parts=parts, envelope=known, artifact=ArtifactId("")
-            )
+            return replace(block, parts=parts, envelope=known, artifact=ArtifactId(""))
         case UserAttachment():
-            return msgspec.structs.replace(block, part=TextPart(text=text))
+            return replace(block, part=TextPart(text=text))
         case AssistantThinking():
-            return msgspec.structs.replace(block, provider={})
+            return replace(block, provider={})
         case TurnHeader() | RangeSummary():
             return block  # never hidden
         case Opaque():
@@ -101,4 +99,4 @@ def _with_text(block: Block, text: str) -> Block:
         return block
     nothing: dict[str, object] = {"parts": (), "provider": {}}
     changes = {name: nothing[name] for name in nothing if name in block.__struct_fields__}
-    return msgspec.structs.replace(block, text=text, **changes)
+    return replace(block, text=text, **changes)

@@ -9,7 +9,7 @@ commit, because another process may have been faster.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -33,6 +33,8 @@ from blocks import (
 from render import Rendered, View
 from timeline.arguments._checks import checked_text, checked_words
 
+_BLOCKS: Final = Block | OpaqueBlock
+
 
 def checked_blocks(blocks: Sequence[Block]) -> list[Block]:
     """The blocks as the store will give them back.
@@ -45,7 +47,7 @@ def checked_blocks(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _checked(block: Any, call: str) -> Block:
-    if not isinstance(block, Block | OpaqueBlock):
+    if not isinstance(block, _BLOCKS):
         raise MisuseError(f"{call} is no block but {in_words(block)}; see the classes of `blocks`")
     _check_names(block, call)
     made = canonical_block(block)

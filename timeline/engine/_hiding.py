@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 import attrs
+from msgspec.structs import replace
 
 from blocks import (
     ArtifactId,
@@ -278,7 +279,7 @@ def _masked(entry: Entry, redaction: Redaction) -> Entry:
     text, span = redaction.masked(entry.replacement or ""), redaction.redacted(entry.dropped)
     if text == entry.replacement and span == entry.dropped:
         return entry
-    return attrs.evolve(entry, replacement=text, dropped=span)
+    return replace(entry, replacement=text, dropped=span)
 
 
 def _reason(entry: Entry) -> HideReason | None:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from blocks import (
     Block,
@@ -379,7 +380,7 @@ def test_where_it_is_not_sure_nothing_is_said_of_changes_outside(between: list[E
 
 def test_a_read_that_was_asked_for_before_a_write_was_done_says_nothing_of_it() -> None:
     (call, result), (read, shown) = WRITTEN, looked(2, OTHER)
-    late = attrs.evolve(result, version=3), attrs.evolve(shown, version=4)
+    late = replace(result, version=3), replace(shown, version=4)
     (text,) = texts(grown(Index(), [call, read, *late]))
     assert "changed outside" not in text
 

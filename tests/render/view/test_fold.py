@@ -1,9 +1,9 @@
 """The fold: events become the same view however they come, one by one, in pieces or all at once."""
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from blocks import (
     BlocksHidden,
@@ -31,10 +31,7 @@ LINES = [
 
 def whole(view: View) -> list[object]:
     """All that is compared of a view; entries and groups are compared by what they hold."""
-    groups = [
-        (group.round, [attrs.asdict(entry, recurse=False) for entry in group.entries])
-        for group in view.groups
-    ]
+    groups = [(group.round, [asdict(entry) for entry in group.entries]) for group in view.groups]
     facts = [view.bound, view.pictured, view.thought, view.rewritten]
     return [view.version, view.state, view.turn, *facts, groups]
 

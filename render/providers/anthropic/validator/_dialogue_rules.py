@@ -1,12 +1,13 @@
 """Rules between the messages of a request, checked on the facts about each message.
 
-They run over all messages of every request, so the common case is decided by comparing two tuples; the
-reason is determined only if that fails.
+Whether a dialogue is in order is decided from the first message that changed; the reason is determined, from all
+messages, only if it is not.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
-from operator import attrgetter, eq
+from itertools import chain, compress, count, pairwise
+from operator import attrgetter, is_not
 from typing import TypeAlias, cast
 
 import attrs
@@ -36,25 +37,76 @@ class Runs:
 _NOTHING = MessageFacts(source=None)
 
 
+@attrs.define(eq=False)
+class Dialogue:
+    """The messages of the latest request, and facts about all of them.
+
+    Nearly all messages were in the request before, so only those from the first other one on are read.
+    """
+
+    messages: Sequence[MessageFacts] = ()
+    noted: Sequence[int] = ()
+    """Indices of the messages that must be checked individually."""
+    size: int = 0
+    in_order: bool = True
+    """Whether roles alternate, each message answers the calls of the one before, and each call has its own id."""
+    _ids: set[str] = attrs.field(factory=set[str], init=False)
+    """The ids of all calls, if the dialogue is in order."""
+
+    def follow(self, messages: Sequence[MessageFacts]) -> None:
+        """Go on to the messages of the next request."""
+        old = self.messages
+        changed = compress(count(), map(is_not, old, messages))
+        start = next(changed, min(len(old), len(messages)))
+        gone, new = old[start:], messages[start:]
+        noted = self.noted[: bisect_left(self.noted, start)]
+        self.noted = [*noted, *(n for n, facts in enumerate(new, start) if facts.noted)]
+        self.size += sum(map(_SIZE, new)) - sum(map(_SIZE, gone))
+        if self.in_order:
+            self._ids.difference_update(_calls(gone))
+        else:
+            self._ids, start = set(), 0
+        self.in_order = self._is_in_order(messages, start)
+        self.messages = messages
+
+    def _is_in_order(self, messages: Sequence[MessageFacts], start: int) -> bool:
+        """Whether the messages are in order, given that those before `start` are."""
+        calls, known = _calls(messages[start:]), len(self._ids)
+        self._ids.update(calls)
+        edge = [_NOTHING]
+        around = [*(messages[start - 1 : start] or edge), *messages[start:], *edge]
+        return len(self._ids) == known + len(calls) and all(
+            before.role != after.role and before.asked == after.answered and after.orderly
+            for before, after in pairwise(around)
+        )
+
+
+_SIZE = attrgetter("size")
+
+
+def _calls(messages: Sequence[MessageFacts]) -> list[str]:
+    return list(chain.from_iterable(map(attrgetter("asked"), messages)))
+
+
 def check_dialogue(
-    messages: Sequence[MessageFacts], noted: Sequence[int], request: Json, model: ModelRules | None
+    dialogue: Dialogue, request: Json, model: ModelRules | None
 ) -> Iterator[Violation]:
-    """Check all messages together; `noted` are the indices of messages that must be checked individually."""
-    runs = _runs_of(messages)
+    """Check all messages together."""
+    messages, noted = dialogue.messages, dialogue.noted
+    runs = Runs(range(len(messages)), messages) if dialogue.in_order else _runs_of(messages)
     yield from _check_ends(messages, runs, model)
     yield from _check_empty(messages, noted)
     if any(messages[index].role == "system" for index in noted):
         yield from _check_system(messages, runs, model)
-    yield from _check_ids(messages)
-    yield from _check_pairs(runs)
+    if not dialogue.in_order:
+        yield from _check_ids(messages)
+        yield from _check_pairs(runs)
     yield from _check_thinking_first(runs, request.get("thinking"))
 
 
 def _runs_of(messages: Sequence[MessageFacts]) -> Runs:
     """Join consecutive messages of one role, as the server does."""
     roles = list(map(attrgetter("role"), messages))
-    if not any(map(eq, roles, roles[1:])):
-        return Runs(range(len(messages)), messages)
     starts = [n for n, role in enumerate(roles) if n == 0 or role != roles[n - 1]]
     ends = pairwise([*starts, len(messages)])
     return Runs(starts, [joined_facts(messages[start:end]) for start, end in ends])
@@ -112,10 +164,6 @@ def _check_system(
 
 def _check_pairs(runs: Runs) -> Iterator[Violation]:
     """Check that each run answers the calls of the one before, and that its last block is allowed."""
-    asked = [(), *map(attrgetter("asked"), runs.facts)]
-    answered = [*map(attrgetter("answered"), runs.facts), ()]
-    if asked == answered and all(map(attrgetter("orderly"), runs.facts)):
-        return
     edge = (-1, _NOTHING)
     for before, after in pairwise(chain([edge], runs, [edge])):
         if before[1].asked != after[1].answered or not after[1].orderly:
@@ -124,9 +172,6 @@ def _check_pairs(runs: Runs) -> Iterator[Violation]:
 
 def _check_ids(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
     """Check that no two calls in the request have the same id."""
-    ids = list(chain.from_iterable(map(attrgetter("asked"), messages)))
-    if len(set(ids)) == len(ids):
-        return
     seen: set[str] = set()
     for index, facts in enumerate(messages):
         for ref in facts.uses:

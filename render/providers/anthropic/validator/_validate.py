@@ -1,16 +1,13 @@
 """Validation of a request against the rules of the Messages API; the input may be any data.
 
 Most rules concern one message, tool or system block; the result is cached while the next request contains
-the same object. The other rules concern the whole dialogue, but use only small facts about each message. So
-a conversation that grows by one message costs the check of that message and a few passes over a list of
-facts.
+the same object. The other rules concern the whole dialogue, but use only small facts about each message, from
+the first message on that changed. So a conversation that grows by one message costs the check of that message.
 
 Callers that mutate messages between requests must use `validate_request`, which caches nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress, count
-from operator import attrgetter
 from typing import Any, Final, cast
 
 import attrs
@@ -25,7 +22,7 @@ from render.providers.anthropic._kinds import (
     SMALL_WINDOW_TOKENS,
 )
 from render.providers.anthropic.validator._block_rules import scan_mark
-from render.providers.anthropic.validator._dialogue_rules import check_dialogue
+from render.providers.anthropic.validator._dialogue_rules import Dialogue, check_dialogue
 from render.providers.anthropic.validator._facts import Facts, Json, Mark
 from render.providers.anthropic.validator._message_rules import MessageFacts, message_facts
 from render.providers.anthropic.validator._rules import ModelRules, Rule
@@ -54,6 +51,7 @@ class RequestValidator:
     _messages: Verdicts[MessageFacts] = attrs.field(
         init=False, factory=lambda: Verdicts(message_facts)
     )
+    _dialogue: Dialogue = attrs.field(init=False, factory=Dialogue)
 
     def check(
         self, request: Mapping[str, Any], model: ModelRules | None = None
@@ -71,9 +69,9 @@ class RequestValidator:
         system = request.get("system")
         tools = self._tools.on(items(request.get("tools")))
         prompt = self._system.on([system] if isinstance(system, str) else items(system))
-        messages = self._messages.on(items(request.get("messages")))
-
-        noted = list(compress(count(), map(attrgetter("noted"), messages)))
+        dialogue = self._dialogue
+        dialogue.follow(self._messages.on(items(request.get("messages"))))
+        messages, noted = dialogue.messages, dialogue.noted
         parts: list[tuple[str, Facts]] = [
             *((f"tools.{index}", tool) for index, tool in enumerate(tools)),
             *_prompt_parts(system, prompt),
@@ -81,10 +79,10 @@ class RequestValidator:
         ]
         yield from (fault.below(place) for place, facts in parts for fault in facts.faults)
         yield from _check_names(tools)
-        yield from check_dialogue(messages, noted, request, model)
+        yield from check_dialogue(dialogue, request, model)
         yield from _check_marks(parts, request, messages)
         yield from _check_images([messages[index] for index in noted], model)
-        yield from _check_size([*tools, *prompt, *messages])
+        yield from _check_size(dialogue.size + sum(facts.size for facts in (*tools, *prompt)))
         yield from _check_max_tokens(request.get("max_tokens"), model)
 
 
@@ -166,9 +164,8 @@ def _check_images(noted: Sequence[Facts], model: ModelRules | None) -> Iterator[
         yield violation(Rule.IMAGES_MAX, "messages", images, images_max)
 
 
-def _check_size(parts: Sequence[Facts]) -> Iterator[Violation]:
+def _check_size(size: int) -> Iterator[Violation]:
     """Check a lower bound of the request's size in bytes."""
-    size = sum(map(attrgetter("size"), parts))
     if size > REQUEST_BYTES_MAX:
         yield violation(Rule.REQUEST_BYTES, "request", size)
 
