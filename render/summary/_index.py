@@ -161,15 +161,19 @@ def _read_all(sources: Sequence[Source], known: Known, terms_max: int) -> Sequen
     written = Counter(chain.from_iterable(source.names for source in sources if source.own))
     for term, uses in written.items():
         known.uses[term] = known.uses.get(term, 0) + uses
-    noted = list(_noted(sources, known, terms_max))
-    noted.reverse()
-    newest = dict[str, int]()
-    for source, names in sorted(zip(sources, noted, strict=True), key=lambda each: each[0].seen):
+    noted = [source.names for source in sources]
+    new = set[str]().union(*noted).difference(known.uses)
+    if len(new) < terms_max:
+        known.uses.update(dict.fromkeys(new, 0))
+    else:
+        noted = list(_noted(sources, known, terms_max))
+        noted.reverse()
+    newest = known.seen
+    for source, names in zip(sources, noted, strict=True):
         seen = source.seen
         for term in names:
-            newest[term] = seen
-    newer = {term: seen for term, seen in known.seen.items() if newest.get(term, seen) < seen}
-    known.seen.update(newest | newer)
+            if newest.get(term, -1) < seen:
+                newest[term] = seen
     return noted
 
 

@@ -87,6 +87,8 @@ class Source:
     reading: Reading = attrs.field(
         default=attrs.Factory(lambda self: Reading(self.text), takes_self=True), kw_only=True
     )
+    names: set[str] = attrs.field(init=False)
+    """Its identifiers, if they were looked for."""
     stale: set[int] | frozenset[int] = attrs.field(init=False)
     """Offsets of lines that are no longer current."""
     worth: dict[int, int] = attrs.field(init=False)
@@ -100,6 +102,7 @@ class Source:
         # There are thousands of sources, and most have no stale or chosen lines: factories and
         # separate sets would cost time here and in the garbage collector.
         self.stale, self.worth, self.chosen = _NONE, {}, _NONE
+        self.names = self.reading.names or set()
         self.is_whole = len(self.text) <= WHOLE_CHARACTERS
         self.pieces = self.reading.pieces(is_whole=self.is_whole)
 
@@ -116,11 +119,6 @@ class Source:
         if not isinstance(self.chosen, set):
             self.chosen = set()
         self.chosen.add(number)
-
-    @property
-    def names(self) -> set[str]:
-        """Its identifiers; empty until they are looked for."""
-        return self.reading.names or set()
 
     def span(self, number: int) -> Span:
         """Start and end of a piece, without its line end."""

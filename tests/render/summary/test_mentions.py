@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from render.summary._mentions import EARLIER, NEIGHBOUR, SURROUNDINGS_MIN, spread, surrounded
-from render.summary._pieces import WHOLE_CHARACTERS, Source
+from render.summary._pieces import WHOLE_CHARACTERS, Reading, Source
 
 NAMES = ("src/a.py", "b_c", "load_order_7", "x-ray/9")
 LINES = st.sampled_from(
@@ -32,8 +32,8 @@ def sources_of(texts: Sequence[tuple[str, bool]], data: st.DataObject) -> list[S
     found = list[Source]()
     for version, (text, is_long) in enumerate(texts, 1):
         whole = text + "\n-" * WHOLE_CHARACTERS * is_long
-        source = Source(f"p{version}", version, whole)
-        source.reading.names = names_in(whole)
+        reading = Reading(whole, names_in(whole))
+        source = Source(f"p{version}", version, whole, reading=reading)
         for start in data.draw(st.sets(st.sampled_from(source.line_starts()[:12]), max_size=2)):
             source.give_up(start)
         found.append(source)

@@ -153,8 +153,8 @@ def test_a_line_that_was_counted_is_not_encoded_again(monkeypatch: pytest.Monkey
     counter.count(file)
     monkeypatch.setattr("timeline.tokens._counter.o200k", lambda: recording)
     first, *_, last = file.splitlines(keepends=True)
-    counter.count(f"[v7]\n{first}{last}[v9]\n{last}and more")
-    assert recording.texts == ["[v7]\n", "[v9]\n", "and more"]
+    counter.count(f"from row 7_0\n{first}{last}from row 7_9\n{last}and row 7_40")
+    assert recording.texts == ["from row 7_0\n", "from row 7_9\n", "and row 7_40"]
 
 
 def test_the_memory_of_counts_is_bounded() -> None:
