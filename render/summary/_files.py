@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
-from render.summary._changes import Change, changes_of, name_of
+from render.summary._changes import WORD, Change, changes_of, name_of
 from render.summary._commands import WENT_WELL, status_of
 from render.summary._file_lines import lines_in
 from render.summary._output import is_cut, is_output
@@ -146,6 +146,13 @@ class _Files:
         """Add a source to a file."""
         self._waiting.setdefault(name, []).append((source, held))
 
+    def show(self, name: str, source: Source, since: int) -> None:
+        """Record a view of a file that was asked for at version `since`; it waits if the file is new."""
+        if name in self.read or name in self._waiting:
+            self.file(name).read(source, lines_in(source), since)
+        else:
+            self.wait(name, source, None)
+
     def file(self, name: str) -> _File:
         """The file, after the sources that wait for it have been read."""
         file = self.read.get(name)
@@ -242,10 +249,9 @@ def _show(
         if not is_output(source.text) or source.text.rstrip().count("\n") >= shown.lines:
             continue
         source.line, line = line, 0  # only the first part of a divided text
-        lines = lines_in(source)
-        if lines and (any(number for _, number, _ in lines) or not is_change):
+        if any(number for _, number, _ in lines_in(source)) if is_change else WORD.search(source.text):
             source.file = name_of(shown.file)
-            files.file(source.file).read(source, lines, since)
+            files.show(source.file, source, since)
 
 
 def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
