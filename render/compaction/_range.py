@@ -1,6 +1,6 @@
 """What a compaction would fold: a pure decision, before any model is called."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -76,7 +76,7 @@ def range_cut(
     context: Context,
     trigger: Trigger,
     keep_ratio: float | None = None,
-    freed: Container[int] = (),
+    freed: Collection[int] = (),
 ) -> int | None:
     """Index of the first block to keep, if the blocks with `freed` versions cost nothing; None: no cut."""
     entries = view.entries
@@ -87,7 +87,8 @@ def range_cut(
         keep = int(policy.keep_messages * ratio / policy.keep_ratio)
     else:
         sizes = _entry_tokens(view, context)
-        sizes = [0 if e.version in freed else s for e, s in zip(entries, sizes, strict=True)]
+        if freed:
+            sizes = [0 if e.version in freed else s for e, s in zip(entries, sizes, strict=True)]
         keep = _keep_tokens(context, ratio)
     whole = _whole(entries, context)
     cut = find_cut(entries, sizes, keep, whole) if keep else latest_cut(entries, whole)

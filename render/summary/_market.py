@@ -216,7 +216,7 @@ class Market:
             names = names | self.reader.names(source.file)
         self._shown |= names
         bare = self.bare
-        given_back = sum([bare.pop(term) for term in names if term in bare])
+        given_back = sum(map(bare.pop, names & bare.keys()))
         return left - room + cost - given_back
 
     def _heading(self, source: Source, *, is_new: bool) -> int:
