@@ -249,7 +249,11 @@ def _show(
         if not is_output(source.text) or source.text.rstrip().count("\n") >= shown.lines:
             continue
         source.line, line = line, 0  # only the first part of a divided text
-        if any(number for _, number, _ in lines_in(source)) if is_change else WORD.search(source.text):
+        if (
+            any(number for _, number, _ in lines_in(source))
+            if is_change
+            else WORD.search(source.text)
+        ):
             source.file = name_of(shown.file)
             files.show(source.file, source, since)
 

@@ -183,19 +183,23 @@ def _stated(text: str, most: int) -> list[str]:
     return [found[index][0] for index in sorted(best)]
 
 
-@lru_cache(maxsize=JUDGED_MAX)
 def judged(text: str) -> Sequence[tuple[str, int]]:
     """All statements of a text with their worth, in order; the first sentence gets a bonus."""
-    found = [short for short in map(_shortened, _sentences(text)) if len(short) >= STATEMENT_MIN]
+    return _judged(searched(text, _SEARCHED))
+
+
+@lru_cache(maxsize=JUDGED_MAX)
+def _judged(pieces: tuple[str, ...]) -> Sequence[tuple[str, int]]:
+    found = [short for short in map(_shortened, _sentences(pieces)) if len(short) >= STATEMENT_MIN]
     worths = [worth(statement) + (not index) for index, statement in enumerate(found)]
     return [each for each in zip(found, worths, strict=True) if each[1] >= WORTH_MIN]
 
 
-def _sentences(text: str) -> Iterator[str]:
-    """The sentences of a text's prose; a very short one is joined with the next, unless either only
+def _sentences(pieces: Sequence[str]) -> Iterator[str]:
+    """The sentences of the prose in the pieces of a text; a very short one is joined with the next, unless either only
     announces."""
     short = ""
-    for line in _lines(text):
+    for line in _lines(pieces):
         for said in _END.sub(r"\1\n", line).split("\n"):
             sentence = _after_announcement(said)
             if short and _announces(sentence):
@@ -218,9 +222,9 @@ def _after_announcement(sentence: str) -> str:
     return sentence
 
 
-def _lines(text: str) -> Iterator[str]:
-    """The prose lines of a text, without code, tables and list markers."""
-    for piece in searched(text, _SEARCHED):
+def _lines(pieces: Sequence[str]) -> Iterator[str]:
+    """The prose lines, without code, tables and list markers."""
+    for piece in pieces:
         prose = _FENCE.sub("", piece) if any(mark in piece for mark in _FENCES) else piece
         for line in prose.splitlines():
             plain = _BULLET.sub("", line, 1).replace("**", "").strip()

@@ -6,10 +6,13 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
+import tiktoken
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from blocks import DataError
 from timeline.tokens import _ranks
-from timeline.tokens._ranks import build_o200k, rank_file
+from timeline.tokens._ranks import build_o200k, o200k, rank_file
 
 
 @pytest.fixture
@@ -17,6 +20,24 @@ def copy(tmp_path: Path) -> Path:
     path = tmp_path / "o200k_base.tiktoken.gz"
     shutil.copyfile(rank_file(), path)
     return path
+
+
+@pytest.fixture(scope="module")
+def ungrouped() -> tiktoken.Encoding:
+    """The encoding with the pattern as it is published, without the group."""
+    with pytest.MonkeyPatch.context() as patch:
+        published = rf"{_ranks._REGULAR}|\s+(?!\S)|\s+"
+        patch.setattr(_ranks, "_PATTERN", published)
+        return build_o200k(rank_file())
+
+
+@given(
+    st.text(st.sampled_from("abXY'stRE 12\n\r\t/.,;_-(É界ıſ\u00a0\u3000\u0301😀"), max_size=60)
+    | st.text()
+)
+@settings(deadline=None, max_examples=500)  # the first example builds the encoding
+def test_the_group_in_the_pattern_changes_no_token(ungrouped: tiktoken.Encoding, text: str) -> None:
+    assert o200k().encode_ordinary(text) == ungrouped.encode_ordinary(text)
 
 
 def test_another_content_is_refused(copy: Path) -> None:
