@@ -249,11 +249,9 @@ def _show(
         if not is_output(source.text) or source.text.rstrip().count("\n") >= shown.lines:
             continue
         source.line, line = line, 0  # only the first part of a divided text
-        if (
-            any(number for _, number, _ in lines_in(source))
-            if is_change
-            else WORD.search(source.text)
-        ):
+        if is_change and not any(number for _, number, _ in lines_in(source)):
+            continue  # a message about the change
+        if WORD.search(source.text):
             source.file = name_of(shown.file)
             files.show(source.file, source, since)
 

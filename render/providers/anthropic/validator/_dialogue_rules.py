@@ -66,11 +66,11 @@ class Dialogue:
             self._ids.difference_update(_calls(gone))
         else:
             self._ids, start = set(), 0
-        self.in_order = self._is_in_order(messages, start)
+        self.in_order = self._read(messages, start)
         self.messages = messages
 
-    def _is_in_order(self, messages: Sequence[MessageFacts], start: int) -> bool:
-        """Whether the messages are in order, given that those before `start` are."""
+    def _read(self, messages: Sequence[MessageFacts], start: int) -> bool:
+        """Note the calls from `start` on; returns whether all messages are in order, if those before are."""
         calls, known = _calls(messages[start:]), len(self._ids)
         self._ids.update(calls)
         edge = [_NOTHING]
