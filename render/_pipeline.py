@@ -22,7 +22,7 @@ from render.stages._cache_points import CachePoint, place_cache_points
 from render.stages._clip import clip_oversized
 from render.stages._images import limit_images
 from render.stages._misfit import cannot_fit
-from render.stages._notices import notices_of
+from render.stages._notices import notices_of, shortened
 from render.stages._prune import prune_expired
 from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
@@ -114,6 +114,7 @@ def show(
         rehydrated=tuple(artifact.artifact for artifact in returned),
         notices=(
             *context.notices,
+            *shortened(sizes),
             *notices_of(shown, encoder, pieces, missed),
         ),
         violations=(validator or provider.validator()).check(request, context.model),

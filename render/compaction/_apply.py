@@ -25,6 +25,7 @@ from blocks import (
     Sources,
     StructuredSummary,
     path_stem,
+    standing_of,
     text_of,
 )
 from render.compaction._carry import is_said
@@ -73,7 +74,7 @@ def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
 def squeezed(context: Context, factor: float) -> Context:
     """The context with smaller shares for everything that a compaction leaves except the tail.
 
-    The share of the user's texts shrinks more slowly, because a text that is left out never comes back.
+    The shares of the user's texts and of standing instructions shrink more slowly: they are what the user laid down.
     """
     if factor == 1.0:
         return context
@@ -83,6 +84,7 @@ def squeezed(context: Context, factor: float) -> Context:
         digest_ratio=policy.digest_ratio * factor,
         index_ratio=policy.index_ratio * factor,
         user_ratio=policy.user_ratio * sqrt(factor),
+        standing_ratio=policy.standing_ratio * sqrt(factor),
     )
     return attrs.evolve(context, policy=smaller)
 
@@ -97,9 +99,8 @@ def extractive(plan: RangePlan) -> Summary:
 
 def _extracted(plan: RangePlan) -> Summary:
     whole = {carried.version for carried in plan.carried if not carried.clipped}
-    text = extract_summary(
-        (*plan.given_up, *plan.folded), plan.prefix, lambda entry: entry.version in whole
-    )
+    own = [e for e in (*plan.given_up, *plan.folded) if not standing_of(e.source)]
+    text = extract_summary(own, plan.prefix, lambda entry: entry.version in whole)
     return Summary(summary=text, provenance=Provenance(source_hash=plan.source_hash))
 
 

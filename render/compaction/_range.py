@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from blocks import Carried, Trigger, encode_block
-from render.compaction._carry import carry
+from blocks import Carried, RangeSummary, Trigger, encode_block
+from render.compaction._carry import carry, replaced
 from render.compaction._cut import (
     ANYWHERE,
     Spans,
@@ -128,7 +128,12 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
     head = view.compaction.head.entries if view.compaction else ()
     carried = carry(head, folded, kept, context)
     whole = {item.version for item in carried if not item.clipped}
-    given_up = (e for e in head[1:] if e.replacement is None and e.version not in whole)
+    gone = {*whole, *replaced((*head, *folded), kept)}
+    given_up = (
+        e
+        for e in head
+        if e.replacement is None and e.version not in gone and not isinstance(e.block, RangeSummary)
+    )
     return RangePlan(
         version=view.version,
         trigger=trigger,
@@ -148,7 +153,7 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
 def _keep_tokens(context: Context, keep_ratio: float) -> int:
     """Tokens of the verbatim tail: its share, or less if the fixed part leaves less room."""
     room = target_of(context) - fixed_tokens(context)
-    share = int(keep_ratio * context.limit)
+    share = int(keep_ratio * context.capacity)
     return min(share, max(room // 2, KEEP_TOKENS_MIN)) if keep_ratio else 0
 
 

@@ -108,7 +108,7 @@ def goal_of(context: Context) -> int:
 
 
 def _share(context: Context, ratio: float) -> int:
-    return min(int(ratio * context.limit), int(FITTING * threshold_of(context)))
+    return min(int(ratio * context.capacity), int(FITTING * threshold_of(context)))
 
 
 def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
