@@ -191,7 +191,7 @@ def _sections(text: str, size: int, limit: int, path: str, context: Context) -> 
 def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
     """The user's texts, within their share."""
     sizes = [_tokens(entry, context) for entry in entries]
-    own = [without_pasted(_text(entry)) for entry in entries]
+    own = [without_pasted(_text(entry), HEAD_CHARACTERS) for entry in entries]
     count = context.counter.count
     small = [
         min(count(text), size) if text != _text(entry) else size

@@ -124,8 +124,9 @@ class Policy:
     """Tokens of the beginning of a split turn, which has a room of its own; at most an eighth of the limit."""
     digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
     """Share of the digest without its index."""
-    index_ratio: float = attrs.field(default=0.5, validator=checks.share())
-    """Share of the digest's index of rare identifiers with excerpts."""
+    index_ratio: float = attrs.field(default=0.3, validator=checks.share())
+    """Share of the digest's index of rare identifiers with excerpts, of what system prompt, tools and standing
+    instructions leave."""
     index_wide: float = attrs.field(default=0.6, validator=checks.share())
     """No longer has an effect, because an index is filled from one budget. Accepted so that older policies load."""
     index_line: float = attrs.field(default=0.18, validator=checks.share())
@@ -145,10 +146,8 @@ class Policy:
     """Share of all standing instructions together (project rules, permissions, lists of tools); beyond it, the longest
     are shortened by whole sections."""
     clip_ratio: float = attrs.field(default=0.03, validator=checks.share())
-    """Share that one tool result may always have; all results of one round together may have twice as much."""
-    clip_room: float = attrs.field(default=0.0, validator=checks.share())
-    """Share of the room below the trigger that new results may fill unclipped, even if one is larger than
-    `clip_ratio`; 0: none."""
+    """Share of a tool result that a compaction keeps after a request has shown it whole; also the least that a new
+    result has, for which there is no room."""
 
     # The ladder.
     rungs: tuple[RungName | Rung, ...] = attrs.field(

@@ -14,6 +14,9 @@ from render.view._view import View, slice_visible
 RESERVE_MAX: Final = 0.2
 """Largest share of the limit that is kept free for artifacts, so that a reserve meant for a large window does not fill
 a small one."""
+FITTING: Final = 0.95
+"""A compaction must bring the request below this share of the trigger, so that the next round does not trigger
+another."""
 ROOM_MAX: Final = 0.05
 """Largest share of the budget for `trigger_room`."""
 
@@ -88,6 +91,11 @@ def threshold_of(context: Context) -> int:
         return min(policy.trigger_tokens, budget)
     room = min(policy.trigger_room, int(ROOM_MAX * budget))
     return min(int(policy.trigger_ratio * budget), budget - room)
+
+
+def fitting_of(context: Context) -> int:
+    """Tokens that the request may have after a compaction."""
+    return int(FITTING * threshold_of(context))
 
 
 def compaction_due(view: View, context: Context) -> Trigger | None:

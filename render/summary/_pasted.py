@@ -21,11 +21,14 @@ _FENCES: Final = ("```", "~~~")
 _BULLETS: Final = " \t-*+•>0123456789.)"
 
 
-def without_pasted(text: str) -> str:
-    """The text with the middle of each pasted run left out; the same text if it has no such run."""
-    lines = text.split("\n")
+def without_pasted(text: str, begin: int = 0) -> str:
+    """The text with the middle of each pasted run behind its first `begin` characters left out; the same text if it has
+    no such run."""
+    if begin:
+        end = text.find("\n", begin) + 1
+        return text[:end] + without_pasted(text[end:]) if end else text
     kept: list[str] = []
-    for is_pasted, run in _runs(lines):
+    for is_pasted, run in _runs(text.split("\n")):
         if is_pasted and len(run) >= RUN_LINES_MIN:
             left_out = len(run) - 2 * END_LINES
             kept += [_short(line) for line in run[:END_LINES]]
