@@ -52,6 +52,8 @@ HEAD_CHARACTERS: Final = 300
 """Characters at the beginning that a shortened text always keeps; texts that share them count as repeated."""
 END_SHARE: Final = 1 / 3
 """Share of the user's room that the first and the newest text each keep, however little room there is."""
+STEPS: Final = 8
+"""Into how many steps the share is divided when a text is cut, so that a further short text changes no earlier cut."""
 LEFT_OUT_RATIO: Final = 2.5
 """Shortened texts lose their end, and are then left out, only when all texts together exceed this many
 times the share: in a very small window, other content gives way first."""
@@ -244,12 +246,15 @@ def _limits(
     steps += [(i, HEAD_TOKENS, most) for i in giving_way if sizes[i] > SHORT_TOKENS]
     steps += [(i, 0, most) for i in giving_way]
     steps += [(i, SHORT_TOKENS, most) for i in ends] + [(i, 0, most) for i in ends[:-1]]
-    left = sum(map(_labelled, limits))
+    left, step = sum(map(_labelled, limits)), max(share // STEPS, 1)
     for index, tokens, enough in steps:
         if left <= enough:
             continue
-        is_cut = 0 < tokens < small[index]  # anywhere, so it keeps what room there is
-        wanted = max(tokens, limits[index] - (left - enough)) if is_cut else tokens
+        is_cut = (
+            0 < tokens < small[index]
+        )  # anywhere, so it keeps what room there is, in coarse steps
+        room = (limits[index] - (left - enough)) // step * step
+        wanted = max(tokens, room) if is_cut else tokens
         left -= _labelled(limits[index])
         limits[index] = min(limits[index], wanted)
         left += _labelled(limits[index])

@@ -35,10 +35,10 @@ def clip_oversized(view: View, context: Context) -> View:
         return view
     new = list(_unseen(view.groups[-1], context))
     room = _room(view, context) + sum(tokens for _, tokens in new)
-    others = [(entry, tokens) for entry, tokens in new if not standing_of(entry.source)]
-    if room >= sum(tokens for _, tokens in others):
-        room -= sum(tokens for entry, tokens in new if standing_of(entry.source))
-        new = others  # instructions are whole as long as they fit alone
+    standing = sum(tokens for entry, tokens in new if standing_of(entry.source))
+    if standing <= room:  # instructions are whole as long as they fit alone
+        room -= standing
+        new = [(entry, tokens) for entry, tokens in new if not standing_of(entry.source)]
     if sum(tokens for _, tokens in new) <= room:
         return view
     sizes = [tokens for _, tokens in new]
