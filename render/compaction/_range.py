@@ -195,6 +195,8 @@ def _may_cut(entry: Entry) -> bool:
 
 def _last_seen(view: View) -> int:
     """Version up to which requests have shown everything: all but what is new in the newest round."""
+    if not view.groups:
+        return 0
     newest = view.groups[-1]
     return max(newest.sealed, newest.first - 1)
 
