@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile, pairwise, takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, Final
 

@@ -33,8 +33,21 @@ def clip_oversized(view: View, context: Context) -> View:
         return view
     if account(view, context).total <= threshold_of(context):
         return view
+    return _clipped_to(view, context, _room(view, context))
+
+
+def clip_misfits(view: View, context: Context) -> View:
+    """Clip new results for which the compaction that was due did not make enough room."""
+    total = account(view, context).total
+    if not context.policy.compacts or not view.groups or total <= context.limit:
+        return view
+    return _clipped_to(view, context, _free(view, context))
+
+
+def _clipped_to(view: View, context: Context, room: int) -> View:
+    """The view with its new results clipped, unless they have room; `room` is what would be left beside them."""
     new = list(_unseen(view.groups[-1], context))
-    room = _room(view, context) + sum(tokens for _, tokens in new)
+    room += sum(tokens for _, tokens in new)
     standing = sum(tokens for entry, tokens in new if standing_of(entry.source))
     if standing <= room:  # instructions are whole as long as they fit alone
         room -= standing
@@ -67,14 +80,19 @@ def _unseen(group: Group, context: Context) -> Iterator[tuple[Entry, int]]:
 def _room(view: View, context: Context) -> int:
     """Tokens, before calibration, by which the request is below what it may have: now, or after a compaction of all
     older rounds; negative if it is above."""
-    sizes, policy = account(view, context), context.policy
-    now = (threshold_of(context) - sizes.total) / sizes.ratio
+    sizes, policy, now = account(view, context), context.policy, _free(view, context)
     if len(view.groups) == 1:
-        return int(now)
+        return now
     head = policy.user_ratio + policy.digest_ratio + INDEX_SHARE * policy.index_ratio
     newest = context.encoder.shown(view.groups[-1]).tokens
     left = fixed_tokens(context) + sizes.standing + int(head * context.capacity) + newest
-    return int(max(now, (fitting_of(context) - sizes.prefix) / sizes.ratio - left))
+    return max(now, int((fitting_of(context) - sizes.prefix) / sizes.ratio - left))
+
+
+def _free(view: View, context: Context) -> int:
+    """Tokens, before calibration, by which the request is below the trigger; negative if it is above."""
+    sizes = account(view, context)
+    return int((threshold_of(context) - sizes.total) / sizes.ratio)
 
 
 def _each(sizes: Sequence[int], room: int) -> int:

@@ -35,7 +35,12 @@ def rounds(count: int, form: str) -> list[dict[str, Any]]:
                 {"role": "user", "content": [back]},
             ]
         elif form == "openai.responses":
-            call: dict[str, Any] = {"type": "function_call", "call_id": f"c{n}", "name": "read", "arguments": "{}"}
+            call: dict[str, Any] = {
+                "type": "function_call",
+                "call_id": f"c{n}",
+                "name": "read",
+                "arguments": "{}",
+            }
             messages += [
                 call,
                 {"type": "function_call_output", "call_id": f"c{n}", "output": result},
