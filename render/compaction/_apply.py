@@ -40,7 +40,6 @@ from render.view._group import Entry, Place
 from render.view._provider_blocks import response_of
 from render.view._view import View
 
-
 WRITTEN_SQUEEZE: Final = 10
 """Written history shrinks once the other shares are below a tenth: it then has ten times their factor."""
 
