@@ -40,6 +40,8 @@ from render.view._group import Entry, Place
 from render.view._provider_blocks import response_of
 from render.view._view import View
 
+LAID_DOWN_SQUEEZE: Final = 5
+"""What the user laid down shrinks once the other shares are below a fifth, and then with the root of the factor."""
 WRITTEN_SQUEEZE: Final = 10
 """Written history shrinks once the other shares are below a tenth: it then has ten times their factor."""
 
@@ -80,15 +82,18 @@ def squeezed(context: Context, factor: float) -> Context:
     if factor == 1.0:
         return context
     policy = context.policy
-    written = min(WRITTEN_SQUEEZE * factor, 1.0)
+    written, laid_down = (
+        min(WRITTEN_SQUEEZE * factor, 1.0),
+        sqrt(min(LAID_DOWN_SQUEEZE * factor, 1.0)),
+    )
     smaller = attrs.evolve(
         policy,
         summary_tokens=int(policy.summary_tokens * written),
         prefix_tokens=int(policy.prefix_tokens * written),
         digest_ratio=policy.digest_ratio * factor,
         index_ratio=policy.index_ratio * factor,
-        user_ratio=policy.user_ratio * sqrt(factor),
-        standing_ratio=policy.standing_ratio * sqrt(factor),
+        user_ratio=policy.user_ratio * laid_down,
+        standing_ratio=policy.standing_ratio * laid_down,
     )
     return attrs.evolve(context, policy=smaller)
 
