@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from tests.timeline.replay.invented import invented, session_file
@@ -68,13 +69,13 @@ def test_a_reader_that_goes_away_is_no_error(session: Path, tmp_path: Path) -> N
 
 
 def test_an_interrupt_leaves_nothing_half_written(tmp_path: Path) -> None:
-    big = session_file(tmp_path / "big.jsonl", invented(turns=30, rounds=20))
+    big = session_file(tmp_path / "big.jsonl", invented(turns=150, rounds=20))
     arguments = ["replay", str(big), "--window", "20000", "--dump", "d", "--store", "s.duckdb"]
     process = subprocess.Popen(
         [*FOLDLINE, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     )
     while not list(tmp_path.glob(".d.*")) and process.poll() is None:
-        pass
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (130, "foldline: interrupted\n")
