@@ -187,7 +187,7 @@ class _Kept(logging.Handler):
 def _tell(options: argparse.Namespace, savings: "Savings") -> None:
     if options.json:
         print(visible(savings_json(savings)), file=sys.stderr)
-    elif savings.calls or savings.passed:
+    elif savings.requests:
         for text in savings.lines():
             complain(text)
         if savings.calls:

@@ -16,8 +16,9 @@ from timeline._serving import LOOPBACK, AppServer, is_loopback
 from timeline._timeline import Timeline
 from timeline.engine._settings import Options
 from timeline.gateway._lineage import Lineage
-from timeline.gateway._money import Meter, Savings
+from timeline.gateway._money import Meter
 from timeline.gateway._rewriting import Opening, Rewriter, policy_for
+from timeline.gateway._savings import Savings
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -56,7 +57,7 @@ class Gateway:
             self.policy = policy_named(self.policy)
         given = self.store
         self._opened = open_store(given) if isinstance(given, str | Path) else given
-        self._meter = Meter(record_only=self.record_only)
+        self._meter = Meter(store=self._opened, record_only=self.record_only)
         self._lineage = Lineage(store=self._opened, opener=self._timeline)
 
     @property

@@ -66,6 +66,9 @@ class Call:
     rendered: Rendered
     body: bytes
     """The request that is sent."""
+    ours: bytes
+    """The request that the timeline gives: the client's own body if nothing is rewritten. It is not sent if the gateway
+    only records."""
     at: float
 
     @property
@@ -76,7 +79,8 @@ class Call:
     @property
     def as_given(self) -> "Call":
         """The same call, sent as the client wrote it."""
-        return attrs.evolve(self, body=self.asked.body.raw)
+        raw = self.asked.body.raw
+        return attrs.evolve(self, body=raw, ours=raw)
 
     @property
     def conversation(self) -> Conversation:
@@ -155,8 +159,9 @@ class Rewriter:
             return self._made(asked, rendered)
 
     def learn(self, call: Call, usage: UsageRecorded) -> None:
-        """Record the provider's token count."""
-        known = replace(usage, estimated=call.rendered.account.estimated)
+        """Record the provider's token count, which corrects the estimate if it is of what was rendered."""
+        estimated = 0 if self.record_only else call.rendered.account.estimated
+        known = replace(usage, estimated=estimated)
         with call.conversation.lock:
             if not call.conversation.is_closed:
                 call.timeline.learn(known)
@@ -186,10 +191,17 @@ class Rewriter:
             yield asked, history, opening
 
     def _made(self, asked: Asked, rendered: Rendered) -> Call:
-        timeline, sent = asked.conversation.timeline, asked.body.raw
-        if not self.record_only and not is_whole(timeline.view) and not rendered.violations:
-            sent = rewritten(asked, rendered)
-        return Call(asked=asked, timeline=timeline, rendered=rendered, body=sent, at=self.clock())
+        timeline, raw = asked.conversation.timeline, asked.body.raw
+        is_changed = not is_whole(timeline.view) and not rendered.violations
+        ours = rewritten(asked, rendered) if is_changed else raw
+        return Call(
+            asked=asked,
+            timeline=timeline,
+            rendered=rendered,
+            body=raw if self.record_only else ours,
+            ours=ours,
+            at=self.clock(),
+        )
 
 
 def is_whole(view: View) -> bool:
