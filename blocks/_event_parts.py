@@ -81,14 +81,14 @@ class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CacheEntry(Struct, frozen=True, kw_only=True):
-    """An entry of a provider's cache, as it is simulated."""
+    """A prefix of a request in a provider's cache, as it is simulated."""
 
     prefix: int
     """The number of the prefix; equal prefixes have equal numbers."""
     tokens: int
     """The provider's tokens of the prefix."""
     seconds: int
-    """How long it is kept after its last use."""
+    """How long it is kept after its last use; 0: it is not an entry, and only its tokens are known."""
 
 
 class Bill(Struct, frozen=True, kw_only=True, omit_defaults=True):

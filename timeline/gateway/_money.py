@@ -13,7 +13,7 @@ request extends the one before it, its new blocks have the difference of the two
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b, sha256
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from math import inf
 from operator import sub
 from secrets import token_hex
@@ -30,8 +30,15 @@ from persistence import EventStore
 from render import Json, Model, provider_of
 from timeline.gateway._body import Body
 from timeline.gateway._rewriting import Call
-from timeline.gateway._savings import Savings, lately_billed
-from timeline.replay._cache import CacheRequest, CacheStep, FlatBlock, PromptCache, kept_unasked
+from timeline.replay._cache import (
+    CacheRequest,
+    CacheStep,
+    FlatBlock,
+    PromptCache,
+    kept_unasked,
+    numbered,
+)
+from timeline.report._savings import Savings, lately_billed
 from timeline.tokens import TextCounter
 
 _MILLION: Final = 1_000_000
@@ -39,6 +46,10 @@ _MINUTES_5: Final = 300
 _HOUR: Final = 3_600
 _EXPLANATION: Final = FlatBlock(0, "", 0)
 """What the provider puts before tools to explain them."""
+_CALL_IDS: Final = ("tool_use_id", "tool_call_id", "call_id", "id")
+"""Fields with the id of a call, in calls and results."""
+_PRIOR_TOKENS: Final = 20
+"""Tokens that count as much as the whole beginning of the first request."""
 _CHARACTERS: Final = 4
 """Characters of ordinary text for each token."""
 _OPTIONS: Final = "prompt_cache_options"
@@ -77,6 +88,22 @@ class Counted:
     """See `kept_unasked`."""
 
 
+@attrs.frozen(kw_only=True)
+class _Requests:
+    """What the client would send without the gateway, and the rendered request; the same object if there is no
+    difference."""
+
+    full: Counted
+    ours: Counted
+    known: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    """The tokens of some of their prefixes, by their number."""
+    shared: tuple[int, int] = (0, 0)
+    """How many blocks of each come before the two begin to differ, but for blocks that only the gateway causes."""
+    is_aside: bool = False
+    """Whether the call only returns what the agent read back with the gateway's tools: without the gateway, there would
+    be no such call."""
+
+
 @attrs.frozen
 class _Characters:
     """Counts characters instead of tokens."""
@@ -95,32 +122,105 @@ class _Characters:
 
 @attrs.define
 class _Scale:
-    """One way to estimate tokens, and how well it has done."""
+    """One way to estimate the tokens of blocks: so many for each unit that it counts, and so many for each block.
+
+    The two numbers are a fit by least squares to the groups of blocks whose tokens are known; errors count relative to
+    the square root of the tokens.
+    """
 
     counter: TextCounter
     sizes: dict[Hashable, int] = attrs.field(factory=dict[Hashable, int], init=False)
-    """What it counts in each block, by the block's key."""
+    """The units of each block, by its key."""
     off: float = attrs.field(default=0.0, init=False)
-    """The tokens by which its estimates were wrong, in total."""
-    _counted: float = attrs.field(default=0.0, init=False)
-    _tokens: float = attrs.field(default=0.0, init=False)
+    """The squared error of the fit."""
+    _rate: float = attrs.field(default=1.0, init=False)
+    _each: float = attrs.field(default=0.0, init=False)
+    _squares: tuple[float, float, float] = attrs.field(
+        default=(0.0, 0.0, 1 / _PRIOR_TOKENS), init=False
+    )
+    """Sums of units times units, units times blocks and blocks times blocks, each divided by the tokens of the group;
+    with a block that has no more tokens than by its units."""
+    _sums: tuple[float, float, float] = attrs.field(default=(0.0, 0.0, 0.0), init=False)
+    """Units, blocks and tokens of all groups."""
 
-    @property
-    def ratio(self) -> float:
-        """Tokens for each unit."""
-        return self._tokens / self._counted if self._counted and self._tokens else 1.0
+    def tokens(self, block: FlatBlock) -> float:
+        """The estimate for one block."""
+        return self._rate * self.sizes[block.key] + self._each
 
-    def size(self, blocks: Iterable[FlatBlock]) -> int:
-        """What it counts in some blocks."""
-        return sum(self.sizes[block.key] for block in blocks)
+    def learn(self, blocks: Sequence[FlatBlock], tokens: float, *, is_first: bool) -> None:
+        """Fit to one more group. The beginning of the first request has what is not seen here, so it counts little."""
+        units, number = sum(self.sizes[block.key] for block in blocks), len(blocks)
+        if is_first:
+            part = _PRIOR_TOKENS / tokens
+            units, number, tokens = round(units * part), 0, _PRIOR_TOKENS
+        uu, un, nn = self._squares
+        uu, un, nn = uu + units**2 / tokens, un + units * number / tokens, nn + number**2 / tokens
+        u, n, t = self._sums
+        u, n, t = u + units, n + number, t + tokens
+        self._squares, self._sums = (uu, un, nn), (u, n, t)
+        determinant = uu * nn - un * un
+        self._each = max((n * uu - u * un) / determinant, 0.0) if determinant > 0 else 0.0
+        self._rate = max((u - self._each * un) / uu, 0.0) if uu else 0.0
+        rate, each = self._rate, self._each
+        self.off = (
+            t - 2 * (rate * u + each * n) + rate**2 * uu + 2 * rate * each * un + each**2 * nn
+        )
 
-    def learn(self, blocks: Iterable[FlatBlock], tokens: float) -> None:
-        """Compare its estimate of some blocks with their tokens."""
-        counted = self.size(blocks)
-        if self._counted:
-            self.off += abs(tokens - counted * self.ratio)
-        self._counted += counted
-        self._tokens += tokens
+
+@attrs.define(eq=False)
+class _Reading:
+    """Knows the blocks that requests have only because of the gateway: the definitions of the tools with which the agent
+    reads folded content back, its calls of them, and their results."""
+
+    descriptions: frozenset[str]
+    """By which the tools are recognized: every client names them in its own way."""
+    _names: set[str] = attrs.field(factory=set[str], init=False)
+    _calls: set[str] = attrs.field(factory=set[str], init=False)
+    _keys: set[Hashable] = attrs.field(factory=set[Hashable], init=False)
+    _earlier: tuple[Sequence[Hashable], int] = attrs.field(default=((), 0), init=False)
+    """The keys of the previous request without these blocks, and how many it had of these."""
+
+    def see(self, place: str, key: Hashable, content: Json) -> None:
+        """Look at a block of a request, in the order of its blocks."""
+        inner = obj(content.get("function")) or content
+        name = string(inner.get("name"))
+        call = next((string(content[field]) for field in _CALL_IDS if content.get(field)), "")
+        if place == "tools":
+            if string(inner.get("description")) in self.descriptions:
+                self._names.add(name)
+                self._keys.add(key)
+        elif call and (name in self._names or (not name and call in self._calls)):
+            self._calls.add(call)
+            self._keys.add(key)
+
+    def without(self, counted: Counted) -> Counted:
+        """A request without these blocks; the same object if it has none. A mark moves to the block before."""
+        blocks, fixed = list[FlatBlock](), 0
+        for number, block in enumerate(counted.blocks):
+            if block.key not in self._keys:
+                blocks.append(block)
+                fixed += number < counted.fixed
+            elif block.ttl and blocks:
+                blocks[-1] = blocks[-1]._replace(ttl=max(block.ttl, blocks[-1].ttl))
+        if len(blocks) == len(counted.blocks):
+            return counted
+        return Counted(blocks, fixed, counted.unasked)
+
+    def shared(self, full: Counted, ours: Counted) -> tuple[int, int]:
+        """How many blocks of each request come before the two begin to differ otherwise."""
+        same = 0
+        for number, block in enumerate(ours.blocks):
+            if same < len(full.blocks) and full.blocks[same].key == block.key:
+                same += 1
+            elif block.key not in self._keys:
+                return same, number
+        return same, len(ours.blocks)
+
+    def is_aside(self, asked: Counted, full: Counted) -> bool:
+        """Whether a request differs from the previous one only by such blocks."""
+        keys, count = [block.key for block in full.blocks], len(asked.blocks) - len(full.blocks)
+        (before, number), self._earlier = self._earlier, (keys, count)
+        return keys == before and count > number
 
 
 @attrs.define(eq=False)
@@ -133,8 +233,9 @@ class _Books:
 
     model: Model
     counter: TextCounter
-    last: Bill | None
-    """The last bill, until the first request is counted."""
+    reading: _Reading
+    _sums: dict[int, int]
+    """The known tokens of prefixes, by their number: at first, those of the last bill."""
     _flats: dict[tuple[str, bytes], Sequence[FlatBlock]] = attrs.field(
         factory=dict[tuple[str, bytes], Sequence[FlatBlock]], init=False
     )
@@ -152,19 +253,16 @@ class _Books:
         for scale, size in zip(self._scales, (overhead, _CHARACTERS * overhead), strict=True):
             scale.sizes[_EXPLANATION.key] = size
 
-    def requests(self, call: Call) -> tuple[Counted, Counted]:
-        """The client's request and the rendered one; the same object if nothing was rewritten. The blocks have no tokens
-        yet."""
+    def requests(self, call: Call) -> _Requests:
+        """The two requests of a call. Their blocks have no tokens yet."""
         self._earlier, self._flats = self._flats, {}
         body = call.asked.body
-        ours = full = self._counted(body)
+        ours = asked = self._counted(body)
         if call.ours is not body.raw:
             ours = self._counted(Body.of(call.ours, body.api))
-        if self.last is not None:
-            self._anchor(full, self.last.entries)
-            self._anchor(ours, self.last.sent_entries or ())
-            self.last = None
-        return full, ours
+        full = self.reading.without(asked)
+        shared, is_aside = self.reading.shared(full, ours), self.reading.is_aside(asked, full)
+        return _Requests(full=full, ours=ours, shared=shared, is_aside=is_aside)
 
     def _counted(self, body: Body) -> Counted:
         tools = self._flat("tools", body.fields.get("tools", b"[]"))
@@ -203,59 +301,95 @@ class _Books:
             for scale in self._scales:
                 if key not in scale.sizes:
                     scale.sizes[key] = segment.tokens(scale.counter)
+            self.reading.see(where, key, content)
             yield FlatBlock(key, segment.kind, 0, segment.ttl)
 
-    def _anchor(self, counted: Counted, entries: Sequence[CacheEntry]) -> None:
-        """Learn the tokens of a request's blocks from the known tokens of some of its prefixes."""
-        known = {entry.prefix: entry.tokens for entry in entries}
-        numbers = PromptCache.of(self.model).request(counted.blocks).chain
-        found = [(n, known[number]) for n, number in enumerate(numbers, 1) if number in known]
-        for (first, before), (last, tokens) in pairwise([(0, 0), *found]):
-            self._learn(counted.blocks[first:last], tokens - before)
+    def weighed(self, requests: _Requests, usage: UsageRecorded, *, is_full: bool) -> _Requests:
+        """The requests with their tokens; `usage` is that of the rendered one or, with `is_full`, of the other."""
+        real, other = requests.ours, requests.full
+        if is_full:
+            real, other = other, real
+        if other is not real:
+            self._learn(other, _numbers(other))
+        rest = sent = attrs.evolve(real, blocks=self._measured(real, usage))
+        if other is not real:
+            rest = attrs.evolve(other, blocks=_whole(other.blocks, map(self._tokens, other.blocks)))
+        self._forget_earlier(real, other)
+        full, ours = (sent, rest) if is_full else (rest, sent)
+        return attrs.evolve(requests, full=full, ours=ours, known=self._sums)
 
-    def weighed(
-        self, sent: Counted, other: Counted, usage: UsageRecorded
-    ) -> tuple[Counted, Counted]:
-        """The request that was sent and the other one, in the provider's tokens; `usage` is that of the first."""
+    def _measured(self, real: Counted, usage: UsageRecorded) -> list[FlatBlock]:
+        """The blocks of a request that was sent, with tokens that agree with its usage."""
+        blocks, numbers = real.blocks, _numbers(real)
+        if not usage.input:
+            return _whole(blocks, map(self._tokens, blocks))
         kept = usage.cache_read + usage.cache_write
-        marked = max((i for i, block in enumerate(sent.blocks, 1) if block.ttl), default=0)
-        ends = [(marked, kept)] if 0 < kept < usage.input and 0 < marked < len(sent.blocks) else []
-        blocks = list[FlatBlock]()
-        for (first, before), (last, tokens) in pairwise(
-            [(0, 0), *ends, (len(sent.blocks), usage.input)]
-        ):
-            piece = sent.blocks[first:last]
-            self._learn(piece, tokens - before)
-            blocks += self._scaled(piece, tokens - before)
-        real = attrs.evolve(sent, blocks=blocks)
-        if other is sent:
-            return real, real
-        return real, attrs.evolve(other, blocks=self._scaled(other.blocks, 0))
+        marked = max((i for i, block in enumerate(blocks, 1) if block.ttl), default=0)
+        if 0 < kept < usage.input and 0 < marked < len(blocks):
+            self._sums[numbers[marked - 1]] = kept
+        self._sums[numbers[-1]] = usage.input
+        tokens = list[float]()
+        for first, last, total in self._learn(real, numbers):
+            piece = [self._tokens(block) for block in blocks[first:last]]
+            factor = total / (sum(piece) or 1.0)
+            tokens += [each * factor for each in piece]
+        return _whole(blocks, tokens)
 
-    def _learn(self, blocks: Sequence[FlatBlock], tokens: float) -> None:
-        """Divide tokens among the blocks that have none yet."""
+    def _learn(self, counted: Counted, numbers: Sequence[int]) -> Sequence[tuple[int, int, int]]:
+        """Learn the tokens of blocks between prefixes whose tokens are known. Returns these pieces: where each begins and
+        ends, and its tokens."""
+        found = [(0, 0)]
+        for end, number in enumerate(numbers, 1):
+            tokens = self._sums.get(number, 0)
+            while tokens and found[-1][1] > tokens:  # a count that the provider has changed
+                found.pop()
+            found += [(end, tokens)] if tokens else []
+        pieces = [(a, b, after - before) for (a, before), (b, after) in pairwise(found)]
+        for first, last, tokens in pieces:
+            self._divide(counted.blocks[first:last], tokens, is_first=not first)
+        return pieces
+
+    def _divide(self, blocks: Sequence[FlatBlock], tokens: int, *, is_first: bool) -> None:
+        """Divide tokens among those blocks that have none yet."""
         fresh = [block for block in blocks if block.key not in self._weights]
         rest = tokens - sum(self._weights.get(block.key, 0.0) for block in blocks)
         if not fresh or rest <= 0:
             return
-        for scale in self._scales:
-            scale.learn(fresh, rest)
-        best = min(self._scales, key=lambda scale: scale.off)
-        ratio = rest / max(best.size(fresh), 1)
-        self._weights.update((block.key, best.sizes[block.key] * ratio) for block in fresh)
+        if len(fresh) == len(blocks):
+            for scale in self._scales:
+                scale.learn(fresh, rest, is_first=is_first)
+        ratio = rest / (sum(map(self._best.tokens, fresh)) or 1.0)
+        self._weights.update((block.key, self._best.tokens(block) * ratio) for block in fresh)
 
-    def _scaled(self, blocks: Sequence[FlatBlock], tokens: int) -> list[FlatBlock]:
-        """Blocks with their tokens, in whole numbers; they add up to `tokens`, if these are known."""
-        best = min(self._scales, key=lambda scale: scale.off)
-        weights = [
-            self._weights.get(block.key, best.sizes[block.key] * best.ratio) for block in blocks
-        ]
-        factor = tokens / (sum(weights) or 1.0) if tokens else 1.0
-        sums = map(round, accumulate((weight * factor for weight in weights), initial=0.0))
-        return [
-            block._replace(tokens=after - before)
-            for block, (before, after) in zip(blocks, pairwise(sums), strict=True)
-        ]
+    @property
+    def _best(self) -> _Scale:
+        return min(self._scales, key=lambda scale: scale.off)
+
+    def _tokens(self, block: FlatBlock) -> float:
+        weight = self._weights.get(block.key)
+        return self._best.tokens(block) if weight is None else weight
+
+    def _forget_earlier(self, *requests: Counted) -> None:
+        """Forget what only earlier requests had."""
+        keys = {block.key for blocks in self._flats.values() for block in blocks}
+        keys.add(_EXPLANATION.key)
+        numbers = {number for request in requests for number in _numbers(request)}
+        self._sums = {number: tokens for number, tokens in self._sums.items() if number in numbers}
+        self._weights = {key: weight for key, weight in self._weights.items() if key in keys}
+        for scale in self._scales:
+            scale.sizes = {key: size for key, size in scale.sizes.items() if key in keys}
+
+
+def _numbers(counted: Counted) -> Sequence[int]:
+    """The numbers of the prefixes of a request."""
+    return numbered(block.key for block in counted.blocks)
+
+
+def _whole(blocks: Sequence[FlatBlock], tokens: Iterable[float]) -> list[FlatBlock]:
+    """Blocks with their tokens, rounded so that no sum of them is off by more than a half."""
+    sums = map(round, accumulate(tokens, initial=0.0))
+    found = zip(blocks, pairwise(sums), strict=True)
+    return [block._replace(tokens=after - before) for block, (before, after) in found]
 
 
 # The cache.
@@ -271,6 +405,10 @@ class _Steps:
     """What the first leaves in the cache."""
     our_entries: tuple[CacheEntry, ...] | None
     """What the second leaves there; None: the same."""
+    shared_full: int
+    """Tokens of the first up to where the two begin to differ."""
+    shared_ours: int
+    """The same of the second."""
 
 
 @attrs.define(eq=False)
@@ -282,16 +420,20 @@ class _Caches:
     full: PromptCache
     ours: PromptCache
 
-    def send(self, call: Call, full: Counted, ours: Counted) -> _Steps:
+    def send(self, call: Call, requests: _Requests) -> _Steps:
         """Send both requests of a call."""
+        full, ours = requests.full, requests.ours
         whole = self.full.request(full.blocks, full.unasked)
         rest = whole if ours is full else self.ours.request(ours.blocks, ours.unasked)
         name = call.timeline.id
+        step = self.full.send(call.at, whole, name)
         return _Steps(
-            full=self.full.send(call.at, whole, name),
+            full=CacheStep() if requests.is_aside else step,
             ours=self.ours.send(call.at, rest, name),
-            entries=_entries(whole, full.fixed),
-            our_entries=None if rest is whole else _entries(rest, ours.fixed),
+            entries=_entries(whole, full.fixed, requests.known),
+            our_entries=None if rest is whole else _entries(rest, ours.fixed, requests.known),
+            shared_full=sum(block.tokens for block in full.blocks[: requests.shared[0]]),
+            shared_ours=sum(block.tokens for block in ours.blocks[: requests.shared[1]]),
         )
 
     def remember(self, bill: Bill) -> None:
@@ -302,20 +444,29 @@ class _Caches:
                 cache.remember(entry.prefix, entry.seconds, bill.sent_at + entry.seconds)
 
 
-def _entries(request: CacheRequest, fixed: int) -> tuple[CacheEntry, ...]:
-    """The entries that a request leaves. If the provider caches every prefix, only two: the one before the conversation,
-    and the whole request."""
+def _entries_of(bill: Bill) -> Iterable[CacheEntry]:
+    return (*bill.entries, *(bill.sent_entries or ()))
+
+
+def _entries(request: CacheRequest, fixed: int, known: Mapping[int, int]) -> tuple[CacheEntry, ...]:
+    """The entries that a request leaves, and the first of its other prefixes whose tokens are known. If the provider
+    caches every prefix, only two entries: the one before the conversation, and the whole request."""
     marks = dict(request.marks)
     if len(marks) > _MARKS_MAX:
         marks = {index: marks[index] for index in (fixed - 1, max(marks)) if index in marks}
+    others = (n for n, number in enumerate(request.chain) if number in known and n not in marks)
+    marks |= dict.fromkeys(islice(others, _KNOWN_MAX), 0)
     return tuple(
         CacheEntry(prefix=request.chain[index], tokens=request.sums[index], seconds=ttl)
-        for index, ttl in marks.items()
+        for index, ttl in sorted(marks.items())
     )
 
 
+_STEP_TOKENS: Final = 128
+"""A provider without marks reads whole multiples of this. (OpenAI's documentation: prompt caching.)"""
 _MARKS_MAX: Final = 8
 """No provider takes more marks in one request."""
+_KNOWN_MAX: Final = 3
 
 
 # Dollars.
@@ -326,21 +477,32 @@ def _cost(step: CacheStep, model: Model, output: int) -> float:
     return rates.cost(step.uncached, step.read, step.written, output) / _MILLION
 
 
-def _as_read(step: CacheStep, sent: CacheStep, read: int) -> CacheStep:
-    """A simulated step, given that the provider has read `read` tokens of the request that was `sent`: as large a share
-    of what was expected; or, if it was more, as large a share of the rest."""
-    if read <= sent.read:
-        found = round(step.read * read / sent.read) if sent.read else step.read
-    else:
-        found = step.total - round((step.total - step.read) * (sent.total - read) / (sent.total - sent.read))
-    written, more = dict(step.written), found - step.read
+def _read_elsewhere(real: CacheStep, other: CacheStep, shared: tuple[int, int], read: int) -> int:
+    """What the provider would have read of the other request, given what it has read of the one that was sent: the
+    simulated tokens, corrected as far as the two have the same beginning. `shared` has its tokens in each of them."""
+    if 0 <= real.read - read < _STEP_TOKENS:
+        return max(other.read - (real.read - read), 0)
+    due = min(real.read, shared[0])
+    if read <= due:
+        return round(other.read * read / due) if due else other.read
+    if read <= real.read:
+        return other.read
+    if read <= shared[0]:
+        return max(other.read, round(read * shared[1] / shared[0]))
+    missed = (real.total - read) / (real.total - real.read)
+    return other.total - round((other.total - other.read) * missed)
+
+
+def _with_read(step: CacheStep, read: int) -> CacheStep:
+    """A simulated step, given what was really read."""
+    written, more = dict(step.written), read - step.read
     if more < 0 and written:
         written[max(written, key=lambda ttl: written[ttl])] -= more
-        return attrs.evolve(step, read=found, written=written)
+        return attrs.evolve(step, read=read, written=written)
     for ttl in sorted(written, reverse=True):
         taken = min(written[ttl], max(more, 0))
         written[ttl], more = written[ttl] - taken, more - taken
-    return attrs.evolve(step, read=found, written=written, uncached=step.uncached - more)
+    return attrs.evolve(step, read=read, written=written, uncached=step.uncached - more)
 
 
 def _paid(call: Call, usage: UsageRecorded, response: Json) -> float | None:
@@ -373,6 +535,8 @@ class Meter:
     """The store with the logs of the calls, from which the bills of other processes are read."""
     record_only: bool = False
     """Whether every call is sent as the client wrote it."""
+    reading: frozenset[str] = frozenset()
+    """The descriptions of the tools with which agents read folded content back."""
     _sum: Savings = attrs.field(factory=Savings, init=False)
     _names: set[TimelineId] = attrs.field(factory=set[TimelineId], init=False)
     _caches: dict[str, _Caches] = attrs.field(factory=dict[str, _Caches], init=False)
@@ -411,14 +575,10 @@ class Meter:
         usage = replace(usage, model=usage.model or call.model.name)
         with call.conversation.lock:
             books = self._books(call, usage)
-            asked, rendered = books.requests(call)
-            if self.record_only:
-                full, ours = books.weighed(asked, rendered, usage)
-            else:
-                ours, full = books.weighed(rendered, asked, usage)
+            requests = books.weighed(books.requests(call), usage, is_full=self.record_only)
         with self._lock:
             caches = self._caches_of(call, account)
-            steps = caches.send(call, full, ours)
+            steps = caches.send(call, requests)
             bill = self._bill(call, steps, usage, response)
             billed = replace(usage, bill=replace(bill, cache=caches.label))
             self._sum = self._sum.plus(billed)
@@ -437,12 +597,12 @@ class Meter:
         paid = _paid(call, usage, response)
         if paid is None:
             return bill
-        real, other = (full, ours) if self.record_only else (ours, full)
-        costs = (
-            _cost(_as_read(step, real, usage.cache_read), model, usage.output)
-            for step in (other, real)
-        )
-        more = sub(*costs)
+        real, other, shared = ours, full, (steps.shared_ours, steps.shared_full)
+        if self.record_only:
+            real, other, shared = other, real, shared[::-1]
+        read = _read_elsewhere(real, other, shared, usage.cache_read)
+        found = _with_read(other, read), _with_read(real, usage.cache_read)
+        more = sub(*(_cost(step, model, usage.output) for step in found))
         return replace(
             bill,
             paid=paid,
@@ -463,7 +623,9 @@ class Meter:
         own = lately_billed(self.store, call.timeline.id, 0, inf)
         bills = [each.bill for each in own if each.bill and each.model == usage.model]
         counter = cast("TextCounter", call.timeline.settings.counter)
-        books = memory[_MEMORY] = _Books(call.model, counter, bills[-1] if bills else None)
+        reading = _Reading(frozenset() if self.record_only else self.reading)
+        sums = {e.prefix: e.tokens for bill in bills[-1:] for e in _entries_of(bill)}
+        books = memory[_MEMORY] = _Books(call.model, counter, reading, sums)
         return books
 
     def _look(self, since: float) -> None:

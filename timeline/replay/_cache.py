@@ -129,16 +129,15 @@ class PromptCache:
 
     def request(self, blocks: Iterable[FlatBlock], unasked: int = 0) -> CacheRequest:
         """Number the prefixes and count positions and tokens, in one pass."""
-        request = CacheRequest([], [], [], [])
+        blocks = list(blocks)
+        request = CacheRequest(numbered(block.key for block in blocks), [], [], [])
         minimum, automatic = self.minimum_tokens, self.automatic_ttl
-        prefix, position, total, previous = -1, -1, 0, ""
-        for index, (key, kind, tokens, ttl) in enumerate(blocks):
-            prefix = hash((prefix, key))
+        position, total, previous = -1, 0, ""
+        for index, (_, kind, tokens, ttl) in enumerate(blocks):
             total += tokens
             if kind != previous or kind not in self.runs:
                 position += 1
             previous = kind
-            request.chain.append(prefix)
             request.positions.append(position)
             request.sums.append(total)
             if (ttl or automatic) and total >= minimum:
@@ -191,6 +190,15 @@ class PromptCache:
     def _live(self, prefix: int, ts: float) -> _Entry | None:
         entry = self._entries.get(prefix)
         return entry if entry is not None and entry.expires_at > ts else None
+
+
+def numbered(keys: Iterable[Hashable]) -> list[int]:
+    """The number of the prefix that ends with each block."""
+    numbers, prefix = list[int](), -1
+    for key in keys:
+        prefix = hash((prefix, key))
+        numbers.append(prefix)
+    return numbers
 
 
 def kept_unasked(request: Mapping[str, Any], model: Model) -> int:
