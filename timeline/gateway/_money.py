@@ -104,11 +104,13 @@ class _Requests:
     be no such call."""
 
 
-@attrs.frozen
+@attrs.define
 class _Characters:
     """Counts characters instead of tokens."""
 
     counter: TextCounter
+    parts: int = 0
+    """How many pictures and documents it has counted."""
     name: str = "characters"
 
     def count(self, text: str) -> int:
@@ -117,6 +119,7 @@ class _Characters:
 
     def part(self, part: Part) -> int:
         """As many as its tokens have in ordinary text."""
+        self.parts += 1
         return _CHARACTERS * self.counter.part(part)
 
 
@@ -176,7 +179,7 @@ class _Reading:
     """By which the tools are recognized: every client names them in its own way."""
     _names: set[str] = attrs.field(factory=set[str], init=False)
     _calls: set[str] = attrs.field(factory=set[str], init=False)
-    _keys: set[Hashable] = attrs.field(factory=set[Hashable], init=False)
+    keys: set[Hashable] = attrs.field(factory=set[Hashable], init=False)
     _earlier: tuple[Sequence[Hashable], int] = attrs.field(default=((), 0), init=False)
     """The keys of the previous request without these blocks, and how many it had of these."""
 
@@ -188,16 +191,16 @@ class _Reading:
         if place == "tools":
             if string(inner.get("description")) in self.descriptions:
                 self._names.add(name)
-                self._keys.add(key)
+                self.keys.add(key)
         elif call and (name in self._names or (not name and call in self._calls)):
             self._calls.add(call)
-            self._keys.add(key)
+            self.keys.add(key)
 
     def without(self, counted: Counted) -> Counted:
         """A request without these blocks; the same object if it has none. A mark moves to the block before."""
         blocks, fixed = list[FlatBlock](), 0
         for number, block in enumerate(counted.blocks):
-            if block.key not in self._keys:
+            if block.key not in self.keys:
                 blocks.append(block)
                 fixed += number < counted.fixed
             elif block.ttl and blocks:
@@ -212,7 +215,7 @@ class _Reading:
         for number, block in enumerate(ours.blocks):
             if same < len(full.blocks) and full.blocks[same].key == block.key:
                 same += 1
-            elif block.key not in self._keys:
+            elif block.key not in self.keys:
                 return same, number
         return same, len(ours.blocks)
 
@@ -243,12 +246,20 @@ class _Books:
     _earlier: dict[tuple[str, bytes], Sequence[FlatBlock]] = attrs.field(
         factory=dict[tuple[str, bytes], Sequence[FlatBlock]], init=False
     )
+    _characters: _Characters = attrs.field(init=False)
     _scales: tuple[_Scale, _Scale] = attrs.field(init=False)
+    _pictures: set[Hashable] = attrs.field(factory=set[Hashable], init=False)
+    """The keys of blocks that are not only text."""
+    _alike: dict[tuple[int, ...], float] = attrs.field(
+        factory=dict[tuple[int, ...], float], init=False
+    )
+    """The tokens of such a block by its size: pictures of one size have as many, and are not always sent in one form."""
     _weights: dict[Hashable, float] = attrs.field(factory=dict[Hashable, float], init=False)
     """The tokens of each block that was sent, by its key."""
 
     def __attrs_post_init__(self) -> None:
-        self._scales = _Scale(self.counter), _Scale(_Characters(self.counter))
+        self._characters = _Characters(self.counter)
+        self._scales = _Scale(self.counter), _Scale(self._characters)
         overhead = self.model.tool_overhead_tokens
         for scale, size in zip(self._scales, (overhead, _CHARACTERS * overhead), strict=True):
             scale.sizes[_EXPLANATION.key] = size
@@ -298,9 +309,12 @@ class _Books:
             segment = provider.segment(where, content)
             digest = blake2b(repr(segment.key).encode("utf-8", "surrogatepass"), digest_size=8)
             key = int.from_bytes(digest.digest(), "big")
+            parts = self._characters.parts
             for scale in self._scales:
                 if key not in scale.sizes:
                     scale.sizes[key] = segment.tokens(scale.counter)
+            if self._characters.parts > parts:
+                self._pictures.add(key)
             self.reading.see(where, key, content)
             yield FlatBlock(key, segment.kind, 0, segment.ttl)
 
@@ -350,16 +364,26 @@ class _Books:
         return pieces
 
     def _divide(self, blocks: Sequence[FlatBlock], tokens: int, *, is_first: bool) -> None:
-        """Divide tokens among those blocks that have none yet."""
+        """Divide tokens among those blocks that have none yet. What is not as estimated is counted for the pictures among
+        them or, without pictures, for the client's own blocks."""
         fresh = [block for block in blocks if block.key not in self._weights]
         rest = tokens - sum(self._weights.get(block.key, 0.0) for block in blocks)
         if not fresh or rest <= 0:
             return
-        if len(fresh) == len(blocks):
+        pictures = [block for block in fresh if block.key in self._pictures]
+        if len(fresh) == len(blocks) and not (pictures and not is_first):
             for scale in self._scales:
                 scale.learn(fresh, rest, is_first=is_first)
-        ratio = rest / (sum(map(self._best.tokens, fresh)) or 1.0)
-        self._weights.update((block.key, self._best.tokens(block) * ratio) for block in fresh)
+        own = [block for block in fresh if block.key not in self.reading.keys]
+        vague = fresh if is_first else pictures or own or fresh
+        keys = {block.key for block in vague}
+        estimates = {block.key: self._best.tokens(block) for block in fresh}
+        left = rest - sum(estimates[block.key] for block in fresh if block.key not in keys)
+        if left <= 0:
+            vague, keys, left = fresh, set(estimates), rest
+        ratio = left / (sum(estimates[block.key] for block in vague) or 1.0)
+        self._weights |= {k: n * ratio if k in keys else n for k, n in estimates.items()}
+        self._alike |= {self._size(block): self._weights[block.key] for block in pictures}
 
     @property
     def _best(self) -> _Scale:
@@ -367,7 +391,12 @@ class _Books:
 
     def _tokens(self, block: FlatBlock) -> float:
         weight = self._weights.get(block.key)
+        if weight is None and block.key in self._pictures:
+            weight = self._alike.get(self._size(block))
         return self._best.tokens(block) if weight is None else weight
+
+    def _size(self, block: FlatBlock) -> tuple[int, ...]:
+        return tuple(scale.sizes[block.key] for scale in self._scales)
 
     def _forget_earlier(self, *requests: Counted) -> None:
         """Forget what only earlier requests had."""
