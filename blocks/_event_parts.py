@@ -97,14 +97,17 @@ class Bill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     paid: float | None = None
     """By the usage that the provider reported and the model's prices; None: one of the two is not known."""
     full: float = 0.0
-    """What it would have cost if this request and all earlier ones had been sent as the client wrote them."""
+    """What it would have cost if this request and all earlier ones had been sent as the client wrote them, without the
+    tools with which an agent reads back what the gateway has folded, and without their results."""
     uncached: float = 0.0
     """The same without the provider's cache."""
     possible: float = 0.0
     """What the rendered request would have saved, if it was only recorded and the client's own was sent; below 0: it
     would have cost more."""
     full_tokens: int = 0
-    """Tokens of the prompt that the client wrote, as the provider counts."""
+    """Tokens of that prompt, as the provider counts."""
+    rewritten: bool = False
+    """Whether another request was sent than the client wrote."""
     compactions: int = 0
     """Compactions before this call."""
     bust: bool = False

@@ -201,6 +201,7 @@ class Served:
                 call.conversation.answered = call.rendered
             self.rewriter.learn(call, self.meter.answered(call, response, account))
         except Exception:  # the client already has the answer
+            self.meter.unread()
             log.warning("what a call cost could not be noted", exc_info=True)
         finally:
             call.conversation.is_noted.set()

@@ -617,6 +617,7 @@ class Meter:
     def _bill(self, call: Call, steps: _Steps, usage: UsageRecorded, response: Json) -> Bill:
         full, ours, model = steps.full, steps.ours, call.model
         bill = Bill(
+            rewritten=call.is_rewritten,
             compactions=call.compactions,
             bust=ours.bust and not full.bust and not call.compactions,
             sent_at=call.at,

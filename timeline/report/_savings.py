@@ -4,7 +4,8 @@ Each answered call leaves a `Bill` in its timeline's log, so the figures of a st
 begins with a copy of the bills of its origin; they are the same events, and each is counted once.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -28,6 +29,8 @@ class Savings:
     """Answered calls whose usage is not known: the answer reported none, or the gateway could not read the request."""
     unpriced: Mapping[str, int] = attrs.field(factory=dict[str, int])
     """Number of answered calls by model, for models whose prices are not known."""
+    rewritten: int = 0
+    """Calls for which another request was sent than the client wrote."""
     passed: int = 0
     """Other requests that were forwarded, for example those that count tokens."""
     failed: int = 0
@@ -40,7 +43,8 @@ class Savings:
     paid: float = 0.0
     """The amount paid for prompts and answers, by the provider's usage."""
     full: float = 0.0
-    """The cost of the same calls with the whole history in each, and the client's own cache marks."""
+    """The cost of the same calls with the whole history in each, and the client's own cache marks; without the tools
+    with which an agent reads folded content back."""
     uncached: float = 0.0
     """The same without the provider's cache, whose savings are not due to the gateway."""
     possible: float = 0.0
@@ -86,6 +90,7 @@ class Savings:
         return attrs.evolve(
             self,
             calls=self.calls + 1,
+            rewritten=self.rewritten + bill.rewritten,
             tokens=self.tokens + usage.input,
             full_tokens=self.full_tokens + bill.full_tokens,
             output_tokens=self.output_tokens + usage.output,
@@ -104,12 +109,14 @@ class Savings:
 
     def lines(self) -> tuple[str, ...]:
         """The figures in words."""
-        unknown = self._unknown()
+        unknown = tuple(self._unknown())
         if not self.calls:
-            others = f"{self.passed:,} other requests forwarded"
+            which = " whose cost is known" if unknown else ""
             failed = f", {self.failed:,} refused or failed" if self.failed else ""
-            return (f"no calls to a model whose cost is known; {others}{failed}", *unknown)
-        head = f"{self.calls:,} calls, {self.tokens:,} prompt tokens, paid ${self.paid:.4f}"
+            others = f"{self.passed:,} other requests forwarded{failed}"
+            return (f"no calls to a model{which}; {others}", *unknown)
+        rewritten = f"{self.rewritten:,} of them rewritten" if self.rewritten else "none rewritten"
+        head = f"{self.calls:,} calls, {rewritten}, {self.tokens:,} prompt tokens, paid ${self.paid:.4f}"
         word = "more" if self.caching >= 0 else "less"
         rest = (
             f"sending everything: {self.full_tokens:,} prompt tokens, ${self.full:.4f} with the client's"
@@ -127,6 +134,8 @@ class Savings:
         if self.record_only:
             return possible or "nothing would have been saved, nothing lost"
         done = _compared(self.saved, self.full, "saved", "cost") or "nothing saved, nothing lost"
+        if self.saved < 0 and not self.rewritten:
+            done += ", for the tools that read folded content back"
         return f"{done}; what was only recorded {possible}" if possible else done
 
     def _unknown(self) -> Iterator[str]:
@@ -135,6 +144,21 @@ class Savings:
         if self.unpriced:
             count, names = sum(self.unpriced.values()), ", ".join(sorted(self.unpriced))
             yield f"not counted: {count:,} calls at unknown prices ({names}); `foldline models` adds a model"
+
+
+def sum_of(parts: Iterable[Savings]) -> Savings:
+    """The sum of savings; `timelines` is right if no two have one in common."""
+    total = Savings()
+    for part in parts:
+        names = (field.name for field in attrs.fields(Savings))
+        numbers = {name: getattr(part, name) for name in names if name not in _NOT_SUMS}
+        unpriced = Counter(total.unpriced) + Counter(part.unpriced)
+        sums = {name: getattr(total, name) + number for name, number in numbers.items()}
+        total = attrs.evolve(total, **sums, unpriced=dict(unpriced))
+    return total
+
+
+_NOT_SUMS: Final = ("unpriced", "record_only")
 
 
 def _compared(saved: float, full: float, less: str, more: str) -> str:
@@ -180,18 +204,21 @@ def _bills(page: Sequence[tuple[int, bytes]]) -> Iterator[UsageRecorded]:
 
 def accounts(
     store: EventStore, group: Callable[[TimelineId, UsageRecorded], str]
-) -> Mapping[str, Savings]:
-    """The savings of a store, by what `group` says of each call, in the order of the timelines."""
-    found, names = dict[str, Savings](), dict[str, set[str]]()
+) -> tuple[Savings, Mapping[str, Savings]]:
+    """The savings of a store, and its parts by what `group` says of each call."""
+    parts, names = dict[str, Savings](), dict[str, set[str]]()
     seen = set[EventId]()
     for info in store.list():
         for usage in billed(store, info.id):
-            if usage.id not in seen:
-                seen.add(usage.id)
-                name = group(info.id, usage)
-                found[name] = found.get(name, Savings()).plus(usage)
-                names.setdefault(name, set()).add(info.id)
-    return {name: attrs.evolve(sum_, timelines=len(names[name])) for name, sum_ in found.items()}
+            if usage.id in seen:
+                continue
+            seen.add(usage.id)
+            name = group(info.id, usage)
+            parts[name] = parts.get(name, Savings()).plus(usage)
+            names.setdefault(name, set()).add(info.id)
+    counted = {n: attrs.evolve(part, timelines=len(names[n])) for n, part in parts.items()}
+    everywhere = len(set().union(*names.values()))
+    return attrs.evolve(sum_of(counted.values()), timelines=everywhere), counted
 
 
 def conversation_of(name: TimelineId, _: UsageRecorded) -> str:
