@@ -118,7 +118,8 @@ class Gateway:
         policy = policy_for(cast("Policy", self.policy), known.ttl_seconds)
         given: Options = {**self.options, "clock": self.clock}
         if store is not self._opened:  # a copy: nothing outside of it may be asked or told
-            given = cast("Options", {name: given[name] for name in _ABOUT_BYTES if name in given})
+            about = {name: value for name, value in given.items() if name in _ABOUT_BYTES}
+            given = cast("Options", about)
         own: Options = {**given, "store": store, "model": known.model, "policy": policy}
         if self.window is not None:
             own["window"] = self.window

@@ -303,8 +303,8 @@ class _Books:
         found: Any = msgspec.json.decode(raw) or []
         if place == "system" and self.model.provider != "anthropic":
             found = [{"role": "developer", "content": found}] if found else []
-        system, tools = (found if place == name else [] for name in ("system", "tools"))
-        messages = [found] if place == "said" else []
+        said: Json = {place: [found] if place == "said" else found}
+        system, tools, messages = (said.get(name, []) for name in ("system", "tools", "said"))
         for where, content in provider.contents(system, tools, messages):
             segment = provider.segment(where, content)
             digest = blake2b(repr(segment.key).encode("utf-8", "surrogatepass"), digest_size=8)
@@ -629,7 +629,7 @@ class Meter:
             return bill
         real, other, shared = ours, full, (steps.shared_ours, steps.shared_full)
         if self.record_only:
-            real, other, shared = other, real, shared[::-1]
+            real, other, shared = other, real, (steps.shared_full, steps.shared_ours)
         read = _read_elsewhere(real, other, shared, usage.cache_read)
         found = _with_read(other, read), _with_read(real, usage.cache_read)
         more = sub(*(_cost(step, model, usage.output) for step in found))

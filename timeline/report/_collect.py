@@ -201,7 +201,10 @@ class Collector:
         call = attrs.evolve(last, usage=event, paid=paid, tokens=tokens)
         bill = event.bill
         if bill is not None and bill.paid is not None:
-            call = attrs.evolve(call, paid=bill.paid, full_paid=bill.full, full=bill.full_tokens)
+            full, size = bill.full, bill.full_tokens
+            if not bill.rewritten:  # everything was sent
+                full, size = bill.paid, event.input
+            call = attrs.evolve(call, paid=bill.paid, full_paid=full, full=size)
         self.calls[-1] = call
 
     def _summarized(self, version: int, event: RangeCompacted | SummaryReplaced) -> None:

@@ -37,14 +37,14 @@ class Savings:
     """Requests that were refused, here or by the provider, or got no answer."""
     tokens: int = 0
     """Tokens of all prompts, as the provider counted them."""
-    full_tokens: int = 0
-    """Tokens of the same prompts if everything had been sent."""
+    alone_tokens: int = 0
+    """Tokens of the prompts of `alone`."""
     output_tokens: int = 0
     paid: float = 0.0
     """The amount paid for prompts and answers, by the provider's usage."""
-    full: float = 0.0
-    """The cost of the same calls with the whole history in each, and the client's own cache marks; without the tools
-    with which an agent reads folded content back."""
+    alone: float = 0.0
+    """The cost of the same work without the gateway: the whole history in each call, with the client's own cache marks,
+    and without the tools with which an agent reads folded content back."""
     uncached: float = 0.0
     """The same without the provider's cache, whose savings are not due to the gateway."""
     possible: float = 0.0
@@ -63,9 +63,20 @@ class Savings:
         return self.calls + unknown + self.passed + self.failed
 
     @property
+    def full(self) -> float:
+        """The cost of sending everything. As long as no request was rewritten, everything was sent, and this is the
+        amount paid, to the last digit; `alone` then differs from it by the tools alone."""
+        return self.alone if self.rewritten else self.paid
+
+    @property
+    def full_tokens(self) -> int:
+        """Tokens of the prompts of `full`."""
+        return self.alone_tokens if self.rewritten else self.tokens
+
+    @property
     def caching(self) -> float:
-        """What the provider's own cache would save of the cost of sending everything."""
-        return self.uncached - self.full
+        """What the provider's own cache would save of the cost without the gateway."""
+        return self.uncached - self.alone
 
     @property
     def saved(self) -> float:
@@ -92,10 +103,10 @@ class Savings:
             calls=self.calls + 1,
             rewritten=self.rewritten + bill.rewritten,
             tokens=self.tokens + usage.input,
-            full_tokens=self.full_tokens + bill.full_tokens,
+            alone_tokens=self.alone_tokens + bill.full_tokens,
             output_tokens=self.output_tokens + usage.output,
             paid=self.paid + bill.paid,
-            full=self.full + bill.full,
+            alone=self.alone + bill.full,
             uncached=self.uncached + bill.uncached,
             possible=self.possible + bill.possible,
             busts=self.busts + bill.bust,
@@ -104,7 +115,8 @@ class Savings:
 
     def json(self) -> dict[str, object]:
         """The figures for machines."""
-        derived = {name: getattr(self, name) for name in ("caching", "saved", "would")}
+        names = ("full", "full_tokens", "caching", "saved", "would")
+        derived = {name: getattr(self, name) for name in names}
         return {**attrs.asdict(self), **derived}
 
     def lines(self) -> tuple[str, ...]:
@@ -134,8 +146,13 @@ class Savings:
         if self.record_only:
             return possible or "nothing would have been saved, nothing lost"
         done = _compared(self.saved, self.full, "saved", "cost") or "nothing saved, nothing lost"
-        if self.saved < 0 and not self.rewritten:
-            done += ", for the tools that read folded content back"
+        tools = (
+            ""
+            if self.rewritten
+            else _compared(max(self.paid - self.alone, 0.0), self.paid, "cost", "")
+        )
+        if tools:
+            done += f"; the tools that read folded content back {tools}"
         return f"{done}; what was only recorded {possible}" if possible else done
 
     def _unknown(self) -> Iterator[str]:
@@ -217,8 +234,8 @@ def accounts(
             parts[name] = parts.get(name, Savings()).plus(usage)
             names.setdefault(name, set()).add(info.id)
     counted = {n: attrs.evolve(part, timelines=len(names[n])) for n, part in parts.items()}
-    everywhere = len(set().union(*names.values()))
-    return attrs.evolve(sum_of(counted.values()), timelines=everywhere), counted
+    everywhere = set[str]().union(*names.values())
+    return attrs.evolve(sum_of(counted.values()), timelines=len(everywhere)), counted
 
 
 def conversation_of(name: TimelineId, _: UsageRecorded) -> str:

@@ -139,13 +139,13 @@ def test_of_conversations_that_are_sent_as_they_came_full_is_paid_to_the_last_di
         found.append(server.gateway.savings())
         charged = bill(up)
     for each in found:
-        assert each.full == each.paid
-        assert each.full_tokens == each.tokens
+        assert each.alone == each.full == each.paid
+        assert each.alone_tokens == each.full_tokens == each.tokens
         assert each.saved == 0
         assert not each.busts
     assert sum(each.paid for each in found) == pytest.approx(charged, rel=1e-9)
     kept, _ = accounts(store, conversation_of)
-    assert (kept.calls, kept.full) == (len(moves), kept.paid)
+    assert (kept.calls, kept.alone, kept.full) == (len(moves), kept.paid, kept.paid)
     assert kept.paid == pytest.approx(charged, rel=1e-9)
 
 
@@ -286,25 +286,39 @@ def test_the_tools_that_the_gateway_offers_are_a_cost_of_the_gateway() -> None:
     with provider(without) as direct:
         Agent(direct.url).work()
         alone = bill(direct)
-    assert not found.rewritten
-    assert found.full < found.paid
-    assert found.full == pytest.approx(alone, rel=0.05), "but for the words around the calls"
-    assert "more, for the tools that read folded content back" in found.lines()[2]
+    assert (found.rewritten, found.saved, found.full) == (0, 0, found.paid)
+    assert found.alone < found.paid
+    assert found.alone == pytest.approx(alone, rel=0.05), "but for the words around the calls"
+    assert "the tools that read folded content back cost $" in found.lines()[2]
 
 
 def test_tools_that_are_deferred_or_come_later_are_no_fault_of_the_gateway() -> None:
-    late = [{**TOOLS[0], "name": f"late{number}"} for number in range(3)]
-    deferred = [{**tool, "defer_loading": True} for tool in late]
-    with provider(working(100)) as up:
-        with gateway(store=MemoryStore(), upstream=up.url) as server:
-            agent = Agent(server.url)
-            agent.work(rounds_max=3)
-            agent.tools = [*TOOLS, *late]
-            agent.work("", rounds_max=3)
+    """A client defers tools that come and go; what is deferred is in no prompt, so its cache stays."""
+
+    def worked(url: str) -> None:
+        agent = Agent(url)
+        for number in range(18):
+            late = {**TOOLS[0], "name": f"late{number}", "defer_loading": True}
+            agent.tools = [*TOOLS, late]
+            agent.work("" if number else "Fix the build.", rounds_max=1)
+        agent.tools = [*TOOLS, {**TOOLS[0], "name": "now"}]
+        agent.work("", rounds_max=1)
+
+    clock = Clock()
+    with provider_at(clock, working(100)) as direct:
+        worked(direct.url)
+        alone = bill(direct)
+    with provider_at(clock, working(100)) as up:
+        options = {"upstream": up.url, "window": WINDOW, "clock": clock}
+        with gateway(store=MemoryStore(), **options) as server:
+            worked(server.url)
         found = server.gateway.savings()
-    assert (found.busts, found.full) == (0, found.paid)
+    assert found.rewritten, "the window is too large to test anything"
+    assert found.busts == 0
+    assert found.full == pytest.approx(alone, rel=0.01)
     books = Flattener(O200kCounter(), provider_of(model_named(MODEL)))
-    assert books.flatten({"tools": [*TOOLS, *deferred]}) == books.flatten({"tools": TOOLS})
+    deferred = {**TOOLS[0], "name": "late", "defer_loading": True}
+    assert books.flatten({"tools": [*TOOLS, deferred]}) == books.flatten({"tools": TOOLS})
 
 
 def test_what_nobody_knows_is_not_guessed_but_told() -> None:
@@ -349,9 +363,9 @@ def test_a_stream_costs_the_same_as_a_whole_answer() -> None:
 
 
 def test_when_it_cost_more_than_it_saved_it_says_so() -> None:
-    lost = Savings(calls=3, tokens=9_000, paid=0.3, full=0.2, full_tokens=8_000)
+    lost = Savings(calls=3, rewritten=1, tokens=9_000, paid=0.3, alone=0.2, alone_tokens=8_000)
     assert "cost $0.1000 (50.0%) more" in lost.lines()[-1]
-    same = Savings(calls=3, tokens=9_000, paid=0.2, full=0.20001, full_tokens=9_000, uncached=0.1)
+    same = attrs.evolve(lost, paid=0.2, alone=0.20001, uncached=0.1)
     assert "nothing saved, nothing lost" in same.lines()[-1]
     assert "cache it would be $0.1000 less" in same.lines()[1]
     assert "no calls" in Savings(passed=4).lines()[0]

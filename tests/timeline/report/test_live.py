@@ -81,15 +81,17 @@ def test_a_page_of_a_gateway_s_timeline_has_its_bills(site: Site, store: MemoryS
     with Timeline.open("first", store=store) as timeline:
         timeline.user("And now?")
         timeline.render(system="Be brief.")
-        bill = Bill(paid=0.75, full=0.5, full_tokens=1_234)
-        timeline.learn(UsageRecorded(id=EventId(""), at=0.0, uncached=1_000, bill=bill))
-        timeline.user("And then?")
-        timeline.render(system="Be brief.")
+        for rewritten in (True, False):
+            bill = Bill(paid=0.75, full=0.5, full_tokens=1_234, rewritten=rewritten)
+            timeline.learn(UsageRecorded(id=EventId(""), at=0.0, uncached=1_000, bill=bill))
+            timeline.user("And then?")
+            timeline.render(system="Be brief.")
         timeline.learn(UsageRecorded(id=EventId(""), at=0.0, bill=Bill()))
     calls = site.get("overview.json?id=first").json["calls"]
     assert (calls["paid"][1], calls["fullPaid"][1], calls["full"][1]) == (0.75, 0.5, 1_234)
-    assert calls["usage"][2] is None, "nothing was reported"
-    assert calls["paid"][2] > 0, "so it is estimated"
+    assert (calls["fullPaid"][2], calls["full"][2]) == (0.75, 1_000), "everything was sent"
+    assert calls["usage"][3] is None, "nothing was reported"
+    assert calls["paid"][3] > 0, "so it is estimated"
 
 
 def test_a_timeline_is_shown_as_in_a_report_and_goes_on(site: Site, store: MemoryStore) -> None:

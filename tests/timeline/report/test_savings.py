@@ -75,8 +75,7 @@ def test_copies_in_forks_are_counted_once_and_forks_belong_to_their_conversation
     store.append(TimelineId("other"), [usage(4)], expected_version=0)
     total, parts = accounts(store, conversation_of)
     assert {name: part.calls for name, part in parts.items()} == {NAME: 3, "other": 1}
-    assert (total.calls, total.paid, total.full, total.timelines) == (4, 1.0, 2.0, 3)
-    assert total.saved == 1.0
+    assert (total.calls, total.paid, total.alone, total.timelines) == (4, 1.0, 2.0, 3)
 
 
 def test_the_sum_of_savings_has_all_that_each_has() -> None:
@@ -89,22 +88,24 @@ def test_the_sum_of_savings_has_all_that_each_has() -> None:
 
 
 def test_words_say_saved_or_more_and_nothing_only_if_it_is_nothing() -> None:
-    known = Savings(calls=3, rewritten=2, tokens=9_000, full_tokens=8_000, paid=0.2, full=0.2)
+    known = Savings(calls=3, rewritten=2, tokens=9_000, alone_tokens=8_000, paid=0.2, alone=0.2)
     assert known.verdict() == "nothing saved, nothing lost"
-    assert attrs.evolve(known, full=0.3).verdict() == "saved $0.1000 (33.3%)"
+    assert attrs.evolve(known, alone=0.3).verdict() == "saved $0.1000 (33.3%)"
     assert attrs.evolve(known, paid=0.2132).verdict() == "cost $0.0132 (6.6%) more"
     assert attrs.evolve(known, paid=0.2004).verdict() == "cost $0.0004 (0.2%) more"
     untouched = attrs.evolve(known, rewritten=0, paid=0.21)
-    assert untouched.verdict().endswith("more, for the tools that read folded content back")
-    watched = attrs.evolve(known, record_only=True, possible=0.05)
+    assert (untouched.saved, untouched.full, untouched.full_tokens) == (0, 0.21, 9_000)
+    assert untouched.verdict().startswith("nothing saved, nothing lost; the tools that read folded")
+    assert untouched.verdict().endswith("content back cost $0.0100 (4.8%)")
+    watched = attrs.evolve(known, record_only=True, rewritten=0, possible=0.05)
     assert watched.verdict() == "would have saved $0.0500 (25.0%)"
     assert watched.would == pytest.approx(0.15)
-    mixed = attrs.evolve(known, full=0.3, possible=-0.06)
+    mixed = attrs.evolve(known, alone=0.3, possible=-0.06)
     assert mixed.verdict().endswith("what was only recorded would have cost $0.0600 (20.0%) more")
 
 
 def test_words_name_what_is_not_counted() -> None:
-    some = Savings(calls=1, tokens=5, paid=0.1, full=0.1, unreported=2, unpriced={"b": 1, "a": 2})
+    some = Savings(calls=1, tokens=5, paid=0.1, alone=0.1, unreported=2, unpriced={"b": 1, "a": 2})
     *_, usage_unknown, price_unknown = some.lines()
     assert usage_unknown == "not counted: 2 calls whose usage is not known"
     assert price_unknown.startswith("not counted: 3 calls at unknown prices (a, b);")
