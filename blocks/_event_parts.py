@@ -110,6 +110,8 @@ class Bill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether another request was sent than the client wrote."""
     compactions: int = 0
     """Compactions before this call."""
+    cut: bool = False
+    """Whether the answer broke off before its tokens were reported: no amount has them."""
     bust: bool = False
     """Whether what was sent lost a cached prefix that the client's own request would have read, without a compaction."""
     sent_at: float = 0.0

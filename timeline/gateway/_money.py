@@ -242,7 +242,7 @@ class _Books:
     _flats: dict[tuple[str, bytes], Sequence[FlatBlock]] = attrs.field(
         factory=dict[tuple[str, bytes], Sequence[FlatBlock]], init=False
     )
-    """The blocks of each message of the newest requests, and of their tools and system prompts, by their JSON."""
+    """The blocks of each message of the newest requests, and of their tools and system prompts, by a hash of their JSON."""
     _earlier: dict[tuple[str, bytes], Sequence[FlatBlock]] = attrs.field(
         factory=dict[tuple[str, bytes], Sequence[FlatBlock]], init=False
     )
@@ -294,8 +294,9 @@ class _Books:
         blocks[last] = blocks[last]._replace(ttl=ttl)
 
     def _flat(self, place: str, raw: bytes) -> Sequence[FlatBlock]:
-        known = self._flats.get((place, raw)) or self._earlier.get((place, raw))
-        self._flats[place, raw] = known = known or tuple(self._made(place, raw))
+        name = place, blake2b(raw, digest_size=16).digest()
+        known = self._flats.get(name) or self._earlier.get(name)
+        self._flats[name] = known = known or tuple(self._made(place, raw))
         return known
 
     def _made(self, place: str, raw: bytes) -> Iterable[FlatBlock]:
@@ -619,6 +620,8 @@ class Meter:
         bill = Bill(
             rewritten=call.is_rewritten,
             compactions=call.compactions,
+            cut=response.get("stop_reason", "")
+            is None,  # only a stream begins with a part of its usage
             bust=ours.bust and not full.bust and not call.compactions,
             sent_at=call.at,
             entries=steps.entries,

@@ -29,6 +29,10 @@ class Savings:
     """Answered calls whose usage is not known: the answer reported none, or the gateway could not read the request."""
     unpriced: Mapping[str, int] = attrs.field(factory=dict[str, int])
     """Number of answered calls by model, for models whose prices are not known."""
+    forgotten: int = 0
+    """Timelines whose oldest events were forgotten, and with them the bills in those."""
+    cut: int = 0
+    """Calls whose answers broke off before their tokens were reported: the figures have only their prompts."""
     rewritten: int = 0
     """Calls for which another request was sent than the client wrote."""
     passed: int = 0
@@ -101,6 +105,7 @@ class Savings:
         return attrs.evolve(
             self,
             calls=self.calls + 1,
+            cut=self.cut + bill.cut,
             rewritten=self.rewritten + bill.rewritten,
             tokens=self.tokens + usage.input,
             alone_tokens=self.alone_tokens + bill.full_tokens,
@@ -158,6 +163,10 @@ class Savings:
     def _unknown(self) -> Iterator[str]:
         if self.unreported:
             yield f"not counted: {self.unreported:,} calls whose usage is not known"
+        if self.forgotten:
+            yield f"not counted: the calls in forgotten events of {self.forgotten:,} timelines"
+        if self.cut:
+            yield f"not counted: the answers of {self.cut:,} calls that broke off"
         if self.unpriced:
             count, names = sum(self.unpriced.values()), ", ".join(sorted(self.unpriced))
             yield f"not counted: {count:,} calls at unknown prices ({names}); `foldline models` adds a model"
@@ -204,10 +213,10 @@ def lately_billed(
     after, last = max(after, kept_of(store, name).forgotten), store.head(name)
     while last > after and not (found and found[0].at < since):
         first = max(after, last - PAGE)
-        pages: list[tuple[int, bytes]] = []
-        while first + len(pages) < last:  # the store gives fewer events if they are large
-            done = first + len(pages)
-            pages += read_bytes(store, name, after=done, limit=last - done)
+        done, pages = first, list[tuple[int, bytes]]()
+        while done < last and (page := read_bytes(store, name, after=done, limit=last - done)):
+            pages += page  # the store gives fewer events if they are large
+            done = page[-1][0]
         found[:0] = _bills(pages)
         last = first
     return found
@@ -223,7 +232,7 @@ def accounts(
     store: EventStore, group: Callable[[TimelineId, UsageRecorded], str]
 ) -> tuple[Savings, Mapping[str, Savings]]:
     """The savings of a store, and its parts by what `group` says of each call."""
-    parts, names = dict[str, Savings](), dict[str, set[str]]()
+    parts, names = dict[str, Savings](), dict[str, set[TimelineId]]()
     seen = set[EventId]()
     for info in store.list():
         for usage in billed(store, info.id):
@@ -234,8 +243,10 @@ def accounts(
             parts[name] = parts.get(name, Savings()).plus(usage)
             names.setdefault(name, set()).add(info.id)
     counted = {n: attrs.evolve(part, timelines=len(names[n])) for n, part in parts.items()}
-    everywhere = set[str]().union(*names.values())
-    return attrs.evolve(sum_of(counted.values()), timelines=len(everywhere)), counted
+    everywhere = set[TimelineId]().union(*names.values())
+    forgotten = sum(kept_of(store, name).forgotten > 0 for name in everywhere)
+    total = attrs.evolve(sum_of(counted.values()), timelines=len(everywhere), forgotten=forgotten)
+    return total, counted
 
 
 def conversation_of(name: TimelineId, _: UsageRecorded) -> str:

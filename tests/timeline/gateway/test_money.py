@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,9 @@ from tests.timeline.gateway._agents import (
     provider,
     working,
 )
-from timeline import model_named
+from timeline import Timeline, model_named
 from timeline.cli import main
-from timeline.fake_provider import Call, FakeProvider, FakeServer, Reply
+from timeline.fake_provider import Call, FakeProvider, FakeServer, Fault, Reply
 from timeline.gateway import Savings
 from timeline.gateway._money import account_of
 from timeline.gateway._reading import StoreReader
@@ -206,6 +206,28 @@ def test_sessions_share_the_cache_of_the_provider_so_a_second_one_is_no_saving()
     assert found.full == pytest.approx(alone, rel=0.01)
 
 
+def test_bills_that_were_forgotten_are_not_counted_and_that_is_told() -> None:
+    store = MemoryStore()
+    with provider(working(25)) as up:
+        with gateway(store=store, upstream=up.url, window=WINDOW) as server:
+            agent = Agent(server.url)
+            agent.work()
+        [info] = store.list()
+        with Timeline.open(info.id, store=store) as timeline:
+            assert timeline.retain("forget").events
+        total, _ = accounts(store, conversation_of)
+        assert 0 < total.calls < server.gateway.savings().calls
+        assert total.forgotten == 1
+        assert "not counted: the calls in forgotten events of 1 timelines" in total.lines()
+        with gateway(store=store, upstream=up.url, window=WINDOW) as server:
+            agent.url = server.url
+            agent.work("And now?")
+        assert (
+            server.gateway.savings().calls
+            == accounts(store, conversation_of)[0].calls - total.calls
+        )
+
+
 def test_an_account_at_the_provider_is_kept_as_a_salted_hash() -> None:
     labels = dict[tuple[int, str], str]()
     with provider(working(100)) as up:
@@ -347,6 +369,24 @@ def test_what_nobody_knows_is_not_guessed_but_told() -> None:
     assert found.requests == 6
     kept, _ = accounts(store, conversation_of)
     assert (kept.paid, kept.unpriced, kept.unreported) == (found.paid, found.unpriced, 1)
+
+
+def test_of_an_answer_that_broke_off_only_the_prompt_is_counted_and_that_is_told() -> None:
+    """The provider says at the beginning of a stream what the prompt has, and at its end what the answer has."""
+    with provider(working(1)) as up, gateway(store=MemoryStore(), upstream=up.url) as server:
+        agent = Agent(server.url, more={"stream": True})
+        agent.say("Hello.")
+        for fault in (Fault.cut(after=4), None):
+            if fault:
+                up.provider.fault(fault)
+            with suppress(httpx2.RemoteProtocolError):
+                agent.post()
+        server.stop()
+        found = server.gateway.savings()
+        sizes = [exchange.tokens for exchange in up.provider.exchanges]
+    assert (found.calls, found.cut, found.tokens) == (2, 1, sum(sizes))
+    assert "not counted: the answers of 1 calls that broke off" in found.lines()
+    assert found.output_tokens < 2 * up.provider.exchanges[-1].answer.output_tokens
 
 
 def test_a_stream_costs_the_same_as_a_whole_answer() -> None:
