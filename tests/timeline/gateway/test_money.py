@@ -111,7 +111,7 @@ def provider_at(clock: Clock, responder: Any) -> Iterator[FakeServer]:
         yield up
 
 
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(MOVES, st.booleans())
 def test_of_conversations_that_are_sent_as_they_came_full_is_paid_to_the_last_digit(
     moves: list[Move],

@@ -24,6 +24,7 @@ from tests.timeline.gateway._agents import (
 from timeline import model_named
 from timeline.fake_provider import Call, FakeProvider, FakeServer, Fault, Reply
 from timeline.fake_provider.wires import RESPONSES
+from timeline.gateway import Savings
 
 pytestmark = pytest.mark.network
 WINDOW = 6_500
@@ -183,18 +184,25 @@ def test_what_is_counted_after_the_user_went_back_is_the_branch_that_is_sent_the
         assert up.provider.exchanges[-1].tokens == counted
 
 
-def test_record_only_changes_nothing_and_says_what_would_have_been_saved() -> None:
-    with provider(working(20), window=200_000) as up:
-        with gateway(
-            store=MemoryStore(), upstream=up.url, window=WINDOW, record_only=True
-        ) as server:
-            agent = Agent(server.url)
-            agent.work()
-            assert up.requests[-1]["messages"][:-1] == agent.said[:-2]
-        found = server.gateway.savings()
-        assert found.compactions >= 1
-        assert found.would < found.full
-        assert "would have saved" in found.lines()[-1]
+@pytest.mark.parametrize("window", [5_000, 8_000])
+def test_record_only_changes_nothing_and_says_what_rewriting_does_save_or_cost(window: int) -> None:
+    found = dict[bool, Savings]()
+    for record_only in (True, False):
+        options: dict[str, Any] = {"window": window, "record_only": record_only}
+        with provider(working(20), window=200_000) as up:
+            with gateway(store=MemoryStore(), upstream=up.url, **options) as server:
+                agent = Agent(server.url)
+                agent.work()
+                is_whole = up.requests[-1]["messages"][:-1] == agent.said[:-2]
+            found[record_only] = server.gateway.savings()
+            assert is_whole is record_only
+    watched, done = found[True], found[False]
+    assert watched.compactions == done.compactions >= 1
+    assert (watched.saved, watched.full) == (0, watched.paid)
+    assert watched.would == pytest.approx(done.paid, rel=0.001)
+    assert watched.possible == pytest.approx(done.saved, rel=0.02)
+    word = "saved" if done.saved > 0 else "cost"
+    assert f"would have {word} $" in watched.lines()[-1]
 
 
 def test_openai_clients_get_their_own_words_back() -> None:
