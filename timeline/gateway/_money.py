@@ -183,15 +183,20 @@ class _Reading:
     _earlier: tuple[Sequence[Hashable], int] = attrs.field(default=((), 0), init=False)
     """The keys of the previous request without these blocks, and how many it had of these."""
 
+    def meet(self, tools: Iterable[Json]) -> None:
+        """Look at the tools of a request, also at those that a client defers."""
+        for tool in tools:
+            inner = obj(tool.get("function")) or tool
+            if string(inner.get("description")) in self.descriptions:
+                self._names.add(string(inner.get("name")))
+
     def see(self, place: str, key: Hashable, content: Json) -> None:
         """Look at a block of a request, in the order of its blocks."""
         inner = obj(content.get("function")) or content
         name = string(inner.get("name"))
         call = next((string(content[field]) for field in _CALL_IDS if content.get(field)), "")
         if place == "tools":
-            if string(inner.get("description")) in self.descriptions:
-                self._names.add(name)
-                self.keys.add(key)
+            self.keys |= {key} if name in self._names else set()
         elif call and (name in self._names or (not name and call in self._calls)):
             self._calls.add(call)
             self.keys.add(key)
@@ -306,6 +311,7 @@ class _Books:
             found = [{"role": "developer", "content": found}] if found else []
         said: Json = {place: [found] if place == "said" else found}
         system, tools, messages = (said.get(name, []) for name in ("system", "tools", "said"))
+        self.reading.meet(tools)
         for where, content in provider.contents(system, tools, messages):
             segment = provider.segment(where, content)
             digest = blake2b(repr(segment.key).encode("utf-8", "surrogatepass"), digest_size=8)

@@ -279,7 +279,8 @@ def test_a_fork_does_not_count_again_what_its_origin_has_paid() -> None:
     assert server.gateway.savings().paid == pytest.approx(total.paid)
 
 
-def test_the_tools_that_the_gateway_offers_are_a_cost_of_the_gateway() -> None:
+@pytest.mark.parametrize("more", [{}, {"defer_loading": True}])
+def test_the_tools_that_the_gateway_offers_are_a_cost_of_the_gateway(more: Json) -> None:
     """Their definitions, what is read with them, and the calls that only bring it."""
     own = [each.definition for each in StoreReader(store=MemoryStore()).tools()]
     for each in own:
@@ -302,7 +303,7 @@ def test_the_tools_that_the_gateway_offers_are_a_cost_of_the_gateway() -> None:
     seen, plain = list[str](), iter(["0", "1", "3", "4", "5"])
     with provider(respond) as up:
         with gateway(store=MemoryStore(), upstream=up.url) as server:
-            Agent(server.url, tools=[*TOOLS, *own]).work()
+            Agent(server.url, tools=[*TOOLS, *({**each, **more} for each in own)]).work()
         found = server.gateway.savings()
         assert found.paid == pytest.approx(bill(up), rel=1e-9)
     with provider(without) as direct:
