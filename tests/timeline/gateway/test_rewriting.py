@@ -30,6 +30,17 @@ pytestmark = pytest.mark.network
 WINDOW = 6_500
 
 
+def unmarked(messages: list[Json]) -> list[Json]:
+    """The messages without cache marks."""
+    return [
+        {
+            **m,
+            "content": [{k: v for k, v in c.items() if k != "cache_control"} for c in m["content"]],
+        }
+        for m in messages
+    ]
+
+
 def marks(request: Json) -> list[Json]:
     blocks = [*request["tools"], *request["system"]]
     for message in request["messages"]:
@@ -291,27 +302,34 @@ _FUNCTION: Json = {
 }
 
 
-def test_thinking_is_not_sent_behind_words_that_are_not_the_clients_any_more() -> None:
-    """An instruction between messages is rendered as a notice: what was thought behind it is bound to it."""
-    calls = [Call("bash", {"command": f"cat {number}"}) for number in range(6)]
+def test_an_instruction_between_messages_keeps_its_place_and_role_and_the_thinking_behind_it() -> (
+    None
+):
+    """A large result changes nothing before it; after a compaction the instruction is at the front."""
+    calls = [Call("bash", {"command": f"cat {number}"}) for number in range(12)]
     script = [Reply(thinking=f"Call {call.input}.", calls=[call]) for call in calls]
+    place = {"role": "system", "content": [{"type": "text", "text": "You are in /tmp."}]}
     with provider([*script, Reply(text="Done.")]) as up:
         with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
             agent = Agent(server.url, more={"thinking": {"type": "adaptive"}})
             agent.say("Look at all of them.")
-            place = {"type": "text", "text": "You are in /tmp."}
-            agent.said.append({"role": "system", "content": [place]})
+            agent.said.append(place)
             for number, _ in enumerate(calls):
                 call = agent.ask()["content"][-1]
-                text = words(number, 2_000 if number == 3 else 20)
+                text = words(number, 2_000 if number == 3 else 20 if number < 6 else 700)
                 result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
                 agent.said.append({"role": "user", "content": [result]})
             agent.ask()
+            assert server.gateway.savings().compactions >= 1
         assert not up.refused
-        rewritten = up.requests[-1]
-        assert rewritten["messages"][:-1] != agent.said[: len(rewritten["messages"]) - 1]
-        kept = [c for m in rewritten["messages"] for c in m["content"] if c["type"] == "thinking"]
-        assert [c["thinking"] for c in kept] == [script[4].thinking, script[5].thinking]
+    *_, last = requests = [request["messages"] for request in up.requests]
+    clipped = 9
+    for request in requests[:6]:
+        sent, said = unmarked(request), agent.said[: len(request)]
+        assert [*sent[:clipped], *sent[clipped + 1 :]] == [*said[:clipped], *said[clipped + 1 :]]
+    assert len(last) < len(agent.said)
+    assert [m for m in unmarked(last) if m["role"] == "system"] == [place]
+    assert last[1]["role"] == "system"
 
 
 def test_a_request_that_its_client_gave_up_on_costs_no_thinking() -> None:
