@@ -48,6 +48,8 @@ _EXPLANATION: Final = FlatBlock(0, "", 0)
 """What the provider puts before tools to explain them."""
 _CALL_IDS: Final = ("tool_use_id", "tool_call_id", "call_id", "id")
 """Fields with the id of a call, in calls and results."""
+_WAITING: Final = frozenset({"WaitForMcpServers"})
+"""Tools that a client offers only until those of its servers have come. (As Claude Code 2.1 sends them.)"""
 _PRIOR_TOKENS: Final = 20
 """Tokens that count as much as the whole beginning of the first request."""
 _CHARACTERS: Final = 4
@@ -187,8 +189,9 @@ class _Reading:
         """Look at the tools of a request, also at those that a client defers."""
         for tool in tools:
             inner = obj(tool.get("function")) or tool
-            if string(inner.get("description")) in self.descriptions:
-                self._names.add(string(inner.get("name")))
+            name, description = string(inner.get("name")), string(inner.get("description"))
+            if description in self.descriptions or (self.descriptions and name in _WAITING):
+                self._names.add(name)
 
     def see(self, place: str, key: Hashable, content: Json) -> None:
         """Look at a block of a request, in the order of its blocks."""

@@ -315,6 +315,30 @@ def test_the_tools_that_the_gateway_offers_are_a_cost_of_the_gateway(more: Json)
     assert "the tools that read folded content back cost $" in found.lines()[2]
 
 
+def test_a_cache_that_is_lost_because_the_gateway_s_tools_come_late_is_their_cost() -> None:
+    """A client that is still connecting to the gateway's tools sends its first request without them."""
+    own = [each.definition for each in StoreReader(store=MemoryStore()).tools()]
+    waiting = {**TOOLS[0], "name": "WaitForMcpServers", "description": "Wait for servers."}
+
+    def worked(url: str, *more: Json) -> None:
+        agent = Agent(url, tools=[*more, *TOOLS] if more else TOOLS)
+        agent.work(rounds_max=1)
+        agent.tools = [*TOOLS, *own] if more else TOOLS
+        agent.work("", rounds_max=20)
+
+    clock = Clock()
+    with provider_at(clock, working(100)) as direct:
+        worked(direct.url)
+        alone = bill(direct)
+    with provider_at(clock, working(100)) as up:
+        options = {"upstream": up.url, "window": WINDOW, "clock": clock}
+        with gateway(store=MemoryStore(), **options) as server:
+            worked(server.url, waiting)
+        found = server.gateway.savings()
+    assert found.rewritten, "the window is too large to test anything"
+    assert found.full == pytest.approx(alone, rel=0.01)
+
+
 def test_tools_that_are_deferred_or_come_later_are_no_fault_of_the_gateway() -> None:
     """A client defers tools that come and go; what is deferred is in no prompt, so its cache stays."""
 
