@@ -14,6 +14,7 @@ from tests.timeline.gateway._agents import (
     MODEL,
     SYSTEM,
     Agent,
+    Clock,
     Recording,
     gateway,
     provider,
@@ -21,8 +22,9 @@ from tests.timeline.gateway._agents import (
     working,
 )
 from timeline import model_named
-from timeline.fake_provider import Call, FakeProvider, Fault, Reply
+from timeline.fake_provider import Call, FakeProvider, FakeServer, Fault, Reply
 from timeline.fake_provider.wires import RESPONSES
+from timeline.gateway import Savings
 
 pytestmark = pytest.mark.network
 WINDOW = 6_500
@@ -141,42 +143,77 @@ def test_a_prompt_that_is_too_long_for_the_provider_is_made_shorter_once() -> No
         assert len(str(short)) < len(str(long))
 
 
-def test_what_is_counted_is_what_would_be_sent() -> None:
-    """Or a client that counts its history would compact it too early."""
+@pytest.mark.parametrize("seconds", [1.0, 400.0])
+def test_what_is_counted_is_what_is_sent_next_whatever_is_clipped_or_folded_there(
+    seconds: float,
+) -> None:
+    """Or a client that counts its history would compact it too early. Counting leaves nothing behind."""
+    clock = Clock()
+    store = MemoryStore()
+    with (
+        FakeServer(FakeProvider(responder=working(30), clock=clock)) as up,
+        gateway(store=store, upstream=up.url, window=WINDOW, clock=clock) as server,
+    ):
+        agent = Agent(server.url)
+        agent.say("Fix the build.")
+        headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
+        url = f"{server.url}/v1/messages/count_tokens"
+        changed = 0
+        for _ in range(24):
+            clock.now += seconds
+            request = agent.request()
+            del request["max_tokens"]
+            found = httpx2.post(url, json=request, headers=headers)
+            assert found.status_code == 200, found.text
+            logs = {info.id: info.version for info in store.list()}
+            again = httpx2.post(url, json=request, headers=headers)
+            assert again.json() == found.json()
+            assert logs == {info.id: info.version for info in store.list()}, "nothing is recorded"
+            agent.work("", rounds_max=1)
+            sent = up.provider.exchanges[-1]
+            assert sent.tokens == found.json()["input_tokens"]
+            changed += sent.request["messages"] != request["messages"]
+        assert changed > 12, "nothing was rewritten"
+        assert server.gateway.savings().compactions
+
+
+def test_what_is_counted_after_the_user_went_back_is_the_branch_that_is_sent_then() -> None:
     with (
         provider(working(14)) as up,
         gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server,
     ):
         agent = Agent(server.url)
-        agent.work()
-        agent.say("And now?")
-        request = agent.request()
-        del request["max_tokens"]
+        agent.work(rounds_max=12)
+        del agent.said[-6:]
+        agent.said.append({"role": "assistant", "content": [{"type": "text", "text": "Wait."}]})
+        agent.say("Do something else.")
+        request = {name: value for name, value in agent.request().items() if name != "max_tokens"}
         headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
         url = f"{server.url}/v1/messages/count_tokens"
-        httpx2.post(url, json=request, headers=headers)  # waits for what the answer cost
-        version = server.gateway.opened.list()[0].version
-        found = httpx2.post(url, json=request, headers=headers)
-        assert found.status_code == 200, found.text
-        counted = found.json()["input_tokens"]
-        assert counted <= WINDOW
-        assert server.gateway.opened.list()[0].version == version, "nothing is recorded"
+        counted = httpx2.post(url, json=request, headers=headers).json()["input_tokens"]
         agent.ask()
-        assert up.provider.exchanges[-1].tokens <= counted + 200
+        assert up.provider.exchanges[-1].tokens == counted
 
 
-def test_record_only_changes_nothing_and_says_what_would_have_been_saved() -> None:
-    with provider(working(40), window=200_000) as up:
-        with gateway(
-            store=MemoryStore(), upstream=up.url, window=WINDOW, record_only=True
-        ) as server:
-            agent = Agent(server.url)
-            agent.work()
-            assert up.requests[-1]["messages"][:-1] == agent.said[:-2]
-        found = server.gateway.savings()
-        assert found.compactions >= 1
-        assert found.would < found.full
-        assert "would have saved" in found.lines()[-1]
+@pytest.mark.parametrize("window", [5_000, 8_000])
+def test_record_only_changes_nothing_and_says_what_rewriting_does_save_or_cost(window: int) -> None:
+    found = dict[bool, Savings]()
+    for record_only in (True, False):
+        options: dict[str, Any] = {"window": window, "record_only": record_only}
+        with provider(working(20), window=200_000) as up:
+            with gateway(store=MemoryStore(), upstream=up.url, **options) as server:
+                agent = Agent(server.url)
+                agent.work()
+                is_whole = up.requests[-1]["messages"][:-1] == agent.said[:-2]
+            found[record_only] = server.gateway.savings()
+            assert is_whole is record_only
+    watched, done = found[True], found[False]
+    assert watched.compactions == done.compactions >= 1
+    assert (watched.saved, watched.full) == (0, watched.paid)
+    assert watched.would == pytest.approx(done.paid, rel=0.001)
+    assert watched.possible == pytest.approx(done.saved, rel=0.02)
+    word = "saved" if done.saved > 0 else "cost"
+    assert f"would have {word} $" in watched.lines()[-1]
 
 
 def test_openai_clients_get_their_own_words_back() -> None:
