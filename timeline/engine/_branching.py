@@ -10,6 +10,7 @@ from render import Rendered
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._blocks import answered_by
 from timeline.arguments._checks import checked_choice, checked_name, checked_whole
+from timeline.engine._hiding import hides_of, inherit
 from timeline.engine._history import History, history_of
 from timeline.engine._removing import Removing
 from timeline.engine._streaming import Arriving
@@ -28,7 +29,8 @@ class Branching(Removing):
     """The operations that return a new timeline or a recording."""
 
     def fork(self, name: str, *, at: int | None = None) -> Flow[Self]:
-        """Create a timeline in the same store that begins as a copy of this one, at version `at` (default: now).
+        """Create a timeline in the same store that begins as a copy of this one, at version `at` (default: now). What
+        is hidden on request now is hidden in it, too, whatever was hidden at that version.
 
         Raises:
             MisuseError: the name is not valid, or the log has no version `at`.
@@ -51,6 +53,7 @@ class Branching(Removing):
         yield RunBlocking(lambda: store.fork(source, target, event, at=version))
         forked = attrs.evolve(self, engine=attrs.evolve(self.engine, id=target))
         yield from forked.engine.load()
+        yield from inherit(forked.engine, (yield from hides_of(self.engine)), exactly=True)
         return forked
 
     def recording(
@@ -107,12 +110,17 @@ class Branching(Removing):
         history = history or history_of(messages, checked_format(format, "sync()"), after)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         operations, parted, is_new = self, None, False
+        hides = history.hides
+        yield from inherit(self.engine, hides, exactly=False)
         found = yield from agree(self.engine, history, on_divergence, answers)
         while found.diverged_at is not None:
             if on_divergence == "raise" or is_new:
                 raise refused(operations.engine, history, found)
             parted = found.diverged_at if parted is None else parted
+            hides |= yield from hides_of(operations.engine)
             operations, is_new = yield from operations._branch(found)
+            yield from inherit(operations.engine, hides, exactly=False)
+            history = attrs.evolve(history, hides=hides)
             found = yield from agree(operations.engine, history, on_divergence)
         return Synced(
             appended=found.appended,

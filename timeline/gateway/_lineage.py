@@ -23,6 +23,7 @@ from persistence import EventStore
 from render import Rendered
 from timeline._timeline import Timeline
 from timeline.engine._history import History, HistoryReader
+from timeline.engine._withholding import Hides
 from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, is_same
 
@@ -127,6 +128,8 @@ class Lineage:
         timeline = conversation.timeline
         if not history.is_at(timeline.view.state.agreed) and "~" in timeline.id:
             # Another fork may have continued with this history: start the search at the root.
+            if timeline.view.state.withheld:
+                history = attrs.evolve(history, hides=Hides.of(timeline.events()))
             timeline = self.opener(timeline.id.partition("~")[0], opening)
         is_own = timeline is conversation.timeline
         found = timeline.sync(

@@ -6,11 +6,19 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import BlockId, Recorded, RequestRendered, TimelineId, UsageRecorded, UserPrompt
+from blocks import (
+    BlockId,
+    Hidden,
+    Recorded,
+    RequestRendered,
+    TimelineId,
+    UsageRecorded,
+    UserPrompt,
+    withheld_in,
+)
 from persistence import EventStore, TimelineInfo, kept_of
 from timeline._models import model_named
 from timeline.engine._gist import beginning, first_prompt
-from timeline.engine._sharing import withheld_in
 from timeline.report._calls import billed
 from timeline.report._look import PAGE
 
@@ -31,7 +39,7 @@ class Row:
     dollars: float | None = None
     """The cost of all prompts with reported usage; None if there are none, or the price is unknown."""
     _first: UserPrompt | None = None
-    _withheld: Mapping[BlockId, str] = attrs.field(factory=dict[BlockId, str])
+    _withheld: Mapping[BlockId, Hidden] = attrs.field(factory=dict[BlockId, Hidden])
     _estimated: int = 0
 
     @property

@@ -276,21 +276,6 @@ def test_what_is_not_hidden_keeps_its_quotations() -> None:
     assert "src/f1.py" in everything(timeline)
 
 
-def test_a_word_that_a_summary_cut_short_is_taken_back() -> None:
-    hidden = [make.prompt("The password is correcthorsebattery, keep it.")]
-    redaction = Redaction(hidden, ["It said: The password is correcthor…"])
-    redaction.clear(make.prompt("It said: The password is here."))
-    assert redaction.masked("It said: The password is correcthor…") == (
-        "It said: The password is [hidden]"
-    )
-
-
-def test_two_words_that_only_stand_together_in_the_hidden_block_are_taken_back() -> None:
-    redaction = Redaction([make.prompt("battery staple")], ["with a battery staple inside"])
-    redaction.clear(make.prompt("a battery, with a staple inside"))
-    assert redaction.masked("with a battery staple inside") == "with a [hidden] inside"
-
-
 def test_another_timeline_object_that_had_not_heard_of_the_hide_takes_it_back() -> None:
     store = MemoryStore()
     one, other = deploying(store=store), open_timeline(window=8000, store=store)
