@@ -234,15 +234,13 @@ def _as_written(text: str) -> _Said:
 
 
 def _as_meant(text: str) -> _Said:
-    """What a text says without the escapes of JSON, marks of emphasis, case, and forms of the same letter."""
+    """What a text says without the escapes of JSON, marks of emphasis, white space, case, and forms of one letter."""
     if "\\u" in text:
-        text = (
-            _CODE.sub(_decoded, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        )
+        decoded = _CODE.sub(_decoded, text).encode("utf-16", "surrogatepass")
+        text = decoded.decode("utf-16", "replace")
     text = text.translate(_MARKUP)
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    said = " ".join(plain.casefold().split())
-    return _Said(said, _WORD.findall(said))
+    plain = (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
+    return _Said("".join(plain.split()), _WORD.findall(plain))
 
 
 def _decoded(code: re.Match[str]) -> str:

@@ -53,7 +53,8 @@ class Branching(Removing):
         yield RunBlocking(lambda: store.fork(source, target, event, at=version))
         forked = attrs.evolve(self, engine=attrs.evolve(self.engine, id=target))
         yield from forked.engine.load()
-        yield from inherit(forked.engine, (yield from hides_of(self.engine)), exactly=True)
+        if version != self.engine.version:
+            yield from inherit(forked.engine, (yield from hides_of(self.engine)), exactly=True)
         return forked
 
     def recording(

@@ -98,7 +98,7 @@ def inherit(engine: Engine, hides: Hides, *, exactly: bool) -> Flow[None]:
         known, now = engine.view.state.withheld, hides.by_block
         if not exactly:
             now = {**{block: Hidden(block=block) for block in known}, **now}
-        if now.keys() != known.keys():
+        if now.keys() != known.keys() or (exactly and known):
             log = yield from engine.events()
             yield from engine.settle(withheld_as(engine.view, log, now, engine.clock()))
 

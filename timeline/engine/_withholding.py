@@ -93,9 +93,12 @@ def withheld_as(
     """The view after decisions by which those blocks of its log are hidden on request that are in `now`, and no
     others; `log` has the events up to the view's version."""
     known, there = view.state.withheld, {block.id for _, block in blocks_of(log)}
+    if not known and there.isdisjoint(now):
+        return view
     hidden = [item for block, item in now.items() if block in there and block not in known]
     after = changed(view, hidden, [block for block in known if block not in now], at)
-    return after if after is view else without_quotes(after, log, at)
+    # Even if nothing changes: the events that removed quotations came after those that hid the blocks.
+    return without_quotes(after, log, at)
 
 
 def changed(view: View, hidden: Sequence[Hidden], restored: Collection[BlockId], at: float) -> View:
