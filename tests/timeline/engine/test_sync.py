@@ -470,17 +470,20 @@ def sent(timeline: Timeline) -> set[str]:
 def hide_some(timeline: Timeline, data: st.DataObject) -> set[str]:
     """Hide some blocks; return their marks."""
     said = {block.id: marks_in(said_by(block)) for _, block in blocks_in(timeline)}
-    chosen = data.draw(st.sets(st.sampled_from([name for name in said if said[name]]), min_size=1))
+    marked_blocks = [name for name in said if said[name]]
+    chosen = data.draw(st.sets(st.sampled_from(marked_blocks), min_size=1)) if marked_blocks else ()
+    if not chosen:  # all lines were edited
+        return set()
     timeline.hide(*sorted(chosen))
     return {mark for name in chosen for mark in said[name]}
 
 
-def elsewhere(talk: Talk, data: st.DataObject) -> tuple[Talk, OnDivergence]:
+def elsewhere(talk: Talk, number: int, data: st.DataObject) -> tuple[Talk, OnDivergence]:
     """The conversation after an edit, with or without what came behind it; or as it was some time ago."""
     index = data.draw(st.integers(0, len(talk) - 1))
     if index and data.draw(st.booleans()):
         return talk[:index], "follow"
-    text = f"something else {data.draw(st.integers(0, 9))}"
+    text = f"something else {number}"
     rest = data.draw(st.sampled_from([talk[index + 1 :], ()]))
     how = data.draw(st.sampled_from(["fork", "follow"]))
     return (*talk[:index], attrs.evolve(talk[index], text=text), *rest), how
@@ -507,7 +510,7 @@ def test_what_is_hidden_stays_hidden_wherever_its_history_goes_on(
                 )
             case _:
                 pass
-        talk, how = elsewhere(talk, data)
+        talk, how = elsewhere(talk, number, data)
         timeline = timeline.sync(written(talk, name), format=name, on_divergence=how).timeline
         assert held(timeline) == told(talk)
         assert sent(timeline).isdisjoint(hidden)
