@@ -54,6 +54,8 @@ _ENDS: Final = re.compile(r"(\n+|(?<=[.!?…;])[ \t]+|(?<=[。！？]))")
 _MASKS: Final = re.compile(rf"{re.escape(MASK)}(?:\s*{re.escape(MASK)})+")
 _CODE: Final = re.compile(r"\\+u([0-9a-fA-F]{4})")
 _MARKUP: Final = str.maketrans("", "", "\\*`")
+AT_ONCE: Final = 1_000_000
+"""Characters of quoting texts whose marks are in memory at the same time, 100 bytes or so for each."""
 FEW: Final = 64
 """So many quotations are looked for one by one; more of them all at once, by their first characters."""
 _EXEMPT: Final[dict[type, frozenset[str]]] = {
@@ -107,7 +109,8 @@ class Redaction:
     """The quotations of hidden blocks in quoting texts, less those that are cleared."""
 
     def __init__(self, hidden: Iterable[str], quoting: Iterable[object]) -> None:
-        said, texts = list(hidden), list(dict.fromkeys(_pieces(quoting)))
+        said = [text for text in hidden if text]
+        texts = list(dict.fromkeys(_pieces(quoting))) if said else []
         self._readings = [_Reading(read, said, texts) for read in (_as_written, _as_meant)]
         self.clear(MASK)
 
@@ -179,13 +182,14 @@ class _Reading:
     """The quotations in one way of reading texts."""
 
     def __init__(
-        self, read: Callable[[str], _Said], hidden: Iterable[str], texts: Iterable[str]
+        self, read: Callable[[str], _Said], hidden: Collection[str], texts: Iterable[str]
     ) -> None:
         self._read = read
-        marks = {mark for text in texts for mark in read(text).marks()}
         self._shared = set[str]()
-        for said in hidden if marks else ():
-            self._shared |= marks.intersection(read(said).marks())
+        for part in _parts(texts) if hidden else ():
+            marks = {mark for text in part for mark in read(text).marks()}
+            for said in hidden:
+                self._shared |= marks.intersection(read(said).marks())
         self.left = {quotation for text in texts for quotation in self._quotations(text)}
         """The quotations that are not cleared."""
         self._cleared = set[str]()
@@ -248,16 +252,17 @@ def _decoded(code: re.Match[str]) -> str:
 
 
 def redaction_of(
-    hidden: Iterable[Block], quoting: Iterable[object], said: Iterable[Block]
+    hidden: Iterable[Block], quoting: Iterable[object], shown: Iterable[Block]
 ) -> Redaction:
-    """The redaction of what only these hidden blocks say, among the quoting records; `said` are all blocks as they
+    """The redaction of what only these hidden blocks say, among the quoting records; `shown` are all blocks as they
     are shown, hidden ones as their replacements."""
     redaction = Redaction(map(said_by, hidden), quoting)
-    for block in said:
+    for block in shown:
         if redaction.is_empty:
             break
-        for text in (path_stem(block), text_of(block), said_by(block)):
-            redaction.clear(text)
+        said, text = said_by(block), text_of(block)
+        for each in (path_stem(block), said, "" if text in said else text):
+            redaction.clear(each)
     return redaction
 
 
@@ -291,6 +296,18 @@ def _telling(record: msgspec.Struct) -> list[str]:
     """The names of the fields whose texts may quote a block."""
     exempt = _EXEMPT.get(type(record), frozenset())
     return [name for name in record.__struct_fields__ if name not in exempt]
+
+
+def _parts(texts: Iterable[str]) -> Iterator[list[str]]:
+    """The texts in parts of `AT_ONCE` characters or a little more."""
+    part, size = list[str](), 0
+    for text in texts:
+        part.append(text)
+        size += len(text)
+        if size >= AT_ONCE:
+            yield part
+            part, size = [], 0
+    yield part
 
 
 def _pieces(records: Iterable[object]) -> Iterator[str]:

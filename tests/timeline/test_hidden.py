@@ -5,8 +5,6 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, redirect_stderr, redirect_stdout
-from itertools import count
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias, get_args
 
@@ -16,7 +14,6 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from blocks import (
-    BlockAppended,
     Decision,
     DocumentPart,
     Envelope,
@@ -31,7 +28,7 @@ from persistence import EventStore, open_store
 from persistence.sessions import export_lines
 from render import RungName, Summary, said_by
 from tests import _builders as make
-from tests._builders import CharCounter, Clock, Ids, open_timeline, response, steady, text, tool_use
+from tests._builders import Ids, open_timeline, response, steady, text, tool_use
 from tests._tracing import Watched
 from tests.timeline.report.pages import Page
 from timeline import SummaryRequest, Timeline
@@ -183,7 +180,9 @@ class Play:
     def _round(self, secret: str, command: str, output: str, **more: Any) -> None:
         del secret
         call, path = self.ids(), more.pop("path", "")
-        made = tool_use(call, "Read", path=path) if path else tool_use(call, "Bash", command=command)
+        made = (
+            tool_use(call, "Read", path=path) if path else tool_use(call, "Bash", command=command)
+        )
         self.record(made)
         self.timeline.tool_result(call, output, **more)
 
@@ -242,7 +241,10 @@ class Play:
         log = timeline.events()
         shared = without_hidden(log)
         yield "export", "".join(export_lines(timeline.id, shared))
-        yield "export as texts", leaves([msgspec.to_builtins(e) for _, e in shared if isinstance(e, msgspec.Struct)])
+        yield (
+            "export as texts",
+            leaves([msgspec.to_builtins(e) for _, e in shared if isinstance(e, msgspec.Struct)]),
+        )
         facts = {"name": "x", "title": "x", "timeline": "x"}
         settings = Prompting(settings=timeline.settings)
         page = Page.of(report_html("x", [reported_log(log, settings, facts, hidden=False)]))
@@ -251,7 +253,9 @@ class Play:
 
     def _read(self) -> Outputs:
         timeline, secret = self.timeline, self.secret
-        paths = [entry.path for entry in timeline.view.entries] + [f"v{n}" for n in range(1, timeline.version + 1)]
+        paths = [entry.path for entry in timeline.view.entries] + [
+            f"v{n}" for n in range(1, timeline.version + 1)
+        ]
         paths += ["su:t1.conv.range.summary", "su:t1.conv.range.summary.2", "fi:t1.not there"]
         read, *_ = reading_tools(timeline)
         for path in paths:
@@ -292,14 +296,20 @@ def commands(name: str, where: str, query: str, versions: Sequence[int]) -> Outp
             obey([*words, "--store", where])
         said = f"{out.getvalue()}\n{err.getvalue()}"
         if words[0] in ("render", "export") or "--json" in words:
-            said += leaves([json.loads(line) for line in out.getvalue().splitlines() if line[:1] in "{["] if words[0] == "export" else json.loads(out.getvalue() or "0"))
+            said += leaves(
+                [json.loads(line) for line in out.getvalue().splitlines() if line[:1] in "{["]
+                if words[0] == "export"
+                else json.loads(out.getvalue() or "0")
+            )
         yield " ".join(words), said.replace(repr(query), "")
 
 
 def pieces(secret: str, visible: Sequence[str]) -> set[str]:
     """The pieces of a secret that no visible text has."""
     found = {secret[start : start + PIECE] for start in range(len(secret) - PIECE + 1)}
-    return {piece for piece in found if not any(piece in " ".join(each.split()) for each in visible)}
+    return {
+        piece for piece in found if not any(piece in " ".join(each.split()) for each in visible)
+    }
 
 
 def told(outputs: Outputs, wanted: set[str]) -> list[str]:
@@ -319,7 +329,11 @@ def assert_nothing(outputs: Outputs, wanted: set[str]) -> None:
     assert not found, "\n".join(found)
 
 
-PLACES: Final = sorted(name[1:] for name in vars(Play) if name[0] == "_" and name[1] != "_" and name not in ("_round", "_read"))
+PLACES: Final = sorted(
+    name[1:]
+    for name in vars(Play)
+    if name[0] == "_" and name[1] != "_" and name not in ("_round", "_read")
+)
 ACTS: Final = ("fold", "fold", "render", "expand", "upgrade", "reopen", "fork")
 
 
@@ -333,7 +347,11 @@ def options(draw: st.DrawFn) -> dict[str, Any]:
         index_layer=draw(st.sampled_from((0.0, 0.2))),
     )
     model = attrs.evolve(make.LOOSE, provider=draw(st.sampled_from(PROVIDERS)))
-    found: dict[str, Any] = {"policy": policy, "model": model, "window": draw(st.sampled_from((3000, 8000)))}
+    found: dict[str, Any] = {
+        "policy": policy,
+        "model": model,
+        "window": draw(st.sampled_from((3000, 8000))),
+    }
     if summarizer := draw(st.sampled_from(SUMMARIZERS)):
         found["summarizer"] = summarizer
     return found
@@ -348,9 +366,17 @@ def options(draw: st.DrawFn) -> dict[str, Any]:
     st.lists(st.sampled_from(ACTS), max_size=3),
 )
 def test_no_piece_of_what_is_hidden_comes_out(
-    secret: str, name: str, chosen: dict[str, Any], places: list[str], before: list[str], after: list[str]
+    secret: str,
+    name: str,
+    chosen: dict[str, Any],
+    places: list[str],
+    before: list[str],
+    after: list[str],
 ) -> None:
-    with TemporaryDirectory() as folder, closing(open_store(f"{name}:///{folder}/s" if name else "memory:")) as store:
+    with (
+        TemporaryDirectory() as folder,
+        closing(open_store(f"{name}:///{folder}/s" if name else "memory:")) as store,
+    ):
         play = Play(store, secret, chosen)
         play.timeline.user("Deploy it.")
         for place in places:
@@ -371,9 +397,14 @@ def test_no_piece_of_what_is_hidden_comes_out(
             play.do(act)
             assert_nothing(play.outputs(), wanted)
         name_of, version = play.timeline.id, play.timeline.flush()
-        spans = ((s.name, f"{s.attributes} {[e.attributes for e in s.events]} {s.status.description}") for s in play.watched.spans())
+        spans = (
+            (s.name, f"{s.attributes} {[e.attributes for e in s.events]} {s.status.description}")
+            for s in play.watched.spans()
+        )
         assert_nothing(spans, wanted)
         store.close()
         if name:
             versions = (1, version // 2, version)
-            assert_nothing(commands(name_of, f"{name}:///{folder}/s", words_of(secret), versions), wanted)
+            assert_nothing(
+                commands(name_of, f"{name}:///{folder}/s", words_of(secret), versions), wanted
+            )

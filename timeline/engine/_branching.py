@@ -4,9 +4,9 @@ from typing import Self
 
 import attrs
 
-from blocks import EventId, TimelineExistsError, TimelineForked, TimelineId
+from blocks import BlockAppended, EventId, TimelineExistsError, TimelineForked, TimelineId
 from blocks.formats import Format, checked_format, stream_of
-from render import Rendered
+from render import Rendered, View
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._blocks import answered_by
 from timeline.arguments._checks import checked_choice, checked_name, checked_whole
@@ -22,6 +22,7 @@ from timeline.engine._sync import (
     agree,
     refused,
 )
+from timeline.engine._withholding import Hides
 
 
 @attrs.frozen(kw_only=True)
@@ -111,8 +112,9 @@ class Branching(Removing):
         history = history or history_of(messages, checked_format(format, "sync()"), after)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         operations, parted, is_new = self, None, False
-        hides = history.hides
-        yield from inherit(self.engine, hides, exactly=False)
+        yield from inherit(self.engine, history.hides, exactly=False)
+        hides = history.hides | (yield from self._hides_of_parents())
+        history = attrs.evolve(history, hides=hides)
         found = yield from agree(self.engine, history, on_divergence, answers)
         while found.diverged_at is not None:
             if on_divergence == "raise" or is_new:
@@ -148,5 +150,25 @@ class Branching(Removing):
         yield from other.engine.load()
         return other, not other.engine.version
 
+    def _hides_of_parents(self) -> Flow[Hides]:
+        """What is hidden in the timelines of which this one is a copy to which nothing was appended yet, because the
+        program may send again what came after the copied part."""
+        found, names, view = Hides(), set[str](), self.engine.view
+        while (name := _copied_from(view)) and name not in names:
+            names.add(name)
+            parent = self._elsewhere(name)
+            yield from parent.engine.load()
+            found |= yield from hides_of(parent.engine)
+            view = parent.engine.view
+        return attrs.evolve(found, by_block={})
+
     def _elsewhere(self, name: str) -> Self:
         return attrs.evolve(self, engine=attrs.evolve(self.engine, id=TimelineId(name)))
+
+
+def _copied_from(view: View) -> str:
+    """The timeline of which this one is a copy; empty if it is none, or has blocks of its own."""
+    for _, event in reversed(view.events_since_cut):
+        if isinstance(event, BlockAppended | TimelineForked):
+            return event.parent if isinstance(event, TimelineForked) else ""
+    return ""

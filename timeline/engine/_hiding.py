@@ -21,6 +21,7 @@ from blocks import (
 from render import View
 from timeline._flow import Flow
 from timeline.engine._engine import Engine
+from timeline.engine._sharing import blocks_of
 from timeline.engine._withholding import Hides, changed, withheld_as, without_quotes
 
 REPLACEMENT: Final = "[hidden on request]"
@@ -92,15 +93,21 @@ def _settled(
 
 def inherit(engine: Engine, hides: Hides, *, exactly: bool) -> Flow[None]:
     """Hide the blocks of a fork that are hidden in the timeline that it continues, in one commit; with `exactly`, also
-    show those that are shown there."""
+    show those that are shown there, and without, also hide those that say the same."""
 
     def settled() -> Flow[None]:
-        known, now = engine.view.state.withheld, hides.by_block
+        known = engine.view.state.withheld
+        if not hides.by_block and not (exactly and known):
+            return
+        log, now = (yield from engine.events()), hides.by_block
         if not exactly:
-            now = {**{block: Hidden(block=block) for block in known}, **now}
-        if now.keys() != known.keys() or (exactly and known):
-            log = yield from engine.events()
-            yield from engine.settle(withheld_as(engine.view, log, now, engine.clock()))
+            blocks = [block for _, block in blocks_of(log)]
+            again = hides.again(blocks, {block.id for block in blocks})
+            before = {block: Hidden(block=block) for block in known}
+            now = {item.block: item for item in again} | before | now
+            if now.keys() == known.keys():
+                return
+        yield from engine.settle(withheld_as(engine.view, log, now, engine.clock()))
 
     yield from engine.repeated(settled)
 

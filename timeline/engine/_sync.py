@@ -19,10 +19,8 @@ from blocks import (
     HistoryDivergedError,
     OpaqueBlock,
     Recorded,
-    TimelineForked,
     TurnHeader,
 )
-from render import View
 from timeline._flow import Flow
 from timeline.engine._engine import Engine
 from timeline.engine._foreign import Filler
@@ -186,8 +184,8 @@ def _events(
 
 
 def _hides(engine: Engine, history: History, events: Sequence[Event]) -> Flow[list[Event]]:
-    """The event that hides, in a fork that is new, what is sent again and was hidden where the program has been."""
-    if not history.hides.by_content or not _is_fresh(engine.view):
+    """The event that hides what is sent again and was hidden where the program has been."""
+    if not history.hides.by_content:
         return []
     there = {block.id for _, block in blocks_of((yield from engine.events()))}
     blocks = (event.block for event in events if isinstance(event, BlockAppended))
@@ -196,14 +194,6 @@ def _hides(engine: Engine, history: History, events: Sequence[Event]) -> Flow[li
         return []
     new, now = EventId(engine.ids()), engine.clock()
     return [BlocksHidden(id=new, at=now, hidden=hidden, reason="requested")]
-
-
-def _is_fresh(view: View) -> bool:
-    """Whether nothing was appended since the timeline was forked, or at all."""
-    for _, event in reversed(view.events_since_cut):
-        if isinstance(event, BlockAppended | TimelineForked):
-            return isinstance(event, TimelineForked)
-    return not view.version
 
 
 def _newest_answer(missing: Sequence[Missing]) -> Missing | None:

@@ -48,14 +48,18 @@ class Hides:
 
     by_block: Mapping[BlockId, Hidden] = attrs.field(factory=dict[BlockId, Hidden])
     by_content: Mapping[bytes, Hidden] = attrs.field(factory=dict[bytes, Hidden])
-    """The same by what the blocks say, because a program that goes back and on again sends them once more."""
+    """The same by what the blocks say and no visible block does, because a program that goes back and on again sends
+    them once more."""
 
     @classmethod
     def of(cls, log: Sequence[Recorded]) -> Self:
         """The hides of this log."""
         hidden = withheld_after(log)
-        blocks = (block for _, block in blocks_of(log) if block.id in hidden)
-        said = {_content(block): hidden[block.id] for block in blocks}
+        blocks = [block for _, block in blocks_of(log)] if hidden else []
+        said = {_content(block): hidden[block.id] for block in blocks if block.id in hidden}
+        shown = (_content(block) for block in blocks if block.id not in hidden)
+        for content in (_content(), *shown):
+            said.pop(content, None)
         return cls(by_block=hidden, by_content=said)
 
     def __or__(self, other: Self) -> Self:
@@ -66,18 +70,19 @@ class Hides:
         )
 
     def again(self, blocks: Iterable[Block], there: Collection[BlockId]) -> Iterator[Hidden]:
-        """The hides of new blocks that say what a hidden block says that is not among those `there`."""
-        for block in blocks:
+        """The hides of blocks that say what a hidden block says that is not among those `there`."""
+        for block in blocks if self.by_content else ():
             found = self.by_content.get(_content(block))
-            if found is None and isinstance(
-                block, ToolResult
-            ):  # of a confidential one, only the call is known
+            if found is None and isinstance(block, ToolResult):  # as the log has a confidential one
                 found = self.by_content.get(_content(replace(block, parts=(), envelope=Envelope())))
-            if found and found.block not in there and said_by(block).strip():
+            if found and found.block not in there:
                 yield replace(found, block=block.id)
 
 
-def _content(block: Block) -> bytes:
+def _content(block: Block | None = None) -> bytes:
+    """What a block says, or what one says that says nothing."""
+    if block is None:
+        return msgspec.json.encode(("", "", ()))
     call = block.call_id if isinstance(block, ToolCall | ToolResult) else ""
     return msgspec.json.encode((call, said_by(block).strip(), images_of(block)))
 
@@ -92,7 +97,10 @@ def withheld_as(
 ) -> View:
     """The view after decisions by which those blocks of its log are hidden on request that are in `now`, and no
     others; `log` has the events up to the view's version."""
-    known, there = view.state.withheld, {block.id for _, block in blocks_of(log)}
+    known = view.state.withheld
+    if not known and not now:
+        return view
+    there = {block.id for _, block in blocks_of(log)}
     if not known and there.isdisjoint(now):
         return view
     hidden = [item for block, item in now.items() if block in there and block not in known]

@@ -24,7 +24,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from persistence.sessions import export_lines
-from render import Policy, Redaction, Rendered, Summary, View, said_by
+from render import Policy, Rendered, Summary, View, said_by
 from tests import _builders as make
 from tests._builders import open_timeline, response, text, tool_use
 from tests.strategies import Play, Step, settings, steps
