@@ -4,12 +4,13 @@ from typing import Self
 
 import attrs
 
-from blocks import BlockAppended, EventId, TimelineExistsError, TimelineForked, TimelineId
+from blocks import BlockAppended, Event, EventId, TimelineExistsError, TimelineForked, TimelineId
 from blocks.formats import Format, checked_format, stream_of
-from render import Rendered, View
+from render import Rendered
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._blocks import answered_by
 from timeline.arguments._checks import checked_choice, checked_name, checked_whole
+from timeline.engine._engine import Engine
 from timeline.engine._hiding import hides_of, inherit
 from timeline.engine._history import History, history_of
 from timeline.engine._removing import Removing
@@ -113,14 +114,19 @@ class Branching(Removing):
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         operations, parted, is_new = self, None, False
         yield from inherit(self.engine, history.hides, exactly=False)
-        hides = history.hides | (yield from self._hides_of_parents())
-        history = attrs.evolve(history, hides=hides)
+        hides = history.hides
+        newest = yield from _newest(self.engine, BlockAppended, TimelineForked)
+        if isinstance(
+            newest, TimelineForked
+        ):  # the program may send again what came after the copied part
+            hides |= yield from self._hides(and_own=False)
+            history = attrs.evolve(history, hides=hides)
         found = yield from agree(self.engine, history, on_divergence, answers)
         while found.diverged_at is not None:
             if on_divergence == "raise" or is_new:
                 raise refused(operations.engine, history, found)
             parted = found.diverged_at if parted is None else parted
-            hides |= yield from hides_of(operations.engine)
+            hides |= yield from operations._hides(and_own=True)
             operations, is_new = yield from operations._branch(found)
             yield from inherit(operations.engine, hides, exactly=False)
             history = attrs.evolve(history, hides=hides)
@@ -150,25 +156,36 @@ class Branching(Removing):
         yield from other.engine.load()
         return other, not other.engine.version
 
-    def _hides_of_parents(self) -> Flow[Hides]:
-        """What is hidden in the timelines of which this one is a copy to which nothing was appended yet, because the
-        program may send again what came after the copied part."""
-        found, names, view = Hides(), set[str](), self.engine.view
-        while (name := _copied_from(view)) and name not in names:
-            names.add(name)
-            parent = self._elsewhere(name)
-            yield from parent.engine.load()
-            found |= yield from hides_of(parent.engine)
-            view = parent.engine.view
-        return attrs.evolve(found, by_block={})
+    def _hides(self, *, and_own: bool) -> Flow[Hides]:
+        """What is hidden, by what it says, in the timelines of which this one is a fork; with `and_own`, also what is
+        hidden in this one."""
+        found = (yield from hides_of(self.engine)) if and_own else Hides()
+        names, parent = set[str](), (yield from _parent(self.engine))
+        while parent and parent not in names:
+            names.add(parent)
+            engine = self._elsewhere(parent).engine
+            yield from engine.load()
+            hides = yield from hides_of(engine)
+            found = attrs.evolve(hides, by_block={}) | found
+            parent = yield from _parent(engine)
+        return found
 
     def _elsewhere(self, name: str) -> Self:
         return attrs.evolve(self, engine=attrs.evolve(self.engine, id=TimelineId(name)))
 
 
-def _copied_from(view: View) -> str:
-    """The timeline of which this one is a copy; empty if it is none, or has blocks of its own."""
-    for _, event in reversed(view.events_since_cut):
-        if isinstance(event, BlockAppended | TimelineForked):
-            return event.parent if isinstance(event, TimelineForked) else ""
-    return ""
+def _parent(engine: Engine) -> Flow[str]:
+    """The timeline of which this one is a fork; empty: none."""
+    name = engine.id.rpartition("~")[0]  # as `sync` names forks
+    forked = None if name else (yield from _newest(engine, TimelineForked))
+    return forked.parent if isinstance(forked, TimelineForked) else name
+
+
+def _newest(engine: Engine, *kinds: type[Event]) -> Flow[Event | None]:
+    """The newest event of these kinds; the whole log is read only if no such event is behind the newest cut."""
+    for is_all in (False, True) if engine.view.compaction else (False,):
+        log = (yield from engine.events()) if is_all else engine.view.events_since_cut
+        for _, event in reversed(log):
+            if isinstance(event, kinds):
+                return event
+    return None

@@ -104,7 +104,7 @@ def inherit(engine: Engine, hides: Hides, *, exactly: bool) -> Flow[None]:
             blocks = [block for _, block in blocks_of(log)]
             again = hides.again(blocks, {block.id for block in blocks})
             before = {block: Hidden(block=block) for block in known}
-            now = {item.block: item for item in again} | before | now
+            now = {**{item.block: item for item in again}, **before, **now}
             if now.keys() == known.keys():
                 return
         yield from engine.settle(withheld_as(engine.view, log, now, engine.clock()))

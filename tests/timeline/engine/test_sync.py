@@ -478,14 +478,17 @@ def hide_some(timeline: Timeline, data: st.DataObject) -> set[str]:
     return {mark for name in chosen for mark in said[name]}
 
 
-def elsewhere(talk: Talk, number: int, data: st.DataObject) -> tuple[Talk, OnDivergence]:
-    """The conversation after an edit, with or without what came behind it; or as it was some time ago."""
+def elsewhere(talks: Sequence[Talk], number: int, data: st.DataObject) -> tuple[Talk, OnDivergence]:
+    """The newest conversation after an edit, with or without what came behind it; or as it was some time ago."""
+    if data.draw(st.booleans()):
+        return data.draw(st.sampled_from(talks)), "follow"
+    talk = talks[-1]
     index = data.draw(st.integers(0, len(talk) - 1))
     if index and data.draw(st.booleans()):
         return talk[:index], "follow"
     text = f"something else {number}"
     rest = data.draw(st.sampled_from([talk[index + 1 :], ()]))
-    how = data.draw(st.sampled_from(["fork", "follow"]))
+    how: OnDivergence = data.draw(st.sampled_from(["fork", "follow"]))
     return (*talk[:index], attrs.evolve(talk[index], text=text), *rest), how
 
 
@@ -493,12 +496,12 @@ def elsewhere(talk: Talk, number: int, data: st.DataObject) -> tuple[Talk, OnDiv
 def test_what_is_hidden_stays_hidden_wherever_its_history_goes_on(
     talk: Talk, name: Format, data: st.DataObject
 ) -> None:
-    """Edited before it or behind it, from the timeline or from its fork, before or after it was hidden."""
-    store, talk = MemoryStore(), marked(talk)
+    """Edited before it or behind it, from the timeline, its fork or a copy, before or after it was hidden."""
+    store, talks = MemoryStore(), [marked(talk)]
     timeline, hidden = opened(store), set[str]()
-    timeline.sync(written(talk, name), format=name)
-    for number in range(data.draw(st.integers(1, 4))):
-        match data.draw(st.sampled_from(["hide", "compact", "reopen", "pass"])):
+    timeline.sync(written(talks[0], name), format=name)
+    for number in range(data.draw(st.integers(1, 5))):
+        match data.draw(st.sampled_from(["hide", "compact", "reopen", "copy", "pass"])):
             case "hide":
                 hidden |= hide_some(timeline, data)
             case "compact":
@@ -508,9 +511,13 @@ def test_what_is_hidden_stays_hidden_wherever_its_history_goes_on(
                 timeline = open_timeline(
                     timeline.id, store=store, ids=Ids(f"{number}-"), window=400, policy=steady()
                 )
+            case "copy":
+                at = data.draw(st.integers(1, timeline.version))
+                timeline = timeline.fork(f"copy{number}", at=at)
             case _:
                 pass
-        talk, how = elsewhere(talk, number, data)
+        talk, how = elsewhere(talks, number, data)
+        talks.append(talk)
         timeline = timeline.sync(written(talk, name), format=name, on_divergence=how).timeline
         assert held(timeline) == told(talk)
         assert sent(timeline).isdisjoint(hidden)
