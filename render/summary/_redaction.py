@@ -257,12 +257,12 @@ def redaction_of(
     """The redaction of what only these hidden blocks say, among the quoting records; `shown` are all blocks as they
     are shown, hidden ones as their replacements."""
     redaction = Redaction(map(said_by, hidden), quoting)
-    for block in shown:
-        if redaction.is_empty:
-            break
+    for block in () if redaction.is_empty else shown:
         said, text = said_by(block), text_of(block)
         for each in (path_stem(block), said, "" if text in said else text):
             redaction.clear(each)
+        if redaction.is_empty:
+            break
     return redaction
 
 

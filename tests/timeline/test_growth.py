@@ -108,6 +108,16 @@ def hides(number: int) -> None:
     sent(timeline)
 
 
+def hides_of_folded_blocks(number: int) -> None:
+    timeline = begun()
+    for n in range(number):
+        timeline.record(response(tool_use(f"c{n}", "Bash", command=f"ls dir_{n}"), id=f"m{n}"))
+        timeline.tool_result(f"c{n}", f"some output_of_it here {n}\n" * 4)
+    timeline.compact()
+    timeline.hide(*(f"tc:t1.c{n}.result" for n in range(number)))
+    sent(timeline)
+
+
 def calls_left_open(number: int) -> None:
     timeline = begun()
     timeline.record(response(*(tool_use(f"c{n}") for n in range(number)), id="m"))
@@ -140,6 +150,7 @@ def seconds(work: Callable[[], object]) -> float:
         notes,
         prompts,
         hides,
+        hides_of_folded_blocks,
         calls_left_open,
     ],
 )

@@ -4,7 +4,15 @@ from typing import Self
 
 import attrs
 
-from blocks import BlockAppended, Event, EventId, TimelineExistsError, TimelineForked, TimelineId
+from blocks import (
+    Answered,
+    BlockAppended,
+    Event,
+    EventId,
+    TimelineExistsError,
+    TimelineForked,
+    TimelineId,
+)
 from blocks.formats import Format, checked_format, stream_of
 from render import Rendered
 from timeline._flow import Flow, RunBlocking
@@ -112,16 +120,31 @@ class Branching(Removing):
         history = messages if isinstance(messages, History) else None  # already parsed
         history = history or history_of(messages, checked_format(format, "sync()"), after)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
+        operations, parted, found = yield from self._agreeing(history, on_divergence, answers)
+        return Synced(
+            appended=found.appended,
+            kept=history.messages - found.appended,
+            diverged_at=None if parted is None else history.number(parted),
+            system=history.system,
+            timeline=operations,
+        )
+
+    def _agreeing(
+        self, history: History, on_divergence: OnDivergence, answers: Answered | None
+    ) -> Flow[tuple[Self, int | None, Agreement]]:
+        """This timeline or its fork, after it was made to agree with a history, and where this one diverged. What is
+        hidden on request where the program has been stays hidden where it goes."""
         operations, parted, is_new = self, None, False
-        yield from inherit(self.engine, history.hides, exactly=False)
         hides = history.hides
+        yield from inherit(self.engine, hides, exactly=False)
         newest = yield from _newest(self.engine, BlockAppended, TimelineForked)
         if isinstance(
             newest, TimelineForked
         ):  # the program may send again what came after the copied part
             hides |= yield from self._hides(and_own=False)
-            history = attrs.evolve(history, hides=hides)
-        found = yield from agree(self.engine, history, on_divergence, answers)
+        found = yield from agree(
+            self.engine, attrs.evolve(history, hides=hides), on_divergence, answers
+        )
         while found.diverged_at is not None:
             if on_divergence == "raise" or is_new:
                 raise refused(operations.engine, history, found)
@@ -131,13 +154,7 @@ class Branching(Removing):
             yield from inherit(operations.engine, hides, exactly=False)
             history = attrs.evolve(history, hides=hides)
             found = yield from agree(operations.engine, history, on_divergence)
-        return Synced(
-            appended=found.appended,
-            kept=history.messages - found.appended,
-            diverged_at=None if parted is None else history.number(parted),
-            system=history.system,
-            timeline=operations,
-        )
+        return operations, parted, found
 
     def _branch(self, found: Agreement) -> Flow[tuple[Self, bool]]:
         """The fork for a history that has diverged from this timeline, and whether the fork is new: an existing fork

@@ -1,6 +1,9 @@
 """Taking back quotations: what goes, what stays, and that nothing is touched without need."""
 
 import json
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,6 +25,7 @@ from blocks import (
     TurnId,
 )
 from render import Redaction, redaction_of, said_by, stand_in, without_excerpts
+from render.summary import _redaction
 from render.summary._redaction import FEW
 from tests import _builders as make
 
@@ -178,6 +182,25 @@ def test_what_is_not_touched_stays_whatever_it_says() -> None:
     assert left == StructuredSummary(
         facts=("[hidden]",), decisions=(Decision(decision="[hidden]"),)
     )
+
+
+def test_where_nothing_is_hidden_nothing_is_read() -> None:
+    assert redaction_of([], unread(), unread()).masked("It is tamarind.") == "It is tamarind."
+    assert redaction_of([SECRET], ["It is late."], unread()).is_empty
+
+
+def unread() -> Iterator[Any]:
+    raise AssertionError("it was read")
+    yield
+
+
+def test_texts_of_any_size_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In parts of bounded size; what one part quotes has no influence on the others."""
+    monkeypatch.setattr(_redaction, "AT_ONCE", 40)
+    texts = tuple(sha256(b"%d" % number).hexdigest() for number in range(50))
+    hidden = [make.prompt(texts[7][:9]), make.prompt(texts[49]), make.prompt(texts[20])]
+    left = redaction_of(hidden, [texts], [make.prompt(texts[20])])
+    assert left.redacted(texts) == (*texts[:7], *texts[8:49])
 
 
 def test_a_record_that_quotes_nothing_is_the_same_one() -> None:
