@@ -6,7 +6,7 @@ paths, for which it has to count the earlier blocks of the turn with the same st
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from heapq import heappush, heappushpop, merge
 from itertools import chain
@@ -99,7 +99,10 @@ def search_blocks(
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
     wanted, index = Query.read(query), index_of(store)
-    withheld = cache(lambda name: store.load_window(name).withheld)
+
+    @cache
+    def withheld(name: TimelineId) -> Collection[BlockId]:
+        return store.load_window(name).withheld
 
     def is_hidden(candidate: Candidate) -> bool:
         return not hidden and candidate.block.id in withheld(candidate.timeline)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, get_args
 
 import attrs
 import msgspec
-from hypothesis import event, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import (
@@ -161,29 +161,29 @@ class Play:
         thought = {"type": "thinking", "thinking": said, "signature": "c2ln"}
         self.record(thought, text("I see."))
 
+    def _standing(self, said: str, _: str) -> None:
+        self.timeline.attach(said, standing=True)
+
     def _input(self, _: str, secret: str) -> None:
-        self._round(secret, f"deploy --token {secret}", "deployed")
+        self._round("Bash", {"command": f"deploy --token {secret}"}, "deployed")
 
     def _path(self, _: str, secret: str) -> None:
-        self._round(secret, "", "fine", path=f"src/{secret}/a.py")
+        self._round("Read", {"path": f"src/{secret}/a.py"}, "fine")
 
     def _result(self, said: str, secret: str) -> None:
-        self._round(secret, "cat .env", f"KEY={secret}\n" * 30 + said)
+        self._round("Bash", {"command": "cat .env"}, f"KEY={secret}\n" * 30 + said)
 
     def _error(self, said: str, secret: str) -> None:
-        self._round(secret, "deploy", f"error: {secret} is refused\n{said}", is_error=True)
+        output = f"error: {secret} is refused\n{said}"
+        self._round("Bash", {"command": "deploy"}, output, is_error=True)
 
     def _fields(self, _: str, secret: str) -> None:
         known = Envelope(key_fields={"token": secret, "path": f"out/{secret}.txt"})
-        self._round(secret, "deploy", "done " * 80, envelope=known)
+        self._round("Bash", {"command": "deploy"}, "done " * 80, envelope=known)
 
-    def _round(self, secret: str, command: str, output: str, **more: Any) -> None:
-        del secret
-        call, path = self.ids(), more.pop("path", "")
-        made = (
-            tool_use(call, "Read", path=path) if path else tool_use(call, "Bash", command=command)
-        )
-        self.record(made)
+    def _round(self, name: str, asked: dict[str, str], output: str, **more: Any) -> None:
+        call = self.ids()
+        self.record(tool_use(call, name, **asked))
         self.timeline.tool_result(call, output, **more)
 
     # What happens.
@@ -228,6 +228,12 @@ class Play:
     # What comes out.
 
     def outputs(self) -> Outputs:
+        yield from self._rendered()
+        yield from self._shared()
+        yield from self._read()
+        yield from self._found()
+
+    def _rendered(self) -> Outputs:
         timeline = self.timeline
         rendered = timeline.render()
         yield "request", leaves(rendered.request())
@@ -238,37 +244,62 @@ class Play:
             yield "summary", leaves(msgspec.to_builtins(summary))
         for version in (1, timeline.version // 2, timeline.version):
             yield f"render_at {version}", leaves(timeline.render_at(version).request())
-        log = timeline.events()
+
+    def _shared(self) -> Outputs:
+        timeline, log = self.timeline, self.timeline.events()
         shared = without_hidden(log)
         yield "export", "".join(export_lines(timeline.id, shared))
-        yield (
-            "export as texts",
-            leaves([msgspec.to_builtins(e) for _, e in shared if isinstance(e, msgspec.Struct)]),
-        )
+        events = [msgspec.to_builtins(e) for _, e in shared if isinstance(e, msgspec.Struct)]
+        yield "export as texts", leaves(events)
         facts = {"name": "x", "title": "x", "timeline": "x"}
-        settings = Prompting(settings=timeline.settings)
-        page = Page.of(report_html("x", [reported_log(log, settings, facts, hidden=False)]))
+        prompting = Prompting(settings=timeline.settings)
+        page = Page.of(report_html("x", [reported_log(log, prompting, facts, hidden=False)]))
         yield "report", leaves([page.json(name) for name in page.data])
-        yield from self._read()
 
     def _read(self) -> Outputs:
-        timeline, secret = self.timeline, self.secret
-        paths = [entry.path for entry in timeline.view.entries] + [
-            f"v{n}" for n in range(1, timeline.version + 1)
-        ]
+        timeline = self.timeline
+        paths = [entry.path for entry in timeline.view.entries]
+        paths += [f"v{number}" for number in range(1, timeline.version + 1)]
         paths += ["su:t1.conv.range.summary", "su:t1.conv.range.summary.2", "fi:t1.not there"]
         read, *_ = reading_tools(timeline)
         for path in paths:
             reply = str(read.call(path=path).output)
             yield f"read {path[:20]!r}", reply.replace(path, "")
         reader = StoreReader(store=self.store)
-        for query in (words_of(secret), "type:user.attachment", "need"):
+        yield "outline", str(reader.read_timeline(timeline=timeline.id, path="v1-").output)
+
+    def _found(self) -> Outputs:
+        timeline = self.timeline
+        read, *_ = reading_tools(timeline)
+        reader = StoreReader(store=self.store)
+        for query in (words_of(self.secret), "type:user.attachment", "need"):
             found = timeline.search(query)
             yield "search", leaves([attrs.asdict(hit) for hit in found])
             for answer in (read.call(query=query), reader.search(query, timeline=timeline.id)):
                 yield "search by a model", str(answer.output).replace(repr(query), "")
-        yield "outline", str(reader.read_timeline(timeline=timeline.id, path="v1-").output)
         yield "gist", str([gist.prompt for _, gist in gists(self.store, [timeline.id])])
+
+
+PLACES: Final = (
+    "prompt",
+    "bare",
+    "demand",
+    "followup",
+    "note",
+    "plan",
+    "attachment",
+    "name",
+    "document",
+    "standing",
+    "completion",
+    "thinking",
+    "input",
+    "path",
+    "result",
+    "error",
+    "fields",
+)
+ACTS: Final = ("fold", "fold", "render", "expand", "upgrade", "reopen", "fork")
 
 
 def words_of(secret: str) -> str:
@@ -276,32 +307,23 @@ def words_of(secret: str) -> str:
     return "".join(sign if sign.isalnum() else " " for sign in secret[:20]).strip() or "need"
 
 
-def commands(name: str, where: str, query: str, versions: Sequence[int]) -> Outputs:
-    """What the commands print about a timeline."""
-    asked = [
-        ["list"],
-        ["list", "--json"],
-        ["show", name],
-        ["show", name, "--json"],
-        ["show", name, "su:t1.conv.range.summary"],
-        ["render", name],
-        ["export", name],
-        ["search", query, "--timeline", name],
-        ["plan", name, "--json"],
-    ]
-    asked += [[what, name, "--at", str(at)] for what in ("show", "render") for at in versions]
-    asked += [["show", name, f"v{at}"] for at in versions]
+def commands(name: str, where: str, query: str, version: int) -> Outputs:
+    """What the commands print about a timeline, and about a copy of what it was at a version."""
+    at = ["--at", str(version)]
+    asked = [["list"], ["list", "--json"], ["search", query, "--timeline", name]]
+    asked += [[what, name] for what in ("show", "render", "export")]
+    asked += [[what, name, "--json"] for what in ("show", "plan", "account")]
+    asked += [[what, name, *at] for what in ("show", "render")]
+    asked += [["show", name, f"v{version}"], ["show", name, "su:t1.conv.range.summary"]]
+    asked += [["fork", name, "copy", *at], ["render", "copy"]]
     for words in asked:
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
             obey([*words, "--store", where])
-        said = f"{out.getvalue()}\n{err.getvalue()}"
-        if words[0] in ("render", "export") or "--json" in words:
-            said += leaves(
-                [json.loads(line) for line in out.getvalue().splitlines() if line[:1] in "{["]
-                if words[0] == "export"
-                else json.loads(out.getvalue() or "0")
-            )
-        yield " ".join(words), said.replace(repr(query), "")
+        printed = out.getvalue()
+        rows = printed.splitlines() if words[0] == "export" else [printed]
+        is_json = words[0] in ("export", "render") or "--json" in words
+        read = leaves([json.loads(row) for row in rows if is_json and row])
+        yield " ".join(words), f"{printed}\n{err.getvalue()}\n{read}".replace(repr(query), "")
 
 
 def pieces(secret: str, visible: Sequence[str]) -> set[str]:
@@ -324,17 +346,15 @@ def told(outputs: Outputs, wanted: set[str]) -> list[str]:
     return found
 
 
+def spans(watched: Watched) -> Outputs:
+    for span in watched.spans():
+        events = [each.attributes for each in span.events]
+        yield span.name, f"{span.attributes} {events} {span.status.description}"
+
+
 def assert_nothing(outputs: Outputs, wanted: set[str]) -> None:
     found = told(outputs, wanted)
     assert not found, "\n".join(found)
-
-
-PLACES: Final = sorted(
-    name[1:]
-    for name in vars(Play)
-    if name[0] == "_" and name[1] != "_" and name not in ("_round", "_read")
-)
-ACTS: Final = ("fold", "fold", "render", "expand", "upgrade", "reopen", "fork")
 
 
 @st.composite
@@ -362,49 +382,39 @@ def options(draw: st.DrawFn) -> dict[str, Any]:
     st.sampled_from(STORES),
     options(),
     st.lists(st.sampled_from(PLACES), min_size=1, max_size=5),
-    st.lists(st.sampled_from(ACTS), max_size=3),
-    st.lists(st.sampled_from(ACTS), max_size=3),
+    st.tuples(*[st.lists(st.sampled_from(ACTS), max_size=3)] * 2),
 )
 def test_no_piece_of_what_is_hidden_comes_out(
     secret: str,
-    name: str,
+    kind: str,
     chosen: dict[str, Any],
     places: list[str],
-    before: list[str],
-    after: list[str],
+    acts: tuple[list[str], list[str]],
 ) -> None:
-    with (
-        TemporaryDirectory() as folder,
-        closing(open_store(f"{name}:///{folder}/s" if name else "memory:")) as store,
-    ):
-        play = Play(store, secret, chosen)
-        play.timeline.user("Deploy it.")
-        for place in places:
-            play.say(place)
-        for act in before:
-            play.do(act)
-        play.timeline.flush()
-        play.watched.exporter.clear()
-        telling = play.telling
-        if not telling:  # all of it was said after the fork
-            return
-        play.timeline.hide(*telling)
-        visible = [said_by(b) for _, b in make.blocks_in(play.timeline) if b.id not in telling]
-        wanted = pieces(secret, visible)
-        event("quoted before", payload="compaction" if "fold" in before else "none")
-        assert_nothing(play.outputs(), wanted)
-        for act in after:
-            play.do(act)
-            assert_nothing(play.outputs(), wanted)
-        name_of, version = play.timeline.id, play.timeline.flush()
-        spans = (
-            (s.name, f"{s.attributes} {[e.attributes for e in s.events]} {s.status.description}")
-            for s in play.watched.spans()
-        )
-        assert_nothing(spans, wanted)
-        store.close()
-        if name:
-            versions = (1, version // 2, version)
-            assert_nothing(
-                commands(name_of, f"{name}:///{folder}/s", words_of(secret), versions), wanted
+    with TemporaryDirectory() as folder:
+        where = f"{kind}:///{folder}/s" if kind else "memory:"
+        with closing(open_store(where)) as store:
+            play = Play(store, secret, chosen)
+            play.timeline.user("Deploy it.")
+            for place in places:
+                play.say(place)
+            for act in acts[0]:
+                play.do(act)
+            play.timeline.flush()
+            play.watched.exporter.clear()
+            telling = play.telling
+            if not telling:  # all of it was said after the fork
+                return
+            play.timeline.hide(*telling)
+            others = (
+                block for _, block in make.blocks_in(play.timeline) if block.id not in telling
             )
+            wanted = pieces(secret, [said_by(block) for block in others])
+            assert_nothing(play.outputs(), wanted)
+            for act in acts[1]:
+                play.do(act)
+                assert_nothing(play.outputs(), wanted)
+            name, version = play.timeline.id, play.timeline.flush()
+            assert_nothing(spans(play.watched), wanted)
+        if kind:
+            assert_nothing(commands(name, where, words_of(secret), version // 2), wanted)
