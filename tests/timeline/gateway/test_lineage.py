@@ -96,10 +96,12 @@ def test_what_is_hidden_on_request_is_not_sent_wherever_the_agent_goes_on() -> N
         ):
             agent.said = [*said]
             agent.work(words_of_user)
+        agent.headers, agent.said = {"x-claude-code-session-id": "new"}, [*behind]
+        agent.work("In another session.")
     first, second, *others = map(str, up.requests)
     assert secret not in first
     assert secret in second
-    assert len(others) == 4
+    assert len(others) == 5
     assert not any(secret in request for request in others)
 
 
