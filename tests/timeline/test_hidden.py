@@ -416,5 +416,5 @@ def test_no_piece_of_what_is_hidden_comes_out(
                 assert_nothing(play.outputs(), wanted)
             name, version = play.timeline.id, play.timeline.flush()
             assert_nothing(spans(play.watched), wanted)
-        if kind:
+        if kind == "sqlite":  # what commands print does not depend on the store
             assert_nothing(commands(name, where, words_of(secret), version // 2), wanted)
