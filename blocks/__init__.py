@@ -163,6 +163,8 @@ from blocks._tools import tool_target as tool_target
 from blocks._tools import written_paths as written_paths
 from blocks._window import LogWindow as LogWindow
 from blocks._window import window_of as window_of
+from blocks._window import withheld_after as withheld_after
+from blocks._window import withheld_in as withheld_in
 from blocks.formats import Format as Format
 from blocks.formats import parts_from as parts_from
 

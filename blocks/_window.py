@@ -1,10 +1,22 @@
 """The part of a log that a view needs, as a store returns it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 import attrs
 
-from blocks._events import RangeCompacted, RangeExpanded, Recorded
+from blocks._event_parts import Hidden
+from blocks._events import (
+    BlocksHidden,
+    BlocksRestored,
+    RangeCompacted,
+    RangeExpanded,
+    Recorded,
+)
+from blocks._ids import BlockId
+
+_NOTHING: Final[Mapping[BlockId, Hidden]] = MappingProxyType({})
 
 
 @attrs.frozen(kw_only=True)
@@ -19,6 +31,11 @@ class LogWindow:
     compaction: Recorded | None = None
     events: tuple[Recorded, ...] = ()
     """Oldest first, gap-free; may contain compactions that are not in force."""
+
+    @property
+    def withheld(self) -> Mapping[BlockId, Hidden]:
+        """The blocks that are hidden on request."""
+        return withheld_in(self.events, _withheld_before(self.compaction))
 
 
 def window_of(events: Sequence[Recorded]) -> LogWindow:
@@ -37,3 +54,33 @@ def window_of(events: Sequence[Recorded]) -> LogWindow:
     cut = compaction[1].cut if isinstance(compaction[1], RangeCompacted) else 0
     kept = tuple(recorded for recorded in events if recorded[0] >= cut)
     return LogWindow(version=version, compaction=compaction, events=kept)
+
+
+def withheld_in(
+    events: Iterable[Recorded], before: Mapping[BlockId, Hidden] = _NOTHING
+) -> dict[BlockId, Hidden]:
+    """The blocks that are hidden on request after these events, and what is shown instead; `before` has those that
+    were before them."""
+    found = dict(before)
+    for _, event in events:
+        if isinstance(event, BlocksHidden) and event.reason == "requested":
+            found |= {item.block: item for item in event.hidden}
+        elif isinstance(event, BlocksRestored):
+            for block in event.blocks:
+                found.pop(block, None)
+    return found
+
+
+def withheld_after(log: Sequence[Recorded]) -> dict[BlockId, Hidden]:
+    """The same after a whole log, or after what is left of it."""
+    first = log[0][0] if log else 1
+    folds = (each for each in log if isinstance(each[1], RangeCompacted) and each[1].cut == first)
+    return withheld_in(log, _withheld_before(next(folds, None) if first > 1 else None))
+
+
+def _withheld_before(compaction: Recorded | None) -> Mapping[BlockId, Hidden]:
+    """The blocks that were hidden on request before the cut of a compaction; what was shown instead is not known."""
+    if compaction is None or not isinstance(compaction[1], RangeCompacted):
+        return _NOTHING
+    known = compaction[1].state.withheld
+    return {block: Hidden(block=block, artifact=artifact) for block, artifact in known.items()}

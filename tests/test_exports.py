@@ -32,7 +32,7 @@ EXPORTS = {
         fields_in images_of in_words is_known is_label is_web_url kind_of label_of leaves misfit nearest numbered
         parts_from path_at path_of
         path_stem asks_user standing_of tag_of text_of text_of_parts texts_in tool_kind tool_target turn_in version_in window_of
-        written_paths
+        withheld_after withheld_in written_paths
     """,
     "blocks.formats": """
         Answer BlockMaker Call Content FORMATS Format Json Message REASONING Response Result Role

@@ -6,8 +6,9 @@ paths, for which it has to count the earlier blocks of the turn with the same st
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from heapq import merge, nlargest
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
+from heapq import heappush, heappushpop, merge
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
@@ -78,12 +79,18 @@ class Hit:
 
 
 def search_blocks(
-    store: EventStore, query: str, timeline: TimelineId | None = None, limit: int = LIMIT
+    store: EventStore,
+    query: str,
+    timeline: TimelineId | None = None,
+    limit: int = LIMIT,
+    *,
+    hidden: bool = False,
 ) -> Sequence[Hit]:
     """The blocks of one timeline or of all that match a query, best first; of equally good ones, the newest first.
 
     All words must occur, in any case, also inside longer words.  `"a phrase"` must occur in this order; `-word` must
-    not occur; `type:react.tool.result` and `turn:t3` restrict kind and turn.
+    not occur; `type:react.tool.result` and `turn:t3` restrict kind and turn.  Blocks that are hidden on request are
+    found only with `hidden`; without it the answer is the same as if they were not there.
 
     Raises:
         MisuseError: the query has no search term or is too long, or the limit is not in 1..1000.
@@ -92,7 +99,15 @@ def search_blocks(
     if not 1 <= limit <= LIMIT_MAX:
         raise MisuseError(f"limit={limit}: give a number from 1 to {LIMIT_MAX:,}")
     wanted, index = Query.read(query), index_of(store)
-    best = nlargest(limit, _scored(index, wanted, timeline), key=_rank)
+
+    @cache
+    def withheld(name: TimelineId) -> Collection[BlockId]:
+        return store.load_window(name).withheld
+
+    def is_hidden(candidate: Candidate) -> bool:
+        return not hidden and candidate.block.id in withheld(candidate.timeline)
+
+    best = _best(_scored(index, wanted, timeline), limit, is_hidden)
     paths = _paths(store, index, [candidate for _, candidate in best])
     return [_hit(wanted, points, found, paths) for points, found in best]
 
@@ -105,6 +120,19 @@ def _scored(index: BlockIndex, query: Query, timeline: TimelineId | None) -> Ite
         folded = searched_text(event.block).casefold()
         if query.matches(folded):
             yield score(query, folded), Candidate(name, version, event.at, event.block)
+
+
+def _best(
+    found: Iterable[_Scored], limit: int, is_hidden: Callable[[Candidate], bool]
+) -> list[_Scored]:
+    """The best candidates that are not hidden, best first; only those are asked about that would be among the best."""
+    best: list[tuple[tuple[float, float, int, str], int, _Scored]] = []
+    for number, scored in enumerate(found):
+        rank = _rank(scored)
+        if (len(best) == limit and rank <= best[0][0]) or is_hidden(scored[1]):
+            continue
+        (heappushpop if len(best) == limit else heappush)(best, (rank, -number, scored))
+    return [scored for _, _, scored in sorted(best, reverse=True)]
 
 
 def _rank(scored: _Scored) -> tuple[float, float, int, str]:

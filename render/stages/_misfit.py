@@ -237,9 +237,9 @@ def parts_of(groups: Iterable[_Encoded]) -> Iterator[_Part]:
 def _part(entry: Entry, tokens: int) -> _Part:
     kind = _kind_of(entry.block)
     if kind == "summary" or entry.dropped:  # cannot be hidden
-        return _Part(kind, entry.path, tokens)
+        return _Part(kind, entry.name, tokens)
     left = STAND_IN_TOKENS.get(kind, OTHER_STAND_IN_TOKENS)
-    return _Part(kind, entry.path, tokens, max(tokens - left, 0))
+    return _Part(kind, entry.name, tokens, max(tokens - left, 0))
 
 
 def _pinned(groups: Sequence[_Encoded]) -> Iterator[_Part]:

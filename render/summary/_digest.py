@@ -115,7 +115,7 @@ def _hidden(entry: Entry, calls: Mapping[str, ToolCall], tally: _Tally) -> None:
     elif entry.dropped:
         tally.dropped.append(entry.dropped)
     elif entry.replacement:
-        shown = HiddenRecord(path=entry.path, replacement=_line(entry.replacement))
+        shown = HiddenRecord(path=entry.name, replacement=_line(entry.replacement))
         tally.hidden.append(shown)
 
 

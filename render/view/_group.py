@@ -34,6 +34,8 @@ from blocks import (
     FoldState,
     HideReason,
     ToolCall,
+    UserAttachment,
+    label_of,
     tag_of,
 )
 from render.view._provider_blocks import verbatim
@@ -115,6 +117,12 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
 
     def __repr__(self) -> str:
         return f"<Entry v{self.version}: {tag_of(self.block)}>"
+
+    @property
+    def name(self) -> str:
+        """The path; of a file that is hidden on request the label, because its path has the file's name."""
+        is_file = isinstance(self.original, UserAttachment)
+        return label_of(self.version) if is_file else self.path
 
     @property
     def source(self) -> Block:

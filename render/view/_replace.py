@@ -82,7 +82,9 @@ def stand_in(block: Block, text: str) -> Block:
             parts = (TextPart(text=text),)
             return replace(block, parts=parts, envelope=known, artifact=ArtifactId(""))
         case UserAttachment():
-            return replace(block, part=TextPart(text=text))
+            return replace(
+                block, part=TextPart(text=text), name="hidden"
+            )  # it may say what is hidden
         case AssistantThinking():
             return replace(block, provider={})
         case TurnHeader() | RangeSummary():

@@ -108,6 +108,21 @@ def hides(number: int) -> None:
     sent(timeline)
 
 
+def hides_of_folded_blocks(number: int) -> None:
+    timeline = begun()
+    calls = (tool_use(f"c{n}", "Bash", command=f"ls directory_{n}") for n in range(number))
+    timeline.record(response(*calls, id="m"))
+    for n in range(number):
+        timeline.tool_result(f"c{n}", f"file_{n}.py has some more lines")
+    for n in range(4):
+        timeline.record(response(tool_use(f"d{n}"), id=f"m{n}"))
+        timeline.tool_result(f"d{n}", "ok")
+    timeline.compact()
+    assert timeline.view.find("tc:t1.c0.result") is None, "it is folded"
+    timeline.hide(*(f"tc:t1.c{n}.result" for n in range(number)))
+    sent(timeline)
+
+
 def calls_left_open(number: int) -> None:
     timeline = begun()
     timeline.record(response(*(tool_use(f"c{n}") for n in range(number)), id="m"))
@@ -140,6 +155,7 @@ def seconds(work: Callable[[], object]) -> float:
         notes,
         prompts,
         hides,
+        hides_of_folded_blocks,
         calls_left_open,
     ],
 )

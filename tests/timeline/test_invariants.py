@@ -463,12 +463,15 @@ def test_9_recovery_of_what_was_moved(all_steps: list[Step], options: dict[str, 
 
 @given(steps(), settings(), st.integers(0, 10_000))
 def test_10_fork(all_steps: list[Step], options: dict[str, Any], where: int) -> None:
-    """A fork at a version is shown as its parent was at that version."""
+    """A fork at a version is shown as its parent was at that version, but with what is hidden on request now."""
     play = played(all_steps, options)
     play.timeline.flush()
     version = 1 + where % play.timeline.version
     fork = play.timeline.fork("fork", at=version)
-    assert seen(fork.view, play) == seen(play.timeline.at(version), play)
+    past, now = play.timeline.at(version), play.timeline.view.state.withheld
+    there = {block.id for found, block in blocks_in(play.timeline) if found <= version}
+    assert set(past.state.withheld) == set(fork.view.state.withheld) == there.intersection(now)
+    assert seen(fork.view, play) == seen(past, play)
     assert seen(play.open("fork").view, play) == seen(fork.view, play)
 
 
@@ -476,10 +479,10 @@ def test_10_fork(all_steps: list[Step], options: dict[str, Any], where: int) -> 
 def test_10_the_log_shows_again_what_was_sent(
     all_steps: list[Step], options: dict[str, Any]
 ) -> None:
-    """At the version of each request, the log still renders to that very request."""
+    """At the version of each request, the log still renders to that very request, with what was hidden then."""
     play = played([*all_steps, ("render",), ("flush",)], options)
     for request in play.requests:
-        again = play.timeline.render_at(request.version - 1)
+        again = play.timeline.render_at(request.version - 1, hidden=True)
         assert request_bytes(again) == request_bytes(request.rendered)
 
 

@@ -6,7 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from timeline.cli._console import DONE, print_json, tell_guess
-from timeline.cli._store import checked_name, fixed_from, fixed_options, looked_at, store_option
+from timeline.cli._store import (
+    checked_name,
+    fixed_from,
+    fixed_options,
+    hidden_option,
+    looked_at,
+    store_option,
+)
 
 if TYPE_CHECKING:
     from render import Model
@@ -30,6 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--model", default="", metavar="NAME", help="model whose rules apply")
     add("--thinking", choices=("keep", "drop"), default="keep", help="recorded thinking blocks")
     fixed_options(parser)
+    hidden_option(parser)
     store_option(parser)
 
 
@@ -45,7 +53,10 @@ def run(options: argparse.Namespace) -> int:
             chosen["model"] = _model(options.model, options.provider)
         with Timeline.open(options.id, **chosen) as timeline:
             version = last if options.at is None else options.at
-            request = timeline.render_at(version, system=system, tools=tools).request()
+            rendered = timeline.render_at(
+                version, system=system, tools=tools, hidden=options.hidden
+            )
+            request = rendered.request()
             tell_guess(timeline.settings.model, sys.stderr)
     if options.json:
         print_json(request)

@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
             checked_name(store, name)
         for each in [name] if name else _trimmed(store):
             forgotten_of(store, each)
-        found = search_blocks(store, query, name, options.limit + min(options.limit, 1))
-        hits = found[: options.limit]
-        hits = hits if options.hidden else _unhidden(store, hits)
+        count = options.limit + min(options.limit, 1)
+        found = search_blocks(store, query, name, count, hidden=options.hidden)
+    hits = found[: options.limit]
     if options.json:
         print_json([attrs.asdict(hit) for hit in hits])
     else:
@@ -73,17 +73,6 @@ def _trimmed(store: "EventStore") -> "Collection[str]":
     from persistence import Retains
 
     return store.trimmed() if isinstance(store, Retains) else ()
-
-
-def _unhidden(store: "EventStore", hits: "Sequence[Hit]") -> "Sequence[Hit]":
-    """The hits without those in blocks hidden on request."""
-    from render import open_view
-
-    withheld = {
-        name: open_view(store.load_window(name)).state.withheld
-        for name in {hit.timeline for hit in hits}
-    }
-    return [hit for hit in hits if hit.block not in withheld[hit.timeline]]
 
 
 def _tell(query: str, hits: "Sequence[Hit]") -> None:

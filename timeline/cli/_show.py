@@ -151,11 +151,11 @@ def _print_more(rows: "Sequence[Row]") -> None:
 
 def _as_shown(block: "Block", events: "Sequence[Recorded]", options: argparse.Namespace) -> "Block":
     """The block; if it was hidden on request, the placeholder that replaces it."""
+    from blocks import withheld_after
     from render import stand_in
-    from timeline.engine._sharing import withheld_in
 
-    withheld = {} if options.hidden else withheld_in(events)
-    return stand_in(block, withheld[block.id]) if block.id in withheld else block
+    withheld = {} if options.hidden else withheld_after(events)
+    return stand_in(block, withheld[block.id].replacement) if block.id in withheld else block
 
 
 def _show_one(options: argparse.Namespace, block: "Block") -> int:

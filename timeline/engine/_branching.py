@@ -4,12 +4,22 @@ from typing import Self
 
 import attrs
 
-from blocks import EventId, TimelineExistsError, TimelineForked, TimelineId
+from blocks import (
+    Answered,
+    BlockAppended,
+    Event,
+    EventId,
+    TimelineExistsError,
+    TimelineForked,
+    TimelineId,
+)
 from blocks.formats import Format, checked_format, stream_of
 from render import Rendered
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._blocks import answered_by
 from timeline.arguments._checks import checked_choice, checked_name, checked_whole
+from timeline.engine._engine import Engine
+from timeline.engine._hiding import hides_of, inherit
 from timeline.engine._history import History, history_of
 from timeline.engine._removing import Removing
 from timeline.engine._streaming import Arriving
@@ -21,6 +31,7 @@ from timeline.engine._sync import (
     agree,
     refused,
 )
+from timeline.engine._withholding import Hides
 
 
 @attrs.frozen(kw_only=True)
@@ -28,7 +39,8 @@ class Branching(Removing):
     """The operations that return a new timeline or a recording."""
 
     def fork(self, name: str, *, at: int | None = None) -> Flow[Self]:
-        """Create a timeline in the same store that begins as a copy of this one, at version `at` (default: now).
+        """Create a timeline in the same store that begins as a copy of this one, at version `at` (default: now). What
+        is hidden on request now is hidden in it, too, whatever was hidden at that version.
 
         Raises:
             MisuseError: the name is not valid, or the log has no version `at`.
@@ -51,6 +63,8 @@ class Branching(Removing):
         yield RunBlocking(lambda: store.fork(source, target, event, at=version))
         forked = attrs.evolve(self, engine=attrs.evolve(self.engine, id=target))
         yield from forked.engine.load()
+        if version != self.engine.version:
+            yield from inherit(forked.engine, (yield from hides_of(self.engine)), exactly=True)
         return forked
 
     def recording(
@@ -106,14 +120,7 @@ class Branching(Removing):
         history = messages if isinstance(messages, History) else None  # already parsed
         history = history or history_of(messages, checked_format(format, "sync()"), after)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
-        operations, parted, is_new = self, None, False
-        found = yield from agree(self.engine, history, on_divergence, answers)
-        while found.diverged_at is not None:
-            if on_divergence == "raise" or is_new:
-                raise refused(operations.engine, history, found)
-            parted = found.diverged_at if parted is None else parted
-            operations, is_new = yield from operations._branch(found)
-            found = yield from agree(operations.engine, history, on_divergence)
+        operations, parted, found = yield from self._agreeing(history, on_divergence, answers)
         return Synced(
             appended=found.appended,
             kept=history.messages - found.appended,
@@ -121,6 +128,33 @@ class Branching(Removing):
             system=history.system,
             timeline=operations,
         )
+
+    def _agreeing(
+        self, history: History, on_divergence: OnDivergence, answers: Answered | None
+    ) -> Flow[tuple[Self, int | None, Agreement]]:
+        """This timeline or its fork, after it was made to agree with a history, and where this one diverged. What is
+        hidden on request where the program has been stays hidden where it goes."""
+        operations, parted, is_new = self, None, False
+        hides = history.hides
+        yield from inherit(self.engine, hides, exactly=False)
+        newest = yield from _newest(self.engine, BlockAppended, TimelineForked)
+        if isinstance(
+            newest, TimelineForked
+        ):  # the program may send again what came after the copied part
+            hides |= yield from self._hides(and_own=False)
+        found = yield from agree(
+            self.engine, attrs.evolve(history, hides=hides), on_divergence, answers
+        )
+        while found.diverged_at is not None:
+            if on_divergence == "raise" or is_new:
+                raise refused(operations.engine, history, found)
+            parted = found.diverged_at if parted is None else parted
+            hides |= yield from operations._hides(and_own=True)
+            operations, is_new = yield from operations._branch(found)
+            yield from inherit(operations.engine, hides, exactly=False)
+            history = attrs.evolve(history, hides=hides)
+            found = yield from agree(operations.engine, history, on_divergence)
+        return operations, parted, found
 
     def _branch(self, found: Agreement) -> Flow[tuple[Self, bool]]:
         """The fork for a history that has diverged from this timeline, and whether the fork is new: an existing fork
@@ -139,5 +173,36 @@ class Branching(Removing):
         yield from other.engine.load()
         return other, not other.engine.version
 
+    def _hides(self, *, and_own: bool) -> Flow[Hides]:
+        """What is hidden, by what it says, in the timelines of which this one is a fork; with `and_own`, also what is
+        hidden in this one."""
+        found = (yield from hides_of(self.engine)) if and_own else Hides()
+        names, parent = set[str](), (yield from _parent(self.engine))
+        while parent and parent not in names:
+            names.add(parent)
+            engine = self._elsewhere(parent).engine
+            yield from engine.load()
+            hides = yield from hides_of(engine)
+            found = attrs.evolve(hides, by_block={}) | found
+            parent = yield from _parent(engine)
+        return found
+
     def _elsewhere(self, name: str) -> Self:
         return attrs.evolve(self, engine=attrs.evolve(self.engine, id=TimelineId(name)))
+
+
+def _parent(engine: Engine) -> Flow[str]:
+    """The timeline of which this one is a fork; empty: none."""
+    name = engine.id.rpartition("~")[0]  # as `sync` names forks
+    forked = None if name else (yield from _newest(engine, TimelineForked))
+    return forked.parent if isinstance(forked, TimelineForked) else name
+
+
+def _newest(engine: Engine, *kinds: type[Event]) -> Flow[Event | None]:
+    """The newest event of these kinds; the whole log is read only if no such event is behind the newest cut."""
+    for is_all in (False, True) if engine.view.compaction else (False,):
+        log = (yield from engine.events()) if is_all else engine.view.events_since_cut
+        for _, event in reversed(log):
+            if isinstance(event, kinds):
+                return event
+    return None

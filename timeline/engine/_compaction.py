@@ -35,7 +35,7 @@ from timeline._flow import CallHook, Flow
 from timeline._models import model_named
 from timeline.engine._attempt import Attempt, NoSuchEditError, edited_plan, outcome, rewritten
 from timeline.engine._paid_summaries import PaidSummaries
-from timeline.engine._quoting import unquoted
+from timeline.engine._sealing import unquoted
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (

@@ -16,6 +16,7 @@ from blocks import (
     EventId,
     ForgottenError,
     MisuseError,
+    RangeSummary,
     Recorded,
     Trigger,
     UnknownPathError,
@@ -23,6 +24,7 @@ from blocks import (
     is_label,
     path_of,
     version_in,
+    withheld_after,
 )
 from persistence import Kept, kept_of
 from render import (
@@ -49,6 +51,8 @@ from timeline.engine._attempt import Attempt, Made
 from timeline.engine._compaction import Compactor
 from timeline.engine._journal import Fit, Journal, as_they_are
 from timeline.engine._retention import window_until
+from timeline.engine._sharing import summary_in, without_hidden
+from timeline.engine._withholding import withheld_as
 
 PAGE = 2000
 NEAR_KNOWN = 1000
@@ -225,7 +229,8 @@ class Engine(Journal):
     # Reading.
 
     def read(self, path: str) -> Flow[Block]:
-        """The original block at a path, whether it is visible, hidden or folded."""
+        """The original block at a path, whether it is visible, hidden or folded; a summary without quotations of what
+        is hidden on request."""
         entry = self.view.find(path)
         if entry is not None and entry.path == path:
             return entry.opened or entry.source
@@ -238,6 +243,9 @@ class Engine(Journal):
                 raise
         if found is None:
             raise (yield from self.unknown(path))
+        if isinstance(found, RangeSummary) and self.view.state.withheld:
+            log = without_hidden((yield from self.events()))
+            found = summary_in(log, found.id) or found
         return (yield from self.sealing.opened_block(found))
 
     def _carried(self, label: str) -> Block | None:
@@ -248,14 +256,16 @@ class Engine(Journal):
 
     def unknown(self, path: str) -> Flow[UnknownPathError]:
         """The error for a path that does not exist; it names similar paths."""
-        entries = self.view.entries
-        head = self.view.compaction.head.entries if self.view.compaction else ()
+        view, entries = self.view, self.view.entries
+        head = view.compaction.head.entries if view.compaction else ()
         first = entries[0].version if entries else self.version + 1
         page: Sequence[Recorded] = yield RunBlocking(
             partial(self._page, max(0, first - 1 - NEAR_KNOWN))
         )
-        folded = [path_of(event.block) for _, event in page if isinstance(event, BlockAppended)]
-        known = dict.fromkeys([*folded, *(entry.path for entry in (*head, *entries))])
+        blocks = (event.block for _, event in page if isinstance(event, BlockAppended))
+        folded = [path_of(block) for block in blocks if block.id not in view.state.withheld]
+        shown = (entry.path for entry in (*head, *entries) if entry.original is None)
+        known = dict.fromkeys([*folded, *shown])
         return UnknownPathError(path, get_close_matches(path, list(known)[-NEAR_KNOWN:], n=3))
 
     def kept(self) -> Flow[Kept]:
@@ -275,10 +285,21 @@ class Engine(Journal):
             found += page
 
     def view_until(self, last: int, log: Sequence[Recorded], what: str) -> Flow[View]:
-        """The view as it was at a version; `log` has all events that are still stored.
+        """The view as it was at a version, with decisions by which the same is hidden on request as now; `log` has all
+        events that are still stored.
 
         Raises:
             ForgottenError: the view needs events that were forgotten; `what` names the operation for the message.
+        """
+        view = yield from self.view_as_it_was(last, log, what)
+        until = [recorded for recorded in log if recorded[0] <= last]
+        return withheld_as(view, until, withheld_after(log), self.clock())
+
+    def view_as_it_was(self, last: int, log: Sequence[Recorded], what: str) -> Flow[View]:
+        """The same, with what was hidden then.
+
+        Raises:
+            ForgottenError: as `view_until`.
         """
         kept = yield from self.kept()
         window = window_until(log, last, kept, self.id, what)

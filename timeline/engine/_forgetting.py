@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from blocks import BlockAppended, MisuseError, TimelineId, is_sealed
+from blocks import BlockAppended, MisuseError, TimelineId, is_sealed, withheld_after
 from persistence import Removed, Retains, TimelineInfo, kept_of
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._engine import Engine
-from timeline.engine._hiding import FORGOTTEN, content_id, hide, is_forgotten, targets_of
+from timeline.engine._hiding import content_id, hide, targets_of
 from timeline.engine._sharing import taken_back
+from timeline.engine._withholding import FORGOTTEN, is_forgotten
 
 if TYPE_CHECKING:
     from persistence import ArtifactMetadata
@@ -87,7 +88,8 @@ def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
     yield from hide(engine, [key], FORGOTTEN)
     log = yield from engine.events()
     gone = {} if is_forgotten(target.block) else {target.block.id: FORGOTTEN}  # repeated call
-    after = taken_back(log, gone, engine.view.state.withheld)
+    withheld = {block: item.replacement for block, item in withheld_after(log).items()}
+    after = taken_back(log, gone, withheld)
     changed = {v: new for (v, old), (_, new) in zip(log, after, strict=True) if new != old}
     found = content_id(target.block)
     artifacts, size, lasting = (

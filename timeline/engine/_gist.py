@@ -8,7 +8,7 @@ import attrs
 from blocks import (
     BlockAppended,
     Event,
-    RangeCompacted,
+    LogWindow,
     RequestRendered,
     TimelineId,
     UsageRecorded,
@@ -16,7 +16,6 @@ from blocks import (
     text_of,
 )
 from persistence import EventStore, Skim, skimmed
-from timeline.engine._sharing import withheld_in
 
 FIRST_EVENTS: Final = 32
 """Number of events at the beginning of a log in which the first prompt is looked for."""
@@ -62,9 +61,7 @@ def beginning(prompt: UserPrompt) -> str:
 
 def _withheld(skim: Skim) -> Collection[str]:
     """The blocks that are hidden on request, according to the newest compaction and the events since."""
-    _, fold = skim.compaction or (0, None)
-    before = fold.state.withheld if isinstance(fold, RangeCompacted) else {}
-    return withheld_in(skim.window, before)
+    return LogWindow(compaction=skim.compaction, events=tuple(skim.window)).withheld
 
 
 def _size(events: Sequence[Event]) -> Gist:

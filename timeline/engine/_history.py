@@ -19,6 +19,7 @@ from blocks.formats import (
     messages_from,
     parts_in,
 )
+from timeline.engine._withholding import Hides
 
 FORM: Final = "1"
 """The prefix of the hash of a history; hashes with different prefixes are not comparable."""
@@ -58,6 +59,8 @@ class History:
     """Number of messages with content."""
     after: int = 0
     """The timeline's version after which the history begins."""
+    hides: Hides = attrs.field(factory=Hides)
+    """What is hidden on request where the program has been so far, if that is not the timeline that is synced."""
 
     def number(self, step: int) -> int:
         """Index in the given list of a step's message; for the number after the last step, the next index."""

@@ -6,6 +6,7 @@ Operations that append are in `_appends`, those that remove in `_removing`, thos
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import attrs
@@ -179,8 +180,9 @@ class Operations(Branching):
         checked_text(path, "read()", "path")
         return (yield from self.engine.read(path))
 
-    def search(self, query: str, *, limit: int = 20) -> Flow[Sequence["Hit"]]:
-        """The blocks that match a query, whether visible or not, best first; see `search_blocks`.
+    def search(self, query: str, *, limit: int = 20, hidden: bool = False) -> Flow[Sequence["Hit"]]:
+        """The blocks that match a query, whether visible or folded, best first; with `hidden`, also those that are
+        hidden on request. See `search_blocks`.
 
         Raises:
             MisuseError: the query is not a string or has no words, or the limit is not positive.
@@ -190,7 +192,8 @@ class Operations(Branching):
         from persistence import search_blocks
 
         store, name = self.engine.store, self.engine.id
-        found: Sequence[Hit] = yield RunBlocking(lambda: search_blocks(store, query, name, limit))
+        search = partial(search_blocks, store, query, name, limit, hidden=hidden)
+        found: Sequence[Hit] = yield RunBlocking(search)
         return found
 
     def events(self, *, after: int = 0) -> Flow[Sequence[Recorded]]:
@@ -233,8 +236,9 @@ class Operations(Branching):
             interval=checked_interval(interval, "follow()"),
         )
 
-    def at(self, version: int) -> Flow[View]:
-        """The view as it was at a version.
+    def at(self, version: int, *, hidden: bool = False) -> Flow[View]:
+        """The view as it was at a version, but with the same blocks hidden on request as now; with `hidden`, with those
+        that were hidden then.
 
         Raises:
             MisuseError: the log has no such version.
@@ -245,18 +249,21 @@ class Operations(Branching):
         last = events[-1][0] if events else 0
         if not 0 <= version <= last:
             raise MisuseError(f"version {version} is not in 0..{last}")
-        return (yield from self.engine.view_until(version, events, f"no view at {version}"))
+        read = self.engine.view_as_it_was if hidden else self.engine.view_until
+        view = yield from read(version, events, f"no view at {version}")
+        return attrs.evolve(view, version=version, decisions=())
 
     def render_at(
-        self, version: int, *, system: System = None, tools: Tools = None
+        self, version: int, *, system: System = None, tools: Tools = None, hidden: bool = False
     ) -> Flow[Rendered]:
-        """Render the log as it was at a version; this decides and records nothing.
+        """Render the log as it was at a version; this decides and records nothing. What is hidden on request now is
+        hidden in it, unless `hidden` asks for what was hidden then.
 
         Raises:
             MisuseError: the log has no such version, or the system prompt or a tool's definition is not valid.
             ForgottenError: events that it needs were forgotten.
         """
-        view = yield from self.at(version)
+        view = yield from self.at(version, hidden=hidden)
         return show(view, self.settings.context(system, tools, self.engine.clock()))
 
     def snapshot(self) -> Flow[Shot]:

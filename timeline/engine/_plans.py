@@ -34,7 +34,6 @@ from render import (
     compaction_event,
     decide,
     fitted_at,
-    fold,
     gains_enough,
     plan_compaction,
     restore_plan,
@@ -135,7 +134,9 @@ def _expanded(engine: Engine) -> Flow[int]:
     log = yield from engine.events()
     batch = _batch(log, version)
     before = yield from engine.view_until(batch[0][0] - 1, log, "nothing is expanded")
-    undone = _undone(batch, before, engine.view, engine.clock())
+    undone = [*_undone(batch, before, engine.view, engine.clock())]
+    # What is visible again may quote blocks that were hidden since.
+    undone += [event for event in before.decisions if _is_about_quotations(event)]
     return (yield from engine.settle(reduce(decide, undone, engine.view)))
 
 
@@ -203,6 +204,10 @@ def _is_part(event: Event, at: float) -> bool:
     return event.at == at and (isinstance(event, RangeCompacted) or _is_rung(event))
 
 
+def _is_about_quotations(event: Event) -> bool:
+    return isinstance(event, BlocksHidden | SummaryReplaced) and event.redacted
+
+
 def _is_rung(event: Event) -> bool:
     return isinstance(event, BlocksHidden) and event.reason in LADDER and not event.redacted
 
@@ -268,15 +273,7 @@ def _rewritten(
 
 
 def _before(engine: Engine, version: int) -> Flow[View]:
-    """The view just before an event, but with the hides and restores on request that came later."""
+    """The view just before an event, but with what is hidden on request now."""
     log: list[Recorded] = yield from engine.events()
     before = yield from engine.view_until(version - 1, log, "no summary is written anew")
-    later = (each for each in log if each[0] >= version and _is_about_hides(each[1]))
-    return attrs.evolve(fold(before, later), version=before.version)
-
-
-def _is_about_hides(event: Event) -> bool:
-    """Whether an event hides blocks on request, or restores them."""
-    if isinstance(event, BlocksHidden):
-        return event.reason == "requested"
-    return isinstance(event, BlocksRestored | SummaryReplaced)
+    return attrs.evolve(before, version=version - 1, decisions=())

@@ -17,6 +17,7 @@ from blocks import (
     ArtifactId,
     Block,
     BlockAppended,
+    BlockId,
     CallId,
     Event,
     LogWindow,
@@ -24,13 +25,17 @@ from blocks import (
     Recorded,
     SealedContent,
     Sensitivity,
+    StructuredSummary,
+    SystemMessage,
     ToolCall,
     ToolResult,
+    TurnId,
     encode_content,
+    leaves,
     path_of,
     without_content,
 )
-from render import Place, Policy, View
+from render import Place, Policy, View, redaction_of
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._artifacts import ArtifactService
 
@@ -177,6 +182,22 @@ class Sealing:
     def drop(self) -> None:
         """Discard all contents that were read, because some may have been forgotten."""
         self._known = {}
+
+
+def unquoted(summary: StructuredSummary, view: View) -> StructuredSummary:
+    """A model's summary without what comes only from confidential results in the view, which the model has read in its
+    prompt."""
+    secret = [
+        msgspec.structs.replace(entry.opened, artifact=ArtifactId(""))
+        for entry in view.entries
+        if isinstance(entry.opened, ToolResult)
+    ]
+    said = [entry.block for entry in view.entries]
+    if secret and view.compaction is not None:
+        known = leaves(msgspec.to_builtins(view.compaction.event.summary))
+        said.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=known))
+        said += [entry.block for entry in view.compaction.head.entries]
+    return redaction_of(secret, [summary], said).redacted(summary)
 
 
 def confidential(what: str) -> str:

@@ -13,7 +13,9 @@ from blocks import (
     AssistantThinking,
     BlockAppended,
     BlockId,
+    BlocksHidden,
     Event,
+    EventId,
     HistoryDivergedError,
     OpaqueBlock,
     Recorded,
@@ -24,6 +26,7 @@ from timeline.engine._engine import Engine
 from timeline.engine._foreign import Filler
 from timeline.engine._history import History
 from timeline.engine._parting import Missing, Parting, parting
+from timeline.engine._sharing import blocks_of
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
@@ -102,7 +105,7 @@ def _agreed(
         return _parted(engine, history, log, len(history.steps), found.ahead)
     events = _events(engine, history, found, answers)
     if events:
-        yield from engine.append_sealed(events)
+        yield from engine.append_sealed([*events, *(yield from _hides(engine, history, events))])
     return Agreement(appended=len({missing.step.number for missing in found.missing}))
 
 
@@ -178,6 +181,19 @@ def _events(
             made[-1] = replace(last, agrees=history.agrees(count))
         events += made
     return events
+
+
+def _hides(engine: Engine, history: History, events: Sequence[Event]) -> Flow[list[Event]]:
+    """The event that hides what is sent again and was hidden where the program has been."""
+    if not history.hides.by_content:
+        return []
+    there = {block.id for _, block in blocks_of((yield from engine.events()))}
+    blocks = (event.block for event in events if isinstance(event, BlockAppended))
+    hidden = tuple(history.hides.again(blocks, there))
+    if not hidden:
+        return []
+    new, now = EventId(engine.ids()), engine.clock()
+    return [BlocksHidden(id=new, at=now, hidden=hidden, reason="requested")]
 
 
 def _newest_answer(missing: Sequence[Missing]) -> Missing | None:

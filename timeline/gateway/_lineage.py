@@ -23,6 +23,7 @@ from persistence import EventStore, MemoryStore, copy_store
 from render import Rendered
 from timeline._timeline import Timeline
 from timeline.engine._history import History, HistoryReader
+from timeline.engine._withholding import Hides
 from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, is_same
 
@@ -62,6 +63,9 @@ class Conversation:
     answered: Rendered | None = None
     """The newest request that got an answer, which the next request continues."""
     is_closed: bool = False
+    hides: Hides = attrs.field(factory=Hides)
+    """What is hidden on request in other sessions that began alike; the history with which this one begins may send it
+    again."""
     memory: dict[str, Any] = attrs.field(factory=dict[str, Any])
     """Data that other modules keep while the conversation is open."""
 
@@ -148,12 +152,15 @@ class Lineage:
             conversation.timeline.close()
             conversation.timeline, conversation.opening = self.opened(name, opening), opening
         timeline = conversation.timeline
+        hides, conversation.hides = conversation.hides, Hides()
         if not history.is_at(timeline.view.state.agreed) and "~" in timeline.id:
             # Another fork may have continued with this history: start the search at the root.
+            if timeline.view.state.withheld:
+                hides |= Hides.of(timeline.events())
             timeline = self.opened(_root(timeline.id), opening)
         is_own = timeline is conversation.timeline
         found = timeline.sync(
-            history,
+            attrs.evolve(history, hides=hides),
             format=conversation.reader.format,
             on_divergence="follow",
             rendered=conversation.answered if is_own else None,
@@ -186,6 +193,8 @@ class Lineage:
         best, pieces = made.timeline, 0
         for name in reversed(others[-CANDIDATES_MAX:]):
             other = self.opened(name, made.opening)
+            if other.view.state.withheld:
+                made.hides |= attrs.evolve(Hides.of(other.events()), by_block={})
             agreed = other.view.state.agreed
             if agreed and history.is_at(agreed) and agreed.pieces > pieces:
                 best, pieces = other, agreed.pieces

@@ -6,7 +6,6 @@ than a result may be in a prompt; longer content comes in pieces, and each piece
 
 from collections.abc import Collection
 from datetime import UTC, datetime
-from functools import cache
 from typing import Final
 
 import attrs
@@ -31,7 +30,6 @@ from persistence import (
     block_at,
     search_blocks,
 )
-from render import open_view
 from timeline._timeline import Timeline
 from timeline.engine._gist import gists
 from timeline.engine._settings import Options, Settings
@@ -171,7 +169,7 @@ class StoreReader:
         return f"There is no timeline {name[:200]!r}{near or '.'} read_timeline without arguments lists all."
 
     def _withheld(self, name: TimelineId) -> Collection[str]:
-        return open_view(self.store.load_window(name)).state.withheld
+        return self.store.load_window(name).withheld
 
     def _owners(self, path: str) -> list[TimelineId]:
         """The timelines that have hidden or folded blocks and a block at this path, newest first."""
@@ -205,18 +203,15 @@ class StoreReader:
 
     def _hits(self, query: str, name: TimelineId | None, count: int) -> list[Hit]:
         """The best hits, without hidden and confidential blocks."""
-        withheld = cache(self._withheld)
         best: list[Hit] = []
         for limit in (min(2 * count, SEARCHED_MAX), SEARCHED_MAX):
             found = search_blocks(self.store, query, name, limit)
-            best = [hit for hit in found if not self._is_kept_back(hit, withheld(hit.timeline))]
+            best = [hit for hit in found if not self._is_confidential(hit)]
             if len(best) >= count or len(found) < limit:
                 break
         return best[:count]
 
-    def _is_kept_back(self, hit: Hit, withheld: Collection[str]) -> bool:
-        if hit.block in withheld:
-            return True
+    def _is_confidential(self, hit: Hit) -> bool:
         page = self.store.read(hit.timeline, after=hit.version - 1, limit=1)
         event = page[0][1] if page else None
         block = event.block if isinstance(event, BlockAppended) else None

@@ -4,7 +4,7 @@ agent = ReactAgent(timeline, client, tools=[*tools, *reading_tools(timeline)])
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 READ_TIMELINE: Final = "read_timeline"
 HITS: Final = 10
 WITHHELD: Final = "This content was hidden on request; it cannot be read back."
-LIMIT_MAX: Final = 1_000
-"""Largest number of hits that a search returns."""
 NOT_ITSELF: Final = f'-"{MARK}" -"{READ_TIMELINE} query"'
 """Excludes blocks that were only read back, and the calls that searched for them."""
 GUIDE: Final = """Read back what this conversation no longer shows: hidden, cleared or folded content.
@@ -118,20 +116,12 @@ def _answer(timeline: Timeline | AsyncTimeline, asked: _Asked) -> Calls[ToolRepl
                 return refused(WITHHELD)
             return block_page(path, block, start, asked.lines, room)
         count = min(asked.lines, HITS_MAX) if asked.lines > 0 else HITS
-        hits = yield from _hits(timeline, f"{NOT_ITSELF} {query}", start + count)
+        hits = yield lambda: timeline.search(f"{NOT_ITSELF} {query}", limit=start + count)
     except UnknownPathError as error:
         return refused(_no_such(error))
     except MisuseError as error:
         return refused(str(error))
     return hits_page(query, hits[start:], start, room)
-
-
-def _hits(timeline: Timeline | AsyncTimeline, query: str, count: int) -> Calls[Any]:
-    """The best hits, without blocks that are hidden on request."""
-    withheld = timeline.view.state.withheld
-    more = max(count, min(count + len(withheld), LIMIT_MAX))
-    found = yield lambda: timeline.search(query, limit=more)
-    return [hit for hit in found if hit.block not in withheld][:count]
 
 
 def _no_such(error: UnknownPathError) -> str:

@@ -9,16 +9,17 @@ import attrs
 from blocks import (
     BlockId,
     EventId,
+    Hidden,
     Recorded,
     RequestRendered,
     TimelineId,
     UsageRecorded,
     UserPrompt,
+    withheld_in,
 )
 from persistence import EventStore, TimelineInfo, kept_of
 from timeline._models import model_named
 from timeline.engine._gist import beginning, first_prompt
-from timeline.engine._sharing import withheld_in
 from timeline.report._calls import billed
 from timeline.report._look import PAGE
 from timeline.report._savings import Savings, sum_of
@@ -43,7 +44,7 @@ class Row:
     savings: Savings = attrs.field(factory=Savings)
     """Of the calls that went through a gateway, without those that a fork has from its origin."""
     _first: UserPrompt | None = None
-    _withheld: Mapping[BlockId, str] = attrs.field(factory=dict[BlockId, str])
+    _withheld: Mapping[BlockId, Hidden] = attrs.field(factory=dict[BlockId, Hidden])
     _estimated: int = 0
 
     @property

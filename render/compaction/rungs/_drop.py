@@ -93,7 +93,7 @@ def _proposal(span: Sequence[_Priced], used: Mapping[str, int], context: Context
         ended_at=max(entry.at for entry in entries),
         about=_about(entries),
         keywords=_keywords(entries, used),
-        paths=tuple(dict.fromkeys((entries[0].path, entries[-1].path))),
+        paths=tuple(dict.fromkeys((entries[0].name, entries[-1].name))),
     )
     said, tool = span_line(record), offered("read_timeline", context)
     text = LINE.format(READ.format(said, tool) if tool else said)

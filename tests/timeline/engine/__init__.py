@@ -12,9 +12,8 @@ _contest, _fits: test_racing.py
 _foreign, _history, _parting: test_sync.py
 _streaming: test_recording.py
 _followers, _signal: test_following.py
-_quoting: test_sealing.py
 _plans: test_upgrade.py
 _removing: test_retention.py, test_forgetting.py
-_sharing: test_hiding.py
+_sharing, _withholding: test_hiding.py, ../test_hidden.py
 _snapshot: ../react/test_snapshot.py
 """

@@ -24,7 +24,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from persistence.sessions import export_lines
-from render import Policy, Redaction, Rendered, Summary, View, said_by
+from render import Policy, Rendered, Summary, View, said_by
 from tests import _builders as make
 from tests._builders import open_timeline, response, text, tool_use
 from tests.strategies import Play, Step, settings, steps
@@ -274,21 +274,6 @@ def test_what_is_not_hidden_keeps_its_quotations() -> None:
     assert "src/f1.py" in everything(timeline)
     timeline.hide(*PATHS)
     assert "src/f1.py" in everything(timeline)
-
-
-def test_a_word_that_a_summary_cut_short_is_taken_back() -> None:
-    hidden = [make.prompt("The password is correcthorsebattery, keep it.")]
-    redaction = Redaction(hidden, ["It said: The password is correcthor…"])
-    redaction.clear(make.prompt("It said: The password is here."))
-    assert redaction.masked("It said: The password is correcthor…") == (
-        "It said: The password is [hidden]"
-    )
-
-
-def test_two_words_that_only_stand_together_in_the_hidden_block_are_taken_back() -> None:
-    redaction = Redaction([make.prompt("battery staple")], ["with a battery staple inside"])
-    redaction.clear(make.prompt("a battery, with a staple inside"))
-    assert redaction.masked("with a battery staple inside") == "with a [hidden] inside"
 
 
 def test_another_timeline_object_that_had_not_heard_of_the_hide_takes_it_back() -> None:

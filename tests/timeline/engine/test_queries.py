@@ -20,7 +20,9 @@ def test_what_is_folded_or_hidden_is_found_and_can_be_read() -> None:
     (hit,) = timeline.search("48231")
     assert hit.path == "ar:t1.user.prompt"
     assert timeline.read(hit.path).id == timeline.read("ar:t1.user.prompt").id
-    assert [each.path for each in timeline.search('"part 28:"')] == ["ar:t30.user.prompt"]
+    assert timeline.search('"part 28:"') == timeline.search("nobody says this")
+    [hit] = timeline.search('"part 28:"', hidden=True)
+    assert hit.path == "ar:t30.user.prompt"
     assert len(timeline.search("word", limit=7)) == 7
 
 

@@ -1,5 +1,7 @@
 """A timeline agrees with the history of another program, however that grows, is repeated or is edited."""
 
+import json
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -24,8 +26,8 @@ from blocks import (
 )
 from blocks.formats import Format, Json, messages_from
 from persistence import MemoryStore
-from render import Rendered
-from tests._builders import Ids, open_timeline, steady
+from render import Rendered, said_by
+from tests._builders import Ids, blocks_in, open_timeline, steady
 from tests.foreign import Line, Model, Talk, Tool, User, responded, talks, told, written
 from timeline import Timeline
 from timeline.engine._sync import OnDivergence
@@ -445,3 +447,118 @@ def test_beside_results_it_is_one_too_and_other_words_reach_an_agent_at_work() -
         (UserSteer, "t1", "Hurry."),
         (UserPrompt, "t2", "Stop it."),
     ]
+
+
+# What is hidden on request.
+
+
+def marked(talk: Talk) -> Talk:
+    """The conversation with a mark in each text, which is in no other."""
+    return tuple(
+        attrs.evolve(line, text=f"{line.text} mark_{number:04}") for number, line in enumerate(talk)
+    )
+
+
+def marks_in(text: str) -> set[str]:
+    return set(re.findall(r"mark_\d{4}", text))
+
+
+def sent(timeline: Timeline) -> set[str]:
+    return marks_in(json.dumps(timeline.render().request()))
+
+
+def hide_some(timeline: Timeline, data: st.DataObject) -> set[str]:
+    """Hide some blocks; return their marks."""
+    said = {block.id: marks_in(said_by(block)) for _, block in blocks_in(timeline)}
+    marked_blocks = [name for name in said if said[name]]
+    chosen = data.draw(st.sets(st.sampled_from(marked_blocks), min_size=1)) if marked_blocks else ()
+    if not chosen:  # all lines were edited
+        return set()
+    timeline.hide(*sorted(chosen))
+    return {mark for name in chosen for mark in said[name]}
+
+
+def elsewhere(talks: Sequence[Talk], number: int, data: st.DataObject) -> tuple[Talk, OnDivergence]:
+    """The newest conversation after an edit, with or without what came behind it; or as it was some time ago."""
+    if data.draw(st.booleans()):
+        return data.draw(st.sampled_from(talks)), "follow"
+    talk = talks[-1]
+    index = data.draw(st.integers(0, len(talk) - 1))
+    if index and data.draw(st.booleans()):
+        return talk[:index], "follow"
+    text = f"something else {number}"
+    rest = data.draw(st.sampled_from([talk[index + 1 :], ()]))
+    how: OnDivergence = data.draw(st.sampled_from(["fork", "follow"]))
+    return (*talk[:index], attrs.evolve(talk[index], text=text), *rest), how
+
+
+@given(talks(), formats, st.data())
+def test_what_is_hidden_stays_hidden_wherever_its_history_goes_on(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    """Edited before it or behind it, from the timeline, its fork or a copy, before or after it was hidden."""
+    store, talks = MemoryStore(), [marked(talk)]
+    timeline, hidden = opened(store), set[str]()
+    timeline.sync(written(talks[0], name), format=name)
+    for number in range(data.draw(st.integers(1, 5))):
+        match data.draw(st.sampled_from(["hide", "compact", "reopen", "copy", "pass"])):
+            case "hide":
+                hidden |= hide_some(timeline, data)
+            case "compact":
+                timeline.compact()
+            case "reopen":
+                timeline.flush()
+                timeline = open_timeline(
+                    timeline.id, store=store, ids=Ids(f"{number}-"), window=400, policy=steady()
+                )
+            case "copy":
+                at = data.draw(st.integers(1, timeline.version))
+                timeline = timeline.fork(f"copy{number}", at=at)
+            case _:
+                pass
+        talk, how = elsewhere(talks, number, data)
+        talks.append(talk)
+        timeline = timeline.sync(written(talk, name), format=name, on_divergence=how).timeline
+        assert held(timeline) == told(talk)
+        assert sent(timeline).isdisjoint(hidden)
+        withheld = timeline.view.state.withheld
+        said = (said_by(block) for _, block in blocks_in(timeline) if block.id in withheld)
+        assert marks_in(" ".join(said)) <= hidden
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_fork_that_was_there_before_the_hide_hides_it_too(name: Format) -> None:
+    talk = marked((User("Log in"), Model("done"), User("And now?"), Model("it works")))
+    other = (*talk[:2], User("And then?"))
+    timeline = opened(MemoryStore())
+    timeline.sync(written(talk, name), format=name)
+    fork = timeline.sync(written(other, name), format=name, on_divergence="fork").timeline
+    timeline.hide("ar:t1.user.prompt", replacement="[a secret]")
+    again = timeline.sync(written(other, name), format=name, on_divergence="fork").timeline
+    assert again.id == fork.id
+    assert "mark_0000" not in sent(again)
+    assert "[a secret]" in json.dumps(again.render().request())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_restored_is_shown_in_a_fork_that_begins_while_it_was_hidden(name: Format) -> None:
+    talk = marked((User("Log in"), Model("done"), User("And now?")))
+    timeline = opened(MemoryStore())
+    timeline.sync(written(talk, name), format=name)
+    timeline.hide("ar:t1.user.prompt", "ar:t2.user.prompt")
+    version = timeline.version
+    timeline.restore("ar:t1.user.prompt")
+    fork = timeline.fork("other", at=version)
+    assert sent(fork) == {"mark_0000", "mark_0001"}
+
+
+def test_the_same_words_as_in_a_hidden_message_are_shown_where_they_are_new() -> None:
+    talk = (User("Go on."), Model("so"), User("Go on."), Model("done"))
+    timeline = opened(MemoryStore())
+    timeline.sync(written(talk, "openai.chat"), format="openai.chat")
+    timeline.hide("ar:t1.user.prompt")
+    other = (*talk[:3], Model("not yet"), User("Go on."))
+    fork = timeline.sync(
+        written(other, "openai.chat"), format="openai.chat", on_divergence="fork"
+    ).timeline
+    assert json.dumps(fork.render().request()).count("Go on.") == 2

@@ -74,6 +74,37 @@ def test_who_goes_back_goes_on_in_a_fork_and_finds_it_again() -> None:
     assert any(isinstance(event, TimelineForked) for event in events)
 
 
+def test_what_is_hidden_on_request_is_not_sent_wherever_the_agent_goes_on() -> None:
+    store, secret = MemoryStore(), "7EF0XMpLwVaLDp4f"
+    with provider(working(0)) as up, gateway(store=store, upstream=up.url) as server:
+        agent = Agent(server.url, headers=SESSION)
+        agent.work("Fix the build.")
+        before = list(agent.said)
+        agent.work(f"The token is {secret}.")
+        behind = list(agent.said)
+        [root] = names(store)
+        with Timeline.open(root, store=store) as timeline:
+            hidden = next(
+                e for e in timeline.view.entries if secret in getattr(e.block, "text", "")
+            )
+            timeline.hide(hidden.path)
+        agent.work("And the tests.")
+        for said, words_of_user in (
+            (behind, "Once more."),
+            (before, "Rather test it."),
+            (behind, "No."),
+        ):
+            agent.said = [*said]
+            agent.work(words_of_user)
+        agent.headers, agent.said = {"x-claude-code-session-id": "new"}, [*behind]
+        agent.work("In another session.")
+    first, second, *others = map(str, up.requests)
+    assert secret not in first
+    assert secret in second
+    assert len(others) == 5
+    assert not any(secret in request for request in others)
+
+
 def test_a_session_that_comes_back_under_another_id_goes_on_with_its_timeline() -> None:
     store = MemoryStore()
     with provider(working(3)) as up:
