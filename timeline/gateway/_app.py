@@ -10,10 +10,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 import attrs
 import httpx2
 from starlette.applications import Starlette
+from starlette.datastructures import Headers as Given
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from timeline._serving import foreign_in
 from timeline.gateway._answer import Answer, error_in
 from timeline.gateway._apis import Api, api_at, counting_at, speaker_of
 from timeline.gateway._body import UnreadableError
@@ -55,7 +59,8 @@ class Served:
             *more,
             Route("/{path:path}", self.relay, methods=list(_METHODS)),
         ]
-        return Starlette(routes=own, lifespan=self._living)
+        door = Middleware(_Door, has_token=self.token is not None)
+        return Starlette(routes=own, lifespan=self._living, middleware=[door])
 
     @asynccontextmanager
     async def _living(self, _: Starlette) -> AsyncGenerator[None]:
@@ -209,6 +214,25 @@ class Served:
             f"this gateway wants its token, in the header {HEADER} or as /token/... before the path"
         )
         return JSONResponse(_error("authentication_error", said), 401)
+
+
+@attrs.define
+class _Door:
+    """Refuses the requests of web pages elsewhere, whatever they ask for; nothing of them is stored or forwarded."""
+
+    app: ASGIApp
+    has_token: bool
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        foreign = scope["type"] == "http" and foreign_in(
+            Given(scope=scope), has_token=self.has_token
+        )
+        if foreign:
+            log.info("refused: %s", foreign)
+            refusal = JSONResponse(_error("permission_error", f"foldline: {foreign}"), 403)
+            await refusal(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
 
 
 _OF_BODY: Final = ("content-length", "content-encoding")

@@ -92,14 +92,14 @@ class Gateway:
         """The routes of the tools with which an agent reads folded content back; empty without the package `mcp`."""
         if find_spec("mcp") is None:
             return ()
-        from timeline.gateway._mcp import LOOPBACK_NAMES, mcp_route
+        from timeline.gateway._mcp import mcp_route
         from timeline.gateway._reading import StoreReader
 
         options: Options = {"policy": self.policy}
         if self.window is not None:
             options["window"] = self.window
         reader = StoreReader(store=self._opened, options=options)
-        return (mcp_route(reader, self.token, () if self.token else LOOPBACK_NAMES),)
+        return (mcp_route(reader, self.token),)
 
     def savings(self) -> Savings:
         """The savings so far."""
