@@ -10,7 +10,6 @@ import time
 from abc import ABC, abstractmethod
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
-from urllib.parse import urlsplit
 
 import attrs
 
@@ -72,6 +71,8 @@ _HOST: Final = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/?#@\[\]]+))(?::\d*)?")
 _OWN_SITES: Final = ("same-origin", "none")
 """Values of `Sec-Fetch-Site`: a page of this server asks, or the user typed the address. Another port of this machine
 is `same-site`; all other pages are `cross-site`."""
+_SCHEMES: Final = ("http", "https")
+"""Of a page of this server; a proxy before it may speak TLS."""
 FOREIGN_SHOWN: Final = 80
 
 
@@ -88,7 +89,7 @@ def foreign_in(headers: "Headers", *, has_token: bool) -> str:
     if not has_token and (found is None or not is_loopback(found[1] or found[2])):
         return f"the host {', '.join(hosts)[:FOREIGN_SHOWN]!r} is not this machine; use localhost, or a token"
     for origin in headers.getlist("origin"):
-        if found is None or urlsplit(origin.lower()).netloc != hosts[0]:
+        if origin.lower() not in [f"{scheme}://{host}" for host in hosts for scheme in _SCHEMES]:
             return (
                 f"a web page of the origin {origin[:FOREIGN_SHOWN]!r} asks, not one of this server"
             )

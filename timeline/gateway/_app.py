@@ -38,6 +38,8 @@ BODY_BYTES_MAX: Final = 2**28
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _GONE: Final = 499
 """The status of a response that nobody receives, because the client has disconnected."""
+_UNHEARD: Final = (401, 403)
+"""HTTP statuses with which a provider refuses a request because of who sends it."""
 _TOO_LONG: Final = (400, 413)
 """HTTP statuses with which providers answer, among other things, a prompt that is too long."""
 
@@ -131,7 +133,13 @@ class Served:
             return None
 
     async def _answered(self, http: Request, call: Call, raw: bytes) -> Response:
-        response = await self._sent(http, call, raw)
+        try:
+            response = await self._sent(http, call, raw)
+        except BaseException:  # such as a client that hangs up
+            self.rewriter.turn_away(call)
+            raise
+        if not await self._kept(call, response):
+            return Relayed(response, _unread, _done)
         if call.is_rewritten and response.status_code in _TOO_LONG:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
@@ -144,6 +152,17 @@ class Served:
             loop.run_in_executor(None, self._note, call, answer)
 
         return Relayed(response, answer.add, over)
+
+    async def _kept(self, call: Call, response: httpx2.Response) -> bool:
+        """Whether the request is in the store now. It is not if the provider did not let it in."""
+        try:
+            heard = response.status_code not in _UNHEARD
+            if heard and await asyncio.to_thread(self.rewriter.admit, call):
+                return True
+        except Exception as error:  # noqa: BLE001 -- the client gets its answer nevertheless
+            log.warning("a request was not kept: %s: %s", type(error).__name__, error)
+        self.rewriter.turn_away(call)
+        return False
 
     async def _sent(self, http: Request, call: Call, raw: bytes) -> httpx2.Response:
         """The provider's response to a call; an unchanged request is sent with the client's exact bytes."""

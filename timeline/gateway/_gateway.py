@@ -15,6 +15,7 @@ from timeline._policies import policy_named
 from timeline._serving import LOOPBACK, AppServer, is_loopback
 from timeline._timeline import Timeline
 from timeline.engine._settings import Options
+from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage
 from timeline.gateway._money import Meter, Savings
 from timeline.gateway._rewriting import Opening, Rewriter, policy_for
@@ -49,6 +50,7 @@ class Gateway:
     """Further options for `Timeline.open`."""
     _meter: Meter = attrs.field(init=False)
     _opened: EventStore = attrs.field(init=False)
+    _admitting: AdmittingStore = attrs.field(init=False)
     _lineage: Lineage = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -57,7 +59,8 @@ class Gateway:
         given = self.store
         self._opened = open_store(given) if isinstance(given, str | Path) else given
         self._meter = Meter(record_only=self.record_only)
-        self._lineage = Lineage(store=self._opened, opener=self._timeline)
+        self._admitting = AdmittingStore(self._opened)
+        self._lineage = Lineage(store=self._admitting, opener=self._timeline)
 
     @property
     def opened(self) -> EventStore:
@@ -114,7 +117,7 @@ class Gateway:
     def _timeline(self, name: str, opening: Any) -> Timeline:
         known = cast("Opening", opening)
         policy = policy_for(cast("Policy", self.policy), known.ttl_seconds)
-        own: Options = {**self.options, "store": self._opened, "model": known.model}
+        own: Options = {**self.options, "store": self._admitting, "model": known.model}
         own.update({"policy": policy, "clock": self.clock})
         if self.window is not None:
             own["window"] = self.window

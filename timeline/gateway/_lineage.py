@@ -19,10 +19,10 @@ from typing import Any, Final
 import attrs
 
 from blocks import FoldlineError
-from persistence import EventStore
 from render import Rendered
 from timeline._timeline import Timeline
 from timeline.engine._history import History, HistoryReader
+from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, is_same
 
@@ -84,7 +84,7 @@ class Conversation:
 class Lineage:
     """Finds the conversation of a request."""
 
-    store: EventStore
+    store: AdmittingStore
     opener: Callable[[str, Any], Timeline]
     """Opens a timeline with this name and these settings."""
     _open: OrderedDict[str, Conversation] = attrs.field(
@@ -140,6 +140,13 @@ class Lineage:
             self._note(found.id)
         conversation.timeline = found
         return found
+
+    def forget(self, conversation: Conversation) -> None:
+        """Open a conversation anew for its next request, because this one holds what the store has not."""
+        with self._lock:
+            for name in [name for name, known in self._open.items() if known is conversation]:
+                del self._open[name]
+        conversation.is_closed = True
 
     def close(self) -> None:
         """Close all timelines."""

@@ -18,6 +18,7 @@ from render import Json, Model, Overflow, Policy, Rendered, View
 from timeline._models import model_named
 from timeline._timeline import Timeline
 from timeline.engine._history import History
+from timeline.gateway._admission import Visit
 from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, unmarked, with_control
 from timeline.gateway._lineage import Conversation, Lineage
@@ -66,6 +67,7 @@ class Call:
     rendered: Rendered
     body: bytes
     """The request that is sent."""
+    visit: Visit
     at: float
 
     @property
@@ -104,15 +106,31 @@ class Rewriter:
     """Whether the client's request is always sent unchanged."""
 
     def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> Call:
-        """Record and render a client's request.
+        """Record and render a client's request. Until `admit`, nothing of it is in the store.
 
         Raises:
             UnreadableError: the body is not a request that can be rendered.
             FoldlineError, ValueError: the request cannot be recorded or rendered.
         """
-        with self._read(api, speaker, headers, raw) as (asked, history, opening):
+        with (
+            self._read(api, speaker, headers, raw) as (asked, history, opening),
+            self.lineage.store.visit() as visit,
+        ):
             timeline = self.lineage.synced(asked.conversation, history, opening)
-            return self._made(asked, self._rendered(asked, timeline))
+            return self._made(asked, self._rendered(asked, timeline), visit)
+
+    def admit(self, call: Call) -> bool:
+        """Keep what a request has recorded; False: nothing can be recorded of it, and `turn_away` is due.
+
+        Raises:
+            FoldlineError: the store cannot take it.
+        """
+        return self.lineage.store.admit(call.visit)
+
+    def turn_away(self, call: Call) -> None:
+        """Drop what a request has recorded."""
+        self.lineage.store.turn_away(call.visit)
+        self.lineage.forget(call.conversation)
 
     def _rendered(self, asked: Asked, timeline: Timeline) -> Rendered:
         was_whole = is_whole(timeline.view)
@@ -152,7 +170,7 @@ class Rewriter:
             rendered = call.timeline.compact(system=asked.system, tools=asked.tools)
             if rendered.account.estimated >= call.rendered.account.estimated:
                 return None
-            return self._made(asked, rendered)
+            return self._made(asked, rendered, call.visit)
 
     def learn(self, call: Call, usage: UsageRecorded) -> None:
         """Record the provider's token count."""
@@ -185,11 +203,18 @@ class Rewriter:
             )
             yield asked, history, opening
 
-    def _made(self, asked: Asked, rendered: Rendered) -> Call:
+    def _made(self, asked: Asked, rendered: Rendered, visit: Visit) -> Call:
         timeline, sent = asked.conversation.timeline, asked.body.raw
         if not self.record_only and not is_whole(timeline.view) and not rendered.violations:
             sent = rewritten(asked, rendered)
-        return Call(asked=asked, timeline=timeline, rendered=rendered, body=sent, at=self.clock())
+        return Call(
+            asked=asked,
+            timeline=timeline,
+            rendered=rendered,
+            body=sent,
+            visit=visit,
+            at=self.clock(),
+        )
 
 
 def is_whole(view: View) -> bool:
