@@ -82,7 +82,7 @@ def _wrapped(
     from timeline._serving import take_turns
     from timeline.gateway import GatewayServer
     from timeline.gateway._child import run_child, signals_passed
-    from timeline.gateway.clients import Link
+    from timeline.gateway.clients import Link, past_proxies
 
     environment = dict(os.environ)
     program, *given = command
@@ -98,7 +98,8 @@ def _wrapped(
             link = Link(url=server.url, token=token, tools=tools, upstreams=upstreams)
             start = client.start(link, environment)
             run = [program, *start.arguments, *given, *start.more]
-            code = run_child(run, {**environment, **start.environment}, passing)
+            own = {**past_proxies(environment), **start.environment}
+            code = run_child(run, {**environment, **own}, passing)
         return code, gateway.savings()  # now that the last answer is noted, too
 
 

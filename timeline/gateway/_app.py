@@ -101,7 +101,7 @@ class Served:
         except TooLargeError:
             return JSONResponse(_error("request_too_large", "the request is too large"), 413)
         except httpx2.TransportError as error:
-            said = f"the provider could not be reached: {type(error).__name__}"
+            said = _unreached(error)
             log.warning("%s", said)
             return JSONResponse(_error("api_error", said), 502)
 
@@ -315,6 +315,13 @@ async def _whole(http: Request) -> bytes:
     if int(http.headers.get("content-length") or 0) > BODY_BYTES_MAX:
         raise TooLargeError
     return b"".join([chunk async for chunk in _incoming(http)])
+
+
+def _unreached(error: httpx2.TransportError) -> str:
+    advice = ""
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        advice = "; if your network has a certificate authority of its own, name its file in SSL_CERT_FILE"
+    return f"the provider could not be reached: {type(error).__name__}: {error}{advice}"
 
 
 def _error(kind: str, message: str) -> dict[str, Any]:

@@ -45,8 +45,11 @@ class Desk:
         return [*FOLDLINE, "wrap", "--upstream", self.provider.url, *arguments]
 
     def wrap(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return self.run(self.command(*arguments), **more)
+
+    def run(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*arguments),
+            command,
             cwd=self.folder,
             env={**self.environment, **more},
             stdin=subprocess.DEVNULL,
@@ -177,6 +180,29 @@ def test_options_of_ours_may_stand_behind_the_client_before_two_dashes(desk: Des
 )
 def test_what_the_user_has_set_stays(desk: Desk, client: str, given: dict[str, str]) -> None:
     ran = desk.wrap(client, "ask", "1", "0", **given)
+    assert ran.returncode == 0, ran.stderr
+    assert len(desk.provider.requests) == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_reaches_the_gateway_past_a_proxy_of_the_users(desk: Desk, client: str) -> None:
+    """A proxy on another machine cannot; this one reaches nobody."""
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    proxies = {each: "http://127.0.0.1:9" for name in names for each in (name, name.lower())}
+    ran = desk.wrap(client, "all", "1", "0", NO_PROXY="intranet.example", **proxies)
+    assert ran.returncode == 0, ran.stderr
+    assert len(desk.provider.requests) == 1
+
+
+@pytest.mark.parametrize("end", ["", "/v1"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_base_url_in_the_environment_works_with_and_without_the_version(
+    desk: Desk, client: str, end: str
+) -> None:
+    url = f"{desk.provider.url}{end}"
+    command = [*FOLDLINE, "wrap", client, "ask", "1", "0"]
+    given = {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": url}
+    ran = desk.run(command, **given)
     assert ran.returncode == 0, ran.stderr
     assert len(desk.provider.requests) == 1
 
