@@ -6,7 +6,7 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import unquote
 
 from blocks import MisuseError, StoreError
@@ -55,6 +55,39 @@ def checked_path(given: object) -> Path:
     if text.startswith(":memory:"):
         raise MisuseError("':memory:' is no file; for a store in memory take MemoryStore()")
     return Path(text)
+
+
+DUCKDB: Final = b"DUCK"
+"""Bytes 8 to 11 of every DuckDB file."""
+SQLITE: Final = b"SQLite format 3\0"
+"""The first bytes of every SQLite file."""
+
+
+Kind: TypeAlias = Literal["duckdb", "sqlite", ""]
+"""The kind of database in a file; empty: neither of both, or there is no file that can be read."""
+
+
+def kind_of(path: Path) -> Kind:
+    """What a file contains that this process may have open; such a file is not read, because closing it would drop the
+    locks of the database."""
+    from persistence.duckdb._file_lock import is_ours
+
+    return "duckdb" if is_ours(path) else kind_in(path)
+
+
+def kind_in(path: Path) -> Kind:
+    """What a file contains that is not open as DuckDB in this process."""
+    try:
+        path = path.resolve()
+        if path.with_name(f"{path.name}-shm").exists():  # open as SQLite, perhaps in this process
+            return "sqlite"
+        with path.open("rb") as file:
+            start = file.read(len(SQLITE))
+    except (OSError, RuntimeError, ValueError):  # who opens it raises the right error
+        return ""
+    if start == SQLITE:
+        return "sqlite"
+    return "duckdb" if start[8:12] == DUCKDB else ""
 
 
 def path_in(where: "str | os.PathLike[str]", scheme: str) -> Path:

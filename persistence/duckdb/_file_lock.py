@@ -178,6 +178,12 @@ def _identity_of(file: FileIO) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
+def is_ours(database: Path) -> bool:
+    """Whether this process has the file open."""
+    file = identity(database)
+    return file is not None and any(lock.is_of(file) for lock in list(_held))
+
+
 def refuse_if_ours(database: Path) -> None:
     """Raise if this process has the file open. Call this before opening the file in any other way: closing it
     would release the lock that the database holds on it."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
-from persistence._place import refuse_unfolded_log, sync_folder, system_errors
+from persistence._place import kind_in, refuse_unfolded_log, sync_folder, system_errors
 from persistence.duckdb import _large_events, _trims, _views
 from persistence.duckdb._file_lock import locked_by
 
@@ -138,12 +138,6 @@ def _connected(path: Path) -> "Generator[DuckDBPyConnection]":
         connection.close()
 
 
-MAGIC = b"DUCK"
-"""Bytes 8 to 11 of every DuckDB file."""
-SQLITE = b"SQLite format 3\0"
-"""The first bytes of every SQLite file."""
-
-
 def check_magic(path: Path) -> None:
     """Check that a file is a DuckDB database.
 
@@ -151,16 +145,12 @@ def check_magic(path: Path) -> None:
         MisuseError: it is not one.
         StoreError: the operating system denies reading.
     """
-    url = f"sqlite:///{path}"
-    with system_errors(path):
-        if path.with_name(path.name + "-shm").exists():  # opening and closing it would drop locks
-            raise MisuseError(f"{path} is an SQLite database; write {url}")
-        with path.open("rb") as file:
-            start = file.read(16)
-    if start == SQLITE:
-        raise MisuseError(f"{path} is an SQLite database; write {url}")
-    if start[8:12] != MAGIC:
-        what = "is no DuckDB database" if start else "is empty, not a DuckDB database"
+    kind = kind_in(path)
+    if kind == "sqlite":
+        raise MisuseError(f"{path} is an SQLite database; write sqlite:///{path}")
+    if not kind:
+        with system_errors(path), path.open("rb") as file:
+            what = "is no DuckDB database" if file.read(1) else "is empty, not a DuckDB database"
         raise MisuseError(f"{path} {what}; choose another file")
 
 

@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Final
 
 from blocks import MisuseError
-from persistence._place import sync_folder, system_errors
+from persistence._place import kind_of, sync_folder, system_errors
 from persistence.sql._format import NEW, bring_up_to_date
 from persistence.sqlite import _views
 from persistence.sqlite._database import SQLiteDatabase, connected, errors
@@ -54,6 +54,8 @@ def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
     """
     if not path.exists():
         _create(path)
+    elif kind_of(path) == "duckdb":
+        raise MisuseError(f"{path} is a DuckDB database; write duckdb:///{path}")
     elif not path.stat().st_size:
         raise MisuseError(f"{path} is empty, not an SQLite database; choose another file")
     database = SQLiteDatabase(path, wait_seconds)

@@ -1,5 +1,6 @@
 """A store is opened by a path or a URL, the same way everywhere."""
 
+import os
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,15 @@ from typing import Any
 import pytest
 
 from blocks import FoldlineError, MisuseError, StoreError, TimelineId
-from persistence import DuckDBStore, EventStore, StoreLocation, locate_store, open_store, verify
+from persistence import (
+    DuckDBStore,
+    EventStore,
+    StoreLocation,
+    locate_store,
+    look,
+    open_store,
+    verify,
+)
 from persistence._memory import MemoryLocation
 from persistence._open import SCHEMES
 from persistence.duckdb._location import DuckDBLocation
@@ -117,6 +126,74 @@ KINDS: dict[str, tuple[str, type[StoreLocation]]] = {
     "memory:": ("memory:", MemoryLocation),
 }
 """What the table says in names, said in types."""
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.sqlite", SQLiteLocation),
+        ("a.SQLite", SQLiteLocation),
+        ("a.sqlite3", SQLiteLocation),
+        ("a.db", SQLiteLocation),
+        ("a.b.sqlite", SQLiteLocation),
+        ("a.duckdb", DuckDBLocation),
+        ("a", DuckDBLocation),
+        (".sqlite", DuckDBLocation),
+        ("sqlite", DuckDBLocation),
+        ("a.sqlite.old", DuckDBLocation),
+    ],
+)
+def test_the_ending_of_a_new_file_says_what_it_becomes(
+    name: str, kind: type[StoreLocation], here: Path
+) -> None:
+    for where in (name, Path(name), here / name, f"{here}/{name}"):
+        assert type(locate_store(where)) is kind
+    assert filled(open_store(name)) == 2
+    assert type(locate_store(name)) is kind
+    assert filled(open_store(name)) == 4
+    assert verify(name).events == 4
+
+
+@pytest.mark.parametrize("name", ["a.sqlite", "a.db", "a.duckdb", "a"])
+@pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
+def test_an_existing_file_is_what_it_is_whatever_its_name(
+    scheme: str, name: str, here: Path
+) -> None:
+    """Earlier versions made DuckDB files of any name."""
+    url = f"{scheme}:///{name}"
+    kind = type(locate_store(url))
+    assert filled(open_store(url)) == 2
+    (here / "link.db").symlink_to(name)
+    for where in (name, Path(name), "link.db", here / name):
+        assert type(locate_store(where)) is kind
+        assert verify(where).events == 2
+    with closing(open_store(name)) as held:
+        assert type(locate_store(name)) is kind, "it is in use"
+        assert held.append(T, many(2), expected_version=2) == 4
+    with look(name) as (seen, _):
+        assert seen.head(T) == 4
+    other = {"duckdb": "sqlite", "sqlite": "duckdb"}[scheme]
+    with pytest.raises(MisuseError, match=f"write {url.replace(name, str(here / name))}"):
+        open_store(f"{other}:///{name}")
+
+
+def test_asking_what_a_file_is_leaves_the_locks_of_who_has_it_open(here: Path) -> None:
+    """Whoever opens and closes a file in the process that has locked it drops the lock."""
+    del here
+    for where in ("a.sqlite", "a.duckdb"):
+        with closing(open_store(where)) as store:
+            before = locks()
+            for _ in range(3):
+                locate_store(where)
+            assert locks() == before
+            store.append(T, many(1), expected_version=0)
+
+
+def locks() -> int:
+    """How many file locks this process holds, as the system counts them."""
+    table = Path("/proc/locks")
+    lines = table.read_text(encoding="ascii").splitlines() if table.exists() else []
+    return sum(f" {os.getpid()} " in line for line in lines)
 
 
 def test_every_row_of_the_table_leads_to_a_location() -> None:
