@@ -81,6 +81,8 @@ def kind_in(path: Path) -> Kind:
         path = path.resolve()
         if path.with_name(f"{path.name}-shm").exists():  # open as SQLite, perhaps in this process
             return "sqlite"
+        if not path.is_file():  # a pipe would make its reader wait
+            return ""
         with path.open("rb") as file:
             start = file.read(len(SQLITE))
     except (OSError, RuntimeError, ValueError):  # who opens it raises the right error
