@@ -4,8 +4,9 @@ import errno
 import os
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import unquote
 
@@ -13,6 +14,8 @@ from blocks import MisuseError, StoreError
 from persistence._log import is_sound
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NAME_MAX: Final = 100
+"""How many characters of a file's name are in the name of a temporary one."""
 SHOWN = 200
 """How many characters of an invalid path or URL an error message quotes."""
 
@@ -125,6 +128,35 @@ def system_errors(path: Path) -> Generator[None]:
         reason = getattr(error, "strerror", None) or "its links lead in a circle"
         name = f"{path!s:.{SHOWN}}"
         raise StoreError(f"{name} cannot be used: {reason}; choose another file") from error
+
+
+OWNER_ONLY: Final = 0o600
+
+
+def permissions(database: Path) -> int:
+    """The permissions of the files beside a database: those of the database, or, before it exists, its owner's alone.
+    A log holds what anybody has said."""
+    try:
+        return stat.S_IMODE(database.stat().st_mode) & 0o666
+    except OSError:
+        return OWNER_ONLY
+
+
+def create_beside(file: Path, database: Path) -> None:
+    """Create an empty file with these permissions, unless there is one; a database would create it with those that the
+    process gives to any file. If it cannot be created, the database says why."""
+    if not file.exists():
+        with suppress(OSError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions(database)))
+
+
+@contextmanager
+def private_folder(path: Path) -> Generator[Path]:
+    """A folder beside a file that nobody else can look into, for a file that is to replace it."""
+    with TemporaryDirectory(
+        prefix=f"{path.name[:NAME_MAX]}.", suffix=".new", dir=path.parent
+    ) as name:
+        yield Path(name)
 
 
 def sync_folder(folder: Path) -> None:

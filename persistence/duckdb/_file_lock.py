@@ -20,7 +20,7 @@ from weakref import WeakSet
 import attrs
 
 from blocks import StoreLockedError
-from persistence._place import identity, system_errors
+from persistence._place import identity, permissions, system_errors
 
 RECORD = "pid {:>10}\nevents {:>20}\nrecords {:>20}\n"
 """The content of a lock file. Its length is fixed, so that one write replaces all of it."""
@@ -92,7 +92,8 @@ class FileLock:
         while True:
             is_new = not path.exists()
             with system_errors(path), ExitStack() as undo:
-                file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                file = FileIO(os.open(path, flags, permissions(database)), "r+b")
                 undo.callback(file.close)
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
