@@ -189,7 +189,10 @@ class Upstream:
         for name in ("accept", "accept-encoding", "connection", "user-agent"):
             if all(known != name for known, _ in headers) and name in request.headers:
                 del request.headers[name]  # a default of the library that the client did not send
-        return await self._client.send(request, stream=True)
+        try:
+            return await self._client.send(request, stream=True)
+        except ssl.SSLError as error:  # an alert after the handshake, such as a missing client certificate
+            raise httpx2.ReadError(str(error)) from error
 
     async def close(self) -> None:
         """Close all connections."""

@@ -10,6 +10,7 @@ from hashlib import sha1
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import attrs
 from cryptography import x509
@@ -102,6 +103,18 @@ class _Answer(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Tell nobody of refused handshakes."""
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection after the client, so that it always gets to read why it was refused."""
+        with socket.socket(fileno=request.detach()) as plain, suppress(OSError):
+            plain.shutdown(socket.SHUT_WR)
+            while plain.recv(65_536):
+                pass
+
+
 @contextmanager
 def tls_provider(authority: Authority, *, asks_who: bool = False) -> Iterator[int]:
     """The port of a server that answers GET; with `asks_who`, only those who show a certificate."""
@@ -110,9 +123,10 @@ def tls_provider(authority: Authority, *, asks_who: bool = False) -> Iterator[in
     if asks_who:
         context.load_verify_locations(authority.file)
         context.verify_mode = ssl.CERT_REQUIRED
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answer)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # refused handshakes
+    server = _Server(("127.0.0.1", 0), _Answer)
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

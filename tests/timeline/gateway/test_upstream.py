@@ -182,7 +182,9 @@ def test_a_provider_that_asks_who_comes_is_shown_the_users_certificate(
 ) -> None:
     monkeypatch.setenv("NODE_EXTRA_CA_CERTS", str(authority.file))
     with tls_provider(authority, asks_who=True) as port:
-        assert asked(f"https://127.0.0.1:{port}").status_code == 502
+        refused = asked(f"https://127.0.0.1:{port}")
+        assert refused.status_code == 502
+        assert "CERTIFICATE_REQUIRED" in refused.json()["error"]["message"]
         own = str(authority.issued("me", password.encode()))
         monkeypatch.setenv("CLAUDE_CODE_CLIENT_CERT", own)
         monkeypatch.setenv("CLAUDE_CODE_CLIENT_KEY", own)
