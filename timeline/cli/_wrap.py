@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.cli._console import UsageError, complain
 from timeline.cli._parser import Parser
 from timeline.cli._proxy import gateway_of, gateway_options, savings_json
-from timeline.cli._store import SHARED, location, store_option
+from timeline.cli._store import SHARED, gateway_location, location, store_option
 from timeline.cli._visible import visible
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _store(options: argparse.Namespace) -> "Generator[EventStore]":
     """The store; one that was made for nothing is taken away again."""
     from blocks import StoreLockedError
 
-    where = location(options, new=SHARED)
+    where = gateway_location(options)
     is_new = not where.exists()
     try:
         store = where.open()

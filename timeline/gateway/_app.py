@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from timeline._serving import foreign_in
+from timeline.engine._settings import NoRoomError
 from timeline.gateway._answer import Answer, error_in
 from timeline.gateway._apis import Api, api_at, counting_at, speaker_of
 from timeline.gateway._body import UnreadableError
@@ -111,6 +112,11 @@ class Served:
             call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
         except UnreadableError as reason:
             log.info("passed on as it came: %s", reason)
+        except (
+            NoRoomError
+        ) as error:  # to pass it on would be to do without the window that was asked for
+            log.warning("refused: %s", error)
+            return JSONResponse(_error("invalid_request_error", f"foldline: {error}"), 400)
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
             log.warning("passed on as it came: %s: %s", type(error).__name__, error)
             if self.fails_closed:

@@ -14,6 +14,7 @@ from render import Policy
 from timeline._policies import policy_named
 from timeline._serving import LOOPBACK, AppServer, is_loopback
 from timeline._timeline import Timeline
+from timeline.arguments._options import checked_options
 from timeline.engine._settings import Options
 from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage
@@ -56,6 +57,7 @@ class Gateway:
     def __attrs_post_init__(self) -> None:
         if isinstance(self.policy, str):
             self.policy = policy_named(self.policy)
+        checked_options({**self.options, "window": self.window})
         given = self.store
         self._opened = open_store(given) if isinstance(given, str | Path) else given
         self._meter = Meter(record_only=self.record_only)

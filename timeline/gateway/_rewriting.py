@@ -110,14 +110,19 @@ class Rewriter:
 
         Raises:
             UnreadableError: the body is not a request that can be rendered.
+            NoRoomError: the window has no room for a conversation with this system prompt and these tools.
             FoldlineError, ValueError: the request cannot be recorded or rendered.
         """
-        with (
-            self._read(api, speaker, headers, raw) as (asked, history, opening),
-            self.lineage.store.visit() as visit,
-        ):
-            timeline = self.lineage.synced(asked.conversation, history, opening)
-            return self._made(asked, self._rendered(asked, timeline), visit)
+        with self._read(api, speaker, headers, raw) as (asked, history, opening):
+            try:
+                with self.lineage.store.visit() as visit:
+                    timeline = self.lineage.synced(asked.conversation, history, opening)
+                    if not self.record_only:
+                        timeline.settings.check_room(asked.system, asked.tools)
+                    return self._made(asked, self._rendered(asked, timeline), visit)
+            except BaseException:
+                self.lineage.forget(asked.conversation)
+                raise
 
     def admit(self, call: Call) -> bool:
         """Keep what a request has recorded; False: nothing can be recorded of it, and `turn_away` is due.

@@ -191,7 +191,9 @@ class Upstream:
                 del request.headers[name]  # a default of the library that the client did not send
         try:
             return await self._client.send(request, stream=True)
-        except ssl.SSLError as error:  # an alert after the handshake, such as a missing client certificate
+        except (
+            ssl.SSLError
+        ) as error:  # an alert after the handshake, such as a missing client certificate
             raise httpx2.ReadError(str(error)) from error
 
     async def close(self) -> None:

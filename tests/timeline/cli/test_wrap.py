@@ -41,6 +41,12 @@ class Desk:
     provider: FakeServer
     environment: Mapping[str, str]
 
+    @property
+    def kept(self) -> list[Path]:
+        """The files that are left of stores, which are not in the folder of the project."""
+        assert not any(self.folder.iterdir())
+        return [path for path in (self.folder.parent / "data").rglob("*") if path.is_file()]
+
     def command(self, *arguments: str) -> list[str]:
         return [*FOLDLINE, "wrap", "--upstream", self.provider.url, *arguments]
 
@@ -95,6 +101,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     environment = {
         "PATH": f"{programs}:/usr/bin:/bin",
         "HOME": str(home),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
         "TMPDIR": str(tmp_path / "tmp"),
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         "FOLDLINE_MODELS": os.devnull,
@@ -122,19 +129,21 @@ def test_a_client_runs_as_without_and_its_requests_go_through(desk: Desk, client
     first, *rest = ran.stderr.splitlines()
     assert first.startswith("foldline: 3 calls, ")
     assert any("sending everything" in line for line in rest)
-    assert rest[-1] == "foldline: kept in foldline.sqlite: look at it with `foldline list`"
+    (kept,) = desk.kept
+    assert rest[-1] == f"foldline: kept in {kept}: look at it with `foldline list`"
+    listed = desk.run([*FOLDLINE, "list"])
+    assert listed.returncode == 0, "the same folder, the same store"
     check_nothing_is_left(desk, said["url"])
 
 
 def check_nothing_is_left(desk: Desk, url: str) -> None:
     """But the store, and there no secret."""
-    left = {path.name for path in desk.folder.iterdir()}
-    assert left <= {"foldline.sqlite"}
     assert not any((desk.folder.parent / "home").rglob("*"))
     assert not any((desk.folder.parent / "tmp").rglob("*"))
     assert not is_served(url)
-    for path in desk.folder.iterdir():
+    for path in desk.kept:
         assert SECRET.encode() not in path.read_bytes()
+        assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 def is_served(url: str) -> bool:
@@ -212,7 +221,7 @@ def test_a_client_that_is_not_installed_is_named_with_how_to_get_it(desk: Desk) 
     ran = desk.wrap("codex", "ask", "1", "0")
     assert ran.returncode == 2
     assert ran.stderr == "foldline: codex is not installed here: npm install -g @openai/codex\n"
-    assert not any(desk.folder.iterdir())
+    assert not desk.kept
 
 
 @contextmanager
@@ -232,8 +241,8 @@ def test_several_agents_at_once_share_the_store_of_a_folder(desk: Desk) -> None:
         for ran in both:
             _, told = ran.communicate(timeout=60)
             assert ran.returncode == 0, told
-    assert {path.name for path in desk.folder.iterdir()} == {"foldline.sqlite"}
-    with closing(open_store(f"sqlite:///{desk.folder}/foldline.sqlite")) as store:
+    (kept,) = desk.kept
+    with closing(open_store(kept)) as store:
         assert len(store.list()) == 2
 
 
@@ -250,13 +259,13 @@ def test_a_store_that_another_one_holds_is_told_with_what_to_do(desk: Desk) -> N
 def test_a_client_that_asks_nobody_is_told(desk: Desk) -> None:
     ran = desk.wrap("claude", "idle")
     assert "no request came by" in ran.stderr
-    assert not any(desk.folder.iterdir()), "no store for nothing"
+    assert not desk.kept, "no store for nothing"
 
 
 def test_a_client_that_calls_no_model_leaves_no_store_that_it_is_told_of(desk: Desk) -> None:
     ran = desk.wrap("claude", "models")
     assert ran.stderr == "foldline: no calls to a model; 1 other requests forwarded\n"
-    assert not any(desk.folder.iterdir())
+    assert not desk.kept
 
 
 # Signals and the terminal.
@@ -302,7 +311,7 @@ def test_a_signal_that_comes_again_does_not_end_the_tidying_up(desk: Desk) -> No
         time.sleep(0.005)
     running.communicate(timeout=30)
     check_nothing_is_left(desk, client["url"])
-    assert not any(desk.folder.iterdir()), "no store for nothing"
+    assert not desk.kept, "no store for nothing"
 
 
 def test_a_signal_that_is_ignored_is_not_passed_on(desk: Desk) -> None:
