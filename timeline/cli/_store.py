@@ -86,7 +86,7 @@ def location(options: argparse.Namespace, new: "str | Path" = DEFAULT) -> "Store
         return locate_store(options.store)
     if named := os.environ.get(VARIABLE):
         return locate_store(named)
-    here = map(locate_store, (DEFAULT, SHARED, gateway_place()))
+    here = [locate_store(each) for each in (DEFAULT, SHARED, gateway_place())]
     return next((place for place in here if place.exists()), locate_store(new))
 
 

@@ -447,9 +447,7 @@ def test_what_a_gateway_keeps_is_outside_the_project_one_store_for_each_folder(
         assert place_in(tmp_path / "a/app", monkeypatch) == places[0]
 
 
-def test_a_store_in_the_folder_comes_before_the_gateways(
-    run: Run, session: Path, tmp_path: Path
-) -> None:
+def test_a_store_in_the_folder_comes_before_the_gateways(run: Run, session: Path) -> None:
     place = gateway_place()
     place.parent.mkdir(parents=True)
     assert run("import", session, "--name", "here", "--store", str(place)).code == 0

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from blocks import MisuseError
+from blocks import MisuseError, RequestRendered
 from persistence import MemoryStore
 from render import Json
 from tests.timeline.gateway._agents import KEY, MODEL, Agent, Recording, gateway, provider, working
@@ -225,9 +225,10 @@ def test_a_request_that_cannot_be_rendered_does_not_spoil_the_next_one(
             patch.setattr("timeline.gateway._rewriting.Rewriter._made", broken)
             assert agent.work(prompt="", rounds_max=1) == 1
         assert agent.work(prompt="") == 1
-        (info,) = store.list()
-        texts = str([event for _, event in store.read(info.id)])
-        assert all(f"Step {n}." in texts for n in (1, 2, 3))
+    (info,) = store.list()
+    events = [event for _, event in store.read(info.id)]
+    assert all(f"Step {n}." in str(events) for n in (1, 2, 3))
+    assert sum(isinstance(event, RequestRendered) for event in events) == 3
 
 
 def test_a_store_that_fails_does_not_stop_the_agent() -> None:
