@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from blocks import MisuseError
 from persistence._location import StoreLocation
-from persistence._place import SHOWN, checked_path, kind_of
+from persistence._place import SHOWN, checked_path, kind_at
 from persistence._store import EventStore
 
 SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
@@ -38,7 +38,7 @@ def scheme_of(where: object) -> str:
 def _scheme_at(where: "str | PathLike[str]") -> str:
     """The scheme that a path stands for."""
     path = checked_path(where)
-    kind = kind_of(path)
+    kind = kind_at(path)
     return f"{kind}://" if kind else ENDINGS.get(path.suffix.lower(), "")
 
 

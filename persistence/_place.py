@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,12 +70,14 @@ Kind: TypeAlias = Literal["duckdb", "sqlite", ""]
 """The kind of database in a file; empty: neither of both, or there is no file that can be read."""
 
 
-def kind_of(path: Path) -> Kind:
-    """What a file contains that this process may have open; such a file is not read, because closing it would drop the
-    locks of the database."""
-    from persistence.duckdb._file_lock import is_ours
+OPEN_AS: Final[dict[Kind, Callable[[Path], bool]]] = {}
+"""By kind: whether this process has a file open as a database of this kind. Such a file must not be read, because
+closing it would drop the locks of the database."""
 
-    return "duckdb" if is_ours(path) else kind_in(path)
+
+def kind_at(path: Path) -> Kind:
+    """What a file contains, whether or not this process has it open."""
+    return next((kind for kind, is_open in OPEN_AS.items() if is_open(path)), "") or kind_in(path)
 
 
 def kind_in(path: Path) -> Kind:

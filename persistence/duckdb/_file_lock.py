@@ -20,7 +20,7 @@ from weakref import WeakSet
 import attrs
 
 from blocks import StoreLockedError
-from persistence._place import identity, permissions, system_errors
+from persistence._place import OPEN_AS, identity, permissions, system_errors
 
 RECORD = "pid {:>10}\nevents {:>20}\nrecords {:>20}\n"
 """The content of a lock file. Its length is fixed, so that one write replaces all of it."""
@@ -183,6 +183,9 @@ def is_ours(database: Path) -> bool:
     """Whether this process has the file open."""
     file = identity(database)
     return file is not None and any(lock.is_of(file) for lock in list(_held))
+
+
+OPEN_AS["duckdb"] = is_ours
 
 
 def refuse_if_ours(database: Path) -> None:
