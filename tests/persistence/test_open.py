@@ -1,9 +1,10 @@
 """A store is opened by a path or a URL, the same way everywhere."""
 
 import os
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -25,7 +26,7 @@ from persistence.sqlite._location import SQLiteLocation
 from timeline import Timeline
 from timeline.replay import reserve_store
 
-from .contract import T, many
+from .contract import T, U, many
 
 
 @pytest.fixture(autouse=True)
@@ -260,3 +261,42 @@ def test_a_store_that_was_made_for_nothing_goes_again_and_one_with_content_stays
     with pytest.raises(MisuseError, match=said), reserve_store(place, T):
         raise AssertionError
     assert place.exists()
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    """The system takes no permission from what is made."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def permissions(folder: Path) -> set[int]:
+    """The permissions of all files, but not of those in a folder that nobody else can enter."""
+    entries = [
+        entry for entry in folder.iterdir() if entry.is_file() or entry.stat().st_mode & 0o077
+    ]
+    own = {entry.stat().st_mode & 0o777 for entry in entries if entry.is_file()}
+    return own.union(*(permissions(entry) for entry in entries if entry.is_dir()))
+
+
+@pytest.mark.usefixtures("open_umask")
+@pytest.mark.parametrize("name", ["a.duckdb", "a.sqlite"])
+def test_the_files_of_a_store_are_their_owners_alone_and_then_as_the_owner_wants(
+    name: str, here: Path
+) -> None:
+    """A log holds what anybody has said."""
+    for mode in (0o600, 0o660):
+        for _ in range(2):
+            with closing(cast("DuckDBStore", open_store(name))) as store:
+                assert permissions(here) == {mode}
+                head = store.head(T)
+                for each in many(3, first=head + 1):
+                    store.append(T, [each], expected_version=store.head(T))
+                    assert permissions(here) == {mode}
+                store.append(U, many(2), expected_version=0)
+                store.remove(U)
+                assert permissions(here) == {mode}
+            assert permissions(here) == {mode}
+        for path in here.iterdir():
+            path.chmod(0o660)
