@@ -181,12 +181,12 @@ class Settings:
         fixed = account(View(), context).total
         enough = attrs.evolve(context, limit=2 * fixed)
         advice = (
-            f"take a window of {enough.limit} tokens or more, which leaves half of it for the conversation"
+            f"take a larger window: one of {enough.limit} tokens leaves half of it for the conversation"
             if compaction_due(View(), enough) is None
             else f"take a policy whose trigger_tokens are more than {self.policy.trigger_tokens}"
         )
         raise NoRoomError(
-            f"window {self.limit}: the system prompt and the tools alone have {fixed} tokens; {advice}"
+            f"window {self.limit}: the system prompt and the tools alone have about {fixed} tokens; {advice}"
         )
 
     def fixed(self, system: System, tools: Tools) -> Fixed:

@@ -201,7 +201,9 @@ def test_a_window_without_room_for_a_conversation_is_refused_with_one_that_has()
                 assert error["type"] == "invalid_request_error"
         assert not up.requests
         assert not store.list(), "nothing is kept of it"
-        found = re.search(r"^foldline: window 900: .* take a window of (\d+)", error["message"])
+        found = re.search(
+            r"^foldline: window 900: .* larger window: one of (\d+)", error["message"]
+        )
         assert found is not None
         with gateway(store=store, upstream=up.url, window=int(found[1])) as server:
             assert Agent(server.url).work() == 4
