@@ -73,6 +73,8 @@ from blocks._errors import UnknownPathError as UnknownPathError
 from blocks._errors import UnknownTimelineError as UnknownTimelineError
 from blocks._errors import VersionConflictError as VersionConflictError
 from blocks._event_parts import Answered as Answered
+from blocks._event_parts import Bill as Bill
+from blocks._event_parts import CacheEntry as CacheEntry
 from blocks._event_parts import Carried as Carried
 from blocks._event_parts import Hidden as Hidden
 from blocks._event_parts import HideReason as HideReason

@@ -1,4 +1,4 @@
-"""Parts of events: hidden and carried blocks, reasons, and the provenance of a summary."""
+"""Parts of events: hidden and carried blocks, reasons, the provenance of a summary, and the bill of a call."""
 
 from typing import Literal, TypeAlias
 
@@ -78,3 +78,47 @@ class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost_usd: float = 0.0
     reused: bool = False
     """Another timeline had already paid for a summary of equal content: no model was called, and nothing was spent."""
+
+
+class CacheEntry(Struct, frozen=True, kw_only=True):
+    """A prefix of a request in a provider's cache, as it is simulated."""
+
+    prefix: int
+    """The number of the prefix; equal prefixes have equal numbers."""
+    tokens: int
+    """The provider's tokens of the prefix."""
+    seconds: int
+    """How long it is kept after its last use; 0: it is not an entry, and only its tokens are known."""
+
+
+class Bill(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a call through a gateway cost, and what it would have cost otherwise; in dollars, the answer included."""
+
+    paid: float | None = None
+    """By the usage that the provider reported and the model's prices; None: one of the two is not known."""
+    full: float = 0.0
+    """What it would have cost if this request and all earlier ones had been sent as the client wrote them, without the
+    tools with which an agent reads back what the gateway has folded, and without their results."""
+    uncached: float = 0.0
+    """The same without the provider's cache."""
+    possible: float = 0.0
+    """What the rendered request would have saved, if it was only recorded and the client's own was sent; below 0: it
+    would have cost more."""
+    full_tokens: int = 0
+    """Tokens of that prompt, as the provider counts."""
+    rewritten: bool = False
+    """Whether another request was sent than the client wrote."""
+    compactions: int = 0
+    """Compactions before this call."""
+    cut: bool = False
+    """Whether the answer broke off before its tokens were reported: no amount has them."""
+    bust: bool = False
+    """Whether what was sent lost a cached prefix that the client's own request would have read, without a compaction."""
+    sent_at: float = 0.0
+    """When the request was sent, in seconds since the epoch."""
+    cache: str = ""
+    """Name of the provider's cache: a salt, a dot, and a salted hash of URL, account and model."""
+    entries: tuple[CacheEntry, ...] = ()
+    """What the client's own request leaves in the cache."""
+    sent_entries: tuple[CacheEntry, ...] | None = None
+    """What the rendered request leaves there; None: the same."""

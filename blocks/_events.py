@@ -11,6 +11,7 @@ from msgspec import Struct
 from blocks._block import Block, RangeSummary
 from blocks._event_parts import (
     Answered,
+    Bill,
     Carried,
     Hidden,
     HideReason,
@@ -181,6 +182,8 @@ class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):
     """Tokens of the answer."""
     estimated: int = 0
     """Our uncalibrated estimate of the same request; 0: unknown."""
+    bill: Bill | None = None
+    """What the call cost, if it went through a gateway; its answer may then have reported no tokens."""
 
     @property
     def input(self) -> int:

@@ -10,8 +10,8 @@ EXPORTS = {
     "blocks": """
         AccessRefusedError Agreed AlreadyRecordedError Answered ArgumentError ArtifactId
         ArtifactNote ArtifactPointer ArtifactRecord AssistantBlock AssistantCompletion
-        AssistantThinking Author Block BlockAppended BlockId BlocksHidden BlocksRestored
-        Calibration CallId Carried ClosedError CodecError CommandRecord
+        AssistantThinking Author Bill Block BlockAppended BlockId BlocksHidden BlocksRestored
+        CacheEntry Calibration CallId Carried ClosedError CodecError CommandRecord
         CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
         DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId Excerpt
         FoldState FoldlineError ForgottenError Format Hidden HiddenRecord

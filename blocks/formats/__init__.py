@@ -17,7 +17,9 @@ from blocks.formats._blocks import parts_in as parts_in
 from blocks.formats._chat import REASONING as REASONING
 from blocks.formats._client_texts import INTERRUPTION as INTERRUPTION
 from blocks.formats._client_texts import ClientText as ClientText
+from blocks.formats._client_texts import appended_texts as appended_texts
 from blocks.formats._client_texts import client_text as client_text
+from blocks.formats._client_texts import lays_down as lays_down
 from blocks.formats._client_texts import operator_text as operator_text
 from blocks.formats._client_texts import standing_key as standing_key
 from blocks.formats._dump import as_json as as_json

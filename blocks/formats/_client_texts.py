@@ -21,10 +21,13 @@ prompt, which no compaction touches.
 """
 
 import re
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias
 
 import attrs
+
+from blocks._block import Block, ToolResult, text_of
 
 StandingKind: TypeAlias = Literal["rules", "state", "list"]
 INTERRUPTION: Final = "interruption"
@@ -116,6 +119,7 @@ _REMINDER: Final = re.compile(r"<(system[-_]reminder)>\s*")
 _TAG: Final = re.compile(r"<([A-Za-z][\w-]*)")
 _ROWS: Final = tuple((re.compile(row.begin), row) for row in (*_CODEX, *_OTHERS, *_EVENTS))
 _REMINDER_ROWS: Final = tuple((re.compile(row.begin), row) for row in _REMINDERS)
+_BEGIN, _END = "<system-reminder>", "</system-reminder>"
 _DIGITS: Final = re.compile(r"\d+")
 _MARKS: Final = ("<", "#", "[", "B", "C", "T")
 """How a text of a client can begin; checked first, because nearly no text does."""
@@ -152,7 +156,27 @@ def operator_text(text: str) -> ClientText:
     )
 
 
-def standing_key(kind: StandingKind, name: str, source: str = "", text: str = "") -> str:
+def appended_texts(result: str) -> Iterator[tuple[ClientText, str]]:
+    """The standing instructions that a client appended to a tool's result, the newest first, each with its text.
+
+    Claude Code appends reminders, such as the `CLAUDE.md` of a folder that the agent has begun to work in, to the
+    result that they follow. A tool's output can look the same, so such a text never replaces another one.
+    """
+    text = result.rstrip()
+    while text.endswith(_END) and (begin := text.rfind(_BEGIN)) >= 0:
+        element, text = text[begin:], text[:begin].rstrip()
+        client = client_text(element)
+        if client and client.standing:
+            kind, name, *_ = client.standing.split(":")
+            yield attrs.evolve(client, standing=standing_key(kind, name, "", element)), element
+
+
+def lays_down(block: Block) -> bool:
+    """Whether a client appended a standing instruction to this result."""
+    return isinstance(block, ToolResult) and any(True for _ in appended_texts(text_of(block)))
+
+
+def standing_key(kind: str, name: str, source: str = "", text: str = "") -> str:
     """The key of a standing instruction; with a `text`, one that only an equal text has."""
     digest = sha256(text.encode(errors="surrogatepass")).hexdigest()[:12] if text else ""
     return ":".join(filter(None, (kind, name, source, digest)))

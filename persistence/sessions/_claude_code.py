@@ -5,7 +5,7 @@ from the leaf would miss.  Lines with the same `message.id` are one response.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -42,7 +42,7 @@ def read(source: Source) -> Session:
             case "assistant":
                 reader.assistant(line)
             case "attachment":
-                reader.queued(line)
+                reader.attachment(line)
             case _:
                 pass  # lines that no model saw
     return reader.builder.build()
@@ -86,12 +86,43 @@ class _Reader:
         response.usage = _usage(response, obj(message.get("usage"))) or response.usage
         self.builder.tick(seconds(line.get("timestamp")))
 
-    def queued(self, line: Json) -> None:
-        """Add what the user typed while the agent was running; other attachments are reminders."""
-        attachment = obj(line.get("attachment"))
+    def attachment(self, line: Json) -> None:
+        """Add what the user typed while the agent was running, or what Claude Code laid down; others are reminders."""
+        attachment, at = obj(line.get("attachment")), seconds(line.get("timestamp"))
         if attachment.get("type") == "queued_command":
-            parts = parts_of(attachment.get("prompt"))
-            self.builder.user(parts, seconds(line.get("timestamp")), "steer")
+            self.builder.user(parts_of(attachment.get("prompt")), at, "steer")
+        elif text := _instruction(attachment):
+            self.builder.attach(parts_of(f"<system-reminder>\n{text}\n</system-reminder>"), at)
+
+
+_ADDED: Final = {
+    "agent_listing_delta": ("Available agent types for the Agent tool:", "addedLines"),
+    "deferred_tools_delta": (
+        "The following deferred tools are now available via ToolSearch:",
+        "addedLines",
+    ),
+    "mcp_instructions_delta": ("# MCP Server Instructions\n", "addedBlocks"),
+}
+"""Attachments of Claude Code that add to a list: the line before it in the request, and the field that has it."""
+
+
+def _instruction(attachment: Json) -> str:
+    """The text that Claude Code sends for an attachment that lays something down; empty for any other."""
+    match kind := string(attachment.get("type")):
+        case "nested_memory":  # the CLAUDE.md of a folder that the agent has begun to work in
+            content = string(obj(attachment.get("content")).get("content"))
+            return content and f"Contents of {string(attachment.get('path'))}:\n\n{content}"
+        case "skill_listing":
+            content = string(attachment.get("content"))
+            return (
+                content
+                and f"The following skills are available for use with the Skill tool:\n\n{content}"
+            )
+        case _:
+            heading, field = _ADDED.get(kind, ("", ""))
+            added = attachment.get(field)
+            lines = [text for text in map(string, added) if text] if isinstance(added, list) else []
+            return "\n".join((heading, *lines)) if lines else ""
 
 
 def _usage(response: Stretch, usage: dict[str, Any]) -> UsageRecorded | None:

@@ -9,7 +9,7 @@ Nothing is deleted: a compaction is one event that replaces a range of the log w
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import msgspec
@@ -39,6 +39,11 @@ from render.view._fold import commit, decide
 from render.view._group import Entry, Place
 from render.view._provider_blocks import response_of
 from render.view._view import View
+
+LAID_DOWN_SQUEEZE: Final = 5
+"""What the user laid down shrinks once the other shares are below a fifth, and then with the root of the factor."""
+WRITTEN_SQUEEZE: Final = 10
+"""Written history shrinks once the other shares are below a tenth: it then has ten times their factor."""
 
 
 @attrs.frozen(kw_only=True)
@@ -72,16 +77,23 @@ def squeezed(context: Context, factor: float) -> Context:
     """The context with smaller shares for everything that a compaction leaves except the tail.
 
     The shares of the user's texts and of standing instructions shrink more slowly: they are what the user laid down.
+    What is written of history shrinks last, because the next summary has only that of it.
     """
     if factor == 1.0:
         return context
     policy = context.policy
+    written, laid_down = (
+        min(WRITTEN_SQUEEZE * factor, 1.0),
+        sqrt(min(LAID_DOWN_SQUEEZE * factor, 1.0)),
+    )
     smaller = attrs.evolve(
         policy,
+        summary_tokens=int(policy.summary_tokens * written),
+        prefix_tokens=int(policy.prefix_tokens * written),
         digest_ratio=policy.digest_ratio * factor,
         index_ratio=policy.index_ratio * factor,
-        user_ratio=policy.user_ratio * sqrt(factor),
-        standing_ratio=policy.standing_ratio * sqrt(factor),
+        user_ratio=policy.user_ratio * laid_down,
+        standing_ratio=policy.standing_ratio * laid_down,
     )
     return attrs.evolve(context, policy=smaller)
 

@@ -18,27 +18,32 @@ The log has all of them whole, and the path of each can be read.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import msgspec
+from msgspec import structs
 
 from blocks import (
     Carried,
     Note,
     Plan,
+    TextPart,
     ToolCall,
     ToolResult,
+    UserAttachment,
     UserFollowup,
     UserPrompt,
     UserSteer,
     asks_user,
     images_of,
     numbered,
+    path_at,
     standing_of,
     text_of,
     version_in,
 )
+from blocks.formats import appended_texts
 from render.policy._context import Context
 from render.stages._clip import HEAD_SHARE, cut_text
 from render.summary._pasted import without_pasted
+from render.summary._quote import quoted
 from render.view._group import Entry, Place
 
 SAID: Final = UserPrompt, UserFollowup, UserSteer
@@ -84,7 +89,7 @@ def carry(
     pinned = [_whole(entry) for entry in (*notes, *plans)]
     answers = _answers(candidates)
     said = _bounded([e for e in candidates if is_said(e) or e.version in answers], context)
-    standing = _standing(candidates, kept, context)
+    standing = _standing([*_laid_down(candidates)], kept, context)
     return tuple(sorted((*pinned, *standing, *said), key=lambda carried: carried.version))
 
 
@@ -115,6 +120,28 @@ def _ordinal(entry: Entry) -> int:
 
 
 # Standing instructions.
+
+
+def _laid_down(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """The entries, and for each result to which a client appended instructions one more for each of them.
+
+    They came as a part of a tool's output, and are shown as such, so that they have no more weight than they had.
+    """
+    for entry in entries:
+        yield entry
+        if not isinstance(entry.block, ToolResult) or entry.original is not None:
+            continue
+        for client, text in appended_texts(text_of(entry.block)):
+            block = UserAttachment(
+                id=entry.block.id,
+                turn=entry.block.turn,
+                name=client.name,
+                part=TextPart(text=quoted("earlier-result", text, path=entry.path)),
+                standing=client.standing,
+            )
+            yield structs.replace(
+                entry, block=block, path=path_at(block, entry.version), replacement=None
+            )
 
 
 def replaced(entries: Sequence[Entry], kept: Sequence[Entry]) -> set[int]:
@@ -165,7 +192,7 @@ def _shortened(entry: Entry, size: int, limit: int, context: Context) -> Carried
     if carried.withheld:
         return carried
     text = "" if size <= limit else _sections(_text(entry), size, limit, entry.path, context)
-    return msgspec.structs.replace(carried, clipped=text)
+    return structs.replace(carried, clipped=text)
 
 
 def _sections(text: str, size: int, limit: int, path: str, context: Context) -> str:
@@ -290,7 +317,7 @@ def _clipped(entry: Entry, own: str, limit: int, context: Context) -> Carried:
         short = short or text
     if carried.withheld:
         short = short or text
-    return msgspec.structs.replace(carried, clipped=short)
+    return structs.replace(carried, clipped=short)
 
 
 def _at(text: str, tokens: int, path: str) -> str:

@@ -147,7 +147,8 @@ def _index_tokens(plan: RangePlan, share: int, report: int, context: Context) ->
     carried = _carried(plan, context) + _carried(plan, context, standing=True)
     target = int(policy.target_ratio * context.capacity)
     room = target - fixed_tokens(context) - plan.kept_tokens - carried - report
-    return max(min(share, room), INDEX_TOKENS_MIN)
+    least = min(int(policy.index_ratio * context.capacity), INDEX_TOKENS_MIN)
+    return max(min(share, room), least)
 
 
 def _carried(plan: RangePlan, context: Context, *, standing: bool = False) -> int:

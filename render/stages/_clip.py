@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from blocks import BlocksHidden, EventId, Hidden, ToolResult, UserAttachment, standing_of, text_of
+from blocks.formats import appended_texts
 from render.policy._context import Context
 from render.stages._budget import account, fitting_of, fixed_tokens, threshold_of
 from render.view._fold import decide
@@ -108,7 +109,12 @@ def clipped(entry: Entry, tokens: int, tokens_max: int, context: Context) -> Hid
     """The head and tail of a block's text, with a marker between them that names its path; for a confidential result
     only the lengths of head and tail."""
     text, block = text_of(entry.opened or entry.block), entry.block.id
+    whole, end = text, ""
+    for _, element in appended_texts(whole):  # a standing instruction, which stays
+        text = text[: text.rfind(element)]
+        end = whole[len(text) :]
     head, marker, tail = _cut(text, tokens, tokens_max, entry.path, context)
+    tail += end
     if entry.opened is not None:
         return Hidden(block=block, replacement=marker, head=len(head), tail=len(tail))
     return Hidden(block=block, replacement=head + marker + tail)

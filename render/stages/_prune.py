@@ -23,6 +23,7 @@ from blocks import (
     is_sealed,
     text_of,
 )
+from blocks.formats import lays_down
 from render.policy._context import Context
 from render.stages._budget import is_cold
 from render.view._fold import decide
@@ -85,7 +86,7 @@ def _may_hide(entry: Entry, turn: TurnId, *, is_far: bool) -> bool:
         return False
     match entry.block:
         case ToolResult():
-            return entry.place is Place.RESULT
+            return entry.place is Place.RESULT and not lays_down(entry.block)
         case UserAttachment():
             return not entry.block.standing
         case AssistantThinking():

@@ -207,3 +207,22 @@ def test_shares_are_of_the_trigger_if_that_is_smaller(limit: int) -> None:
         answer = {"type": "text", "text": f"Answer {n}. " + "It is large or small. " * 40}
         timeline.record({"id": f"m{n}", "content": [answer]})
         assert timeline.render().account.total <= 80_000
+
+
+def test_what_a_client_appends_to_a_result_stands_as_a_part_of_that_result() -> None:
+    """Claude Code: the `CLAUDE.md` of a folder comes behind the first result from there."""
+    reminder = "<system-reminder>\nContents of /app/api/CLAUDE.md:\n\nNo mocks.\n</system-reminder>"
+    idle = "<system-reminder>\nThe file is short.\n</system-reminder>"
+    work = rounds(40, "anthropic")
+    work[1]["content"][0]["content"] += f"\n\n{reminder}\n\n{idle}\n"
+    timeline = Timeline.open("t", window=9_000, model=model_named("claude-sonnet-5-5"))
+    for end in range(2, len(work) + 1, 2):
+        timeline.sync([user("Go."), *work[:end]], format="anthropic")
+        rendered = timeline.render()
+        assert rendered.fits
+        assert json.dumps(reminder)[1:-1] in json.dumps(rendered.request())
+    assert timeline.view.compaction is not None
+    front = texts(sent(timeline)[0])[0]
+    assert front.startswith("<earlier-result path=")
+    assert reminder in front
+    assert idle not in json.dumps(sent(timeline))

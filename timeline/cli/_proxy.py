@@ -91,6 +91,4 @@ def savings_json(savings: "Savings") -> str:
     """What was saved, for machines."""
     import json
 
-    import attrs
-
-    return json.dumps({**attrs.asdict(savings), "caching": savings.caching, "saved": savings.saved})
+    return json.dumps(savings.json())

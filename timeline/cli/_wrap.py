@@ -188,12 +188,15 @@ class _Kept(logging.Handler):
 def _tell(options: argparse.Namespace, savings: "Savings") -> None:
     if options.json:
         print(visible(savings_json(savings)), file=sys.stderr)
-    elif savings.calls or savings.passed:
+    elif savings.requests:
         for text in savings.lines():
             complain(text)
         if savings.calls:
             named = f" --store {quote(options.store)}" if options.store is not None else ""
-            complain(f"kept in {location(options)}: look at it with `foldline list{named}`")
+            complain(
+                f"kept in {location(options)}: `foldline list{named}` shows it, `foldline savings{named}`"
+                " adds up its costs"
+            )
     else:
         complain(
             f"no request came by; if {options.client} called a model, its own settings name another URL"

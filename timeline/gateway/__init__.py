@@ -9,4 +9,4 @@ back untouched.  Needs the extra `foldline[gateway]`.
 
 from timeline.gateway._gateway import Gateway as Gateway
 from timeline.gateway._gateway import GatewayServer as GatewayServer
-from timeline.gateway._money import Savings as Savings
+from timeline.report._savings import Savings as Savings

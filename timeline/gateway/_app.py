@@ -23,7 +23,7 @@ from timeline.gateway._answer import Answer, error_in
 from timeline.gateway._apis import Api, api_at, counting_at, speaker_of
 from timeline.gateway._body import UnreadableError
 from timeline.gateway._coding import TooLargeError, decoded
-from timeline.gateway._money import Meter, written_in
+from timeline.gateway._money import Meter, account_of
 from timeline.gateway._rewriting import Call, Rewriter
 from timeline.gateway._upstream import Headers, Relayed, Upstream, onward
 from timeline.gateway.clients import HEADER
@@ -74,16 +74,17 @@ class Served:
         """The savings so far."""
         if (refused := self._refused(http)) is not None:
             return refused
-        found = self.meter.savings()
-        return JSONResponse({**attrs.asdict(found), "caching": found.caching, "saved": found.saved})
+        return JSONResponse(self.meter.savings().json())
 
     async def relay(self, http: Request) -> Response:
         """Forward a request, rendered if possible; return the provider's response."""
         if _is_browser(http):
             return RedirectResponse(f"/foldline/{'?' * bool(http.url.query)}{http.url.query}")
         if (refused := self._refused(http)) is not None:
+            self.meter.failed()
             return refused
         if http.headers.get("upgrade", "").lower() == "websocket":
+            self.meter.failed()
             return PlainTextResponse("no websocket here: use HTTP", 426)
         path = _path(http) if http.method == "POST" else ""
         counting = counting_at(path)
@@ -93,15 +94,18 @@ class Served:
                 return await self._passed(http, _incoming(http))
             raw = await _whole(http)
             if len(raw) > RENDERED_BYTES_MAX:
-                return await self._passed(http, raw)
+                return await self._unread(http, raw)
             if counting:
                 return await self._passed(http, raw, await self._counted(http, api, raw))
             return await self._asked(http, api, raw)
         except ClientDisconnect:
+            self.meter.failed()
             return Response(status_code=_GONE)
         except TooLargeError:
+            self.meter.failed()
             return JSONResponse(_error("request_too_large", "the request is too large"), 413)
         except httpx2.TransportError as error:
+            self.meter.failed()
             said = _unreached(error)
             log.warning("%s", said)
             return JSONResponse(_error("api_error", said), 502)
@@ -112,19 +116,26 @@ class Served:
             call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
         except UnreadableError as reason:
             log.info("passed on as it came: %s", reason)
-        except (
-            NoRoomError
-        ) as error:  # to pass it on would be to do without the window that was asked for
+        except NoRoomError as error:  # it is not passed on: that would ignore the window
+            self.meter.failed()
             log.warning("refused: %s", error)
             return JSONResponse(_error("invalid_request_error", f"foldline: {error}"), 400)
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
             log.warning("passed on as it came: %s: %s", type(error).__name__, error)
             if self.fails_closed:
+                self.meter.failed()
                 said = f"foldline could not render this request: {error}"
                 return JSONResponse(_error("api_error", said), 500)
         if call is None:
-            return await self._passed(http, raw)
+            return await self._unread(http, raw)
         return await self._answered(http, call, raw)
+
+    async def _unread(self, http: Request, raw: bytes) -> Response:
+        """Forward a call to a model as it came; nobody knows what it costs."""
+        response = await self._send(http, raw, None, more=[])
+        is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
+        (self.meter.unread if is_answered else self.meter.failed)()
+        return Relayed(response, _ignored, _done)
 
     def _rendered(self, render: Callable[..., _T], http: Request, api: Api, raw: bytes) -> _T:
         text = decoded(raw, http.headers.get("content-encoding", ""))
@@ -145,17 +156,22 @@ class Served:
             self.rewriter.turn_away(call)
             raise
         if not await self._kept(call, response):
-            return Relayed(response, _unread, _done)
+            is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
+            (self.meter.unread if is_answered else self.meter.failed)()
+            return Relayed(response, _ignored, _done)
         if call.is_rewritten and response.status_code in _TOO_LONG:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
-            return Relayed(response, _unread, _done)
+            self.meter.failed()
+            return Relayed(response, _ignored, _done)
         answer = Answer.of(call.asked.body.api.provider, response.headers)
+        url = self.upstream.url(_path(http), "", http.headers)
+        account = account_of(url, http.headers, response.headers)
         loop = asyncio.get_running_loop()
 
         def over() -> None:
             call.conversation.is_noted.clear()
-            loop.run_in_executor(None, self._note, call, answer)
+            loop.run_in_executor(None, self._note, call, answer, account)
 
         return Relayed(response, answer.add, over)
 
@@ -208,18 +224,15 @@ class Served:
             smaller = call.as_given
         return smaller, await self._sent(http, smaller, raw)
 
-    def _note(self, call: Call, answer: Answer) -> None:
+    def _note(self, call: Call, answer: Answer, account: str) -> None:
         """Record the usage and cost of an answer."""
         try:
             response = answer.response() or {}
-            usage = call.rendered.provider.usage(response) if response else None
             if response and call.timeline is call.conversation.timeline:
                 call.conversation.answered = call.rendered
-            if usage is not None and not self.rewriter.record_only:
-                self.rewriter.learn(call, usage)
-            written = written_in(response, usage, call.model, call.asked.seconds)
-            self.meter.answered(call, usage, written)
+            self.rewriter.learn(call, self.meter.answered(call, response, account))
         except Exception:  # the client already has the answer
+            self.meter.unread()
             log.warning("what a call cost could not be noted", exc_info=True)
         finally:
             call.conversation.is_noted.set()
@@ -227,9 +240,9 @@ class Served:
     async def _passed(
         self, http: Request, content: Content, changed: bytes | None = None
     ) -> Response:
-        self.meter.passed()
         response = await self._send(http, content, changed, more=[])
-        return Relayed(response, _unread, _done)
+        self.meter.passed()
+        return Relayed(response, _ignored, _done)
 
     def _refused(self, http: Request) -> Response | None:
         """The refusal of a request without the right token; None: the request is accepted."""
@@ -335,7 +348,7 @@ def _error(kind: str, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
-def _unread(_: bytes) -> None:
+def _ignored(_: bytes) -> None:
     pass
 
 

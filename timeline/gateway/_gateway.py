@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import attrs
 
@@ -18,8 +18,10 @@ from timeline.arguments._options import checked_options
 from timeline.engine._settings import Options
 from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage
-from timeline.gateway._money import Meter, Savings
+from timeline.gateway._money import Meter
+from timeline.gateway._reading import StoreReader
 from timeline.gateway._rewriting import Opening, Rewriter, policy_for
+from timeline.report._savings import Savings
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -60,7 +62,8 @@ class Gateway:
         checked_options({**self.options, "window": self.window})
         given = self.store
         self._opened = open_store(given) if isinstance(given, str | Path) else given
-        self._meter = Meter(record_only=self.record_only)
+        reading = frozenset(each.description for each in StoreReader(store=self._opened).tools())
+        self._meter = Meter(store=self._opened, record_only=self.record_only, reading=reading)
         self._admitting = AdmittingStore(self._opened)
         self._lineage = Lineage(store=self._admitting, opener=self._timeline)
 
@@ -98,7 +101,6 @@ class Gateway:
         if find_spec("mcp") is None:
             return ()
         from timeline.gateway._mcp import mcp_route
-        from timeline.gateway._reading import StoreReader
 
         options: Options = {"policy": self.policy}
         if self.window is not None:
@@ -116,14 +118,21 @@ class Gateway:
         if self._opened is not self.store:
             self._opened.close()
 
-    def _timeline(self, name: str, opening: Any) -> Timeline:
+    def _timeline(self, store: EventStore, name: str, opening: Any) -> Timeline:
         known = cast("Opening", opening)
         policy = policy_for(cast("Policy", self.policy), known.ttl_seconds)
-        own: Options = {**self.options, "store": self._admitting, "model": known.model}
-        own.update({"policy": policy, "clock": self.clock})
+        given: Options = {**self.options, "clock": self.clock}
+        if store is not self._admitting:  # a copy: nothing outside of it may be asked or told
+            about = {name: value for name, value in given.items() if name in _ABOUT_BYTES}
+            given = cast("Options", about)
+        own: Options = {**given, "store": store, "model": known.model, "policy": policy}
         if self.window is not None:
             own["window"] = self.window
         return Timeline.open(name, **own)
+
+
+_ABOUT_BYTES: Final = ("clock", "counter", "keep_thinking")
+"""Options of a timeline that decide what its requests are, and have no effect outside of it."""
 
 
 @attrs.define

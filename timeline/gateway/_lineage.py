@@ -10,7 +10,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from hashlib import sha256
 from threading import Event, Lock
@@ -19,6 +19,7 @@ from typing import Any, Final
 import attrs
 
 from blocks import FoldlineError
+from persistence import EventStore, MemoryStore, copy_store
 from render import Rendered
 from timeline._timeline import Timeline
 from timeline.engine._history import History, HistoryReader
@@ -85,8 +86,8 @@ class Lineage:
     """Finds the conversation of a request."""
 
     store: AdmittingStore
-    opener: Callable[[str, Any], Timeline]
-    """Opens a timeline with this name and these settings."""
+    opener: Callable[[EventStore, str, Any], Timeline]
+    """Opens a timeline in a store, with this name and these settings."""
     _open: OrderedDict[str, Conversation] = attrs.field(
         factory=OrderedDict[str, Conversation], init=False
     )
@@ -118,16 +119,39 @@ class Lineage:
                 self._close_old()
         return known
 
+    def opened(self, name: str, opening: object) -> Timeline:
+        """The timeline with this name and these settings, opened anew."""
+        return self.opener(self.store, name, opening)
+
+    @contextmanager
+    def rehearsal(
+        self, conversation: Conversation, opening: object
+    ) -> Generator["tuple[Lineage, Conversation]"]:
+        """A copy of a conversation in memory, for a request that is not to be recorded; the caller must hold the
+        conversation's lock.
+
+        Raises:
+            MisuseError: the oldest events were forgotten, so the timeline cannot be copied.
+        """
+        conversation.timeline.flush()
+        root = _root(conversation.timeline.id)
+        names = [info.id for info in self.store.list() if _root(info.id) == root]
+        with closing(MemoryStore()) as scratch:
+            copy_store(self.store, scratch, names)
+            copied = Lineage(store=AdmittingStore(scratch), opener=self.opener)
+            timeline = copied.opened(conversation.timeline.id, opening)
+            yield copied, attrs.evolve(conversation, timeline=timeline, opening=opening)
+
     def synced(self, conversation: Conversation, history: History, opening: object) -> Timeline:
         """The timeline that agrees with a history; the caller must hold the conversation's lock."""
         if conversation.opening != opening:  # another model
             name = conversation.timeline.id
             conversation.timeline.close()
-            conversation.timeline, conversation.opening = self.opener(name, opening), opening
+            conversation.timeline, conversation.opening = self.opened(name, opening), opening
         timeline = conversation.timeline
         if not history.is_at(timeline.view.state.agreed) and "~" in timeline.id:
             # Another fork may have continued with this history: start the search at the root.
-            timeline = self.opener(timeline.id.partition("~")[0], opening)
+            timeline = self.opened(_root(timeline.id), opening)
         is_own = timeline is conversation.timeline
         found = timeline.sync(
             history,
@@ -156,7 +180,7 @@ class Lineage:
 
     def _made(self, name: str, body: Body, opening: object) -> Conversation:
         reader = HistoryReader(format=body.api.provider)
-        made = Conversation(timeline=self.opener(name, opening), opening=opening, reader=reader)
+        made = Conversation(timeline=self.opened(name, opening), opening=opening, reader=reader)
         if not made.timeline.version and len(body.said) > 1:
             self._take_over(made, body)
         self._note(name)
@@ -169,7 +193,7 @@ class Lineage:
         others = self._known().get(made.timeline.id[-_LENGTH:], [])
         best, pieces = made.timeline, 0
         for name in reversed(others[-CANDIDATES_MAX:]):
-            other = self.opener(name, made.opening)
+            other = self.opened(name, made.opening)
             agreed = other.view.state.agreed
             if agreed and history.is_at(agreed) and agreed.pieces > pieces:
                 best, pieces = other, agreed.pieces
@@ -196,6 +220,11 @@ class Lineage:
                 del self._open[name]
                 _closed(conversation)
                 conversation.lock.release()
+
+
+def _root(name: str) -> str:
+    """The name of the timeline from which a fork was made here."""
+    return name.partition("~")[0]
 
 
 def _closed(conversation: Conversation) -> None:

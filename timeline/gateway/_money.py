@@ -1,289 +1,699 @@
-"""What the calls of a gateway cost, and what the same calls would have cost without it.
+"""What each call of a gateway cost, and what the same call would have cost without the gateway.
 
-The amount paid is the provider's token count at the model's prices. The cost of sending everything is simulated,
-with the client's own cache marks and at the same times. The simulation's token counts are corrected by the provider's
-counts of the requests that were sent.
+The amount paid is the provider's token count at the model's prices. For the other amount, the provider's cache is
+simulated twice, once with what was sent and once with what the client wrote, and the difference between the two is
+added to the amount paid. So as long as nothing was rewritten, both amounts are the same, to the last digit.
+
+A provider has one cache for each account and model, which all conversations share. Each bill in the log has the
+entries that its requests left there, so a new process knows what is still in the cache.
+
+The simulation counts in the provider's tokens. The tokens of each block are learnt from the reported usage: if a
+request extends the one before it, its new blocks have the difference of the two counts.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
-from itertools import chain
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from hashlib import blake2b, sha256
+from itertools import accumulate, chain, islice, pairwise
+from math import inf
+from operator import sub
+from secrets import token_hex
 from threading import Lock
 from typing import Any, Final, cast
 
 import attrs
 import msgspec
+from msgspec.structs import replace
 
-from blocks import UsageRecorded
-from blocks.formats import count, obj
+from blocks import Bill, CacheEntry, EventId, Part, TimelineId, UsageRecorded
+from blocks.formats import count, obj, string
+from persistence import EventStore
 from render import Json, Model, provider_of
+from timeline.gateway._body import Body
 from timeline.gateway._rewriting import Call
-from timeline.replay._cache import CacheStep, FlatBlock, PromptCache, kept_unasked
-from timeline.replay._flatten import Flattener
-from timeline.replay._price import price
+from timeline.replay._cache import (
+    CacheRequest,
+    CacheStep,
+    FlatBlock,
+    PromptCache,
+    kept_unasked,
+    numbered,
+)
+from timeline.report._savings import Savings, lately_billed
+from timeline.tokens import TextCounter
 
-SAME_SHARE: Final = 0.005
-"""A difference smaller than this share of the cost of sending everything counts as none."""
-SEEN_MAX: Final = 10_000
-"""Number of content blocks per conversation that are kept for recognizing them."""
 _MILLION: Final = 1_000_000
+_MINUTES_5: Final = 300
 _HOUR: Final = 3_600
-_OVERHEAD: Final = -1
-"""A key that no block has."""
+_EXPLANATION: Final = FlatBlock(0, "", 0)
+"""What the provider puts before tools to explain them."""
+_CALL_IDS: Final = ("tool_use_id", "tool_call_id", "call_id", "id")
+"""Fields with the id of a call, in calls and results."""
+_PRIOR_TOKENS: Final = 20
+"""Tokens that count as much as the whole beginning of the first request."""
+_CHARACTERS: Final = 4
+"""Characters of ordinary text for each token."""
+_OPTIONS: Final = "prompt_cache_options"
+_LIST_PRICED: Final = frozenset({"", "auto", "default", "global", "not_available", "standard"})
+"""Service tiers, speeds and regions for which the list prices hold."""
 _MEMORY: Final = "money"
 
 
+def account_of(url: str, asked: Mapping[str, str], answered: Mapping[str, str]) -> str:
+    """A hash that identifies the account at the provider, by the headers of a request and its answer. The token of a
+    subscription changes every few hours, so the account's own name is preferred to it."""
+    name = (
+        asked.get("x-api-key")
+        or asked.get("chatgpt-account-id")
+        or answered.get("anthropic-organization-id")
+        or asked.get("authorization", "")
+    )
+    return _hash(url, name)
+
+
+def _hash(*parts: str) -> str:
+    return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# Tokens.
+
+
+@attrs.frozen
+class Counted:
+    """The blocks of a request, as the provider's cache sees them."""
+
+    blocks: Sequence[FlatBlock]
+    fixed: int
+    """How many of them come before the conversation."""
+    unasked: int
+    """See `kept_unasked`."""
+
+
 @attrs.frozen(kw_only=True)
-class Savings:
-    """The cost of the calls and what it would have been without the gateway, in dollars."""
+class _Requests:
+    """What the client would send without the gateway, and the rendered request; the same object if there is no
+    difference."""
 
-    calls: int = 0
-    """Requests that were rendered and answered."""
-    passed: int = 0
-    """Other requests, which were forwarded unchanged."""
-    tokens: int = 0
-    """Tokens of all prompts, as the provider counted them."""
-    full_tokens: int = 0
-    """Tokens of the same prompts if everything had been sent."""
-    output_tokens: int = 0
-    paid: float = 0.0
-    """The amount paid for prompts and answers, by the provider's usage."""
-    full: float = 0.0
-    """The cost of the same calls with the whole history in each, and the client's own cache marks."""
-    uncached: float = 0.0
-    """The same without the provider's cache, whose savings are not due to the gateway."""
-    would: float = 0.0
-    """The cost of the rendered requests, if they had been sent; only with `record_only`."""
-    busts: int = 0
-    """Requests that lost a prefix that the provider had cached and would have read, not counting compactions."""
-    compactions: int = 0
-    timelines: int = 0
-    guessed: bool = False
-    """Whether the price of a model is not known."""
-    record_only: bool = False
+    full: Counted
+    ours: Counted
+    known: Mapping[int, int] = attrs.field(factory=dict[int, int])
+    """The tokens of some of their prefixes, by their number."""
+    shared: tuple[int, int] = (0, 0)
+    """How many blocks of each come before the two begin to differ, but for blocks that only the gateway causes."""
+    is_aside: bool = False
+    """Whether the call only returns what the agent read back with the gateway's tools: without the gateway, there would
+    be no such call."""
 
-    @property
-    def caching(self) -> float:
-        """What the provider's own cache would save of the cost of sending everything."""
-        return self.uncached - self.full
 
-    @property
-    def saved(self) -> float:
-        """The savings compared with sending everything (with `record_only`, the possible savings); below 0: it cost
-        more."""
-        return self.full - (self.would if self.record_only else self.paid)
+@attrs.define
+class _Characters:
+    """Counts characters instead of tokens."""
 
-    def lines(self) -> tuple[str, ...]:
-        """The savings in words."""
-        about = "about " if self.guessed else ""
-        if not self.calls:
-            return (f"no calls to a model; {self.passed:,} other requests forwarded",)
-        head = f"{self.calls:,} calls, {self.tokens:,} prompt tokens, paid {about}${self.paid:.4f}"
-        word = "more" if self.caching >= 0 else "less"
-        rest = (
-            f"sending everything: {self.full_tokens:,} prompt tokens, {about}${self.full:.4f} with the client's"
-            f" own cache marks (without the provider's cache it would be ${abs(self.caching):.4f} {word})"
+    counter: TextCounter
+    parts: int = 0
+    """How many pictures and documents it has counted."""
+    name: str = "characters"
+
+    def count(self, text: str) -> int:
+        """Its length."""
+        return len(text)
+
+    def part(self, part: Part) -> int:
+        """As many as its tokens have in ordinary text."""
+        self.parts += 1
+        return _CHARACTERS * self.counter.part(part)
+
+
+@attrs.define
+class _Scale:
+    """One way to estimate the tokens of blocks: so many for each unit that it counts, and so many for each block.
+
+    The two numbers are a fit by least squares to the groups of blocks whose tokens are known; errors count relative to
+    the square root of the tokens.
+    """
+
+    counter: TextCounter
+    sizes: dict[Hashable, int] = attrs.field(factory=dict[Hashable, int], init=False)
+    """The units of each block, by its key."""
+    off: float = attrs.field(default=0.0, init=False)
+    """The squared error of the fit."""
+    _rate: float = attrs.field(default=1.0, init=False)
+    _each: float = attrs.field(default=0.0, init=False)
+    _squares: tuple[float, float, float] = attrs.field(
+        default=(0.0, 0.0, 1 / _PRIOR_TOKENS), init=False
+    )
+    """Sums of units times units, units times blocks and blocks times blocks, each divided by the tokens of the group;
+    with a block that has no more tokens than by its units."""
+    _sums: tuple[float, float, float] = attrs.field(default=(0.0, 0.0, 0.0), init=False)
+    """Units, blocks and tokens of all groups."""
+
+    def tokens(self, block: FlatBlock) -> float:
+        """The estimate for one block."""
+        return self._rate * self.sizes[block.key] + self._each
+
+    def learn(self, blocks: Sequence[FlatBlock], tokens: float, *, is_first: bool) -> None:
+        """Fit to one more group. The beginning of the first request has what is not seen here, so it counts little."""
+        units, number = sum(self.sizes[block.key] for block in blocks), len(blocks)
+        if is_first:
+            part = _PRIOR_TOKENS / tokens
+            units, number, tokens = round(units * part), 0, _PRIOR_TOKENS
+        uu, un, nn = self._squares
+        uu, un, nn = uu + units**2 / tokens, un + units * number / tokens, nn + number**2 / tokens
+        u, n, t = self._sums
+        u, n, t = u + units, n + number, t + tokens
+        self._squares, self._sums = (uu, un, nn), (u, n, t)
+        determinant = uu * nn - un * un
+        self._each = max((n * uu - u * un) / determinant, 0.0) if determinant > 0 else 0.0
+        self._rate = max((u - self._each * un) / uu, 0.0) if uu else 0.0
+        rate, each = self._rate, self._each
+        self.off = (
+            t - 2 * (rate * u + each * n) + rate**2 * uu + 2 * rate * each * un + each**2 * nn
         )
-        verdict = (
-            f"{self._verdict(about)}; compactions: {self.compactions:,}, cache busts without a compaction:"
-            f" {self.busts:,}, timelines: {self.timelines:,}"
-        )
-        return head, rest, verdict
 
-    def _verdict(self, about: str) -> str:
-        share = self.saved / self.full if self.full else 0.0
-        if abs(share) < SAME_SHARE:
-            return (
-                "nothing would have been saved"
-                if self.record_only
-                else "nothing saved, nothing lost"
-            )
-        if self.record_only:
-            word = "would have saved" if share > 0 else "would have cost more:"
-        else:
-            word = "saved" if share > 0 else "foldline cost more than it saved:"
-        return f"{word} {about}${abs(self.saved):.4f} ({abs(share):.0%})"
+
+@attrs.define(eq=False)
+class _Reading:
+    """Knows the blocks that requests have only because of the gateway: the definitions of the tools with which the agent
+    reads folded content back, its calls of them, and their results."""
+
+    descriptions: frozenset[str]
+    """By which the tools are recognized: every client names them in its own way."""
+    _names: set[str] = attrs.field(factory=set[str], init=False)
+    _calls: set[str] = attrs.field(factory=set[str], init=False)
+    keys: set[Hashable] = attrs.field(factory=set[Hashable], init=False)
+    _earlier: tuple[Sequence[Hashable], int] = attrs.field(default=((), 0), init=False)
+    """The keys of the previous request without these blocks, and how many it had of these."""
+
+    def meet(self, tools: Iterable[Json]) -> None:
+        """Look at the tools of a request, also at those that a client defers."""
+        for tool in tools:
+            inner = obj(tool.get("function")) or tool
+            if string(inner.get("description")) in self.descriptions:
+                self._names.add(string(inner.get("name")))
+
+    def see(self, place: str, key: Hashable, content: Json) -> None:
+        """Look at a block of a request, in the order of its blocks."""
+        inner = obj(content.get("function")) or content
+        name = string(inner.get("name"))
+        call = next((string(content[field]) for field in _CALL_IDS if content.get(field)), "")
+        if place == "tools":
+            self.keys |= {key} if name in self._names else set()
+        elif call and (name in self._names or (not name and call in self._calls)):
+            self._calls.add(call)
+            self.keys.add(key)
+
+    def without(self, counted: Counted) -> Counted:
+        """A request without these blocks; the same object if it has none. A mark moves to the block before."""
+        blocks, fixed = list[FlatBlock](), 0
+        for number, block in enumerate(counted.blocks):
+            if block.key not in self.keys:
+                blocks.append(block)
+                fixed += number < counted.fixed
+            elif block.ttl and blocks:
+                blocks[-1] = blocks[-1]._replace(ttl=max(block.ttl, blocks[-1].ttl))
+        if len(blocks) == len(counted.blocks):
+            return counted
+        return Counted(blocks, fixed, counted.unasked)
+
+    def shared(self, full: Counted, ours: Counted) -> tuple[int, int]:
+        """How many blocks of each request come before the two begin to differ otherwise."""
+        same = 0
+        for number, block in enumerate(ours.blocks):
+            if same < len(full.blocks) and full.blocks[same].key == block.key:
+                same += 1
+            elif block.key not in self.keys:
+                return same, number
+        return same, len(ours.blocks)
+
+    def is_aside(self, asked: Counted, full: Counted) -> bool:
+        """Whether a request differs from the previous one only by such blocks."""
+        keys, count = [block.key for block in full.blocks], len(asked.blocks) - len(full.blocks)
+        (before, number), self._earlier = self._earlier, (keys, count)
+        return keys == before and count > number
 
 
 @attrs.define(eq=False)
 class _Books:
-    """The simulated bills of one conversation."""
+    """The provider's tokens of each block of one conversation.
+
+    They are learnt from the usage of the requests that were sent. What was never sent is estimated: from our tokens or
+    from characters, whichever has explained the usage better so far.
+    """
 
     model: Model
-    flattener: Flattener
-    full: PromptCache
-    sent: PromptCache | None = None
-    """None: all that was sent is what came."""
-    said: Sequence[bytes] = ()
-    """The client's latest messages, and what the cache sees of each."""
-    flat: Sequence[tuple[FlatBlock, ...]] = ()
-    fixed: dict[str, tuple[bytes, tuple[FlatBlock, ...]]] = attrs.field(
-        factory=dict[str, tuple[bytes, tuple[FlatBlock, ...]]]
+    counter: TextCounter
+    reading: _Reading
+    _sums: dict[int, int]
+    """The known tokens of prefixes, by their number: at first, those of the last bill."""
+    _flats: dict[tuple[str, bytes], Sequence[FlatBlock]] = attrs.field(
+        factory=dict[tuple[str, bytes], Sequence[FlatBlock]], init=False
     )
-    """The same of system and tools."""
+    """The blocks of each message of the newest requests, and of their tools and system prompts, by a hash of their JSON."""
+    _earlier: dict[tuple[str, bytes], Sequence[FlatBlock]] = attrs.field(
+        factory=dict[tuple[str, bytes], Sequence[FlatBlock]], init=False
+    )
+    _characters: _Characters = attrs.field(init=False)
+    _scales: tuple[_Scale, _Scale] = attrs.field(init=False)
+    _pictures: set[Hashable] = attrs.field(factory=set[Hashable], init=False)
+    """The keys of blocks that are not only text."""
+    _alike: dict[tuple[int, ...], float] = attrs.field(
+        factory=dict[tuple[int, ...], float], init=False
+    )
+    """The tokens of such a block by its size: pictures of one size have as many, and are not always sent in one form."""
+    _weights: dict[Hashable, float] = attrs.field(factory=dict[Hashable, float], init=False)
+    """The tokens of each block that was sent, by its key."""
 
-    @classmethod
-    def of(cls, call: Call) -> "_Books":
-        model, counter = call.model, cast("Any", call.timeline.settings.counter)
-        flattener = Flattener(counter, provider_of(model), seen_max=SEEN_MAX)
-        return cls(model, flattener, PromptCache.of(model))
+    def __attrs_post_init__(self) -> None:
+        self._characters = _Characters(self.counter)
+        self._scales = _Scale(self.counter), _Scale(self._characters)
+        overhead = self.model.tool_overhead_tokens
+        for scale, size in zip(self._scales, (overhead, _CHARACTERS * overhead), strict=True):
+            scale.sizes[_EXPLANATION.key] = size
 
-    def given(self, call: Call) -> list[FlatBlock]:
-        """The client's own request as the cache sees it."""
-        return [*self._fixed(call), *chain.from_iterable(self._messages(call.asked.body.said))]
-
-    def _messages(self, said: Sequence[bytes]) -> Sequence[tuple[FlatBlock, ...]]:
-        """Of each message; what stands where it stood is not looked at again."""
-        known = zip(self.said, self.flat, strict=True)
-        flats = [
-            flat if raw == old else self._made("said", raw)
-            for raw, (old, flat) in zip(said, known, strict=False)
-        ]
-        flats += [self._made("said", raw) for raw in said[len(flats) :]]
-        self.said, self.flat = said, flats
-        return flats
-
-    def ours(self, call: Call) -> list[FlatBlock]:
-        """The request with what was rendered: all in front of the conversation is the client's own."""
-        leads = chain.from_iterable(self._messages(call.asked.body.said)[: call.asked.body.leads])
-        messages = self.flattener.flatten({"messages": call.rendered.messages})
-        return [*self._fixed(call), *leads, *messages]
-
-    def _fixed(self, call: Call) -> list[FlatBlock]:
+    def requests(self, call: Call) -> _Requests:
+        """The two requests of a call. Their blocks have no tokens yet."""
+        self._earlier, self._flats = self._flats, {}
         body = call.asked.body
+        ours = asked = self._counted(body)
+        if call.ours is not body.raw:
+            ours = self._counted(Body.of(call.ours, body.api))
+        full = self.reading.without(asked)
+        shared, is_aside = self.reading.shared(full, ours), self.reading.is_aside(asked, full)
+        return _Requests(full=full, ours=ours, shared=shared, is_aside=is_aside)
+
+    def _counted(self, body: Body) -> Counted:
         tools = self._flat("tools", body.fields.get("tools", b"[]"))
-        system = self._system(call) if body.api.prompt else ()
-        return [*self._overhead(tools), *tools, *system]
+        prompt = self._flat("system", msgspec.json.encode(body.system())) if body.api.prompt else ()
+        fixed = [*([_EXPLANATION] if tools else ()), *tools, *prompt]
+        blocks = [*fixed, *chain.from_iterable(self._flat("said", raw) for raw in body.said)]
+        control = body.value("cache_control")
+        if isinstance(control, dict) and blocks:
+            self._mark(blocks, cast("Json", control))
+        unasked = kept_unasked({_OPTIONS: body.value(_OPTIONS)}, self.model)
+        return Counted(blocks, len(fixed), unasked)
 
-    def _overhead(self, tools: Sequence[object]) -> list[FlatBlock]:
-        """What the provider puts before tools to explain them."""
-        tokens = self.model.tool_overhead_tokens
-        return [FlatBlock(_OVERHEAD, "", tokens)] if tools and tokens else []
+    def _mark(self, blocks: list[FlatBlock], control: Json) -> None:
+        """Mark the last block that takes a mark, as the provider does if the whole request has one."""
+        unmarkable = provider_of(self.model).limits(self.model).unmarkable
+        last = max((i for i, b in enumerate(blocks) if b.kind not in unmarkable), default=0)
+        ttl = _HOUR if control.get("ttl") == "1h" else _MINUTES_5
+        blocks[last] = blocks[last]._replace(ttl=ttl)
 
-    def _system(self, call: Call) -> Iterable[FlatBlock]:
-        given = call.asked.body.system()
-        if call.asked.body.api.provider != "anthropic":
-            given = [{"role": "developer", "content": given}] if given else []
-        return self._flat("system", msgspec.json.encode(given))
+    def _flat(self, place: str, raw: bytes) -> Sequence[FlatBlock]:
+        name = place, blake2b(raw, digest_size=16).digest()
+        known = self._flats.get(name) or self._earlier.get(name)
+        self._flats[name] = known = known or tuple(self._made(place, raw))
+        return known
 
-    def _flat(self, place: str, raw: bytes) -> tuple[FlatBlock, ...]:
-        """Of system or tools, which are mostly those of the call before."""
-        known, flat = self.fixed.get(place, (b"", ()))
-        if known != raw:
-            flat = self._made(place, raw)
-            self.fixed[place] = raw, flat
-        return flat
-
-    def _made(self, place: str, raw: bytes) -> tuple[FlatBlock, ...]:
+    def _made(self, place: str, raw: bytes) -> Iterable[FlatBlock]:
+        provider = provider_of(self.model)
         found: Any = msgspec.json.decode(raw) or []
-        request: dict[str, Sequence[Any]] = (
-            {"messages": [found]} if place == "said" else {place: found}
-        )
-        return tuple(self.flattener.flatten(request))
+        if place == "system" and self.model.provider != "anthropic":
+            found = [{"role": "developer", "content": found}] if found else []
+        said: Json = {place: [found] if place == "said" else found}
+        system, tools, messages = (said.get(name, []) for name in ("system", "tools", "said"))
+        self.reading.meet(tools)
+        for where, content in provider.contents(system, tools, messages):
+            segment = provider.segment(where, content)
+            digest = blake2b(repr(segment.key).encode("utf-8", "surrogatepass"), digest_size=8)
+            key = int.from_bytes(digest.digest(), "big")
+            parts = self._characters.parts
+            for scale in self._scales:
+                if key not in scale.sizes:
+                    scale.sizes[key] = segment.tokens(scale.counter)
+            if self._characters.parts > parts:
+                self._pictures.add(key)
+            self.reading.see(where, key, content)
+            yield FlatBlock(key, segment.kind, 0, segment.ttl)
+
+    def weighed(self, requests: _Requests, usage: UsageRecorded, *, is_full: bool) -> _Requests:
+        """The requests with their tokens; `usage` is that of the rendered one or, with `is_full`, of the other."""
+        real, other = requests.ours, requests.full
+        if is_full:
+            real, other = other, real
+        if other is not real:
+            self._learn(other, _numbers(other))
+        rest = sent = attrs.evolve(real, blocks=self._measured(real, usage))
+        if other is not real:
+            rest = attrs.evolve(other, blocks=_whole(other.blocks, map(self._tokens, other.blocks)))
+        self._forget_earlier(real, other)
+        full, ours = (sent, rest) if is_full else (rest, sent)
+        return attrs.evolve(requests, full=full, ours=ours, known=self._sums)
+
+    def _measured(self, real: Counted, usage: UsageRecorded) -> list[FlatBlock]:
+        """The blocks of a request that was sent, with tokens that agree with its usage."""
+        blocks, numbers = real.blocks, _numbers(real)
+        if not usage.input:
+            return _whole(blocks, map(self._tokens, blocks))
+        kept = usage.cache_read + usage.cache_write
+        marked = max((i for i, block in enumerate(blocks, 1) if block.ttl), default=0)
+        if 0 < kept < usage.input and 0 < marked < len(blocks):
+            self._sums[numbers[marked - 1]] = kept
+        self._sums[numbers[-1]] = usage.input
+        tokens = list[float]()
+        for first, last, total in self._learn(real, numbers):
+            piece = [self._tokens(block) for block in blocks[first:last]]
+            factor = total / (sum(piece) or 1.0)
+            tokens += [each * factor for each in piece]
+        return _whole(blocks, tokens)
+
+    def _learn(self, counted: Counted, numbers: Sequence[int]) -> Sequence[tuple[int, int, int]]:
+        """Learn the tokens of blocks between prefixes whose tokens are known. Returns these pieces: where each begins and
+        ends, and its tokens."""
+        found = [(0, 0)]
+        for end, number in enumerate(numbers, 1):
+            tokens = self._sums.get(number, 0)
+            while tokens and found[-1][1] > tokens:  # a count that the provider has changed
+                found.pop()
+            found += [(end, tokens)] if tokens else []
+        pieces = [(a, b, after - before) for (a, before), (b, after) in pairwise(found)]
+        for first, last, tokens in pieces:
+            self._divide(counted.blocks[first:last], tokens, is_first=not first)
+        return pieces
+
+    def _divide(self, blocks: Sequence[FlatBlock], tokens: int, *, is_first: bool) -> None:
+        """Divide tokens among those blocks that have none yet. What is not as estimated is counted for the pictures among
+        them or, without pictures, for the client's own blocks."""
+        fresh = [block for block in blocks if block.key not in self._weights]
+        rest = tokens - sum(self._weights.get(block.key, 0.0) for block in blocks)
+        if not fresh or rest <= 0:
+            return
+        pictures = [block for block in fresh if block.key in self._pictures]
+        if len(fresh) == len(blocks) and not (pictures and not is_first):
+            for scale in self._scales:
+                scale.learn(fresh, rest, is_first=is_first)
+        own = [block for block in fresh if block.key not in self.reading.keys]
+        vague = fresh if is_first else pictures or own or fresh
+        keys = {block.key for block in vague}
+        estimates = {block.key: self._best.tokens(block) for block in fresh}
+        left = rest - sum(estimates[block.key] for block in fresh if block.key not in keys)
+        if left <= 0:
+            vague, keys, left = fresh, set(estimates), rest
+        ratio = left / (sum(estimates[block.key] for block in vague) or 1.0)
+        self._weights |= {k: n * ratio if k in keys else n for k, n in estimates.items()}
+        self._alike |= {self._size(block): self._weights[block.key] for block in pictures}
+
+    @property
+    def _best(self) -> _Scale:
+        return min(self._scales, key=lambda scale: scale.off)
+
+    def _tokens(self, block: FlatBlock) -> float:
+        weight = self._weights.get(block.key)
+        if weight is None and block.key in self._pictures:
+            weight = self._alike.get(self._size(block))
+        return self._best.tokens(block) if weight is None else weight
+
+    def _size(self, block: FlatBlock) -> tuple[int, ...]:
+        return tuple(scale.sizes[block.key] for scale in self._scales)
+
+    def _forget_earlier(self, *requests: Counted) -> None:
+        """Forget what only earlier requests had."""
+        keys = {block.key for blocks in self._flats.values() for block in blocks}
+        keys.add(_EXPLANATION.key)
+        numbers = {number for request in requests for number in _numbers(request)}
+        self._sums = {number: tokens for number, tokens in self._sums.items() if number in numbers}
+        self._weights = {key: weight for key, weight in self._weights.items() if key in keys}
+        for scale in self._scales:
+            scale.sizes = {key: size for key, size in scale.sizes.items() if key in keys}
+
+
+def _numbers(counted: Counted) -> Sequence[int]:
+    """The numbers of the prefixes of a request."""
+    return numbered(block.key for block in counted.blocks)
+
+
+def _whole(blocks: Sequence[FlatBlock], tokens: Iterable[float]) -> list[FlatBlock]:
+    """Blocks with their tokens, rounded so that no sum of them is off by more than a half."""
+    sums = map(round, accumulate(tokens, initial=0.0))
+    found = zip(blocks, pairwise(sums), strict=True)
+    return [block._replace(tokens=after - before) for block, (before, after) in found]
+
+
+# The cache.
+
+
+@attrs.frozen(kw_only=True)
+class _Steps:
+    """How the client's request and the rendered one would have been billed."""
+
+    full: CacheStep
+    ours: CacheStep
+    entries: tuple[CacheEntry, ...]
+    """What the first leaves in the cache."""
+    our_entries: tuple[CacheEntry, ...] | None
+    """What the second leaves there; None: the same."""
+    shared_full: int
+    """Tokens of the first up to where the two begin to differ."""
+    shared_ours: int
+    """The same of the second."""
 
 
 @attrs.define(eq=False)
-class Meter:
-    """Adds up the costs of calls."""
+class _Caches:
+    """The provider's cache of an account and a model, as it is and as it would be without the gateway."""
 
+    label: str
+    """Its name in bills."""
+    full: PromptCache
+    ours: PromptCache
+
+    def send(self, call: Call, requests: _Requests) -> _Steps:
+        """Send both requests of a call."""
+        full, ours = requests.full, requests.ours
+        whole = self.full.request(full.blocks, full.unasked)
+        rest = whole if ours is full else self.ours.request(ours.blocks, ours.unasked)
+        name = call.timeline.id
+        step = self.full.send(call.at, whole, name)
+        return _Steps(
+            full=CacheStep() if requests.is_aside else step,
+            ours=self.ours.send(call.at, rest, name),
+            entries=_entries(whole, full.fixed, requests.known),
+            our_entries=None if rest is whole else _entries(rest, ours.fixed, requests.known),
+            shared_full=sum(block.tokens for block in full.blocks[: requests.shared[0]]),
+            shared_ours=sum(block.tokens for block in ours.blocks[: requests.shared[1]]),
+        )
+
+    def remember(self, bill: Bill) -> None:
+        """Restore the entries of an earlier call."""
+        ours = bill.entries if bill.sent_entries is None else bill.sent_entries
+        for cache, entries in ((self.full, bill.entries), (self.ours, ours)):
+            for entry in entries:
+                cache.remember(entry.prefix, entry.seconds, bill.sent_at + entry.seconds)
+
+
+def _entries_of(bill: Bill) -> Iterable[CacheEntry]:
+    return (*bill.entries, *(bill.sent_entries or ()))
+
+
+def _entries(request: CacheRequest, fixed: int, known: Mapping[int, int]) -> tuple[CacheEntry, ...]:
+    """The entries that a request leaves, and the first of its other prefixes whose tokens are known. If the provider
+    caches every prefix, only two entries: the one before the conversation, and the whole request."""
+    marks = dict(request.marks)
+    if len(marks) > _MARKS_MAX:
+        marks = {index: marks[index] for index in (fixed - 1, max(marks)) if index in marks}
+    others = (n for n, number in enumerate(request.chain) if number in known and n not in marks)
+    marks |= dict.fromkeys(islice(others, _KNOWN_MAX), 0)
+    return tuple(
+        CacheEntry(prefix=request.chain[index], tokens=request.sums[index], seconds=ttl)
+        for index, ttl in sorted(marks.items())
+    )
+
+
+_STEP_TOKENS: Final = 128
+"""A provider without marks reads whole multiples of this. (OpenAI's documentation: prompt caching.)"""
+_MARKS_MAX: Final = 8
+"""No provider takes more marks in one request."""
+_KNOWN_MAX: Final = 3
+
+
+# Dollars.
+
+
+def _cost(step: CacheStep, model: Model, output: int) -> float:
+    rates = provider_of(model).rates(model, step.total)
+    return rates.cost(step.uncached, step.read, step.written, output) / _MILLION
+
+
+def _read_elsewhere(real: CacheStep, other: CacheStep, shared: tuple[int, int], read: int) -> int:
+    """What the provider would have read of the other request, given what it has read of the one that was sent: the
+    simulated tokens, corrected as far as the two have the same beginning. `shared` has its tokens in each of them."""
+    if 0 <= real.read - read < _STEP_TOKENS:
+        return max(other.read - (real.read - read), 0)
+    due = min(real.read, shared[0])
+    if read <= due:
+        return round(other.read * read / due) if due else other.read
+    if read <= real.read:
+        return other.read
+    if read <= shared[0]:
+        return max(other.read, round(read * shared[1] / shared[0]))
+    missed = (real.total - read) / (real.total - real.read)
+    return other.total - round((other.total - other.read) * missed)
+
+
+def _with_read(step: CacheStep, read: int) -> CacheStep:
+    """A simulated step, given what was really read."""
+    written, more = dict(step.written), read - step.read
+    if more < 0 and written:
+        written[max(written, key=lambda ttl: written[ttl])] -= more
+        return attrs.evolve(step, read=read, written=written)
+    for ttl in sorted(written, reverse=True):
+        taken = min(written[ttl], max(more, 0))
+        written[ttl], more = written[ttl] - taken, more - taken
+    return attrs.evolve(step, read=read, written=written, uncached=step.uncached - more)
+
+
+def _paid(call: Call, usage: UsageRecorded, response: Json) -> float | None:
+    """The cost of a call by its usage; None: the usage or the price is not known."""
+    model, told = call.model, obj(response.get("usage"))
+    tariff = {string(told.get(name)) for name in ("service_tier", "speed", "inference_geo")}
+    tariff.add(string(response.get("service_tier")))
+    if not usage.input or not model.known or not tariff <= _LIST_PRICED:
+        return None
+    written = _written(told, usage, call.asked.seconds or min(model.cache_ttls))
+    rates = provider_of(model).rates(model, usage.input)
+    return rates.cost(usage.uncached, usage.cache_read, written, usage.output) / _MILLION
+
+
+def _written(told: Json, usage: UsageRecorded, seconds: int) -> Mapping[int, int]:
+    """The tokens written to the cache, by the seconds for which they are kept: `seconds` if the usage does not say."""
+    by_time = obj(told.get("cache_creation"))
+    if not by_time:
+        return {seconds: usage.cache_write} if usage.cache_write else {}
+    hours = count(by_time.get("ephemeral_1h_input_tokens"))
+    short = usage.cache_write - hours
+    return {ttl: tokens for ttl, tokens in ((_MINUTES_5, short), (_HOUR, hours)) if tokens}
+
+
+@attrs.define(kw_only=True, eq=False)
+class Meter:
+    """Bills calls, and adds the bills up."""
+
+    store: EventStore
+    """The store with the logs of the calls, from which the bills of other processes are read."""
     record_only: bool = False
+    """Whether every call is sent as the client wrote it."""
+    reading: frozenset[str] = frozenset()
+    """The descriptions of the tools with which agents read folded content back."""
     _sum: Savings = attrs.field(factory=Savings, init=False)
-    _reported: int = attrs.field(default=0, init=False)
-    _simulated: int = attrs.field(default=0, init=False)
-    _names: set[str] = attrs.field(factory=set[str], init=False)
+    _names: set[TimelineId] = attrs.field(factory=set[TimelineId], init=False)
+    _caches: dict[str, _Caches] = attrs.field(factory=dict[str, _Caches], init=False)
+    """By a hash of account and model."""
+    _looked: dict[TimelineId, int] = attrs.field(factory=dict[TimelineId, int], init=False)
+    """Up to which version each log was read."""
+    _found: dict[str, list[Bill]] = attrs.field(factory=dict[str, list[Bill]], init=False)
+    """Bills that were read from logs and whose cache was not used here since, by its label."""
     _lock: Any = attrs.field(factory=Lock, init=False)
 
     def savings(self) -> Savings:
         """Everything so far."""
         with self._lock:
-            factor = self._reported / self._simulated if self._simulated else 1.0
-            found = self._sum
-            return attrs.evolve(
-                found,
-                full_tokens=round(found.full_tokens * factor),
-                full=found.full * factor,
-                uncached=found.uncached * factor,
-                would=found.would * factor,
-                timelines=len(self._names),
-                record_only=self.record_only,
-            )
+            names, only = len(self._names), self.record_only
+            return attrs.evolve(self._sum, timelines=names, record_only=only)
 
     def passed(self) -> None:
-        """Count a request that was forwarded unchanged."""
+        """Count a request that was forwarded and is no call to a model."""
         with self._lock:
             self._sum = attrs.evolve(self._sum, passed=self._sum.passed + 1)
 
-    def answered(self, call: Call, usage: UsageRecorded | None, written: Mapping[int, int]) -> None:
-        """Count an answered call; `written` has the tokens written to the cache, by the seconds for which they are
-        kept."""
-        memory = call.conversation.memory
-        with call.conversation.lock:
-            books: _Books | None = memory.get(_MEMORY)
-            if books is None or books.model != call.model:
-                books = memory[_MEMORY] = _Books.of(call)
-            given = books.given(call)
-            options = call.asked.body.value("prompt_cache_options")
-            unasked = kept_unasked({"prompt_cache_options": options}, call.model)
-            is_ours = call.is_rewritten or self.record_only
-            if is_ours and books.sent is None:
-                books.sent = deepcopy(books.full)
-            sent = full = books.full.step(call.at, given, unasked)
-            if books.sent and is_ours:
-                own = 0 if call.rendered.cache_points else unasked
-                sent = books.sent.step(call.at, books.ours(call), own)
-            elif books.sent:
-                sent = books.sent.step(call.at, given, unasked)
-        self._add(call, usage, written, full, sent)
-
-    def _add(
-        self,
-        call: Call,
-        usage: UsageRecorded | None,
-        written: Mapping[int, int],
-        full: CacheStep,
-        sent: CacheStep,
-    ) -> None:
-        model, real = call.model, full if self.record_only else sent
-        output = usage.output if usage else 0
-        rates = provider_of(model).rates(model, usage.input if usage else real.total)
-        answer = output * rates.output / _MILLION
-        if usage and usage.input:
-            paid = rates.cost(usage.uncached, usage.cache_read, written) / _MILLION
-            tokens = usage.input
-        else:
-            paid, tokens = price(real, model), real.total
-        bare = CacheStep(uncached=full.total)
+    def failed(self) -> None:
+        """Count a request that was refused or got no answer."""
         with self._lock:
-            before = self._sum
-            self._reported += tokens
-            self._simulated += real.total
+            self._sum = attrs.evolve(self._sum, failed=self._sum.failed + 1)
+
+    def unread(self) -> None:
+        """Count an answered call to a model that was forwarded unread."""
+        with self._lock:
+            self._sum = attrs.evolve(self._sum, unreported=self._sum.unreported + 1)
+
+    def answered(self, call: Call, response: Json, account: str) -> UsageRecorded:
+        """Bill an answered call; return its usage with the bill. `account`: see `account_of`."""
+        usage = call.rendered.provider.usage(response) if response else None
+        usage = usage or UsageRecorded(id=EventId(""), at=call.at)
+        usage = replace(usage, model=usage.model or call.model.name)
+        with call.conversation.lock:
+            books = self._books(call, usage)
+            requests = books.weighed(books.requests(call), usage, is_full=self.record_only)
+        with self._lock:
+            caches = self._caches_of(call, account)
+            steps = caches.send(call, requests)
+            bill = self._bill(call, steps, usage, response)
+            billed = replace(usage, bill=replace(bill, cache=caches.label))
+            self._sum = self._sum.plus(billed)
             self._names.add(call.timeline.id)
-            self._sum = attrs.evolve(
-                before,
-                calls=before.calls + 1,
-                tokens=before.tokens + tokens,
-                full_tokens=before.full_tokens + full.total,
-                output_tokens=before.output_tokens + output,
-                paid=before.paid + paid + answer,
-                full=before.full + price(full, model) + answer,
-                uncached=before.uncached + price(bare, model) + answer,
-                would=before.would + price(sent, model) + answer,
-                busts=before.busts + (sent.bust and not call.compactions),
-                compactions=before.compactions + call.compactions,
-                guessed=before.guessed or not model.known,
-            )
+        return billed
+
+    def _bill(self, call: Call, steps: _Steps, usage: UsageRecorded, response: Json) -> Bill:
+        full, ours, model = steps.full, steps.ours, call.model
+        bill = Bill(
+            rewritten=call.is_rewritten,
+            compactions=call.compactions,
+            cut=response.get("stop_reason", "")
+            is None,  # only a stream begins with a part of its usage
+            bust=ours.bust and not full.bust and not call.compactions,
+            sent_at=call.at,
+            entries=steps.entries,
+            sent_entries=steps.our_entries,
+        )
+        paid = _paid(call, usage, response)
+        if paid is None:
+            return bill
+        real, other, shared = ours, full, (steps.shared_ours, steps.shared_full)
+        if self.record_only:
+            real, other, shared = other, real, (steps.shared_full, steps.shared_ours)
+        read = _read_elsewhere(real, other, shared, usage.cache_read)
+        found = _with_read(other, read), _with_read(real, usage.cache_read)
+        more = sub(*(_cost(step, model, usage.output) for step in found))
+        return replace(
+            bill,
+            paid=paid,
+            full=paid if self.record_only else paid + more,
+            possible=-more if self.record_only else 0.0,
+            uncached=_cost(CacheStep(uncached=full.total), model, usage.output),
+            full_tokens=full.total,
+        )
+
+    def _books(self, call: Call, usage: UsageRecorded) -> _Books:
+        """The books of a conversation; new ones go on from its last bill."""
+        memory = call.conversation.memory
+        books: _Books | None = memory.get(_MEMORY)
+        if books is not None and books.model == call.model:
+            return books
+        with self._lock:
+            self._look(call.at - max(call.model.cache_ttls))
+        own = lately_billed(self.store, call.timeline.id, 0, inf)
+        bills = [each.bill for each in own if each.bill and each.model == usage.model]
+        counter = cast("TextCounter", call.timeline.settings.counter)
+        reading = _Reading(frozenset() if self.record_only else self.reading)
+        sums = {e.prefix: e.tokens for bill in bills[-1:] for e in _entries_of(bill)}
+        books = memory[_MEMORY] = _Books(call.model, counter, reading, sums)
+        return books
+
+    def _look(self, since: float) -> None:
+        """Read the bills since a time, of all conversations."""
+        for info in self.store.list():
+            after = self._looked.get(info.id, 0)
+            if info.version > after and info.updated_at >= since:
+                for usage in lately_billed(self.store, info.id, after, since):
+                    if usage.bill:
+                        self._found.setdefault(usage.bill.cache, []).append(usage.bill)
+                self._looked[info.id] = info.version
+
+    def _caches_of(self, call: Call, account: str) -> _Caches:
+        """The caches of an account and a model, with the entries of the bills that were found."""
+        model = call.model
+        who = _hash(account, model.provider, model.name)
+        caches = self._caches.get(who)
+        labels = [label for label in self._found if label == _label(who, label)]
+        if caches is None:
+            salted = next(iter((*labels, *self._found)), token_hex(8))  # one salt for a store
+            label = _label(who, salted)
+            caches = _Caches(label, PromptCache.of(model), PromptCache.of(model))
+            self._caches[who] = caches
+        for bill in chain.from_iterable(self._found.pop(label) for label in labels):
+            caches.remember(bill)
+        return caches
 
 
-def written_in(
-    response: Json, usage: UsageRecorded | None, model: Model, seconds: int | None
-) -> Mapping[int, int]:
-    """The tokens written to the cache, by the seconds for which they are kept; `seconds` is the time for which the
-    client's marks ask."""
-    if usage is None or not usage.cache_write:
-        return {}
-    told = obj(obj(response.get("usage")).get("cache_creation"))
-    hours = count(told.get("ephemeral_1h_input_tokens"))
-    if told:
-        short = usage.cache_write - hours
-        return {ttl: n for ttl, n in ((300, short), (_HOUR, hours)) if n}
-    return {seconds or min(model.cache_ttls): usage.cache_write}
+def _label(who: str, like: str) -> str:
+    """The name of a cache in bills, with the salt of another name: it tells nobody the account."""
+    salt = like.partition(".")[0]
+    return f"{salt}.{_hash(salt, who)[:16]}"

@@ -3,7 +3,7 @@
 As long as nothing was pruned, clipped or folded, the client's own bytes are sent, with its own cache marks.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from itertools import takewhile
 from operator import eq
@@ -20,7 +20,7 @@ from timeline._timeline import Timeline
 from timeline.engine._history import History
 from timeline.gateway._admission import Visit
 from timeline.gateway._apis import Api, Speaker
-from timeline.gateway._body import Body, unmarked, with_control
+from timeline.gateway._body import Body, with_control
 from timeline.gateway._lineage import Conversation, Lineage
 from timeline.react._retry import measured
 
@@ -68,6 +68,9 @@ class Call:
     body: bytes
     """The request that is sent."""
     visit: Visit
+    ours: bytes
+    """The request that the timeline gives: the client's own body if nothing is rewritten. It is not sent if the gateway
+    only records."""
     at: float
 
     @property
@@ -78,7 +81,8 @@ class Call:
     @property
     def as_given(self) -> "Call":
         """The same call, sent as the client wrote it."""
-        return attrs.evolve(self, body=self.asked.body.raw)
+        raw = self.asked.body.raw
+        return attrs.evolve(self, body=raw, ours=raw)
 
     @property
     def conversation(self) -> Conversation:
@@ -157,15 +161,14 @@ class Rewriter:
         Raises:
             UnreadableError, FoldlineError, ValueError: as `call`.
         """
-        with self._read(api, speaker, headers, raw) as (asked, history, _):
-            timeline = asked.conversation.timeline
-            agreed = timeline.view.state.agreed
-            if self.record_only or is_whole(timeline.view) or not history.is_at(agreed):
+        with self._read(api, speaker, headers, raw) as (asked, history, opening):
+            if self.record_only:
                 return None
-            system, tools = asked.system, asked.tools
-            rendered = timeline.render_at(timeline.version, system=system, tools=tools)
-            more = asked.body.said[history.number(agreed.pieces) :] if agreed else []
-            return rewritten(asked, rendered, more)
+            with self.lineage.rehearsal(asked.conversation, opening) as (lineage, conversation):
+                tried = attrs.evolve(asked, conversation=conversation)
+                timeline = lineage.synced(conversation, history, opening)
+                call = self._made(tried, self._rendered(tried, timeline), Visit())
+            return call.body if call.is_rewritten else None
 
     def smaller(self, call: Call, overflow: Overflow) -> Call | None:
         """A compacted request after the provider said that the prompt is too long; None: it cannot be made shorter."""
@@ -178,13 +181,14 @@ class Rewriter:
             return self._made(asked, rendered, call.visit)
 
     def learn(self, call: Call, usage: UsageRecorded) -> None:
-        """Record the provider's token count."""
-        known = replace(usage, estimated=call.rendered.account.estimated)
+        """Record the provider's token count, which corrects the estimate if it is of what was rendered."""
+        estimated = 0 if self.record_only else call.rendered.account.estimated
+        known = replace(usage, estimated=estimated)
         with call.conversation.lock:
             if not call.conversation.is_closed:
                 call.timeline.learn(known)
                 return
-        with self.lineage.opener(call.timeline.id, call.conversation.opening) as timeline:
+        with self.lineage.opened(call.timeline.id, call.conversation.opening) as timeline:
             timeline.learn(known)
 
     @contextmanager
@@ -209,15 +213,16 @@ class Rewriter:
             yield asked, history, opening
 
     def _made(self, asked: Asked, rendered: Rendered, visit: Visit) -> Call:
-        timeline, sent = asked.conversation.timeline, asked.body.raw
-        if not self.record_only and not is_whole(timeline.view) and not rendered.violations:
-            sent = rewritten(asked, rendered)
+        timeline, raw = asked.conversation.timeline, asked.body.raw
+        is_changed = not is_whole(timeline.view) and not rendered.violations
+        ours = rewritten(asked, rendered) if is_changed else raw
         return Call(
             asked=asked,
             timeline=timeline,
             rendered=rendered,
-            body=sent,
             visit=visit,
+            body=raw if self.record_only else ours,
+            ours=ours,
             at=self.clock(),
         )
 
@@ -256,16 +261,14 @@ def _plain(content: Json) -> Json:
     return {name: value for name, value in content.items() if name != "cache_control"}
 
 
-def rewritten(asked: Asked, rendered: Rendered, further: Sequence[bytes] = ()) -> bytes:
-    """The client's body with the rendered conversation in place of its own, followed by `further` messages of the
-    client."""
+def rewritten(asked: Asked, rendered: Rendered) -> bytes:
+    """The client's body with the rendered conversation in place of its own."""
     body, provider = asked.body, rendered.provider
     messages = with_control(rendered.messages, asked.control)
     request = provider.request((), (), messages, rendered.cache_key)
     more = {name: value for name, value in request.items() if name not in (body.api.said, "store")}
     leading = map(msgspec.Raw, body.said[: body.leads])
-    last = (msgspec.Raw(unmarked(raw)) for raw in further)
-    return body.with_said([*leading, *messages, *last], more)
+    return body.with_said([*leading, *messages], more)
 
 
 def policy_for(policy: Policy, ttl_seconds: float | None) -> Policy:

@@ -12,16 +12,20 @@ These rules hold for all providers; `Provider.contents`, `segment` and `limits` 
 
 A provider that caches every prefix by itself is simulated with a mark on every block and no look-back.
 
-Each prefix is interned as a number, found by its parent's number and its last block's key.  Equal prefixes
-have equal numbers, so a look-up costs one dict access, however long the prefix.
+Each prefix has a number, the hash of the number of the prefix before it and its last block's key, so a look-up costs
+one dict access, however long the prefix.  If the keys are integers, a prefix has the same number in every process,
+and a cache can be restored (`remember`).
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple, Self, cast
 
 import attrs
 
 from render import Model, provider_of
+
+ENTRIES_SPARE: Final = 10_000
+"""Expired entries are removed when there are twice as many as at the last removal, and this many more."""
 
 
 class FlatBlock(NamedTuple):
@@ -64,7 +68,7 @@ class _Entry:
 
 
 @attrs.define
-class _Request:
+class CacheRequest:
     """A request as the cache sees it; the lists have one element for each block."""
 
     chain: list[int]
@@ -88,12 +92,10 @@ class PromptCache:
     runs: frozenset[str]
     automatic_ttl: int = 0
     """The seconds that a prefix is kept without a mark; 0 if only marked prefixes are kept."""
-    _prefixes: dict[tuple[int, Hashable], int] = attrs.field(
-        init=False, factory=dict[tuple[int, Hashable], int]
-    )
     _entries: dict[int, _Entry] = attrs.field(init=False, factory=dict[int, _Entry])
-    _last: tuple[int, int] | None = attrs.field(init=False, default=None)
-    """Block index and prefix number of the previous request's last mark; None if it had no mark."""
+    _entries_max: int = attrs.field(init=False, default=ENTRIES_SPARE)
+    _last: dict[str, tuple[int, int]] = attrs.field(init=False, factory=dict[str, tuple[int, int]])
+    """Block index and prefix number of the last mark of each conversation's previous request."""
 
     @classmethod
     def of(cls, model: Model) -> Self:
@@ -107,43 +109,45 @@ class PromptCache:
         )
 
     def step(self, ts: float, blocks: Iterable[FlatBlock], unasked: int = 0) -> CacheStep:
-        """Send one request at `ts` (seconds); `unasked`: see `kept_unasked`."""
-        request = self._taken_in(blocks)
-        if unasked and request.sums and request.sums[-1] >= self.minimum_tokens:
-            request.unasked = len(request.sums) - 1
-            request.marks.append((request.unasked, unasked))
-        last = self._live(self._last[1], ts) if self._last else None
-        bust = last is not None and not self._contains(request)
-        read = self._read(request, ts)
-        self._write(request, ts)
-        return _bill(request, read, warm=last is not None, bust=bust)
+        """Send one request of the only conversation at `ts` (seconds); `unasked`: see `kept_unasked`."""
+        return self.send(ts, self.request(blocks, unasked))
 
-    def _taken_in(self, blocks: Iterable[FlatBlock]) -> _Request:
+    def send(self, ts: float, request: CacheRequest, conversation: str = "") -> CacheStep:
+        """Send one request at `ts` (seconds). Conversations share the entries."""
+        last = self._last.get(conversation)
+        is_warm = last is not None and self._live(last[1], ts) is not None
+        bust = last is not None and is_warm and not _begins(request, last)
+        read = self._read(request, ts)
+        self._write(request, ts, conversation)
+        return _bill(request, read, warm=is_warm, bust=bust)
+
+    def remember(self, prefix: int, ttl: int, expires_at: float) -> None:
+        """Restore an entry."""
+        entry = self._entries.get(prefix)
+        if entry is None or entry.expires_at < expires_at:
+            self._entries[prefix] = _Entry(expires_at, max(ttl, entry.ttl if entry else 0))
+
+    def request(self, blocks: Iterable[FlatBlock], unasked: int = 0) -> CacheRequest:
         """Number the prefixes and count positions and tokens, in one pass."""
-        request = _Request([], [], [], [])
-        prefixes, minimum, automatic = self._prefixes, self.minimum_tokens, self.automatic_ttl
-        prefix, position, total, previous = -1, -1, 0, ""
-        for index, (key, kind, tokens, ttl) in enumerate(blocks):
-            prefix = prefixes.setdefault((prefix, key), len(prefixes))
+        blocks = list(blocks)
+        request = CacheRequest(numbered(block.key for block in blocks), [], [], [])
+        minimum, automatic = self.minimum_tokens, self.automatic_ttl
+        position, total, previous = -1, 0, ""
+        for index, (_, kind, tokens, ttl) in enumerate(blocks):
             total += tokens
             if kind != previous or kind not in self.runs:
                 position += 1
             previous = kind
-            request.chain.append(prefix)
             request.positions.append(position)
             request.sums.append(total)
             if (ttl or automatic) and total >= minimum:
                 request.marks.append((index, ttl or automatic))
+        if unasked and total >= max(minimum, 1):
+            request.unasked = len(request.sums) - 1
+            request.marks.append((request.unasked, unasked))
         return request
 
-    def _contains(self, request: _Request) -> bool:
-        """Whether the request begins with the prefix at the previous request's last mark."""
-        if self._last is None:
-            return False
-        index, prefix = self._last
-        return index < len(request.chain) and request.chain[index] == prefix
-
-    def _read(self, request: _Request, ts: float) -> int:
+    def _read(self, request: CacheRequest, ts: float) -> int:
         """Tokens of the longest entry that a mark finds; renews every entry found."""
         hits = [(index, self._found(request, index, ts)) for index, _ in request.marks]
         read = 0
@@ -151,10 +155,10 @@ class PromptCache:
             if hit is not None:
                 read = max(read, request.sums[hit])
                 entry = self._entries[request.chain[hit]]
-                entry.expires_at = ts + entry.ttl
+                entry.expires_at = max(entry.expires_at, ts + entry.ttl)
         return read
 
-    def _found(self, request: _Request, mark: int, ts: float) -> int | None:
+    def _found(self, request: CacheRequest, mark: int, ts: float) -> int | None:
         """Index of the block where the look-back from `mark` finds an entry; None if there is none."""
         positions = request.positions
         beyond = -1 if mark == request.unasked else positions[mark] - self.lookback
@@ -165,18 +169,36 @@ class PromptCache:
             index -= 1
         return None
 
-    def _write(self, request: _Request, ts: float) -> None:
+    def _write(self, request: CacheRequest, ts: float, conversation: str) -> None:
+        if len(self._entries) > self._entries_max:
+            self._drop_expired(ts)
         for index, ttl in request.marks:
             prefix = request.chain[index]
             entry = self._live(prefix, ts)
             if entry is None or entry.ttl < ttl:
                 self._entries[prefix] = _Entry(ts + ttl, ttl)
-        last = request.marks[-1][0] if request.marks else None
-        self._last = None if last is None else (last, request.chain[last])
+        self._last.pop(conversation, None)
+        if request.marks:
+            last = request.marks[-1][0]
+            self._last[conversation] = last, request.chain[last]
+
+    def _drop_expired(self, ts: float) -> None:
+        self._entries = {p: entry for p, entry in self._entries.items() if entry.expires_at > ts}
+        self._last = {name: last for name, last in self._last.items() if last[1] in self._entries}
+        self._entries_max = 2 * len(self._entries) + ENTRIES_SPARE
 
     def _live(self, prefix: int, ts: float) -> _Entry | None:
         entry = self._entries.get(prefix)
         return entry if entry is not None and entry.expires_at > ts else None
+
+
+def numbered(keys: Iterable[Hashable]) -> list[int]:
+    """The number of the prefix that ends with each block."""
+    numbers, prefix = list[int](), -1
+    for key in keys:
+        prefix = hash((prefix, key))
+        numbers.append(prefix)
+    return numbers
 
 
 def kept_unasked(request: Mapping[str, Any], model: Model) -> int:
@@ -192,7 +214,13 @@ def kept_unasked(request: Mapping[str, Any], model: Model) -> int:
     return 0 if mode == "explicit" else int(min(model.cache_ttls))
 
 
-def _bill(request: _Request, read: int, *, warm: bool, bust: bool) -> CacheStep:
+def _begins(request: CacheRequest, last: tuple[int, int]) -> bool:
+    """Whether a request begins with the prefix at the previous request's last mark."""
+    index, prefix = last
+    return index < len(request.chain) and request.chain[index] == prefix
+
+
+def _bill(request: CacheRequest, read: int, *, warm: bool, bust: bool) -> CacheStep:
     ends: dict[int, int] = {}
     for index, ttl in request.marks:
         ends[ttl] = request.sums[index]

@@ -189,13 +189,23 @@ class Collector:
     def _charged(self, event: UsageRecorded) -> None:
         """Replace the simulated cost of the latest call by the reported usage.
 
-        If the log has no request, the report also gives the size of what was sent.
+        If the log has no request, the report also gives the size of what was sent. The bill of a gateway says what the
+        call cost, its answer included, and what sending everything would have cost.
         """
+        if not event.input:
+            return
         ttl = int(self.prompting.context(0.0).ttl_seconds)
         last = self.calls[-1]
         paid = billed(event, self.prompting.settings.model, ttl)
         tokens = last.tokens if last.is_rendered else event.input or last.tokens
-        self.calls[-1] = attrs.evolve(last, usage=event, paid=paid, tokens=tokens)
+        call = attrs.evolve(last, usage=event, paid=paid, tokens=tokens)
+        bill = event.bill
+        if bill is not None and bill.paid is not None:
+            full, size = bill.full, bill.full_tokens
+            if not bill.rewritten:  # everything was sent
+                full, size = bill.paid, event.input
+            call = attrs.evolve(call, paid=bill.paid, full_paid=full, full=size)
+        self.calls[-1] = call
 
     def _summarized(self, version: int, event: RangeCompacted | SummaryReplaced) -> None:
         start, cut = event.summary.start, event.summary.cut

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from blocks import DroppedSpan, SystemMessage, ToolCall, text_of
+from blocks.formats import lays_down
 from render.compaction.rungs._plan import Drop
 from render.compaction.rungs._scope import RungScope
 from render.policy._context import Context
@@ -39,6 +40,7 @@ class DropRung:
         """One `Drop` for each run of adjacent rounds."""
         rare = (found for found in scope.results() if found.durability == _RARE)
         kept = set[str]() if scope.is_last_resort else {found.entry.pair for found in rare}
+        kept |= {e.pair for g in scope.groups for e in g.placed(Place.RESULT) if lays_down(e.block)}
         spans = list(_spans(scope, kept))
         if not spans:
             return []

@@ -16,6 +16,7 @@ from blocks import (
     images_of,
     text_of,
 )
+from blocks.formats import lays_down
 from render.compaction._apply import FittedRange
 from render.compaction._range import range_cut, turn_cut
 from render.compaction.rungs._freshness import Drift
@@ -87,9 +88,10 @@ class RungScope:
         return (group for group in self.view.groups if group.last < self.protected)
 
     def results(self) -> Iterator[Found]:
-        """Tool results before the tail that are shown whole or clipped, oldest first; without results with
-        images."""
-        return (found for found in self.answers() if not images_of(found.result))
+        """Tool results before the tail that are shown whole or clipped, oldest first; without results with images
+        or standing instructions."""
+        found = (found for found in self.answers() if not images_of(found.result))
+        return (each for each in found if not lays_down(each.result))
 
     def answers(self) -> Iterator[Found]:
         """As `results`, with images. Results that are hidden for another reason are left out."""

@@ -16,7 +16,15 @@ from render.policy._context import Context
 from render.stages._budget import total_tokens
 from render.view._view import View
 
-SHARES: Final = ((1.0, 1.0), (0.3, 1.0), (0.0, 1.0), (0.0, 0.4), (0.0, 0.1))
+SHARES: Final = (
+    (1.0, 1.0),
+    (0.3, 1.0),
+    (0.0, 1.0),
+    (0.0, 0.4),
+    (0.0, 0.1),
+    (0.0, 0.02),
+    (0.0, 0.004),
+)
 """Factors to try, in order: on the share of the tail, and on the other shares of a compaction."""
 
 

@@ -32,9 +32,11 @@ _PLAIN_TEXT: Final = frozenset({"type", "text", "cache_control"})
 def contents_of(
     system: str | Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
 ) -> Iterator[tuple[str, Json]]:
-    """The content blocks in cache order, each with its role."""
+    """The content blocks in cache order, each with its role. A deferred tool is in no prompt until a search loads it,
+    and then it is part of the result. (Provider documentation: tool search.)"""
     for tool in tools:
-        yield TOOLS, tool
+        if not tool.get("defer_loading"):
+            yield TOOLS, tool
     for text in _blocks(system):
         yield PROMPT, text
     for message in messages:

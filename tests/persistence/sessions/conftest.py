@@ -82,6 +82,7 @@ def _kind(block: Block) -> str:
         "UserPrompt": "prompt",
         "UserSteer": "steer",
         "UserAttachment": "attachment",
+        "SystemMessage": "instruction",
         "AssistantThinking": "thinking",
         "AssistantCompletion": "text",
         "ToolCall": "call",

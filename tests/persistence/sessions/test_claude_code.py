@@ -236,6 +236,42 @@ def test_a_queued_command_steers_the_running_turn(write: Write, kinds: Kinds) ->
     assert kinds(session) == ["turn prompt", "[call]", "result", "steer"]
 
 
+def test_what_claude_code_lays_down_in_attachments_is_standing(write: Write) -> None:
+    """As it sends them: the CLAUDE.md of a folder, and what was added to its lists."""
+
+    def line(**attachment: Any) -> dict[str, Any]:
+        return {"type": "attachment", "timestamp": stamp(1), "attachment": attachment}
+
+    memory = {"path": "/p/api/CLAUDE.md", "content": "No mocks.", "type": "Project"}
+    session = read_session(
+        write(
+            user(0, "go"),
+            line(type="nested_memory", path="/p/api/CLAUDE.md", content=memory),
+            line(type="skill_listing", content="- sing: Sings."),
+            line(type="agent_listing_delta", addedTypes=["Plan"], addedLines=["- Plan: plans"]),
+            line(type="deferred_tools_delta", addedLines=["CronList"], removedNames=[]),
+            line(type="mcp_instructions_delta", addedBlocks=["## db\nAsk first."]),
+            line(type="mcp_instructions_delta", addedBlocks=None),
+            line(type="nested_memory", path="/p/CLAUDE.md", content=None),
+            line(type="task_reminder", content=[]),
+            answer(2, "m1", text("ok")),
+        )
+    )
+    blocks = [block for item in session.items for block in item.blocks]
+    found = [(b.standing, text_of(b)) for b in blocks if isinstance(b, UserAttachment)]
+    assert [key.split(":")[:2] for key, _ in found] == [
+        ["rules", "CLAUDE.md"],
+        ["list", "skills"],
+        ["list", "agents"],
+        ["list", "deferred tools"],
+        ["rules", "mcp"],
+    ]
+    for words, (_, said) in zip(
+        ("No mocks.", "sing", "plans", "CronList", "Ask"), found, strict=True
+    ):
+        assert words in said
+
+
 def test_pictures_keep_their_data_even_when_it_is_not_base64(write: Write) -> None:
     source = {"type": "base64", "media_type": "image/jpeg", "data": "/9j/REDACTED!"}
     session = read_session(write(user(0, [text("look"), {"type": "image", "source": source}])))

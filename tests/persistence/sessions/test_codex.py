@@ -9,6 +9,7 @@ import pytest
 from blocks import (
     AssistantThinking,
     ImagePart,
+    SystemMessage,
     ToolCall,
     ToolResult,
     UserAttachment,
@@ -112,9 +113,14 @@ def test_the_first_user_messages_are_the_environment(write: Write, kinds: Kinds)
             said(2, "assistant", "ok"),
         )
     )
-    assert kinds(session)[:5] == ["turn attachment", *["attachment"] * 3, "prompt"]
-    names = [b.name for i in session.items for b in i.blocks if isinstance(b, UserAttachment)]
-    assert names == ["permissions", "developer", "environment_context", "AGENTS.md"]
+    assert kinds(session)[:5] == ["turn instruction", "instruction", *["attachment"] * 2, "prompt"]
+    blocks = [b for i in session.items for b in i.blocks]
+    assert [b.name for b in blocks if isinstance(b, UserAttachment)] == [
+        "environment_context",
+        "AGENTS.md",
+    ]
+    roles = [(b.role, b.text) for b in blocks if isinstance(b, SystemMessage)]
+    assert roles == [("developer", "<permissions instructions>all"), ("developer", "mode: default")]
 
 
 def test_words_inside_a_running_task_steer_and_after_it_they_prompt(

@@ -139,11 +139,11 @@ def test_an_openai_request_brings_its_system_text_and_tools(document: Document) 
     assert session.tools == ({"name": "find", "description": "Finds.", "input_schema": SCHEMA},)
 
 
-def test_a_system_message_in_the_middle_is_context(document: Document, kinds: Kinds) -> None:
+def test_a_system_message_in_the_middle_is_an_instruction(document: Document, kinds: Kinds) -> None:
     session = read_session(
         document([{"role": "user", "content": "go"}, {"role": "system", "content": "now hurry"}])
     )
-    assert kinds(session) == ["turn prompt", "attachment"]
+    assert kinds(session) == ["turn prompt", "instruction"]
     assert session.system == ""
 
 

@@ -222,10 +222,15 @@ def test_squeezing_shrinks_what_a_compaction_leaves_and_nothing_else() -> None:
     before = context(policy=policy)
     assert squeezed(before, 1.0) is before
     after = squeezed(before, 0.25)
-    slowly = {"user_ratio": 0.1, "standing_ratio": 0.125}  # what the user laid down
-    smaller = steady(digest_ratio=0.02, index_ratio=0.1, **slowly)
-    assert after.policy == smaller
+    assert after.policy == steady(digest_ratio=0.02, index_ratio=0.1, user_ratio=0.2)
     assert attrs.evolve(after, policy=policy) == before
+    least = squeezed(before, 0.02).policy
+    assert least.user_ratio / 0.2 == pytest.approx(0.1**0.5), "what the user laid down"
+    assert least.standing_ratio / policy.standing_ratio == pytest.approx(0.1**0.5)
+    assert (least.summary_tokens, least.keep_ratio) == (
+        policy.summary_tokens // 5,
+        policy.keep_ratio,
+    )
 
 
 def test_the_summary_that_needs_no_model_says_what_it_was_made_of_and_is_made_once() -> None:

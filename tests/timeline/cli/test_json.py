@@ -3,12 +3,15 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from blocks import Bill, EventId, TimelineId, UsageRecorded
+from persistence import open_store
 from tests.timeline.cli.conftest import Run
 from tests.timeline.replay.invented import invented, session_file
 from timeline.cli._main import COMMANDS
@@ -64,6 +67,16 @@ def damaged() -> None:
         connection.execute("UPDATE events SET payload = '[1]' WHERE seq = 9")
 
 
+def billed() -> None:
+    with closing(open_store("foldline.duckdb")) as store:
+        for number, paid in enumerate((0.1, None)):
+            bill = Bill(paid=paid, full=0.2, sent_at=1.0)
+            event = UsageRecorded(
+                id=EventId(f"u{number}"), at=1.0, model="m", uncached=9, bill=bill
+            )
+            store.append(TimelineId("agent"), [event], expected_version=number)
+
+
 def said_by(command: str, run: Run, session: Path) -> list[Any]:
     """What a command prints, value by value."""
     long = session_file(session.with_name("long.jsonl"), invented(rounds=8))
@@ -85,6 +98,7 @@ def said_by(command: str, run: Run, session: Path) -> list[Any]:
         ),
         "report": ("report", "invented", "--output", "r.html"),
         "retain": ("retain", "invented", "--forget"),
+        "savings": ("savings", "--by", "conversation"),
         "search": ("search", "look"),
         "sessions": ("sessions",),
         "show": ("show", "invented"),
@@ -93,6 +107,8 @@ def said_by(command: str, run: Run, session: Path) -> list[Any]:
     }
     if command == "verify":
         damaged()
+    if command == "savings":
+        billed()
     if command == "plan":
         run("import", EXAMPLE, "--name", "example")
     out = run(*small[command], "--json").out

@@ -21,7 +21,7 @@ import attrs
 import pytest
 
 from persistence import open_store
-from timeline.fake_provider import FakeProvider, FakeServer, Reply
+from timeline.fake_provider import FakeProvider, FakeServer, Fault, Reply
 
 pytestmark = pytest.mark.network
 
@@ -130,7 +130,9 @@ def test_a_client_runs_as_without_and_its_requests_go_through(desk: Desk, client
     assert first.startswith("foldline: 3 calls, ")
     assert any("sending everything" in line for line in rest)
     (kept,) = desk.kept
-    assert rest[-1] == f"foldline: kept in {kept}: look at it with `foldline list`"
+    assert rest[-1] == (
+        f"foldline: kept in {kept}: `foldline list` shows it, `foldline savings` adds up its costs"
+    )
     listed = desk.run([*FOLDLINE, "list"])
     assert listed.returncode == 0, "the same folder, the same store"
     check_nothing_is_left(desk, said["url"])
@@ -260,6 +262,29 @@ def test_a_client_that_asks_nobody_is_told(desk: Desk) -> None:
     ran = desk.wrap("claude", "idle")
     assert "no request came by" in ran.stderr
     assert not desk.kept, "no store for nothing"
+
+
+def test_a_client_whose_requests_all_fail_is_not_told_that_none_came_by(desk: Desk) -> None:
+    desk.provider.fault(Fault.overloaded())
+    ran = desk.wrap("claude", "ask", "1", "0")
+    assert ran.returncode == 1
+    assert "no request came by" not in ran.stderr
+    assert "no calls to a model; 0 other requests forwarded, 1 refused or failed" in ran.stderr
+
+
+def test_the_last_lines_are_those_of_the_command_that_adds_up(desk: Desk) -> None:
+    ran = desk.wrap("claude", "ask", "3", "0")
+    summed = subprocess.run(
+        [*FOLDLINE, "savings"],
+        cwd=desk.folder,
+        env=dict(desk.environment),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    said = [line.removeprefix("foldline: ") for line in ran.stderr.splitlines()]
+    assert summed.stdout.splitlines() == said[:-1]
 
 
 def test_a_client_that_calls_no_model_leaves_no_store_that_it_is_told_of(desk: Desk) -> None:

@@ -52,6 +52,16 @@ def working(rounds: int, seed: int = 0) -> Any:
     return respond
 
 
+class Clock:
+    """Stands still until it is moved on."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @contextmanager
 def gateway(**options: Any) -> Iterator[GatewayServer]:
     """One that serves."""

@@ -14,6 +14,7 @@ from tests.timeline.gateway._agents import (
     MODEL,
     SYSTEM,
     Agent,
+    Clock,
     Recording,
     gateway,
     provider,
@@ -21,11 +22,23 @@ from tests.timeline.gateway._agents import (
     working,
 )
 from timeline import model_named
-from timeline.fake_provider import Call, FakeProvider, Fault, Reply
+from timeline.fake_provider import Call, FakeProvider, FakeServer, Fault, Reply
 from timeline.fake_provider.wires import RESPONSES
+from timeline.gateway import Savings
 
 pytestmark = pytest.mark.network
 WINDOW = 6_500
+
+
+def unmarked(messages: list[Json]) -> list[Json]:
+    """The messages without cache marks."""
+    return [
+        {
+            **m,
+            "content": [{k: v for k, v in c.items() if k != "cache_control"} for c in m["content"]],
+        }
+        for m in messages
+    ]
 
 
 def marks(request: Json) -> list[Json]:
@@ -130,42 +143,77 @@ def test_a_prompt_that_is_too_long_for_the_provider_is_made_shorter_once() -> No
         assert len(str(short)) < len(str(long))
 
 
-def test_what_is_counted_is_what_would_be_sent() -> None:
-    """Or a client that counts its history would compact it too early."""
+@pytest.mark.parametrize("seconds", [1.0, 400.0])
+def test_what_is_counted_is_what_is_sent_next_whatever_is_clipped_or_folded_there(
+    seconds: float,
+) -> None:
+    """Or a client that counts its history would compact it too early. Counting leaves nothing behind."""
+    clock = Clock()
+    store = MemoryStore()
+    with (
+        FakeServer(FakeProvider(responder=working(30), clock=clock)) as up,
+        gateway(store=store, upstream=up.url, window=WINDOW, clock=clock) as server,
+    ):
+        agent = Agent(server.url)
+        agent.say("Fix the build.")
+        headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
+        url = f"{server.url}/v1/messages/count_tokens"
+        changed = 0
+        for _ in range(24):
+            clock.now += seconds
+            request = agent.request()
+            del request["max_tokens"]
+            found = httpx2.post(url, json=request, headers=headers)
+            assert found.status_code == 200, found.text
+            logs = {info.id: info.version for info in store.list()}
+            again = httpx2.post(url, json=request, headers=headers)
+            assert again.json() == found.json()
+            assert logs == {info.id: info.version for info in store.list()}, "nothing is recorded"
+            agent.work("", rounds_max=1)
+            sent = up.provider.exchanges[-1]
+            assert sent.tokens == found.json()["input_tokens"]
+            changed += sent.request["messages"] != request["messages"]
+        assert changed > 12, "nothing was rewritten"
+        assert server.gateway.savings().compactions
+
+
+def test_what_is_counted_after_the_user_went_back_is_the_branch_that_is_sent_then() -> None:
     with (
         provider(working(14)) as up,
         gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server,
     ):
         agent = Agent(server.url)
-        agent.work()
-        agent.say("And now?")
-        request = agent.request()
-        del request["max_tokens"]
+        agent.work(rounds_max=12)
+        del agent.said[-6:]
+        agent.said.append({"role": "assistant", "content": [{"type": "text", "text": "Wait."}]})
+        agent.say("Do something else.")
+        request = {name: value for name, value in agent.request().items() if name != "max_tokens"}
         headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
         url = f"{server.url}/v1/messages/count_tokens"
-        httpx2.post(url, json=request, headers=headers)  # waits for what the answer cost
-        version = server.gateway.opened.list()[0].version
-        found = httpx2.post(url, json=request, headers=headers)
-        assert found.status_code == 200, found.text
-        counted = found.json()["input_tokens"]
-        assert counted <= WINDOW
-        assert server.gateway.opened.list()[0].version == version, "nothing is recorded"
+        counted = httpx2.post(url, json=request, headers=headers).json()["input_tokens"]
         agent.ask()
-        assert up.provider.exchanges[-1].tokens <= counted + 200
+        assert up.provider.exchanges[-1].tokens == counted
 
 
-def test_record_only_changes_nothing_and_says_what_would_have_been_saved() -> None:
-    with provider(working(20), window=200_000) as up:
-        with gateway(
-            store=MemoryStore(), upstream=up.url, window=WINDOW, record_only=True
-        ) as server:
-            agent = Agent(server.url)
-            agent.work()
-            assert up.requests[-1]["messages"][:-1] == agent.said[:-2]
-        found = server.gateway.savings()
-        assert found.compactions >= 1
-        assert found.would < found.full
-        assert "would have saved" in found.lines()[-1]
+@pytest.mark.parametrize("window", [5_000, 8_000])
+def test_record_only_changes_nothing_and_says_what_rewriting_does_save_or_cost(window: int) -> None:
+    found = dict[bool, Savings]()
+    for record_only in (True, False):
+        options: dict[str, Any] = {"window": window, "record_only": record_only}
+        with provider(working(20), window=200_000) as up:
+            with gateway(store=MemoryStore(), upstream=up.url, **options) as server:
+                agent = Agent(server.url)
+                agent.work()
+                is_whole = up.requests[-1]["messages"][:-1] == agent.said[:-2]
+            found[record_only] = server.gateway.savings()
+            assert is_whole is record_only
+    watched, done = found[True], found[False]
+    assert watched.compactions == done.compactions >= 1
+    assert (watched.saved, watched.full) == (0, watched.paid)
+    assert watched.would == pytest.approx(done.paid, rel=0.001)
+    assert watched.possible == pytest.approx(done.saved, rel=0.02)
+    word = "saved" if done.saved > 0 else "cost"
+    assert f"would have {word} $" in watched.lines()[-1]
 
 
 def test_openai_clients_get_their_own_words_back() -> None:
@@ -254,27 +302,34 @@ _FUNCTION: Json = {
 }
 
 
-def test_thinking_is_not_sent_behind_words_that_are_not_the_clients_any_more() -> None:
-    """An instruction between messages is rendered as a notice: what was thought behind it is bound to it."""
-    calls = [Call("bash", {"command": f"cat {number}"}) for number in range(6)]
+def test_an_instruction_between_messages_keeps_its_place_and_role_and_the_thinking_behind_it() -> (
+    None
+):
+    """A large result changes nothing before it; after a compaction the instruction is at the front."""
+    calls = [Call("bash", {"command": f"cat {number}"}) for number in range(12)]
     script = [Reply(thinking=f"Call {call.input}.", calls=[call]) for call in calls]
+    place = {"role": "system", "content": [{"type": "text", "text": "You are in /tmp."}]}
     with provider([*script, Reply(text="Done.")]) as up:
         with gateway(store=MemoryStore(), upstream=up.url, window=WINDOW) as server:
             agent = Agent(server.url, more={"thinking": {"type": "adaptive"}})
             agent.say("Look at all of them.")
-            place = {"type": "text", "text": "You are in /tmp."}
-            agent.said.append({"role": "system", "content": [place]})
+            agent.said.append(place)
             for number, _ in enumerate(calls):
                 call = agent.ask()["content"][-1]
-                text = words(number, 2_000 if number == 3 else 20)
+                text = words(number, 2_000 if number == 3 else 20 if number < 6 else 700)
                 result = {"type": "tool_result", "tool_use_id": call["id"], "content": text}
                 agent.said.append({"role": "user", "content": [result]})
             agent.ask()
+            assert server.gateway.savings().compactions >= 1
         assert not up.refused
-        rewritten = up.requests[-1]
-        assert rewritten["messages"][:-1] != agent.said[: len(rewritten["messages"]) - 1]
-        kept = [c for m in rewritten["messages"] for c in m["content"] if c["type"] == "thinking"]
-        assert [c["thinking"] for c in kept] == [script[4].thinking, script[5].thinking]
+    *_, last = requests = [request["messages"] for request in up.requests]
+    clipped = 9
+    for request in requests[:6]:
+        sent, said = unmarked(request), agent.said[: len(request)]
+        assert [*sent[:clipped], *sent[clipped + 1 :]] == [*said[:clipped], *said[clipped + 1 :]]
+    assert len(last) < len(agent.said)
+    assert [m for m in unmarked(last) if m["role"] == "system"] == [place]
+    assert last[1]["role"] == "system"
 
 
 def test_a_request_that_its_client_gave_up_on_costs_no_thinking() -> None:

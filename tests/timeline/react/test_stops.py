@@ -97,7 +97,7 @@ def test_a_prompt_that_leaves_little_room_is_compacted_when_an_answer_is_cut_off
 ) -> None:
     """Feature 004-1: reactive on `max_tokens`."""
     agents.timeline = {"window": 4_000, "policy": Policy(clip_ratio=0.04)}
-    script: list[Reply | Fault] = [*big_rounds(9), Fault.max_tokens(), DONE]
+    script: list[Reply | Fault] = [*big_rounds(8), Fault.max_tokens(), DONE]
     for ran in agents.run(script, tools=[large]):
         compacted = [event for event in ran.events if isinstance(event, RangeCompacted)]
         assert "forced" in [event.trigger for event in compacted]

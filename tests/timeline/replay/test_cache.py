@@ -3,6 +3,9 @@
 Where nothing else is named the source of a rule is the provider's documentation of prompt caching.
 """
 
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -10,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timeline._models import model_named
-from timeline.replay._cache import CacheStep, FlatBlock, PromptCache
+from timeline.replay._cache import ENTRIES_SPARE, CacheStep, FlatBlock, PromptCache, numbered
 
 MINUTES_5, HOUR = 300, 3_600
 MODEL = model_named("claude-sonnet-4-5")
@@ -227,3 +230,43 @@ def test_the_same_request_again_reads_all_that_was_written(blocks: list[FlatBloc
     assert second.read == first.write
     assert second.write == 0
     assert not second.bust
+
+
+def test_conversations_share_entries_and_each_loses_only_its_own() -> None:
+    cache = PromptCache.of(MODEL)
+
+    def sent(ts: float, name: str, *more: str) -> CacheStep:
+        blocks = marked(prefix("system", *more, tokens=2_000), 0, -1)
+        return cache.send(ts, cache.request(blocks), name)
+
+    assert bill(sent(0, "one", "a")) == (0, 4_000, 0, 0)
+    assert bill(sent(1, "two", "b")) == (2_000, 2_000, 0, 0), "the system prompt is shared"
+    assert not sent(2, "one", "a", "c").bust, "the other conversation is no previous request"
+    assert sent(3, "two", "d").bust
+
+
+def test_a_cache_that_is_restored_from_its_entries_bills_the_same() -> None:
+    """The numbers of prefixes are the same in every process, if the keys of the blocks are."""
+    blocks = [
+        FlatBlock(key, "text", 1_000, MINUTES_5 * (key % 2)) for key in range(2**60, 2**60 + 8)
+    ]
+    first, second = PromptCache.of(MODEL), PromptCache.of(MODEL)
+    request = first.request(blocks)
+    first.send(0, request)
+    for index, ttl in request.marks:
+        second.remember(request.chain[index], ttl, 0 + ttl)
+    code = "from timeline.replay._cache import numbered; print(numbered([2**60, 7]))"
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONHASHSEED": "7"}, capture_output=True, check=True
+    )
+    assert json.loads(elsewhere.stdout) == numbered([2**60, 7])
+    for cache in (first, second):
+        assert bill(cache.step(299, blocks)) == (8_000, 0, 0, 0)
+        assert bill(cache.step(700, blocks)) == (0, 8_000, 0, 0)
+
+
+def test_what_has_expired_is_dropped_sooner_or_later() -> None:
+    cache = PromptCache.of(MODEL)
+    for number in range(3 * ENTRIES_SPARE):
+        cache.step(number * MINUTES_5, marked(prefix(str(number), tokens=2_000), -1))
+    assert len(cache._entries) <= ENTRIES_SPARE + 1

@@ -9,7 +9,7 @@ import pytest
 
 from blocks import MisuseError, StoreLockedError, TimelineId
 from persistence import DuckDBStore
-from persistence.sessions import Responded
+from persistence.sessions import Responded, read_session
 from render import Policy, provider_of, validate_request
 from tests.timeline.replay.invented import START, invented
 from timeline._models import model_named
@@ -19,6 +19,7 @@ from timeline.replay._flatten import Flattener
 from timeline.replay._options import SYSTEM
 from timeline.tokens import counter_for
 
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl"
 SMALL = ReplayOptions(window=3_000, counter="estimate")
 
 
@@ -189,6 +190,14 @@ def test_a_stand_in_prices_the_calls_that_a_model_would_have_had(tmp_path: Path)
 def test_a_window_that_cannot_hold_system_and_tools_is_refused() -> None:
     with pytest.raises(MisuseError, match="window 20: the system prompt and the tools alone have"):
         replay(invented(turns=1), ReplayOptions(window=20))
+
+
+def test_the_summary_gives_way_before_a_request_breaks_a_very_small_window() -> None:
+    """The system prompt, the tools, the user's texts and one round leave the summary almost nothing."""
+    session = read_session(EXAMPLE)
+    result = replay(session, ReplayOptions(window=3_000))
+    assert result.over_window_calls == 0
+    assert result.rules
 
 
 def test_a_call_that_cannot_fit_is_counted_and_typed() -> None:

@@ -8,12 +8,13 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from blocks import TimelineId
+from blocks import Bill, EventId, TimelineId, UsageRecorded
 from persistence import MemoryStore
 from tests.timeline.report.pages import Page, request_in
 from tests.timeline.report.serving import Site, serving
 from timeline import Timeline
 from timeline.report import Showing, live_app
+from timeline.report._savings import accounts, conversation_of
 
 pytestmark = pytest.mark.network
 
@@ -57,6 +58,40 @@ def test_the_list_tells_each_timeline_by_its_first_prompt(site: Site, store: Mem
     assert rows["first"]["model"] == "claude-sonnet-5-5"
     assert rows["first"]["dollars"] > 0
     assert (rows["second"]["prompt"], rows["second"]["dollars"]) == ("Another question", None)
+
+
+def test_the_list_says_of_a_gateway_s_calls_what_the_gateway_says(
+    site: Site, store: MemoryStore
+) -> None:
+    assert site.get("timelines.json").json["savings"] == []
+    bill = Bill(paid=0.25, full=0.5, full_tokens=9, rewritten=True)
+    for name in ("agent-1", "agent-1~fork"):  # a fork begins with a copy of the same event
+        event = UsageRecorded(id=EventId("u1"), at=1.0, model="m", uncached=7, bill=bill)
+        store.append(TimelineId(name), [event], expected_version=0)
+    found = site.get("timelines.json").json
+    total, _ = accounts(store, conversation_of)
+    assert tuple(found["savings"])[:2] == total.lines()[:2]
+    rows = {row["id"]: row for row in found["rows"]}
+    said = {rows[name]["verdict"] for name in ("agent-1", "agent-1~fork")}
+    assert said == {"", "saved $0.2500 (50.0%)"}, "counted once"
+    assert (rows["agent-1"]["dollars"], rows["first"]["verdict"]) == (0.25, "")
+
+
+def test_a_page_of_a_gateway_s_timeline_has_its_bills(site: Site, store: MemoryStore) -> None:
+    with Timeline.open("first", store=store) as timeline:
+        timeline.user("And now?")
+        timeline.render(system="Be brief.")
+        for rewritten in (True, False):
+            bill = Bill(paid=0.75, full=0.5, full_tokens=1_234, rewritten=rewritten)
+            timeline.learn(UsageRecorded(id=EventId(""), at=0.0, uncached=1_000, bill=bill))
+            timeline.user("And then?")
+            timeline.render(system="Be brief.")
+        timeline.learn(UsageRecorded(id=EventId(""), at=0.0, bill=Bill()))
+    calls = site.get("overview.json?id=first").json["calls"]
+    assert (calls["paid"][1], calls["fullPaid"][1], calls["full"][1]) == (0.75, 0.5, 1_234)
+    assert (calls["fullPaid"][2], calls["full"][2]) == (0.75, 1_000), "everything was sent"
+    assert calls["usage"][3] is None, "nothing was reported"
+    assert calls["paid"][3] > 0, "so it is estimated"
 
 
 def test_a_timeline_is_shown_as_in_a_report_and_goes_on(site: Site, store: MemoryStore) -> None:

@@ -14,7 +14,7 @@ from timeline import Timeline
 from timeline.fake_provider import FakeServer, Reply, summary_reply
 
 from .stores import Failing, Watched
-from .talk import SMALL, SYSTEM, opened, summary_requests, talk
+from .talk import SMALL, SYSTEM, opened, summary_requests, talk, turn
 
 
 @pytest.fixture
@@ -166,8 +166,9 @@ def test_another_policy_or_model_asks_anew(
 def test_what_was_decided_before_a_model_was_asked_is_told_as_well(client: Any) -> None:
     """`decisions` has the clip of the same render, though it was committed first."""
     timeline = opened(client, policy=SMALL)
-    talk(timeline, 1, lines=200)
-    talk(timeline, 7, 1)
+    talk(timeline, 7)
+    for name, arguments in [*turn(7, lines=2_000)][:-1]:  # the model has not seen the result yet
+        getattr(timeline, name)(*arguments)
     told = [type(event) for event in timeline.compact(system=SYSTEM).decisions]
     assert told[0] is BlocksHidden
     assert told[-2:] == [SummaryPrepared, RangeCompacted]

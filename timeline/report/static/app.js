@@ -113,7 +113,7 @@ Foldline.Tiles = function ({ run }) {
     <${Foldline.Number} name="blocks" value=${Foldline.number(run.size)} />
     <${Foldline.Number} name="cache read" value=${Foldline.share(f.read, f.all)} />
     <${Foldline.Number} name="cost" value=${Foldline.money(f.paid, about)} more=${run.foreign ? "as billed to its agent" : Foldline.share(f.paid, f.full) + " of sending everything"} />
-    ${run.foreign ? null : html`<${Foldline.Number} name="saved" value=${Foldline.money(Math.max(f.full - f.paid, 0), about)} more=${`of ${Foldline.money(f.full, about)}`} />`}
+    ${run.foreign ? null : html`<${Foldline.Number} name="saved" value=${(f.full < f.paid ? "−" : "") + Foldline.money(Math.abs(f.full - f.paid), about)} more=${`of ${Foldline.money(f.full, about)}`} />`}
   </dl>`;
 };
 

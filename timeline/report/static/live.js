@@ -66,16 +66,16 @@ Foldline.List = function ({ found, words }) {
   const [query, setQuery] = useState("");
   const rows = found.rows.filter((row) => (row.id + " " + row.prompt + " " + row.model).toLowerCase().includes(query.toLowerCase()));
   return html`<header><h1>Timelines</h1><span class="spacer"></span><label>filter <input id="query" type="search" value=${query} onInput=${(event) => setQuery(event.target.value)} /></label></header>
-    <main><${Foldline.Banner} words=${words} /><section class="card">
-      ${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Timelines"><table class="list"><thead><tr>${[["timeline", "Its name in the store."], ["first prompt", "What the user asked first."], ["model", "The model that answered last."], ["calls", Foldline.meaning("calls")], ["prompt tokens", "Tokens of all prompts, as the provider reported them; estimated if it reported nothing."], ["prompt cost", "Dollars for all prompts, by what the provider reported and the model's prices; – if one of the two is unknown."], ["last event", "When something was last appended."]].map(([name, means]) => html`<th scope="col" title=${means}>${name}</th>`)}</tr></thead>
-        <tbody>${rows.map((row) => html`<tr key=${row.id}><td><a href=${"timeline?id=" + encodeURIComponent(row.id)}>${row.id}</a></td><td>${row.prompt}</td><td>${row.model || "–"}</td><td data-name="calls">${Foldline.number(row.calls)}</td><td data-name="prompt tokens">${Foldline.short(row.tokens)}</td><td data-name="prompt cost">${row.dollars == null ? "–" : Foldline.money(row.dollars)}</td><td>${Foldline.when(row.updated)}</td></tr>`)}</tbody></table></div>`
+    <main><${Foldline.Banner} words=${words} />${found.savings.length ? html`<section class="card" aria-label="Savings">${found.savings.map((text) => html`<p>${text}</p>`)}</section>` : null}<section class="card">
+      ${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Timelines"><table class="list"><thead><tr>${[["timeline", "Its name in the store."], ["first prompt", "What the user asked first."], ["model", "The model that answered last."], ["calls", Foldline.meaning("calls")], ["prompt tokens", "Tokens of all prompts, as the provider reported them; estimated if it reported nothing."], ["cost", "Dollars by what the provider reported and the model's prices; – if one of the two is unknown. Of calls through a gateway with the answers, of others the prompts alone."], ["saved", "What the gateway has saved, or cost, against sending everything."], ["last event", "When something was last appended."]].map(([name, means]) => html`<th scope="col" title=${means}>${name}</th>`)}</tr></thead>
+        <tbody>${rows.map((row) => html`<tr key=${row.id}><td><a href=${"timeline?id=" + encodeURIComponent(row.id)}>${row.id}</a></td><td>${row.prompt}</td><td>${row.model || "–"}</td><td data-name="calls">${Foldline.number(row.calls)}</td><td data-name="prompt tokens">${Foldline.short(row.tokens)}</td><td data-name="cost">${row.dollars == null ? "–" : Foldline.money(row.dollars)}</td><td>${row.verdict || "–"}</td><td>${Foldline.when(row.updated)}</td></tr>`)}</tbody></table></div>`
         : html`<p>${query ? "No timeline matches." : "No timelines yet. They appear here as soon as there are some."}</p>`}
       ${found.all > found.rows.length ? html`<p class="hint">The newest ${Foldline.number(found.rows.length)} of ${Foldline.number(found.all)} are shown.</p>` : null}
     </section></main>`;
 };
 
 Foldline.startList = function () {
-  let found = { all: 0, rows: [] }, words = "";
+  let found = { all: 0, rows: [], savings: [] }, words = "";
   const show = () => {
     document.documentElement.dataset.theme = Foldline.dark.matches ? "dark" : "light";
     htmPreact.render(html`<${Foldline.List} found=${found} words=${words} />`, document.getElementById("app"));

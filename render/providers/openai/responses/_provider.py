@@ -108,8 +108,9 @@ class OpenAIResponses:
     def contents(
         self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
     ) -> Iterator[tuple[str, Json]]:
-        """Tools, then the items; messages are divided into their parts."""
-        yield from (("tools", tool) for tool in tools)
+        """Tools, then the items; messages are divided into their parts. A deferred tool is in no prompt until a search
+        loads it, and then it is added at the end. (Provider documentation: tool search.)"""
+        yield from (("tools", tool) for tool in tools if not tool.get("defer_loading"))
         for item in (*system, *messages):
             content: object = item.get("content")
             role = str(item.get("role") or "")

@@ -1,0 +1,254 @@
+"""What the calls of a gateway cost, added up and in words: of a running gateway, or read back from its store.
+
+Each answered call leaves a `Bill` in its timeline's log, so the figures of a store are the sum of its bills. A fork
+begins with a copy of the bills of its origin; they are the same events, and each is counted once.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from blocks import EventId, TimelineId, UsageRecorded, decode_event
+from persistence import EventStore, kept_of, read_bytes
+
+PAGE: Final = 500
+_BILL: Final = b'"bill":'
+NOTHING: Final = "0.0000"
+"""An amount of money, as it is printed, that counts as none."""
+
+
+@attrs.frozen(kw_only=True)
+class Savings:
+    """The cost of calls and what it would have been without the gateway, in dollars."""
+
+    calls: int = 0
+    """Answered calls to a model whose cost is known; all figures in tokens and dollars are about these."""
+    unreported: int = 0
+    """Answered calls whose usage is not known: the answer reported none, or the gateway could not read the request."""
+    unpriced: Mapping[str, int] = attrs.field(factory=dict[str, int])
+    """Number of answered calls by model, for models whose prices are not known."""
+    forgotten: int = 0
+    """Timelines whose oldest events were forgotten, and with them the bills in those."""
+    cut: int = 0
+    """Calls whose answers broke off before their tokens were reported: the figures have only their prompts."""
+    rewritten: int = 0
+    """Calls for which another request was sent than the client wrote."""
+    passed: int = 0
+    """Other requests that were forwarded, for example those that count tokens."""
+    failed: int = 0
+    """Requests that were refused, here or by the provider, or got no answer."""
+    tokens: int = 0
+    """Tokens of all prompts, as the provider counted them."""
+    alone_tokens: int = 0
+    """Tokens of the prompts of `alone`."""
+    output_tokens: int = 0
+    paid: float = 0.0
+    """The amount paid for prompts and answers, by the provider's usage."""
+    alone: float = 0.0
+    """The cost of the same work without the gateway: the whole history in each call, with the client's own cache marks,
+    and without the tools with which an agent reads folded content back."""
+    uncached: float = 0.0
+    """The same without the provider's cache, whose savings are not due to the gateway."""
+    possible: float = 0.0
+    """What the rendered requests would have saved where they were only recorded; below 0: they would have cost
+    more."""
+    busts: int = 0
+    """Requests that lost a cached prefix because of the gateway, not counting compactions."""
+    compactions: int = 0
+    timelines: int = 0
+    record_only: bool = False
+
+    @property
+    def requests(self) -> int:
+        """All requests that came by."""
+        unknown = self.unreported + sum(self.unpriced.values())
+        return self.calls + unknown + self.passed + self.failed
+
+    @property
+    def full(self) -> float:
+        """The cost of sending everything. As long as no request was rewritten, everything was sent, and this is the
+        amount paid, to the last digit; `alone` then differs from it by the tools alone."""
+        return self.alone if self.rewritten else self.paid
+
+    @property
+    def full_tokens(self) -> int:
+        """Tokens of the prompts of `full`."""
+        return self.alone_tokens if self.rewritten else self.tokens
+
+    @property
+    def caching(self) -> float:
+        """What the provider's own cache would save of the cost without the gateway."""
+        return self.uncached - self.alone
+
+    @property
+    def saved(self) -> float:
+        """The savings compared with sending everything; below 0: it cost more."""
+        return self.full - self.paid
+
+    @property
+    def would(self) -> float:
+        """The cost of the rendered requests; with `record_only`, what it would have been if they had been sent."""
+        return self.paid - self.possible
+
+    def plus(self, usage: UsageRecorded) -> "Savings":
+        """These figures and those of one more call."""
+        bill = usage.bill
+        if bill is None:
+            return self
+        if bill.paid is None and usage.input:
+            unpriced = {**self.unpriced, usage.model: self.unpriced.get(usage.model, 0) + 1}
+            return attrs.evolve(self, unpriced=unpriced)
+        if bill.paid is None:
+            return attrs.evolve(self, unreported=self.unreported + 1)
+        return attrs.evolve(
+            self,
+            calls=self.calls + 1,
+            cut=self.cut + bill.cut,
+            rewritten=self.rewritten + bill.rewritten,
+            tokens=self.tokens + usage.input,
+            alone_tokens=self.alone_tokens + bill.full_tokens,
+            output_tokens=self.output_tokens + usage.output,
+            paid=self.paid + bill.paid,
+            alone=self.alone + bill.full,
+            uncached=self.uncached + bill.uncached,
+            possible=self.possible + bill.possible,
+            busts=self.busts + bill.bust,
+            compactions=self.compactions + bill.compactions,
+        )
+
+    def json(self) -> dict[str, object]:
+        """The figures for machines."""
+        names = ("full", "full_tokens", "caching", "saved", "would")
+        derived = {name: getattr(self, name) for name in names}
+        return {**attrs.asdict(self), **derived}
+
+    def lines(self) -> tuple[str, ...]:
+        """The figures in words."""
+        unknown = tuple(self._unknown())
+        if not self.calls:
+            which = " whose cost is known" if unknown else ""
+            failed = f", {self.failed:,} refused or failed" if self.failed else ""
+            others = f"{self.passed:,} other requests forwarded{failed}"
+            return (f"no calls to a model{which}; {others}", *unknown)
+        rewritten = f"{self.rewritten:,} of them rewritten" if self.rewritten else "none rewritten"
+        head = f"{self.calls:,} calls, {rewritten}, {self.tokens:,} prompt tokens, paid ${self.paid:.4f}"
+        word = "more" if self.caching >= 0 else "less"
+        rest = (
+            f"sending everything: {self.full_tokens:,} prompt tokens, ${self.full:.4f} with the client's"
+            f" own cache marks (without the provider's cache it would be ${abs(self.caching):.4f} {word})"
+        )
+        verdict = (
+            f"{self.verdict()}; compactions: {self.compactions:,}, cache busts without a compaction:"
+            f" {self.busts:,}, timelines: {self.timelines:,}"
+        )
+        return head, rest, verdict, *unknown
+
+    def verdict(self) -> str:
+        """What was saved, or what would have been saved where nothing was changed, in words."""
+        possible = _compared(self.possible, self.full, "would have saved", "would have cost")
+        if self.record_only:
+            return possible or "nothing would have been saved, nothing lost"
+        done = _compared(self.saved, self.full, "saved", "cost") or "nothing saved, nothing lost"
+        tools = (
+            ""
+            if self.rewritten
+            else _compared(max(self.paid - self.alone, 0.0), self.paid, "cost", "")
+        )
+        if tools:
+            done += f"; the tools that read folded content back {tools}"
+        return f"{done}; what was only recorded {possible}" if possible else done
+
+    def _unknown(self) -> Iterator[str]:
+        if self.unreported:
+            yield f"not counted: {self.unreported:,} calls whose usage is not known"
+        if self.forgotten:
+            yield f"not counted: the calls in forgotten events of {self.forgotten:,} timelines"
+        if self.cut:
+            yield f"not counted: the answers of {self.cut:,} calls that broke off"
+        if self.unpriced:
+            count, names = sum(self.unpriced.values()), ", ".join(sorted(self.unpriced))
+            yield f"not counted: {count:,} calls at unknown prices ({names}); `foldline models` adds a model"
+
+
+def sum_of(parts: Iterable[Savings]) -> Savings:
+    """The sum of savings; `timelines` is right if no two have one in common."""
+    total = Savings()
+    for part in parts:
+        names = (field.name for field in attrs.fields(Savings))
+        numbers = {name: getattr(part, name) for name in names if name not in _NOT_SUMS}
+        unpriced = Counter(total.unpriced) + Counter(part.unpriced)
+        sums = {name: getattr(total, name) + number for name, number in numbers.items()}
+        total = attrs.evolve(total, **sums, unpriced=dict(unpriced))
+    return total
+
+
+_NOT_SUMS: Final = ("unpriced", "record_only")
+
+
+def _compared(saved: float, full: float, less: str, more: str) -> str:
+    """A difference in words; empty if it is none."""
+    amount = f"{abs(saved):.4f}"
+    share = f" ({abs(saved) / full:.1%})" if full else ""
+    if amount == NOTHING:
+        return ""
+    return f"{less} ${amount}{share}" if saved > 0 else f"{more} ${amount}{share} more"
+
+
+def billed(store: EventStore, name: TimelineId, after: int = 0) -> Iterator[UsageRecorded]:
+    """The usage of each call of a timeline that has a bill, oldest first, from events after a version."""
+    after = max(after, kept_of(store, name).forgotten)
+    while page := read_bytes(store, name, after=after, limit=PAGE):
+        yield from _bills(page)
+        after = page[-1][0]
+
+
+def lately_billed(
+    store: EventStore, name: TimelineId, after: int, since: float
+) -> list[UsageRecorded]:
+    """The newest ones: all that came after a version and a time (seconds since the epoch), and at least one if there
+    are any after that version. Reads no more than needed."""
+    found: list[UsageRecorded] = []
+    after, last = max(after, kept_of(store, name).forgotten), store.head(name)
+    while last > after and not (found and found[0].at < since):
+        first = max(after, last - PAGE)
+        done, pages = first, list[tuple[int, bytes]]()
+        while done < last and (page := read_bytes(store, name, after=done, limit=last - done)):
+            pages += page  # the store gives fewer events if they are large
+            done = page[-1][0]
+        found[:0] = _bills(pages)
+        last = first
+    return found
+
+
+def _bills(page: Sequence[tuple[int, bytes]]) -> Iterator[UsageRecorded]:
+    for _, data in page:
+        if _BILL in data and isinstance(event := decode_event(data), UsageRecorded) and event.bill:
+            yield event
+
+
+def accounts(
+    store: EventStore, group: Callable[[TimelineId, UsageRecorded], str]
+) -> tuple[Savings, Mapping[str, Savings]]:
+    """The savings of a store, and its parts by what `group` says of each call."""
+    parts, names = dict[str, Savings](), dict[str, set[TimelineId]]()
+    seen = set[EventId]()
+    for info in store.list():
+        for usage in billed(store, info.id):
+            if usage.id in seen:
+                continue
+            seen.add(usage.id)
+            name = group(info.id, usage)
+            parts[name] = parts.get(name, Savings()).plus(usage)
+            names.setdefault(name, set()).add(info.id)
+    counted = {n: attrs.evolve(part, timelines=len(names[n])) for n, part in parts.items()}
+    everywhere = set[TimelineId]().union(*names.values())
+    forgotten = sum(kept_of(store, name).forgotten > 0 for name in everywhere)
+    total = attrs.evolve(sum_of(counted.values()), timelines=len(everywhere), forgotten=forgotten)
+    return total, counted
+
+
+def conversation_of(name: TimelineId, _: UsageRecorded) -> str:
+    """The conversation of a timeline: forks that the gateway makes belong to the one in which they began."""
+    return name.partition("~")[0]
