@@ -112,9 +112,7 @@ class Served:
             call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
         except UnreadableError as reason:
             log.info("passed on as it came: %s", reason)
-        except (
-            NoRoomError
-        ) as error:  # to pass it on would be to do without the window that was asked for
+        except NoRoomError as error:  # it is not passed on: that would ignore the window
             log.warning("refused: %s", error)
             return JSONResponse(_error("invalid_request_error", f"foldline: {error}"), 400)
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
