@@ -77,7 +77,10 @@ closing it would drop the locks of the database."""
 
 def kind_at(path: Path) -> Kind:
     """What a file contains, whether or not this process has it open."""
-    return next((kind for kind, is_open in OPEN_AS.items() if is_open(path)), "") or kind_in(path)
+    for kind, is_open in OPEN_AS.items():
+        if is_open(path):
+            return kind
+    return kind_in(path)
 
 
 def kind_in(path: Path) -> Kind:
