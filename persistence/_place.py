@@ -3,16 +3,19 @@
 import errno
 import os
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import cast
+from tempfile import TemporaryDirectory
+from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import unquote
 
 from blocks import MisuseError, StoreError
 from persistence._log import is_sound
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NAME_MAX: Final = 100
+"""How many characters of a file's name are in the name of a temporary one."""
 SHOWN = 200
 """How many characters of an invalid path or URL an error message quotes."""
 
@@ -57,6 +60,46 @@ def checked_path(given: object) -> Path:
     return Path(text)
 
 
+DUCKDB: Final = b"DUCK"
+"""Bytes 8 to 11 of every DuckDB file."""
+SQLITE: Final = b"SQLite format 3\0"
+"""The first bytes of every SQLite file."""
+
+
+Kind: TypeAlias = Literal["duckdb", "sqlite", ""]
+"""The kind of database in a file; empty: neither of both, or there is no file that can be read."""
+
+
+OPEN_AS: Final[dict[Kind, Callable[[Path], bool]]] = {}
+"""By kind: whether this process has a file open as a database of this kind. Such a file must not be read, because
+closing it would drop the locks of the database."""
+
+
+def kind_at(path: Path) -> Kind:
+    """What a file contains, whether or not this process has it open."""
+    for kind, is_open in OPEN_AS.items():
+        if is_open(path):
+            return kind
+    return kind_in(path)
+
+
+def kind_in(path: Path) -> Kind:
+    """What a file contains that is not open as DuckDB in this process."""
+    try:
+        path = path.resolve()
+        if path.with_name(f"{path.name}-shm").exists():  # open as SQLite, perhaps in this process
+            return "sqlite"
+        if not path.is_file():  # a pipe would make its reader wait
+            return ""
+        with path.open("rb") as file:
+            start = file.read(len(SQLITE))
+    except (OSError, RuntimeError, ValueError):  # who opens it raises the right error
+        return ""
+    if start == SQLITE:
+        return "sqlite"
+    return "duckdb" if start[8:12] == DUCKDB else ""
+
+
 def path_in(where: "str | os.PathLike[str]", scheme: str) -> Path:
     """The path in a URL of this scheme, or the given path itself.
 
@@ -90,6 +133,35 @@ def system_errors(path: Path) -> Generator[None]:
         reason = getattr(error, "strerror", None) or "its links lead in a circle"
         name = f"{path!s:.{SHOWN}}"
         raise StoreError(f"{name} cannot be used: {reason}; choose another file") from error
+
+
+OWNER_ONLY: Final = 0o600
+
+
+def permissions(database: Path) -> int:
+    """The permissions of the files beside a database: those of the database, or, before it exists, its owner's alone.
+    A log holds what anybody has said."""
+    try:
+        return stat.S_IMODE(database.stat().st_mode) & 0o666
+    except OSError:
+        return OWNER_ONLY
+
+
+def create_beside(file: Path, database: Path) -> None:
+    """Create an empty file with these permissions, unless there is one; a database would create it with those that the
+    process gives to any file. If it cannot be created, the database says why."""
+    if not file.exists():
+        with suppress(OSError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions(database)))
+
+
+@contextmanager
+def private_folder(path: Path) -> Generator[Path]:
+    """A folder beside a file that nobody else can look into, for a file that is to replace it."""
+    with TemporaryDirectory(
+        prefix=f"{path.name[:NAME_MAX]}.", suffix=".new", dir=path.parent
+    ) as name:
+        yield Path(name)
 
 
 def sync_folder(folder: Path) -> None:

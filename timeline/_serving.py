@@ -1,6 +1,8 @@
-"""An ASGI application on a port of this machine: in a thread, or in the foreground."""
+"""An ASGI application on a port of this machine: in a thread, or in the foreground; and which requests to it may come
+from a web page elsewhere."""
 
 import gc
+import re
 import socket
 import sys
 import threading
@@ -15,6 +17,7 @@ from blocks import FoldlineError, MisuseError
 
 if TYPE_CHECKING:
     import uvicorn
+    from starlette.datastructures import Headers
 
 LOOPBACK: Final = "127.0.0.1"
 _START_SECONDS_MAX: Final = 30.0
@@ -61,6 +64,39 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+_HOST: Final = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/?#@\[\]]+))(?::\d*)?")
+"""A `Host` header (RFC 9110, 7.2): an IPv6 address in brackets or another name, and perhaps a port."""
+_OWN_SITES: Final = ("same-origin", "none")
+"""Values of `Sec-Fetch-Site`: a page of this server asks, or the user typed the address. Another port of this machine
+is `same-site`; all other pages are `cross-site`."""
+_SCHEMES: Final = ("http", "https")
+"""Of a page of this server; a proxy before it may speak TLS."""
+FOREIGN_SHOWN: Final = 80
+
+
+def foreign_in(headers: "Headers", *, has_token: bool) -> str:
+    """What in a request's headers shows that a web page elsewhere may have sent it, in words; empty: nothing does.
+
+    Any page in a browser on this machine can send requests to a port of this machine, such as a form with a text, and
+    with a domain name of its own that it points to 127.0.0.1 (DNS rebinding), it can read the answers, too. A browser
+    says so: in `Origin`, `Sec-Fetch-Site`, or in a `Host` that is not this machine. With `has_token`, when only those
+    who know a token are let in, the host may have any name; its port never matters, because ports are forwarded.
+    """
+    hosts = [host.lower() for host in headers.getlist("host")]
+    found = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    if not has_token and (found is None or not is_loopback(found[1] or found[2])):
+        return f"the host {', '.join(hosts)[:FOREIGN_SHOWN]!r} is not this machine; use localhost, or a token"
+    for origin in headers.getlist("origin"):
+        if origin.lower() not in [f"{scheme}://{host}" for host in hosts for scheme in _SCHEMES]:
+            return (
+                f"a web page of the origin {origin[:FOREIGN_SHOWN]!r} asks, not one of this server"
+            )
+    for site in headers.getlist("sec-fetch-site"):
+        if site not in _OWN_SITES:
+            return "a page of another site links here or asks; type the address into the browser"
+    return ""
 
 
 @attrs.define

@@ -20,7 +20,7 @@ from weakref import WeakSet
 import attrs
 
 from blocks import StoreLockedError
-from persistence._place import identity, system_errors
+from persistence._place import OPEN_AS, identity, permissions, system_errors
 
 RECORD = "pid {:>10}\nevents {:>20}\nrecords {:>20}\n"
 """The content of a lock file. Its length is fixed, so that one write replaces all of it."""
@@ -92,7 +92,8 @@ class FileLock:
         while True:
             is_new = not path.exists()
             with system_errors(path), ExitStack() as undo:
-                file = FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                file = FileIO(os.open(path, flags, permissions(database)), "r+b")
                 undo.callback(file.close)
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -176,6 +177,15 @@ def lock_path(database: Path) -> Path:
 def _identity_of(file: FileIO) -> tuple[int, int]:
     found = os.fstat(file.fileno())
     return found.st_dev, found.st_ino
+
+
+def is_ours(database: Path) -> bool:
+    """Whether this process has the file open."""
+    file = identity(database)
+    return file is not None and any(lock.is_of(file) for lock in list(_held))
+
+
+OPEN_AS["duckdb"] = is_ours
 
 
 def refuse_if_ours(database: Path) -> None:

@@ -5,13 +5,12 @@ killed meanwhile, either the old or the new file is there, complete.
 """
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from blocks import StoreError
-from persistence._place import sync_folder, system_errors
-from persistence.duckdb._schema import ROWS_AT_ONCE, STORE, reattach
+from persistence._place import permissions, private_folder, sync_folder, system_errors
+from persistence.duckdb._schema import ROWS_AT_ONCE, STORE, log_path, reattach
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -25,19 +24,19 @@ def write_anew(connection: "DuckDBPyConnection", path: Path) -> None:
     Raises:
         StoreError: the write-ahead log could not be checkpointed, or the operating system denies writing.
     """
-    fresh, wal = path.with_name(path.name + ".fresh"), path.with_name(path.name + ".wal")
-    with system_errors(path):
-        _discard(fresh)
+    wal = log_path(path)
+    with system_errors(path), private_folder(path) as folder:
+        fresh = folder / path.name
         connection.execute(f"CHECKPOINT {STORE}")
         if wal.exists() and wal.stat().st_size:  # the database would replay it into the copy
             raise StoreError(f"{wal} could not be folded into {path.name}; repeat the call")
         try:
             _copy(connection, fresh)
+            fresh.chmod(permissions(path))
             connection.execute(f"DETACH {STORE}")
             fresh.replace(path)
             sync_folder(path.parent)
         finally:
-            _discard(fresh)
             reattach(connection, path)
 
 
@@ -51,9 +50,3 @@ def _copy(connection: "DuckDBPyConnection", fresh: Path) -> None:
         connection.execute(f"DETACH {_FRESH}")
     with fresh.open("rb") as file:
         os.fsync(file.fileno())
-
-
-def _discard(fresh: Path) -> None:
-    for path in (fresh, fresh.with_name(fresh.name + ".wal")):
-        with suppress(FileNotFoundError):
-            path.unlink()

@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
-from persistence._place import refuse_unfolded_log, sync_folder, system_errors
+from persistence._place import (
+    OWNER_ONLY,
+    create_beside,
+    kind_in,
+    private_folder,
+    refuse_unfolded_log,
+    sync_folder,
+    system_errors,
+)
 from persistence.duckdb import _large_events, _trims, _views
 from persistence.duckdb._file_lock import locked_by
 
@@ -73,19 +81,20 @@ def open_database(path: Path) -> "DuckDBPyConnection":
     with errors(path):
         try:
             with cursor_of(connection) as cursor:
-                _complete(cursor)
+                _complete(cursor, path)
         except BaseException:
             connection.close()
             raise
     return connection
 
 
-def _complete(cursor: "DuckDBPyConnection") -> None:
+def _complete(cursor: "DuckDBPyConnection", path: Path) -> None:
     """Add tables that a file of an earlier version lacks, and create the current views."""
     later = {"pieces": _large_events.TABLE, "trims": _trims.TABLE}
     tables = [statement for name, statement in later.items() if not has_table(cursor, name)]
     if not tables and cursor.execute(_views.CURRENT).fetchall() == [(_views.MARK,)]:
         return
+    create_beside(log_path(path), path)
     for statement in ("BEGIN", *tables, *_views.statements(), "COMMIT", "CHECKPOINT"):
         cursor.execute(statement)
 
@@ -106,25 +115,25 @@ def audit_records(cursor: "DuckDBPyConnection") -> int:
 
 def _create(path: Path) -> None:
     """Create the file under another name and rename it at the end, so that an incomplete file is never opened."""
-    if (wal := path.with_name(path.name + ".wal")).exists():
+    if (wal := log_path(path)).exists():
         raise DamagedStoreError(
             f"{wal} is there without {path.name}; put that back, or move it away"
         )
-    new = path.with_name(path.name + ".new")
-    new.unlink(missing_ok=True)
-    try:
-        with errors(new), _connected(new) as connection:
+    with system_errors(path), private_folder(path) as folder:
+        new = folder / path.name
+        with errors(path), _connected(new) as connection:
             for statement in (*TABLES, *_views.statements()):
                 connection.execute(statement)
             connection.execute("INSERT INTO foldline VALUES (?)", [FORMAT])
             connection.execute("CHECKPOINT")
-    except BaseException:
-        for half_made in (new, new.with_name(new.name + ".wal")):
-            half_made.unlink(missing_ok=True)
-        raise
-    with system_errors(path):
+        new.chmod(OWNER_ONLY)
         new.replace(path)
         sync_folder(path.parent)
+
+
+def log_path(path: Path) -> Path:
+    """The write-ahead log of a database file."""
+    return path.with_name(f"{path.name}.wal")
 
 
 @contextmanager
@@ -138,12 +147,6 @@ def _connected(path: Path) -> "Generator[DuckDBPyConnection]":
         connection.close()
 
 
-MAGIC = b"DUCK"
-"""Bytes 8 to 11 of every DuckDB file."""
-SQLITE = b"SQLite format 3\0"
-"""The first bytes of every SQLite file."""
-
-
 def check_magic(path: Path) -> None:
     """Check that a file is a DuckDB database.
 
@@ -151,16 +154,12 @@ def check_magic(path: Path) -> None:
         MisuseError: it is not one.
         StoreError: the operating system denies reading.
     """
-    url = f"sqlite:///{path}"
-    with system_errors(path):
-        if path.with_name(path.name + "-shm").exists():  # opening and closing it would drop locks
-            raise MisuseError(f"{path} is an SQLite database; write {url}")
-        with path.open("rb") as file:
-            start = file.read(16)
-    if start == SQLITE:
-        raise MisuseError(f"{path} is an SQLite database; write {url}")
-    if start[8:12] != MAGIC:
-        what = "is no DuckDB database" if start else "is empty, not a DuckDB database"
+    kind = kind_in(path)
+    if kind == "sqlite":
+        raise MisuseError(f"{path} is an SQLite database; write sqlite:///{path}")
+    if not kind:
+        with system_errors(path), path.open("rb") as file:
+            what = "is no DuckDB database" if file.read(1) else "is empty, not a DuckDB database"
         raise MisuseError(f"{path} {what}; choose another file")
 
 

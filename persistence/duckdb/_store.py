@@ -251,6 +251,7 @@ class DuckDBStore(RetainingStore):
         """A cursor to write artifacts with; nothing is appended meanwhile."""
         self._refuse_if_not_ours()
         with self._group.alone(), self._reading() as cursor:
+            self._writer.make_log()
             yield cursor
         self._cache.passed()
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import ClosedError, StoreError, TimelineId
+from persistence._place import create_beside
 from persistence.duckdb._append import Append, event_rows, mark_rows, piece_rows
 from persistence.duckdb._file_lock import FileLock
 from persistence.duckdb._heads import Heads, Known
@@ -24,6 +25,7 @@ from persistence.duckdb._schema import (
     cursor_of,
     errors,
     interrupts,
+    log_path,
     reattach,
     translated,
 )
@@ -116,6 +118,7 @@ class Writer:
         """Store the result of the commit in each append of `accepted`; reload memory if the commit failed."""
         import duckdb
 
+        self.make_log()
         try:
             with interrupts():
                 yield
@@ -269,12 +272,17 @@ class Writer:
             self.refresh()
         if error := self._refusal():
             raise error
+        self.make_log()
         try:
             with errors(self._path):
                 yield self._cursor
         except BaseException:
             self._recover()
             raise
+
+    def make_log(self) -> None:
+        """Create the write-ahead log that the next change needs, with the permissions of the file."""
+        create_beside(log_path(self._path), self._path)
 
     def moved(self) -> None:
         """Adapt to the file's replacement by another one."""
@@ -297,4 +305,8 @@ class Writer:
         # If this fails, nothing is lost: the write-ahead log stays, and the next open replays it.
         with suppress(duckdb.Error), interrupts():
             self._cursor.execute("CHECKPOINT")
+        log = log_path(self._path)
+        with suppress(OSError):
+            if not log.stat().st_size:  # nothing was written after it was made
+                log.unlink()
         self.abandon()

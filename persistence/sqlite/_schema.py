@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Final
 
 from blocks import MisuseError
-from persistence._place import sync_folder, system_errors
+from persistence._place import create_beside, kind_at, sync_folder, system_errors
 from persistence.sql._format import NEW, bring_up_to_date
 from persistence.sqlite import _views
 from persistence.sqlite._database import SQLiteDatabase, connected, errors
@@ -54,6 +54,8 @@ def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
     """
     if not path.exists():
         _create(path)
+    elif kind_at(path) == "duckdb":
+        raise MisuseError(f"{path} is a DuckDB database; write duckdb:///{path}")
     elif not path.stat().st_size:
         raise MisuseError(f"{path} is empty, not an SQLite database; choose another file")
     database = SQLiteDatabase(path, wait_seconds)
@@ -78,6 +80,7 @@ def _create(path: Path) -> None:
     """Create the file under another name, then link it to `path`, so that an incomplete file is never opened."""
     new = path.with_name(f"{path.name}.{token_hex(4)}.new")
     try:
+        create_beside(new, path)  # what the database creates beside it gets its permissions
         with errors(new), closing(connected(new, 0)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             for statement in ("BEGIN", *NEW, "COMMIT"):

@@ -1,13 +1,23 @@
 """A store is opened by a path or a URL, the same way everywhere."""
 
+import os
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from blocks import FoldlineError, MisuseError, StoreError, TimelineId
-from persistence import DuckDBStore, EventStore, StoreLocation, locate_store, open_store, verify
+from persistence import (
+    DuckDBStore,
+    EventStore,
+    StoreLocation,
+    locate_store,
+    look,
+    open_store,
+    verify,
+)
 from persistence._memory import MemoryLocation
 from persistence._open import SCHEMES
 from persistence.duckdb._location import DuckDBLocation
@@ -16,7 +26,7 @@ from persistence.sqlite._location import SQLiteLocation
 from timeline import Timeline
 from timeline.replay import reserve_store
 
-from .contract import T, many
+from .contract import T, U, many
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +129,74 @@ KINDS: dict[str, tuple[str, type[StoreLocation]]] = {
 """What the table says in names, said in types."""
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.sqlite", SQLiteLocation),
+        ("a.SQLite", SQLiteLocation),
+        ("a.sqlite3", SQLiteLocation),
+        ("a.db", SQLiteLocation),
+        ("a.b.sqlite", SQLiteLocation),
+        ("a.duckdb", DuckDBLocation),
+        ("a", DuckDBLocation),
+        (".sqlite", DuckDBLocation),
+        ("sqlite", DuckDBLocation),
+        ("a.sqlite.old", DuckDBLocation),
+    ],
+)
+def test_the_ending_of_a_new_file_says_what_it_becomes(
+    name: str, kind: type[StoreLocation], here: Path
+) -> None:
+    for where in (name, Path(name), here / name, f"{here}/{name}"):
+        assert type(locate_store(where)) is kind
+    assert filled(open_store(name)) == 2
+    assert type(locate_store(name)) is kind
+    assert filled(open_store(name)) == 4
+    assert verify(name).events == 4
+
+
+@pytest.mark.parametrize("name", ["a.sqlite", "a.db", "a.duckdb", "a"])
+@pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
+def test_an_existing_file_is_what_it_is_whatever_its_name(
+    scheme: str, name: str, here: Path
+) -> None:
+    """Earlier versions made DuckDB files of any name."""
+    url = f"{scheme}:///{name}"
+    kind = type(locate_store(url))
+    assert filled(open_store(url)) == 2
+    (here / "link.db").symlink_to(name)
+    for where in (name, Path(name), "link.db", here / name):
+        assert type(locate_store(where)) is kind
+        assert verify(where).events == 2
+    with closing(open_store(name)) as held:
+        assert type(locate_store(name)) is kind, "it is in use"
+        assert held.append(T, many(2), expected_version=2) == 4
+    with look(name) as (seen, _):
+        assert seen.head(T) == 4
+    other = {"duckdb": "sqlite", "sqlite": "duckdb"}[scheme]
+    with pytest.raises(MisuseError, match=f"write {url.replace(name, str(here / name))}"):
+        open_store(f"{other}:///{name}")
+
+
+def test_asking_what_a_file_is_leaves_the_locks_of_who_has_it_open(here: Path) -> None:
+    """Whoever opens and closes a file in the process that has locked it drops the lock."""
+    del here
+    for where in ("a.sqlite", "a.duckdb"):
+        with closing(open_store(where)) as store:
+            before = locks()
+            for _ in range(3):
+                locate_store(where)
+            assert locks() == before
+            store.append(T, many(1), expected_version=0)
+
+
+def locks() -> int:
+    """How many file locks this process holds, as the system counts them."""
+    table = Path("/proc/locks")
+    lines = table.read_text(encoding="ascii").splitlines() if table.exists() else []
+    return sum(f" {os.getpid()} " in line for line in lines)
+
+
 def test_every_row_of_the_table_leads_to_a_location() -> None:
     assert set(KINDS) == set(SCHEMES)
     for where, kind in KINDS.values():
@@ -183,3 +261,42 @@ def test_a_store_that_was_made_for_nothing_goes_again_and_one_with_content_stays
     with pytest.raises(MisuseError, match=said), reserve_store(place, T):
         raise AssertionError
     assert place.exists()
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    """The system takes no permission from what is made."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def permissions(folder: Path) -> set[int]:
+    """The permissions of all files, but not of those in a folder that nobody else can enter."""
+    entries = [
+        entry for entry in folder.iterdir() if entry.is_file() or entry.stat().st_mode & 0o077
+    ]
+    own = {entry.stat().st_mode & 0o777 for entry in entries if entry.is_file()}
+    return own.union(*(permissions(entry) for entry in entries if entry.is_dir()))
+
+
+@pytest.mark.usefixtures("open_umask")
+@pytest.mark.parametrize("name", ["a.duckdb", "a.sqlite"])
+def test_the_files_of_a_store_are_their_owners_alone_and_then_as_the_owner_wants(
+    name: str, here: Path
+) -> None:
+    """A log holds what anybody has said."""
+    for mode in (0o600, 0o660):
+        for _ in range(2):
+            with closing(cast("DuckDBStore", open_store(name))) as store:
+                assert permissions(here) == {mode}
+                head = store.head(T)
+                for each in many(3, first=head + 1):
+                    store.append(T, [each], expected_version=store.head(T))
+                    assert permissions(here) == {mode}
+                store.append(U, many(2), expected_version=0)
+                store.remove(U)
+                assert permissions(here) == {mode}
+            assert permissions(here) == {mode}
+        for path in here.iterdir():
+            path.chmod(0o660)

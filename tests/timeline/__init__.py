@@ -2,5 +2,5 @@
 
 _apis: react/test_long.py, summarizers/test_model.py
 _async, _flow: engine/test_plans.py, engine/test_racing.py, arguments/test_misuse.py
-_serving: gateway/test_passing.py, fake_provider/test_by_hand.py
+_serving: test_serving.py, gateway/test_passing.py, fake_provider/test_by_hand.py
 """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from timeline.cli._console import DONE, complain
 from timeline.cli._parser import tokens
-from timeline.cli._store import SHARED, location, store_option
+from timeline.cli._store import gateway_location, store_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,12 +69,13 @@ def run(options: argparse.Namespace) -> int:
     """Serve until interrupted, then say what was saved."""
     from timeline.gateway import GatewayServer
 
-    with closing(location(options, new=SHARED).open()) as store:
+    where = gateway_location(options)
+    with closing(where.open()) as store:
         gateway = gateway_of(options, store, options.upstream, options.token)
         server = GatewayServer(gateway=gateway, host=options.host, port=options.port)
         server.listen()
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, which it raises
-        complain(f"listening on {server.url}; Ctrl-C ends it")
+        complain(f"listening on {server.url}; kept in {where}; Ctrl-C ends it")
         try:
             server.run()
         except KeyboardInterrupt:

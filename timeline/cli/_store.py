@@ -3,9 +3,11 @@
 import argparse
 import json
 import os
+import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -21,9 +23,9 @@ _Row = TypeVar("_Row")
 
 DEFAULT = "foldline.duckdb"
 SHARED = "sqlite:///foldline.sqlite"
-"""What a gateway makes: several of them can have it open at the same time, and so can commands that read."""
 VARIABLE = "FOLDLINE_STORE"
 PAGE = 5_000
+_NAME_MAX, _HASH = 60, 8
 
 
 def store_option(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +34,48 @@ def store_option(parser: argparse.ArgumentParser) -> None:
         "--store",
         metavar="WHERE",
         help=f"path or URL of the store (default: ${VARIABLE}, or foldline.duckdb or foldline.sqlite"
-        " in this folder)",
+        " in this folder, or what a gateway keeps of this folder)",
     )
 
 
-def location(options: argparse.Namespace, new: str = DEFAULT) -> "StoreLocation":
-    """Where the store is that was asked for; if none was, the one in this folder, or `new` if there is none.
+def gateway_place() -> Path:
+    """What a gateway keeps of the sessions in this folder. It is not in the folder: what anybody said would be
+    committed, copied and searched with the project. It is SQLite: several gateways can have it open at the same time,
+    and so can commands that read."""
+    given = Path(os.environ.get("XDG_DATA_HOME", ""))
+    try:
+        data = given if given.is_absolute() else Path.home() / ".local" / "share"
+    except RuntimeError:  # a user without a home
+        return Path("foldline.sqlite")
+    here = Path.cwd()
+    name = re.sub(r"[^\w.-]+", "_", here.name)[:_NAME_MAX]
+    return data / "foldline" / f"{name}-{sha256(os.fsencode(here)).hexdigest()[:_HASH]}.sqlite"
+
+
+def gateway_location(options: argparse.Namespace) -> "StoreLocation":
+    """As `location`, for a gateway, which makes a new store outside this folder.
+
+    Raises:
+        MisuseError: there cannot be one.
+        StoreError: the folder for it cannot be made.
+    """
+    from blocks import StoreError
+
+    place = gateway_place()
+    where = location(options, new=place)
+    if str(where) == str(place):
+        try:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"{place.parent} cannot be made: {error.strerror}; name another place with --store or {VARIABLE}"
+            ) from error
+    return where
+
+
+def location(options: argparse.Namespace, new: "str | Path" = DEFAULT) -> "StoreLocation":
+    """Where the store is that was asked for; if none was, the one in this folder or of its gateway, or `new` if there
+    is none.
 
     Raises:
         MisuseError: there cannot be one.
@@ -48,7 +86,7 @@ def location(options: argparse.Namespace, new: str = DEFAULT) -> "StoreLocation"
         return locate_store(options.store)
     if named := os.environ.get(VARIABLE):
         return locate_store(named)
-    here = map(locate_store, (DEFAULT, SHARED))
+    here = [locate_store(each) for each in (DEFAULT, SHARED, gateway_place())]
     return next((place for place in here if place.exists()), locate_store(new))
 
 

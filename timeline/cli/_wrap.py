@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from timeline.cli._console import UsageError, complain
 from timeline.cli._parser import Parser
 from timeline.cli._proxy import gateway_of, gateway_options, savings_json
-from timeline.cli._store import SHARED, location, store_option
+from timeline.cli._store import SHARED, gateway_location, location, store_option
 from timeline.cli._visible import visible
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _wrapped(
     from timeline._serving import take_turns
     from timeline.gateway import GatewayServer
     from timeline.gateway._child import run_child, signals_passed
-    from timeline.gateway.clients import Link
+    from timeline.gateway.clients import Link, past_proxies
 
     environment = dict(os.environ)
     program, *given = command
@@ -98,7 +98,8 @@ def _wrapped(
             link = Link(url=server.url, token=token, tools=tools, upstreams=upstreams)
             start = client.start(link, environment)
             run = [program, *start.arguments, *given, *start.more]
-            code = run_child(run, {**environment, **start.environment}, passing)
+            own = {**past_proxies(environment), **start.environment}
+            code = run_child(run, {**environment, **own}, passing)
         return code, gateway.savings()  # now that the last answer is noted, too
 
 
@@ -107,7 +108,7 @@ def _store(options: argparse.Namespace) -> "Generator[EventStore]":
     """The store; one that was made for nothing is taken away again."""
     from blocks import StoreLockedError
 
-    where = location(options, new=SHARED)
+    where = gateway_location(options)
     is_new = not where.exists()
     try:
         store = where.open()

@@ -13,7 +13,19 @@ import attrs
 
 from blocks import MisuseError
 from persistence import EventStore
-from render import Context, Fixed, Json, Model, Policy, Provider, TokenCounter, provider_of
+from render import (
+    Context,
+    Fixed,
+    Json,
+    Model,
+    Policy,
+    Provider,
+    TokenCounter,
+    View,
+    account,
+    compaction_due,
+    provider_of,
+)
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
@@ -59,6 +71,10 @@ class Options(TypedDict, total=False):
     probe: Probe
     retention: Keeping
     archive: "Path | str"
+
+
+class NoRoomError(MisuseError):
+    """A window that the system prompt and the tools fill."""
 
 
 @attrs.frozen(kw_only=True)
@@ -151,6 +167,26 @@ class Settings:
             cache_key=self.cache_key,
             can_externalize=self.can_externalize,
             can_encrypt=self.can_encrypt,
+        )
+
+    def check_room(self, system: System, tools: Tools) -> None:
+        """Refuse a window in which no conversation can be held.
+
+        Raises:
+            NoRoomError: the system prompt and the tools alone are so large that a compaction is due at every request.
+        """
+        context = self.context(system, tools, 0.0)
+        if compaction_due(View(), context) is None:
+            return
+        fixed = account(View(), context).total
+        enough = attrs.evolve(context, limit=2 * fixed)
+        advice = (
+            f"take a larger window: one of {enough.limit} tokens leaves half of it for the conversation"
+            if compaction_due(View(), enough) is None
+            else f"take a policy whose trigger_tokens are more than {self.policy.trigger_tokens}"
+        )
+        raise NoRoomError(
+            f"window {self.limit}: the system prompt and the tools alone have about {fixed} tokens; {advice}"
         )
 
     def fixed(self, system: System, tools: Tools) -> Fixed:

@@ -40,6 +40,10 @@ APIS: Final = (
     ),
     Api(provider="openai.chat", path="/chat/completions", said="messages"),
 )
+VERSION: Final = "/v1"
+"""What the paths of these APIs begin with, unless the client takes it to be part of its base URL."""
+BARE: Final = frozenset({"models", *(api.path.split("/")[1] for api in APIS)})
+"""What paths begin with otherwise."""
 ANTHROPIC_HEADERS: Final = ("anthropic-version", "x-api-key")
 """Headers that only Anthropic's clients send; they identify the API of a path that both vendors have."""
 

@@ -10,10 +10,15 @@ from typing import Any, Final, TypeAlias, TypeVar
 import attrs
 import httpx2
 from starlette.applications import Starlette
+from starlette.datastructures import Headers as Given
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from timeline._serving import foreign_in
+from timeline.engine._settings import NoRoomError
 from timeline.gateway._answer import Answer, error_in
 from timeline.gateway._apis import Api, api_at, counting_at, speaker_of
 from timeline.gateway._body import UnreadableError
@@ -34,6 +39,8 @@ BODY_BYTES_MAX: Final = 2**28
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _GONE: Final = 499
 """The status of a response that nobody receives, because the client has disconnected."""
+_UNHEARD: Final = (401, 403)
+"""HTTP statuses with which a provider refuses a request because of who sends it."""
 _TOO_LONG: Final = (400, 413)
 """HTTP statuses with which providers answer, among other things, a prompt that is too long."""
 
@@ -55,7 +62,8 @@ class Served:
             *more,
             Route("/{path:path}", self.relay, methods=list(_METHODS)),
         ]
-        return Starlette(routes=own, lifespan=self._living)
+        door = Middleware(_Door, has_token=self.token is not None)
+        return Starlette(routes=own, lifespan=self._living, middleware=[door])
 
     @asynccontextmanager
     async def _living(self, _: Starlette) -> AsyncGenerator[None]:
@@ -98,7 +106,7 @@ class Served:
             return JSONResponse(_error("request_too_large", "the request is too large"), 413)
         except httpx2.TransportError as error:
             self.meter.failed()
-            said = f"the provider could not be reached: {type(error).__name__}"
+            said = _unreached(error)
             log.warning("%s", said)
             return JSONResponse(_error("api_error", said), 502)
 
@@ -108,6 +116,10 @@ class Served:
             call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
         except UnreadableError as reason:
             log.info("passed on as it came: %s", reason)
+        except NoRoomError as error:  # it is not passed on: that would ignore the window
+            self.meter.failed()
+            log.warning("refused: %s", error)
+            return JSONResponse(_error("invalid_request_error", f"foldline: {error}"), 400)
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
             log.warning("passed on as it came: %s: %s", type(error).__name__, error)
             if self.fails_closed:
@@ -138,7 +150,15 @@ class Served:
             return None
 
     async def _answered(self, http: Request, call: Call, raw: bytes) -> Response:
-        response = await self._sent(http, call, raw)
+        try:
+            response = await self._sent(http, call, raw)
+        except BaseException:  # such as a client that hangs up
+            self.rewriter.turn_away(call)
+            raise
+        if not await self._kept(call, response):
+            is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
+            (self.meter.unread if is_answered else self.meter.failed)()
+            return Relayed(response, _ignored, _done)
         if call.is_rewritten and response.status_code in _TOO_LONG:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
@@ -154,6 +174,17 @@ class Served:
             loop.run_in_executor(None, self._note, call, answer, account)
 
         return Relayed(response, answer.add, over)
+
+    async def _kept(self, call: Call, response: httpx2.Response) -> bool:
+        """Whether the request is in the store now. It is not if the provider did not let it in."""
+        try:
+            heard = response.status_code not in _UNHEARD
+            if heard and await asyncio.to_thread(self.rewriter.admit, call):
+                return True
+        except Exception as error:  # noqa: BLE001 -- the client gets its answer nevertheless
+            log.warning("a request was not kept: %s: %s", type(error).__name__, error)
+        self.rewriter.turn_away(call)
+        return False
 
     async def _sent(self, http: Request, call: Call, raw: bytes) -> httpx2.Response:
         """The provider's response to a call; an unchanged request is sent with the client's exact bytes."""
@@ -223,6 +254,25 @@ class Served:
         return JSONResponse(_error("authentication_error", said), 401)
 
 
+@attrs.define
+class _Door:
+    """Refuses the requests of web pages elsewhere, whatever they ask for; nothing of them is stored or forwarded."""
+
+    app: ASGIApp
+    has_token: bool
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        foreign = scope["type"] == "http" and foreign_in(
+            Given(scope=scope), has_token=self.has_token
+        )
+        if foreign:
+            log.info("refused: %s", foreign)
+            refusal = JSONResponse(_error("permission_error", f"foldline: {foreign}"), 403)
+            await refusal(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+
 _OF_BODY: Final = ("content-length", "content-encoding")
 _PLAIN: Final = ("accept-encoding", "identity")
 """A request header: answers come uncompressed, so that their usage can be read while they stream."""
@@ -284,6 +334,13 @@ async def _whole(http: Request) -> bytes:
     if int(http.headers.get("content-length") or 0) > BODY_BYTES_MAX:
         raise TooLargeError
     return b"".join([chunk async for chunk in _incoming(http)])
+
+
+def _unreached(error: httpx2.TransportError) -> str:
+    advice = ""
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        advice = "; if your network has a certificate authority of its own, name its file in SSL_CERT_FILE"
+    return f"the provider could not be reached: {type(error).__name__}: {error}{advice}"
 
 
 def _error(kind: str, message: str) -> dict[str, Any]:

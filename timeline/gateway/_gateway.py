@@ -14,7 +14,9 @@ from render import Policy
 from timeline._policies import policy_named
 from timeline._serving import LOOPBACK, AppServer, is_loopback
 from timeline._timeline import Timeline
+from timeline.arguments._options import checked_options
 from timeline.engine._settings import Options
+from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage
 from timeline.gateway._money import Meter
 from timeline.gateway._reading import StoreReader
@@ -51,16 +53,19 @@ class Gateway:
     """Further options for `Timeline.open`."""
     _meter: Meter = attrs.field(init=False)
     _opened: EventStore = attrs.field(init=False)
+    _admitting: AdmittingStore = attrs.field(init=False)
     _lineage: Lineage = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         if isinstance(self.policy, str):
             self.policy = policy_named(self.policy)
+        checked_options({**self.options, "window": self.window})
         given = self.store
         self._opened = open_store(given) if isinstance(given, str | Path) else given
         reading = frozenset(each.description for each in StoreReader(store=self._opened).tools())
         self._meter = Meter(store=self._opened, record_only=self.record_only, reading=reading)
-        self._lineage = Lineage(store=self._opened, opener=self._timeline)
+        self._admitting = AdmittingStore(self._opened)
+        self._lineage = Lineage(store=self._admitting, opener=self._timeline)
 
     @property
     def opened(self) -> EventStore:
@@ -95,13 +100,13 @@ class Gateway:
         """The routes of the tools with which an agent reads folded content back; empty without the package `mcp`."""
         if find_spec("mcp") is None:
             return ()
-        from timeline.gateway._mcp import LOOPBACK_NAMES, mcp_route
+        from timeline.gateway._mcp import mcp_route
 
         options: Options = {"policy": self.policy}
         if self.window is not None:
             options["window"] = self.window
         reader = StoreReader(store=self._opened, options=options)
-        return (mcp_route(reader, self.token, () if self.token else LOOPBACK_NAMES),)
+        return (mcp_route(reader, self.token),)
 
     def savings(self) -> Savings:
         """The savings so far."""
@@ -117,7 +122,7 @@ class Gateway:
         known = cast("Opening", opening)
         policy = policy_for(cast("Policy", self.policy), known.ttl_seconds)
         given: Options = {**self.options, "clock": self.clock}
-        if store is not self._opened:  # a copy: nothing outside of it may be asked or told
+        if store is not self._admitting:  # a copy: nothing outside of it may be asked or told
             about = {name: value for name, value in given.items() if name in _ABOUT_BYTES}
             given = cast("Options", about)
         own: Options = {**given, "store": store, "model": known.model, "policy": policy}

@@ -24,6 +24,7 @@ from render import Rendered
 from timeline._timeline import Timeline
 from timeline.engine._history import History, HistoryReader
 from timeline.engine._withholding import Hides
+from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, is_same
 
@@ -88,7 +89,7 @@ class Conversation:
 class Lineage:
     """Finds the conversation of a request."""
 
-    store: EventStore
+    store: AdmittingStore
     opener: Callable[[EventStore, str, Any], Timeline]
     """Opens a timeline in a store, with this name and these settings."""
     _open: OrderedDict[str, Conversation] = attrs.field(
@@ -141,7 +142,7 @@ class Lineage:
         names = [info.id for info in self.store.list() if _root(info.id) == root]
         with closing(MemoryStore()) as scratch:
             copy_store(self.store, scratch, names)
-            copied = Lineage(store=scratch, opener=self.opener)
+            copied = Lineage(store=AdmittingStore(scratch), opener=self.opener)
             timeline = copied.opened(conversation.timeline.id, opening)
             yield copied, attrs.evolve(conversation, timeline=timeline, opening=opening)
 
@@ -170,6 +171,13 @@ class Lineage:
             self._note(found.id)
         conversation.timeline = found
         return found
+
+    def forget(self, conversation: Conversation) -> None:
+        """Open a conversation anew for its next request, because this one holds what the store has not."""
+        with self._lock:
+            for name in [name for name, known in self._open.items() if known is conversation]:
+                del self._open[name]
+        conversation.is_closed = True
 
     def close(self) -> None:
         """Close all timelines."""

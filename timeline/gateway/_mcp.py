@@ -6,7 +6,6 @@ when the server stops.
 
 import asyncio
 import signal
-from collections.abc import Sequence
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +28,6 @@ INSTRUCTIONS: Final = (
     " under an art- id, search finds what was said before."
 )
 BODY_BYTES_MAX: Final = 1_000_000
-LOOPBACK_NAMES: Final = ("127.0.0.1:*", "localhost:*", "[::1]:*")
 
 
 def server_of(reader: StoreReader) -> "Server[Any]":
@@ -97,7 +95,6 @@ class _Endpoint:
 
     reader: StoreReader
     token: str | None = attrs.field(repr=False)
-    hosts: Sequence[str]
     _server: "Server[Any] | None" = attrs.field(default=None, init=False)
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -128,21 +125,15 @@ class _Endpoint:
             json_response=True,
             stateless=True,
             max_request_body_size=BODY_BYTES_MAX,
-            security_settings=TransportSecuritySettings(
-                enable_dns_rebinding_protection=bool(self.hosts), allowed_hosts=[*self.hosts]
-            ),
+            # The gateway has refused requests of web pages elsewhere already.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
         async with manager.run():
             await manager.handle_request(scope, receive, send)
 
 
-def mcp_route(reader: StoreReader, token: str | None, hosts: Sequence[str]) -> "Route":
-    """The server as a route at `/foldline/mcp`.
-
-    If there is a token, clients must send it. `hosts` are the accepted values of the header `Host`, so that a web
-    page cannot reach the server through a domain name of its own (DNS rebinding); empty: all. Requires the package
-    `mcp`.
-    """
+def mcp_route(reader: StoreReader, token: str | None) -> "Route":
+    """The server as a route at `/foldline/mcp`; if there is a token, clients must send it. Requires the package `mcp`."""
     from starlette.routing import Route
 
-    return Route(PATH, _Endpoint(reader, token, hosts))
+    return Route(PATH, _Endpoint(reader, token))

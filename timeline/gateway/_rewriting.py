@@ -18,6 +18,7 @@ from render import Json, Model, Overflow, Policy, Rendered, View
 from timeline._models import model_named
 from timeline._timeline import Timeline
 from timeline.engine._history import History
+from timeline.gateway._admission import Visit
 from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, with_control
 from timeline.gateway._lineage import Conversation, Lineage
@@ -66,6 +67,7 @@ class Call:
     rendered: Rendered
     body: bytes
     """The request that is sent."""
+    visit: Visit
     ours: bytes
     """The request that the timeline gives: the client's own body if nothing is rewritten. It is not sent if the gateway
     only records."""
@@ -108,15 +110,36 @@ class Rewriter:
     """Whether the client's request is always sent unchanged."""
 
     def call(self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes) -> Call:
-        """Record and render a client's request.
+        """Record and render a client's request. Until `admit`, nothing of it is in the store.
 
         Raises:
             UnreadableError: the body is not a request that can be rendered.
+            NoRoomError: the window has no room for a conversation with this system prompt and these tools.
             FoldlineError, ValueError: the request cannot be recorded or rendered.
         """
         with self._read(api, speaker, headers, raw) as (asked, history, opening):
-            timeline = self.lineage.synced(asked.conversation, history, opening)
-            return self._made(asked, self._rendered(asked, timeline))
+            try:
+                with self.lineage.store.visit() as visit:
+                    timeline = self.lineage.synced(asked.conversation, history, opening)
+                    if not self.record_only:
+                        timeline.settings.check_room(asked.system, asked.tools)
+                    return self._made(asked, self._rendered(asked, timeline), visit)
+            except BaseException:
+                self.lineage.forget(asked.conversation)
+                raise
+
+    def admit(self, call: Call) -> bool:
+        """Keep what a request has recorded; False: nothing can be recorded of it, and `turn_away` is due.
+
+        Raises:
+            FoldlineError: the store cannot take it.
+        """
+        return self.lineage.store.admit(call.visit)
+
+    def turn_away(self, call: Call) -> None:
+        """Drop what a request has recorded."""
+        self.lineage.store.turn_away(call.visit)
+        self.lineage.forget(call.conversation)
 
     def _rendered(self, asked: Asked, timeline: Timeline) -> Rendered:
         was_whole = is_whole(timeline.view)
@@ -144,7 +167,7 @@ class Rewriter:
             with self.lineage.rehearsal(asked.conversation, opening) as (lineage, conversation):
                 tried = attrs.evolve(asked, conversation=conversation)
                 timeline = lineage.synced(conversation, history, opening)
-                call = self._made(tried, self._rendered(tried, timeline))
+                call = self._made(tried, self._rendered(tried, timeline), Visit())
             return call.body if call.is_rewritten else None
 
     def smaller(self, call: Call, overflow: Overflow) -> Call | None:
@@ -155,7 +178,7 @@ class Rewriter:
             rendered = call.timeline.compact(system=asked.system, tools=asked.tools)
             if rendered.account.estimated >= call.rendered.account.estimated:
                 return None
-            return self._made(asked, rendered)
+            return self._made(asked, rendered, call.visit)
 
     def learn(self, call: Call, usage: UsageRecorded) -> None:
         """Record the provider's token count, which corrects the estimate if it is of what was rendered."""
@@ -189,7 +212,7 @@ class Rewriter:
             )
             yield asked, history, opening
 
-    def _made(self, asked: Asked, rendered: Rendered) -> Call:
+    def _made(self, asked: Asked, rendered: Rendered, visit: Visit) -> Call:
         timeline, raw = asked.conversation.timeline, asked.body.raw
         is_changed = not is_whole(timeline.view) and not rendered.violations
         ours = rewritten(asked, rendered) if is_changed else raw
@@ -197,6 +220,7 @@ class Rewriter:
             asked=asked,
             timeline=timeline,
             rendered=rendered,
+            visit=visit,
             body=raw if self.record_only else ours,
             ours=ours,
             at=self.clock(),

@@ -1,15 +1,29 @@
-"""The connection to the provider: forwards requests byte for byte, and streams answers back as they arrive."""
+"""The connection to the provider: forwards requests byte for byte, and streams answers back as they arrive.
 
+It reaches the provider as the client would without a gateway: through the same proxy, with the same certificates, and
+whether or not the client takes its base URL to contain the version of the API.
+"""
+
+import logging
+import os
+import re
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Final
+from urllib.request import getproxies
 
 import attrs
 import httpx2
 from starlette.responses import StreamingResponse
 
 from blocks import MisuseError, in_words
-from timeline.gateway._apis import maker_of
+from timeline._serving import is_loopback
+from timeline.gateway._apis import BARE, VERSION, maker_of
 from timeline.gateway.clients import HEADER
+
+log = logging.getLogger("foldline.gateway")
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "anthropic": "https://api.anthropic.com",
@@ -32,11 +46,12 @@ _HOP: Final = frozenset(
 _CONNECT_SECONDS: Final = 30.0
 _IDLE_SECONDS: Final = 60.0
 """Seconds for which an idle connection is kept open; a client's tools may take long."""
+_LIMITS: Final = httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECONDS)
 Headers = list[tuple[str, str]]
 
 
 def upstreams_of(given: str | Mapping[str, str] | None) -> Mapping[str, str]:
-    """The URLs of the providers, by vendor.
+    """The URLs of the providers, by vendor, without the version of the API.
 
     Raises:
         MisuseError: it is not a URL, or its vendor is not known.
@@ -51,7 +66,83 @@ def upstreams_of(given: str | Mapping[str, str] | None) -> Mapping[str, str]:
             raise MisuseError(
                 f"upstream: {in_words(url)} is no URL: it begins with http:// or https://"
             )
-    return {maker: url.rstrip("/") for maker, url in named.items()}
+    return {maker: url.rstrip("/").removesuffix(VERSION) for maker, url in named.items()}
+
+
+_REPEATED: Final = re.compile(rf"^({VERSION})+(?=/|$)")
+_OTHER_VERSION: Final = re.compile(r"/v\d+(?:(?:alpha|beta)\d*)?$")
+
+
+def joined(base: str, path: str) -> str:
+    """The URL of a request at a base URL. Clients disagree on whether a base URL contains the version, so
+    `/v1/messages`, `/v1/v1/messages` and `/messages` are one path; a base with another version keeps that."""
+    path = _REPEATED.sub(VERSION, path)
+    if path.removeprefix("/").partition("/")[0] in BARE:
+        path = VERSION + path
+    return base + (path.removeprefix(VERSION) if _OTHER_VERSION.search(base) else path)
+
+
+# The user's network.
+
+_FOLDERS: Final = "SSL_CERT_DIR"
+"""The only one of these variables that may name several."""
+CERTIFICATES: Final = (
+    "SSL_CERT_FILE",  # OpenSSL, X509_STORE_set_default_paths(3)
+    _FOLDERS,
+    "REQUESTS_CA_BUNDLE",  # requests, "SSL Cert Verification"
+    "NODE_EXTRA_CA_CERTS",  # Node.js, "Command-line API"; Claude Code and opencode, "Network"
+    "CODEX_CA_CERTIFICATE",  # Codex, codex-client/src/custom_ca.rs
+)
+"""Variables that name certificates to trust, each with who defines it. All of them add to those of the system, as in
+Node.js and in Codex: the client that comes may honour any of them, and none trusts less for it."""
+CLIENT_CERTIFICATE: Final = (
+    "CLAUDE_CODE_CLIENT_CERT",
+    "CLAUDE_CODE_CLIENT_KEY",
+    "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE",
+)
+"""Variables with the certificate that a client shows to the server (Claude Code, "Network configuration")."""
+
+
+def trusted(environment: Mapping[str, str]) -> ssl.SSLContext:
+    """The certificates that a client with this environment would trust, and the one that it would show. A file that
+    cannot be read is left out with a warning, as clients leave it out whose variable it is not."""
+    context = httpx2.create_ssl_context(trust_env=False)
+    for name in CERTIFICATES:
+        given = environment.get(name, "")
+        for path in filter(None, given.split(os.pathsep) if name == _FOLDERS else [given]):
+            try:
+                if Path(path).is_dir():
+                    context.load_verify_locations(capath=path)
+                else:
+                    context.load_verify_locations(cafile=path)
+            except OSError as error:
+                log.warning("%s=%s adds no certificate: %s", name, path, error.strerror or error)
+    certificate, key, password = (environment.get(name) or None for name in CLIENT_CERTIFICATE)
+    if certificate:
+        try:
+            context.load_cert_chain(certificate, key, password or "")
+        except OSError as error:
+            log.warning("%s cannot be shown: %s", CLIENT_CERTIFICATE[0], error.strerror or error)
+    return context
+
+
+def proxy_for(url: httpx2.URL) -> str | None:
+    """The proxy through which the user's settings lead to a server; None: there is none, as for this machine."""
+    known = getproxies()
+    direct = filter(None, re.split(r"[,\s]+", known.get("no", "")))
+    if is_loopback(url.host) or any(_is_meant(url.host, word) for word in direct):
+        return None
+    found = known.get(url.scheme) or known.get("all")
+    return found if not found or "://" in found else f"http://{found}"
+
+
+def _is_meant(host: str, word: str) -> bool:
+    """Whether a word of `NO_PROXY` means a host: `*`, the host, a domain in any notation, or a network."""
+    try:
+        return ip_address(host) in ip_network(word.strip("[]"), strict=False)
+    except ValueError:
+        name = word.lstrip("*").lstrip(".").partition(":")[0].lower()
+        return word == "*" or (bool(name) and f".{host}".endswith(f".{name}"))
 
 
 @attrs.define
@@ -62,18 +153,25 @@ class Upstream:
     _client: httpx2.AsyncClient = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        context = trusted(os.environ)
         # No read timeout: the client decides how long it waits.
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=_CONNECT_SECONDS),
-            limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECONDS),
+            limits=_LIMITS,
             follow_redirects=False,
-            trust_env=True,
+            verify=context,
+            trust_env=False,
+            mounts={
+                f"{url.scheme}://{url.netloc.decode()}": _through(proxy, context)
+                for url in map(httpx2.URL, self.urls.values())
+                if (proxy := proxy_for(url))
+            },
         )
 
     def url(self, path: str, query: str, headers: Mapping[str, str]) -> str:
         """The provider's URL for a request."""
         base = self.urls[maker_of(path, headers)]
-        return f"{base}{path}{'?' * bool(query)}{query}"
+        return f"{joined(base, path)}{'?' * bool(query)}{query}"
 
     async def send(
         self,
@@ -91,11 +189,31 @@ class Upstream:
         for name in ("accept", "accept-encoding", "connection", "user-agent"):
             if all(known != name for known, _ in headers) and name in request.headers:
                 del request.headers[name]  # a default of the library that the client did not send
-        return await self._client.send(request, stream=True)
+        try:
+            return await self._client.send(request, stream=True)
+        except (
+            ssl.SSLError
+        ) as error:  # an alert after the handshake, such as a missing client certificate
+            raise httpx2.ReadError(str(error)) from error
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
+
+
+def _through(proxy: str, context: ssl.SSLContext) -> httpx2.AsyncHTTPTransport:
+    try:
+        known = httpx2.Proxy(proxy, ssl_context=context if proxy.startswith("https:") else None)
+        return httpx2.AsyncHTTPTransport(verify=context, limits=_LIMITS, proxy=known)
+    except ImportError as error:
+        raise MisuseError(
+            "a SOCKS proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY needs one more package: pip install socksio"
+        ) from error
+    except (ValueError, httpx2.InvalidURL) as error:  # their texts may quote a password
+        raise MisuseError(
+            "the proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is no URL of one; write http://host:3128,"
+            " or https:// or socks5://"
+        ) from error
 
 
 def onward(headers: Iterable[tuple[str, str]], *without: str) -> Headers:

@@ -87,7 +87,12 @@ class Replay:
         )
 
     def run(self, progress: Progress | None = None) -> None:
-        """Replay the whole session."""
+        """Replay the whole session.
+
+        Raises:
+            MisuseError: the window has no room for a conversation.
+        """
+        self.replayed.settings.check_room(self.replayed.system, self.replayed.tools)
         total = len(self.session.calls)
         for item in self.session.items:
             spent = self.reference.bill.dollars

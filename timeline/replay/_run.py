@@ -12,10 +12,9 @@ from tempfile import TemporaryDirectory
 
 import attrs
 
-from blocks import MisuseError, Recorded, TimelineId
+from blocks import Recorded, TimelineId
 from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Session
-from render import View, account
 from timeline.replay._dump import Dump
 from timeline.replay._options import ReplayOptions
 from timeline.replay._replay import Progress, Replay
@@ -69,7 +68,6 @@ def replay_with_log(
     place = nullcontext() if store is None else reserve_store(locate_store(store), name)
     with place as kept:
         running = Replay.begin(session, options, MemoryStore(), dump)
-        check_room(running)
         running.run(progress)
         size = _written(running, kept)
         return Replayed(
@@ -77,23 +75,6 @@ def replay_with_log(
             log=running.replayed.timeline.events(),
             timeline=running.replayed,
             full=running.full,
-        )
-
-
-def check_room(running: Replay) -> None:
-    """Reject a window that is too small for any request.
-
-    Raises:
-        MisuseError: system prompt and tools alone fill the window.
-    """
-    replayed = running.replayed
-    context = replayed.settings.context(replayed.system, replayed.tools, 0.0)
-    empty = account(View(), context)
-    fixed = empty.system + empty.tools
-    if fixed >= context.limit:
-        raise MisuseError(
-            f"window {context.limit}: the system prompt and the tools alone have {fixed} tokens; "
-            "take a larger window"
         )
 
 

@@ -2,8 +2,8 @@
 
     uvicorn.run(live_app(store))         # or mounted: Mount("/", live_app(store))
 
-Its addresses are relative, so it can be mounted anywhere.  Without a token it answers only requests whose host
-is this machine, such as localhost; this protects it from foreign web pages (DNS rebinding).
+Its addresses are relative, so it can be mounted anywhere.  It answers no requests of web pages elsewhere, and without
+a token only those whose host is this machine, such as localhost (DNS rebinding).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blocks import StoreError, TimelineId
 from persistence import EventStore, HearsOthers, StoreLocation, Watchable, locate_store, look
-from timeline._serving import is_loopback
+from timeline._serving import foreign_in
 from timeline.report._listing import Listing
 from timeline.report._look import Look, Showing
 from timeline.report._page import json_bytes, page, plain
@@ -235,8 +235,8 @@ class _Guard:
         await (answer or self.app)(scope, receive, send)
 
     def _refusal(self, http: Request) -> Response | None:
-        if self.token is None and not is_loopback(http.url.hostname or ""):
-            return PlainTextResponse("without a token, use localhost as the host name\n", 403)
+        if foreign := foreign_in(http.headers, has_token=self.token is not None):
+            return PlainTextResponse(f"{foreign}\n", 403)
         given = parse_qs(http.url.query).get("token", [""])[-1]
         if self.token is not None and not self._knows(http, given):
             return PlainTextResponse("token missing or wrong: add ?token=... to the address\n", 401)

@@ -55,18 +55,23 @@ def test_what_is_no_store_is_refused_and_left_as_it_is(path: Path) -> None:
 
 
 def test_a_file_of_one_kind_given_as_another_says_which_url_to_write(path: Path) -> None:
+    refused = pytest.raises(MisuseError, match=f"is an SQLite database; write sqlite:///{path}")
     with SQLiteStore(path) as store:
         store.append(T, many(1), expected_version=0)
-        with pytest.raises(MisuseError, match=f"is an SQLite database; write sqlite:///{path}"):
-            open_store(path)  # in use
+        with refused:
+            open_store(f"duckdb:///{path}")  # in use
         assert store.append(T, many(1, first=2), expected_version=1) == 2
-    with pytest.raises(MisuseError, match=f"is an SQLite database; write sqlite:///{path}"):
-        open_store(path)
+    with refused:
+        DuckDBStore(path)
     other = path.with_name("talks.duckdb")
-    DuckDBStore(other).close()
-    with pytest.raises(MisuseError, match="is no SQLite database"):
-        open_store(f"sqlite:///{other}")
-    DuckDBStore(other).close()
+    refused = pytest.raises(MisuseError, match=f"is a DuckDB database; write duckdb:///{other}")
+    with DuckDBStore(other) as held:
+        held.append(T, many(1), expected_version=0)
+        with refused:
+            open_store(f"sqlite:///{other}")  # in use
+        assert held.append(T, many(1, first=2), expected_version=1) == 2
+    with refused:
+        SQLiteStore(other)
 
 
 def test_damage_is_told_as_damage(path: Path) -> None:

@@ -33,6 +33,7 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
     """Run `foldline` with these arguments, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FOLDLINE_STORE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
     def run(*arguments: object) -> Ran:
         capsys.readouterr()

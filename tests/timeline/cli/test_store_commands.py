@@ -12,6 +12,7 @@ from blocks import Recorded, TimelineId
 from persistence import DuckDBStore, MemoryStore
 from tests.timeline.cli.conftest import Run
 from timeline import Timeline
+from timeline.cli._store import gateway_place
 
 
 @pytest.fixture
@@ -408,3 +409,58 @@ def test_repair_saves_what_can_be_read_into_a_new_store(run: Run) -> None:
     assert f"1 timeline, {head - 1} events, 0 artifacts" in ran.out
     assert "holds together" in run("verify", "--store", "newer.duckdb").out
     assert run("repair", "newer.duckdb").code == 2
+
+
+# Where a gateway keeps what is said in a folder.
+
+
+def place_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(folder)
+    return gateway_place()
+
+
+def test_what_a_gateway_keeps_is_outside_the_project_one_store_for_each_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the folder, it would be committed and copied with the project."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for data, expected in [
+        ("", tmp_path / "home/.local/share/foldline"),
+        ("relative", tmp_path / "home/.local/share/foldline"),  # as the XDG specification says
+        (str(tmp_path / "data"), tmp_path / "data/foldline"),
+    ]:
+        monkeypatch.setenv("XDG_DATA_HOME", data)
+        folders = [
+            "a/app",
+            "b/app",
+            "b/app/sub",
+            "b/my app; rm",
+            "b/" + 200 * "x",
+            "b/\u00e9\u4e16",
+        ]
+        places = [place_in(tmp_path / name, monkeypatch) for name in folders]
+        assert {place.parent for place in places} == {expected}
+        assert len(set(places)) == len(folders)
+        assert places[0].name.startswith("app-")
+        assert max(len(place.name) for place in places) < 100
+        assert place_in(tmp_path / "a/app", monkeypatch) == places[0]
+
+
+def test_a_store_in_the_folder_comes_before_the_gateways(run: Run, session: Path) -> None:
+    place = gateway_place()
+    place.parent.mkdir(parents=True)
+    assert run("import", session, "--name", "here", "--store", str(place)).code == 0
+    assert "here" in run("list").out
+    assert run("import", session, "--name", "other", "--store", "foldline.duckdb").code == 0
+    assert "here" not in run("list").out
+
+
+def test_a_place_that_cannot_be_made_is_one_clear_error(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file", encoding="utf-8")
+    ran = run("proxy", "--port", "0")
+    assert ran.code == 1
+    assert ran.err == (
+        f"foldline: {tmp_path}/data/foldline cannot be made: Not a directory; name another place with --store or"
+        " FOLDLINE_STORE\n"
+    )

@@ -41,12 +41,21 @@ class Desk:
     provider: FakeServer
     environment: Mapping[str, str]
 
+    @property
+    def kept(self) -> list[Path]:
+        """The files that are left of stores, which are not in the folder of the project."""
+        assert not any(self.folder.iterdir())
+        return [path for path in (self.folder.parent / "data").rglob("*") if path.is_file()]
+
     def command(self, *arguments: str) -> list[str]:
         return [*FOLDLINE, "wrap", "--upstream", self.provider.url, *arguments]
 
     def wrap(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return self.run(self.command(*arguments), **more)
+
+    def run(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*arguments),
+            command,
             cwd=self.folder,
             env={**self.environment, **more},
             stdin=subprocess.DEVNULL,
@@ -92,6 +101,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     environment = {
         "PATH": f"{programs}:/usr/bin:/bin",
         "HOME": str(home),
+        "XDG_DATA_HOME": str(tmp_path / "data"),
         "TMPDIR": str(tmp_path / "tmp"),
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         "FOLDLINE_MODELS": os.devnull,
@@ -119,21 +129,23 @@ def test_a_client_runs_as_without_and_its_requests_go_through(desk: Desk, client
     first, *rest = ran.stderr.splitlines()
     assert first.startswith("foldline: 3 calls, ")
     assert any("sending everything" in line for line in rest)
+    (kept,) = desk.kept
     assert rest[-1] == (
-        "foldline: kept in foldline.sqlite: `foldline list` shows it, `foldline savings` adds up its costs"
+        f"foldline: kept in {kept}: `foldline list` shows it, `foldline savings` adds up its costs"
     )
+    listed = desk.run([*FOLDLINE, "list"])
+    assert listed.returncode == 0, "the same folder, the same store"
     check_nothing_is_left(desk, said["url"])
 
 
 def check_nothing_is_left(desk: Desk, url: str) -> None:
     """But the store, and there no secret."""
-    left = {path.name for path in desk.folder.iterdir()}
-    assert left <= {"foldline.sqlite"}
     assert not any((desk.folder.parent / "home").rglob("*"))
     assert not any((desk.folder.parent / "tmp").rglob("*"))
     assert not is_served(url)
-    for path in desk.folder.iterdir():
+    for path in desk.kept:
         assert SECRET.encode() not in path.read_bytes()
+        assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 def is_served(url: str) -> bool:
@@ -183,12 +195,35 @@ def test_what_the_user_has_set_stays(desk: Desk, client: str, given: dict[str, s
     assert len(desk.provider.requests) == 1
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_reaches_the_gateway_past_a_proxy_of_the_users(desk: Desk, client: str) -> None:
+    """A proxy on another machine cannot; this one reaches nobody."""
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    proxies = {each: "http://127.0.0.1:9" for name in names for each in (name, name.lower())}
+    ran = desk.wrap(client, "all", "1", "0", NO_PROXY="intranet.example", **proxies)
+    assert ran.returncode == 0, ran.stderr
+    assert len(desk.provider.requests) == 1
+
+
+@pytest.mark.parametrize("end", ["", "/v1"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_base_url_in_the_environment_works_with_and_without_the_version(
+    desk: Desk, client: str, end: str
+) -> None:
+    url = f"{desk.provider.url}{end}"
+    command = [*FOLDLINE, "wrap", client, "ask", "1", "0"]
+    given = {"ANTHROPIC_BASE_URL": url, "OPENAI_BASE_URL": url}
+    ran = desk.run(command, **given)
+    assert ran.returncode == 0, ran.stderr
+    assert len(desk.provider.requests) == 1
+
+
 def test_a_client_that_is_not_installed_is_named_with_how_to_get_it(desk: Desk) -> None:
     shutil.rmtree(desk.folder.parent / "bin")
     ran = desk.wrap("codex", "ask", "1", "0")
     assert ran.returncode == 2
     assert ran.stderr == "foldline: codex is not installed here: npm install -g @openai/codex\n"
-    assert not any(desk.folder.iterdir())
+    assert not desk.kept
 
 
 @contextmanager
@@ -208,8 +243,8 @@ def test_several_agents_at_once_share_the_store_of_a_folder(desk: Desk) -> None:
         for ran in both:
             _, told = ran.communicate(timeout=60)
             assert ran.returncode == 0, told
-    assert {path.name for path in desk.folder.iterdir()} == {"foldline.sqlite"}
-    with closing(open_store(f"sqlite:///{desk.folder}/foldline.sqlite")) as store:
+    (kept,) = desk.kept
+    with closing(open_store(kept)) as store:
         assert len(store.list()) == 2
 
 
@@ -226,7 +261,7 @@ def test_a_store_that_another_one_holds_is_told_with_what_to_do(desk: Desk) -> N
 def test_a_client_that_asks_nobody_is_told(desk: Desk) -> None:
     ran = desk.wrap("claude", "idle")
     assert "no request came by" in ran.stderr
-    assert not any(desk.folder.iterdir()), "no store for nothing"
+    assert not desk.kept, "no store for nothing"
 
 
 def test_a_client_whose_requests_all_fail_is_not_told_that_none_came_by(desk: Desk) -> None:
@@ -255,7 +290,7 @@ def test_the_last_lines_are_those_of_the_command_that_adds_up(desk: Desk) -> Non
 def test_a_client_that_calls_no_model_leaves_no_store_that_it_is_told_of(desk: Desk) -> None:
     ran = desk.wrap("claude", "models")
     assert ran.stderr == "foldline: no calls to a model; 1 other requests forwarded\n"
-    assert not any(desk.folder.iterdir())
+    assert not desk.kept
 
 
 # Signals and the terminal.
@@ -301,7 +336,7 @@ def test_a_signal_that_comes_again_does_not_end_the_tidying_up(desk: Desk) -> No
         time.sleep(0.005)
     running.communicate(timeout=30)
     check_nothing_is_left(desk, client["url"])
-    assert not any(desk.folder.iterdir()), "no store for nothing"
+    assert not desk.kept, "no store for nothing"
 
 
 def test_a_signal_that_is_ignored_is_not_passed_on(desk: Desk) -> None:

@@ -2,7 +2,8 @@
 
 _answer: test_money.py, test_passing.py
 _apis: test_lineage.py, test_rewriting.py
-_app, _coding, _upstream: test_passing.py
+_app: test_door.py, test_passing.py
+_coding: test_passing.py
 _body: test_rewriting.py
 _gateway: test_passing.py, ../cli/test_proxy.py
 _child: ../cli/test_wrap.py

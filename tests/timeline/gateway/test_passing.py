@@ -1,6 +1,7 @@
 """What is not rendered goes on as it came, and comes back as the provider sent it."""
 
 import gzip
+import re
 from threading import Event
 from typing import Any
 
@@ -14,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from blocks import MisuseError, RequestRendered
 from persistence import MemoryStore
 from render import Json
 from tests.timeline.gateway._agents import KEY, MODEL, Agent, Recording, gateway, provider, working
@@ -180,6 +182,55 @@ def test_whatever_fails_here_the_agent_goes_on_unless_it_is_told_to_stop(
             found = agent.post()
     assert found.status_code == 500
     assert "a bug of ours" in found.json()["error"]["message"]
+
+
+def test_a_window_without_room_for_a_conversation_is_refused_with_one_that_has() -> None:
+    """As it came, the request would go on without the window that was asked for; and rendered, it is over it."""
+    store = MemoryStore()
+    with provider(working(3)) as up:
+        for window in (0, -5):
+            with pytest.raises(MisuseError, match="window is a positive number"):
+                Gateway(store=store, upstream=up.url, window=window)
+        with gateway(store=store, upstream=up.url, window=900) as server:
+            agent = Agent(server.url)
+            agent.say("Go on.")
+            for _ in range(2):
+                refused = agent.post()
+                assert refused.status_code == 400
+                error = refused.json()["error"]
+                assert error["type"] == "invalid_request_error"
+        assert not up.requests
+        assert not store.list(), "nothing is kept of it"
+        found = re.search(
+            r"^foldline: window 900: .* larger window: one of (\d+)", error["message"]
+        )
+        assert found is not None
+        with gateway(store=store, upstream=up.url, window=int(found[1])) as server:
+            assert Agent(server.url).work() == 4
+        with gateway(store=store, upstream=up.url, window=900, record_only=True) as server:
+            assert Agent(server.url).work() == 1, "which changes nothing"
+
+
+def test_a_request_that_cannot_be_rendered_does_not_spoil_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it recorded is in memory only, and must not be taken for stored."""
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("a bug of ours")
+
+    store = MemoryStore()
+    with provider(working(3)) as up, gateway(store=store, upstream=up.url) as server:
+        agent = Agent(server.url)
+        agent.work(rounds_max=2)
+        with monkeypatch.context() as patch:
+            patch.setattr("timeline.gateway._rewriting.Rewriter._made", broken)
+            assert agent.work(prompt="", rounds_max=1) == 1
+        assert agent.work(prompt="") == 1
+    (info,) = store.list()
+    events = [event for _, event in store.read(info.id)]
+    assert all(f"Step {n}." in str(events) for n in (1, 2, 3))
+    assert sum(isinstance(event, RequestRendered) for event in events) == 3
 
 
 def test_a_store_that_fails_does_not_stop_the_agent() -> None:

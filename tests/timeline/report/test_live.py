@@ -195,6 +195,7 @@ def test_without_a_token_no_other_name_of_this_machine_is_answered(site: Site) -
     """A page of somebody else's may have a name that leads here."""
     assert site.get("timelines.json", Host="evil.example").status == 403
     assert site.get("timelines.json", Host="localhost:1").status == 200
+    assert site.get("timelines.json", Origin="http://evil.example").status == 403
 
 
 def test_with_a_token_only_who_has_it_may_look(store: MemoryStore) -> None:

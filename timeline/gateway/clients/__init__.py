@@ -11,6 +11,7 @@ from timeline.gateway.clients._client import TOKEN as TOKEN
 from timeline.gateway.clients._client import Client as Client
 from timeline.gateway.clients._client import Link as Link
 from timeline.gateway.clients._client import Start as Start
+from timeline.gateway.clients._client import past_proxies as past_proxies
 
 CLIENTS: Final[Mapping[str, Client]] = {
     "claude": _claude.CLIENT,

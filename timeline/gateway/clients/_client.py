@@ -1,5 +1,6 @@
 """The description of a client, and the arguments and environment with which it is started."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
@@ -57,8 +58,26 @@ OPENAI: Final = "https://api.openai.com"
 
 
 def own_upstreams(_: str, environment: Environment) -> Mapping[str, str]:
-    """The servers in the user's environment variables, or else the vendors' own."""
-    return {
-        "anthropic": environment.get("ANTHROPIC_BASE_URL") or ANTHROPIC,
-        "openai": environment.get("OPENAI_BASE_URL", "").removesuffix("/v1") or OPENAI,
-    }
+    """The servers in the user's environment variables, or else the vendors' own; without the version of the API, which
+    some clients want at the end."""
+    given = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
+    named = {maker: environment.get(name, "").rstrip("/") for maker, name in given.items()}
+    vendors = {"anthropic": ANTHROPIC, "openai": OPENAI}
+    return {maker: url.removesuffix("/v1") or vendors[maker] for maker, url in named.items()}
+
+
+LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
+
+
+def past_proxies(environment: Environment) -> Environment:
+    """The variables with which a client reaches this machine without the user's proxy, which could not find the
+    gateway. Clients read one of the two or the other, with commas or blanks between the names, so both get what the
+    user has set, and keep its form."""
+    found = dict[str, str]()
+    for name, other in (("NO_PROXY", "no_proxy"), ("no_proxy", "NO_PROXY")):
+        given = environment.get(name, "").strip() or environment.get(other, "").strip()
+        known = re.split(r"[,\s]+", given)
+        more = [] if "*" in known else [each for each in LOOPBACK_NAMES if each not in known]
+        separator = " " if " " in given and "," not in given else ","
+        found[name] = separator.join(filter(None, [given, *more]))
+    return found

