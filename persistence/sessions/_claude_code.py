@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from blocks import UsageRecorded
-from blocks.formats import Json, count, obj, parts_of, string
+from blocks.formats import Json, count, items, obj, parts_of, string
 from persistence.sessions._builder import Builder
 from persistence.sessions._claude import add_response, add_results, words_of
 from persistence.sessions._session import Session
@@ -120,8 +120,7 @@ def _instruction(attachment: Json) -> str:
             )
         case _:
             heading, field = _ADDED.get(kind, ("", ""))
-            added = attachment.get(field)
-            lines = [text for text in map(string, added) if text] if isinstance(added, list) else []
+            lines = [text for text in map(string, items(attachment.get(field))) if text]
             return "\n".join((heading, *lines)) if lines else ""
 
 
