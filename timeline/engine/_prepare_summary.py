@@ -74,6 +74,10 @@ class Preparation:
             yield from self.finish()
             yield from self.engine.catch_up()
 
+    def forget(self) -> None:
+        """Forget the preparation, because the event loop that it ran in is closed."""
+        self._work = None
+
     def finish(self) -> Flow[None]:
         """Wait until the preparation has ended."""
         if self._work and not self._work.done() and not _inside.get():
