@@ -52,6 +52,8 @@ def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
 
 _PLAIN: Final = (BlockAppended, RequestRendered, SummaryPrepared, UsageRecorded, TokensCounted)
 """Events that do not change earlier events."""
+TOUCH_RATIO: Final = 0.1
+"""A request that is handed out again is recorded again after this share of the time for which the provider caches it."""
 NEWS_MAX: Final = 512
 """Largest number of new events by other writers that are folded; if there are more, the window is loaded."""
 
@@ -60,8 +62,8 @@ NEWS_MAX: Final = 512
 class Journal:
     """The log of one timeline, and the view of it in this process.
 
-    A rendered request is a fact (`RequestRendered`), but is not worth a commit of its own: it waits in `pending` and
-    is committed with the next append, or by `flush`.
+    Summaries that were paid for and could not be committed wait in `pending`, and are committed with the next append,
+    or by `flush`.
     """
 
     id: TimelineId
@@ -292,7 +294,12 @@ class Journal:
                 yield from self.retention.after(self.store, self.id, stamped)
                 return True
 
-    def remember(self, event: RequestRendered) -> None:
-        stamped = self._stamp(event)
-        self.pending = (*self.pending, stamped)
-        self.view = commit(self.view, stamped)
+    def hand_out(self, event: RequestRendered) -> Flow[None]:
+        """Commit the fact that a request is handed out, so that a process that is killed now is remembered to have
+        sent it. If the newest event says the same and is not old, nothing is recorded, here or in the log."""
+        [(_, newest)] = self.view.events_since_cut[-1:] or [(0, None)]
+        if isinstance(newest, RequestRendered):
+            same = msgspec.structs.replace(event, id=newest.id, at=newest.at, shown=newest.shown)
+            if same == newest and 0 <= event.at - newest.at < TOUCH_RATIO * event.ttl:
+                return
+        yield from self.commit(event)
