@@ -23,6 +23,7 @@ from blocks import (
     RequestRendered,
     SummaryPrepared,
     SummaryReplaced,
+    SummaryRequested,
     TokensCounted,
     ToolResult,
     UsageRecorded,
@@ -99,7 +100,8 @@ class _Reducer:
                 self._replace_summary(version, event)
             case SummaryPrepared():
                 self._prepared = (*self._prepared, event)[-PREPARED_MAX:]
-                self._evolve(summaries=self._state.summaries + (not event.provenance.reused))
+            case SummaryRequested():
+                self._evolve(summaries=self._state.summaries + event.calls)
             case RangeExpanded():
                 self._rewrite(version, 0)
             case _:  # compactions start a new view (see `View`); other events change nothing shown

@@ -285,7 +285,7 @@ class Appending:
         return (yield from restore(self.engine, checked_keys(keys, "restore()")))
 
     def flush(self) -> Flow[int]:
-        """Commit the pending events: summaries that were paid for, and that could not be committed then."""
+        """Commit the pending events: summaries that were paid for, and their calls, if that failed at the time."""
         return (yield from self.engine.flush())
 
     def _said(

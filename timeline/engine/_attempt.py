@@ -69,6 +69,8 @@ class Attempt:
     is_told: bool = False
     """Whether the hooks before a compaction have been called."""
     vetoed: bool = False
+    is_counted: bool = False
+    """Whether the next call of the summariser is counted already: a decision was made anew before it was called."""
     edits: list[Edit] = attrs.field(factory=list[Edit])
     _summaries: dict[str, tuple[int, _Withheld, Summary]] = attrs.field(
         factory=dict[str, tuple[int, _Withheld, Summary]], init=False

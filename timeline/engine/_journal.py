@@ -24,6 +24,7 @@ from blocks import (
     Recorded,
     RequestRendered,
     SummaryPrepared,
+    SummaryRequested,
     TimelineId,
     TokensCounted,
     UsageRecorded,
@@ -50,7 +51,14 @@ def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
     return events
 
 
-_PLAIN: Final = (BlockAppended, RequestRendered, SummaryPrepared, UsageRecorded, TokensCounted)
+_PLAIN: Final = (
+    BlockAppended,
+    RequestRendered,
+    SummaryPrepared,
+    SummaryRequested,
+    UsageRecorded,
+    TokensCounted,
+)
 """Events that do not change earlier events."""
 TOUCH_RATIO: Final = 0.1
 """A request that is handed out again is recorded again after this share of the time for which the provider caches it."""
@@ -62,8 +70,8 @@ NEWS_MAX: Final = 512
 class Journal:
     """The log of one timeline, and the view of it in this process.
 
-    Summaries that were paid for and could not be committed wait in `pending`, and are committed with the next append,
-    or by `flush`.
+    What stays true although it could not be committed (summaries that were paid for, and their calls) waits in
+    `pending`, and is committed with the next append, or by `flush`.
     """
 
     id: TimelineId
@@ -210,9 +218,9 @@ class Journal:
         return Contest(self.id, self.rest, self.ids)
 
     def _hold(self, events: Iterable[Event]) -> None:
-        """Keep paid summaries pending for the next commit, because they stay true."""
-        waiting = {event.id for event in self.pending}
-        paid = [e for e in events if isinstance(e, SummaryPrepared) and e.id not in waiting]
+        """Keep pending for the next commit what stays true: paid summaries, and calls for summaries."""
+        waiting, kinds = {event.id for event in self.pending}, SummaryPrepared | SummaryRequested
+        paid = [e for e in events if isinstance(e, kinds) and e.id not in waiting]
         self.pending = (*self.pending, *paid)
         self.view = commit(self.view, *paid)
 
@@ -257,8 +265,8 @@ class Journal:
         try:
             self.check_current(view)
         except VersionConflictError:
-            if self.view.state.withheld == view.state.withheld:
-                self._hold(decided)
+            is_true = self.view.state.withheld == view.state.withheld
+            self._hold(e for e in decided if is_true or not isinstance(e, SummaryPrepared))
             raise
         if not decided:
             self.view = view.settled()
