@@ -90,6 +90,7 @@ from blocks._events import Recorded as Recorded
 from blocks._events import RequestRendered as RequestRendered
 from blocks._events import SummaryPrepared as SummaryPrepared
 from blocks._events import SummaryReplaced as SummaryReplaced
+from blocks._events import SummaryRequested as SummaryRequested
 from blocks._events import TimelineForked as TimelineForked
 from blocks._events import TokensCounted as TokensCounted
 from blocks._events import UsageRecorded as UsageRecorded

@@ -20,7 +20,7 @@ EXPORTS = {
         OutcomeUnknownError PROVIDER_TAG Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
         Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
-        SkipReason Sources StoreError StoreLockedError StructuredSummary SummaryPrepared
+        SkipReason Sources StoreError StoreLockedError StructuredSummary SummaryPrepared SummaryRequested
         SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
         TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
         Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError

@@ -233,7 +233,7 @@ class Policy:
     summary_seconds: float = attrs.field(default=300.0, validator=checks.seconds())
     """Seconds for all tries of a summariser together, after which it counts as failed. 0: no limit."""
     summaries_max: int = attrs.field(default=1000, validator=checks.whole())
-    """Model calls for summaries per timeline."""
+    """Calls for summaries per timeline, with those that fail."""
 
     @cached_property
     def compacts(self) -> bool:

@@ -179,9 +179,13 @@ class Patience:
         answer = await wrap_future(started[0]) if started else summarizer(request)
         return checked(await answer if inspect.isawaitable(answer) else answer)
 
+    def hangs(self, summarizer: Summarizer) -> bool:
+        """Whether the summariser has not returned from an earlier call; it is not called again until it has."""
+        return self._asked is summarizer and not all(part.done() for part in self._parts)
+
     def _check(self, summarizer: Summarizer, request: SummaryRequest) -> float:
         """Seconds to wait for an answer; raises if the summariser still hangs."""
-        if self._asked is summarizer and not all(part.done() for part in self._parts):
+        if self.hangs(summarizer):
             raise SummaryFailedError("the summariser still hangs in an earlier call")
         return request.context.policy.summary_seconds
 
