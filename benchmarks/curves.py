@@ -61,16 +61,14 @@ NUMBERS: Mapping[str, Sequence[Any]] = {
 }
 """The values that are tried for each number of the default, one number at a time."""
 CLIPS: Mapping[str, Changes] = {
-    "all above the share (`clip_room = 0`)": {},
-    "what half of the room does not hold (`0.5`)": {"clip_room": 0.5},
-    "what the room does not hold (`1.0`)": {"clip_room": 1.0},
-    "all above 0.04 (`clip_ratio`)": {"clip_ratio": 0.04},
-    "all above 0.4": {"clip_ratio": 0.4},
+    "0.03 (`clip_ratio`)": {},
+    "0.08": {"clip_ratio": 0.08},
+    "0.4": {"clip_ratio": 0.4},
 }
-"""Changes to the default that decide which results are clipped, by the name of the row."""
+"""How much a compaction keeps of a result that was shown, by the name of the row."""
 CANDIDATES: Mapping[str, Sequence[Any]] = {
     "keep_ratio": (0.06, 0.08, 0.12),
-    "index_ratio": (0.38, 0.5, 0.6),
+    "index_ratio": (0.2, 0.3, 0.4),
     "clip_ratio": (0.025, 0.03, 0.04),
 }
 """Values whose combinations are the candidates; one combination is the default."""

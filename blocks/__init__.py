@@ -20,6 +20,7 @@ from blocks._block import UserFollowup as UserFollowup
 from blocks._block import UserPrompt as UserPrompt
 from blocks._block import UserSteer as UserSteer
 from blocks._block import images_of as images_of
+from blocks._block import standing_of as standing_of
 from blocks._block import tag_of as tag_of
 from blocks._block import text_of as text_of
 from blocks._codec import canonical_block as canonical_block
@@ -153,6 +154,7 @@ from blocks._summary import Work as Work
 from blocks._tools import EDITOR_TOOLS as EDITOR_TOOLS
 from blocks._tools import TOOL_KINDS as TOOL_KINDS
 from blocks._tools import WEB_TOOLS as WEB_TOOLS
+from blocks._tools import asks_user as asks_user
 from blocks._tools import default_durability as default_durability
 from blocks._tools import texts_in as texts_in
 from blocks._tools import tool_kind as tool_kind

@@ -80,6 +80,9 @@ class UserAttachment(BaseBlock, frozen=True, kw_only=True, tag="user.attachment"
     name: str
     part: Part
     mime: str = "text/plain"
+    standing: str = ""
+    """For a standing instruction: what it replaces and is replaced by (see `blocks.formats.standing_key`). Empty: it
+    is none, and is folded like the rest of the conversation."""
 
 
 class AssistantBlock(BaseBlock, frozen=True, kw_only=True):
@@ -141,9 +144,13 @@ class Plan(AssistantBlock, frozen=True, kw_only=True, tag="react.plan"):
 
 
 class SystemMessage(BaseBlock, frozen=True, kw_only=True, tag="system.message"):
-    """A notice of the engine or of the environment, shown as text."""
+    """A notice of the engine, shown as text; or a message of the operator, sent again under its role."""
 
     text: str
+    role: str = ""
+    """The role under which the operator's message came, `system` or `developer`; empty: a notice of the engine."""
+    standing: str = ""
+    """As `UserAttachment.standing`."""
 
 
 class RangeSummary(BaseBlock, frozen=True, kw_only=True, tag="conv.range.summary"):
@@ -285,6 +292,11 @@ def _thought(value: object) -> str:
     parts = [cast("dict[str, Any]", p) for p in cast("list[Any]", value) if isinstance(p, dict)]
     texts = (part.get("text") for part in parts)
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def standing_of(block: Block) -> str:
+    """What a standing instruction replaces and is replaced by; empty: the block is none."""
+    return block.standing if isinstance(block, UserAttachment | SystemMessage) else ""
 
 
 def images_of(block: Block) -> tuple[ImagePart | DocumentPart | ProviderPart, ...]:

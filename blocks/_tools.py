@@ -57,6 +57,18 @@ _DURABILITIES: Final[Mapping[ToolKind, Durability]] = {
     "web": "non-replayable",
     "other": "anchoring",
 }
+ASKING_TOOLS: Final = frozenset(
+    {
+        "askuserquestion",
+        "ask_user",
+        "ask_user_question",
+        "ask_followup_question",
+        "question",
+        "request_user_input",
+    }
+)
+"""Tools with which an agent asks its user, by their names in lower case: Claude Code, Copilot and Gemini CLI, Qwen
+Code, Cline and Roo Code, opencode, Codex."""
 EDITOR_TOOLS: Final = frozenset({"str_replace_editor", "str_replace_based_edit_tool"})
 """Tools with several functions: the argument `command` says which one."""
 _FILES: Final = ("file_path", "path", "filename", "notebook_path")
@@ -64,6 +76,11 @@ _TARGETS: Final = (*_FILES, "cmd", "command", "pattern", "query", "url", "input"
 _PATCHED: Final = re.compile(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.*\S)", re.MULTILINE
 )
+
+
+def asks_user(name: str) -> bool:
+    """Whether the results of a tool with this name are the user's own words."""
+    return name.lower() in ASKING_TOOLS
 
 
 def tool_kind(

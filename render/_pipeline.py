@@ -19,10 +19,10 @@ from render.policy._context import Context
 from render.policy._provider import Validator
 from render.stages._budget import account, is_cold, prefix_of, target_of, threshold_of, total_tokens
 from render.stages._cache_points import CachePoint, place_cache_points
-from render.stages._clip import clip_oversized
+from render.stages._clip import clip_misfits, clip_oversized
 from render.stages._images import limit_images
 from render.stages._misfit import cannot_fit
-from render.stages._notices import notices_of
+from render.stages._notices import notices_of, shortened
 from render.stages._prune import prune_expired
 from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
@@ -68,6 +68,7 @@ def render(view: View, context: Context, validator: Validator) -> Generator[Need
     view = limit_images(view, context) if view.pictured else view
     tokens = total_tokens(view, context)
     before, view = view, (yield Compact(view))
+    view = clip_misfits(view, context)
     is_near = context.policy.compacts and tokens > AHEAD_SHARE * threshold_of(context)
     if is_near and view is before:  # a compacting call is slow enough
         read_ahead(view, context)
@@ -114,6 +115,7 @@ def show(
         rehydrated=tuple(artifact.artifact for artifact in returned),
         notices=(
             *context.notices,
+            *shortened(sizes),
             *notices_of(shown, encoder, pieces, missed),
         ),
         violations=(validator or provider.validator()).check(request, context.model),

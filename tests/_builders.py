@@ -93,7 +93,6 @@ STEADY = Policy(
     index_ratio=0.15,
     user_ratio=0.1,
     clip_ratio=0.2,
-    clip_room=0.0,
     cold_ratio=0.5,
 )
 """Numbers that no measurement tunes, so that examples stay what they are."""
@@ -145,8 +144,9 @@ def followup(text: str, turn: str = "t1") -> UserFollowup:
     return _new(UserFollowup, turn, text=text)
 
 
-def attachment(name: str, text: str, turn: str = "t1") -> UserAttachment:
-    return _new(UserAttachment, turn, name=name, part=TextPart(text=text))
+def attachment(name: str, text: str, turn: str = "t1", standing: str = "") -> UserAttachment:
+    part = TextPart(text=text)
+    return _new(UserAttachment, turn, name=name, part=part, standing=standing)
 
 
 def said(text: str, turn: str = "t1", response: str = "") -> AssistantCompletion:

@@ -31,7 +31,7 @@ EXPORTS = {
         decode_event default_durability did_you_mean encode_block encode_event fault_in
         fields_in images_of in_words is_known is_label is_web_url kind_of label_of leaves misfit nearest numbered
         parts_from path_at path_of
-        path_stem tag_of text_of text_of_parts texts_in tool_kind tool_target turn_in version_in window_of
+        path_stem asks_user standing_of tag_of text_of text_of_parts texts_in tool_kind tool_target turn_in version_in window_of
         written_paths
     """,
     "blocks.formats": """
@@ -39,7 +39,7 @@ EXPORTS = {
         Said Stream Thought Verbatim answer_of anthropic_usage_in as_json checked_format count
         dumped event_of gemini_field gemini_usage_in items messages_from messages_in obj objs
         parts_from parts_in parts_of plain response_from response_in spelled stream_of string
-        tool_input usage_in usage_of context_name INTERRUPTION
+        tool_input usage_in usage_of ClientText client_text operator_text standing_key INTERRUPTION
     """,
     "render": """
         Account Action Answer AnyProposal BringBack CachePoint CannotFit Cause Clear

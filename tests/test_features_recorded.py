@@ -502,7 +502,8 @@ def test_001_19_notes_constraints_and_the_task_survive_every_cycle(life: Life) -
     events = events_of(life.timeline, RangeCompacted)
     summaries = [event.summary.summary for event in events]
     assert all(summary.constraints == CONSTRAINTS for summary in summaries)
-    each = life.policy.user_tokens_each
+    share = int(life.policy.user_ratio * life.moments[0].rendered.account.limit)
+    each = share // 3  # what the task and the newest text keep, however much was said
     since = next(v for v, e in life.timeline.events() if getattr(e, "block", None) == prompts[0])
     for moment in (m for m in life.moments[1:] if m.rendered.shown >= since):
         shown = text_in(moment.rendered)

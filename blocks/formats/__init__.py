@@ -15,8 +15,11 @@ from blocks.formats._blocks import BlockMaker as BlockMaker
 from blocks.formats._blocks import answer_of as answer_of
 from blocks.formats._blocks import parts_in as parts_in
 from blocks.formats._chat import REASONING as REASONING
-from blocks.formats._context import INTERRUPTION as INTERRUPTION
-from blocks.formats._context import context_name as context_name
+from blocks.formats._client_texts import INTERRUPTION as INTERRUPTION
+from blocks.formats._client_texts import ClientText as ClientText
+from blocks.formats._client_texts import client_text as client_text
+from blocks.formats._client_texts import operator_text as operator_text
+from blocks.formats._client_texts import standing_key as standing_key
 from blocks.formats._dump import as_json as as_json
 from blocks.formats._dump import dumped as dumped
 from blocks.formats._dump import plain as plain

@@ -29,7 +29,7 @@ def read(message: Json) -> Iterator[Message]:
         case "assistant":
             yield Message(role="assistant", id=own, content=tuple(spoken(content)))
         case "system":
-            yield Message(role="system", id=own, content=parts_of(content))
+            yield Message(role="system", id=own, content=parts_of(content), title="system")
         case "user" | "tool":
             yield Message(role="user", id=own, content=tuple(_heard(content)))
         case None:

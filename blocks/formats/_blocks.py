@@ -28,6 +28,7 @@ from blocks._content import (
 from blocks._envelope import Envelope
 from blocks._events import UsageRecorded
 from blocks._ids import BlockId, CallId, TurnId
+from blocks.formats._client_texts import operator_text
 from blocks.formats._message import (
     Call,
     Content,
@@ -128,10 +129,17 @@ class BlockMaker:
             yield kind(id=own, turn=self.turn, source=source, text=text, parts=parts)
 
     def told(self, message: Message) -> Iterator[Block]:
-        """The block of a system message within a history; none if it is empty."""
+        """The block of an operator's message within a history; none if it is empty."""
         text = text_of_parts(parts_in(message.content))
         if text.strip():
-            yield SystemMessage(id=self.new_id(), turn=self.turn, source=message.id, text=text)
+            yield SystemMessage(
+                id=self.new_id(),
+                turn=self.turn,
+                source=message.id,
+                text=text,
+                role=message.title,
+                standing=operator_text(text).standing if message.title else "",
+            )
 
     def result(self, found: Result, source: str) -> Block:
         """The block of a tool's result."""

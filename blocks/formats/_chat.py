@@ -37,7 +37,8 @@ def read(message: Json) -> Iterator[Message]:
             returned = Result(call_id=call_id, parts=parts_of(content))
             yield Message(role="tool", id=own, content=(returned,))
         case "system" | "user" as role:
-            yield Message(role=role, id=own, content=parts_of(content))
+            title = string(message.get("role")) if role == "system" else ""
+            yield Message(role=role, id=own, content=parts_of(content), title=title)
         case None:
             pass
 

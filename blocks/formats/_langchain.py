@@ -35,7 +35,8 @@ def read(message: Json) -> Iterator[Message]:
         case "tool":
             yield Message(role="tool", id=own, content=(_result(message),))
         case "system" | "user" as role:
-            yield Message(role=role, id=own, content=parts_of(message.get("content")))
+            title = "system" if role == "system" else ""
+            yield Message(role=role, id=own, content=parts_of(message.get("content")), title=title)
         case None:
             pass
 

@@ -75,6 +75,8 @@ class Message:
     """In order. Of a user: parts and results; of an assistant: everything except results."""
     instructions: str = ""
     """A part of the system prompt that comes with every request; the newest applies."""
+    title: str = ""
+    """The role of an operator's message by its name in the format, `system` or `developer`."""
 
 
 @attrs.frozen(kw_only=True)

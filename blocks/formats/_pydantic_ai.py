@@ -59,7 +59,7 @@ def _request(message: Json) -> Iterator[Message]:
         content = part.get("content")
         match part.get("part_kind"):
             case "system-prompt":
-                yield Message(role="system", content=parts_of(content))
+                yield Message(role="system", content=parts_of(content), title="system")
             case "user-prompt":
                 yield Message(role="user", content=parts_of(content))
             case "tool-return":
@@ -69,7 +69,9 @@ def _request(message: Json) -> Iterator[Message]:
                 yield Message(role="tool", content=(_result(part, failed=True),))
             case "retry-prompt":
                 yield Message(role="user", content=_returned(content))
-            case "retry-feedback" | "instruction-delta":
+            case "instruction-delta":
+                yield Message(role="system", content=_returned(content), title="system")
+            case "retry-feedback":
                 yield Message(role="system", content=_returned(content))
             case str() as kind if kind in _SILENT:
                 pass

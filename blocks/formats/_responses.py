@@ -56,7 +56,8 @@ def _message(item: Json, own: str) -> Iterator[Message]:
         case "tool" | None:
             pass
         case role:
-            yield Message(role=role, id=own, content=parts_of(content))
+            title = string(item.get("role")) if role == "system" else ""
+            yield Message(role=role, id=own, content=parts_of(content), title=title)
 
 
 def said_in(item: Json) -> Iterator[Content]:

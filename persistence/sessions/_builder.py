@@ -16,6 +16,7 @@ from blocks import (
     ImagePart,
     Part,
     SessionFormatError,
+    SystemMessage,
     TextPart,
     TurnHeader,
     TurnId,
@@ -24,7 +25,7 @@ from blocks import (
     UserSteer,
     text_of_parts,
 )
-from blocks.formats import Json, context_name
+from blocks.formats import Json, client_text, operator_text
 from persistence.sessions._order import clocked, numbered
 from persistence.sessions._pairing import Pairing, unused
 from persistence.sessions._returned import Returned
@@ -102,7 +103,7 @@ class Builder:
     def user(self, parts: Sequence[Part], at: float | None, voice: Voice = "prompt") -> None:
         """Add a message of the user: the user's own text, and the texts of the program in it as attachments."""
         self.tick(at)
-        own = [p for p in parts if not (isinstance(p, TextPart) and context_name(p.text))]
+        own = [p for p in parts if not (isinstance(p, TextPart) and client_text(p.text))]
         if not own:
             self.attach(parts, at)
             return
@@ -119,6 +120,24 @@ class Builder:
         if parts:
             header = () if self._turn else self._next_turn()
             self._arrive((*header, *self._attachments(parts, name)))
+
+    def operator(self, parts: Sequence[Part], at: float | None, role: str) -> None:
+        """Add a message of the operator, which came under the role `system` or `developer`."""
+        self.tick(at)
+        texts = [part.text for part in parts if isinstance(part, TextPart) and part.text.strip()]
+        if texts:
+            header = () if self._turn else self._next_turn()
+            messages = (
+                SystemMessage(
+                    id=NEW,
+                    turn=self._turn,
+                    text=text,
+                    role=role,
+                    standing=operator_text(text).standing,
+                )
+                for text in texts
+            )
+            self._arrive((*header, *messages))
 
     def respond(self, response_id: str = "") -> Stretch:
         """Begin a model response, at the time of the last line before it."""
@@ -190,10 +209,12 @@ class Builder:
 
     def _attachments(self, parts: Sequence[Part], name: str = "context") -> Iterator[Block]:
         for part in parts:
+            client = client_text(part.text) if isinstance(part, TextPart) else None
             yield UserAttachment(
                 id=NEW,
                 turn=self._turn,
-                name=(context_name(part.text) if isinstance(part, TextPart) else "") or name,
+                name=(client and client.name) or name,
                 part=part,
                 mime=part.media_type if isinstance(part, ImagePart) else "text/plain",
+                standing=client.standing if client else "",
             )

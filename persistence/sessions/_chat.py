@@ -28,7 +28,7 @@ def add_message(builder: Builder, number: int, message: Json) -> None:
             case "system" if not builder.started:
                 builder.system = "\n\n".join(filter(None, (builder.system, text_of_parts(parts))))
             case "system":
-                builder.attach(parts, at, message["role"])
+                builder.operator(parts, at, message["role"])
             case "user":
                 builder.user(parts, at)
             case "assistant":

@@ -121,7 +121,7 @@ class _Reader:
         if item.get("role") == "user":
             self.builder.user(parts, at, "steer" if self._at_work else "prompt")
         else:
-            self.builder.attach(parts, at, "developer")
+            self.builder.operator(parts, at, string(item.get("role")))
         self._close()
 
     def _reason(self, item: Json) -> None:

@@ -42,7 +42,7 @@ class _Reader:
             case "system" if not self.builder.started:
                 self.builder.system = self.builder.system or text_of_parts(parts)
             case "system":
-                self.builder.attach(parts, None, "system")
+                self.builder.operator(parts, None, "system")
             case "user":
                 self._thoughts = []
                 if reason := string(line.get("synthetic_reason")):

@@ -33,7 +33,7 @@ def add_message(builder: Builder, message: Message, number: int, at: float | Non
         case "system" if not builder.started:
             builder.system = "\n\n".join(filter(None, (builder.system, text_of_parts(parts))))
         case "system":
-            builder.attach(parts, at, "system")
+            builder.operator(parts, at, message.title or "system")
         case "user" | "tool":
             results = [c for c in message.content if isinstance(c, Result)]
             for result in results:

@@ -15,6 +15,7 @@ import attrs
 import msgspec
 
 from blocks import (
+    BlocksHidden,
     CompactionSkipped,
     EventId,
     Naming,
@@ -25,22 +26,19 @@ from blocks import (
     Sources,
     StructuredSummary,
     path_stem,
+    standing_of,
     text_of,
 )
 from render.compaction._carry import is_said
 from render.compaction._range import RangePlan
 from render.compaction._summary_block import summary_block
 from render.policy._context import Context
-from render.stages._budget import corrected, fixed_tokens, threshold_of, total_tokens
+from render.stages._budget import corrected, fitting_of, fixed_tokens, total_tokens
 from render.summary._extractive import extract_summary
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place
 from render.view._provider_blocks import response_of
 from render.view._view import View
-
-FITTING = 0.95
-"""A compaction must bring the request below this share of the trigger, so that the next round does not
-trigger another."""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,13 +65,13 @@ def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
     kept = corrected(fixed_tokens(context) + plan.kept_tokens, view, context)
     if kept > context.limit:  # the tail alone exceeds the limit: no summary can help
         return False
-    return _outcome(view, plan, extractive(plan), context).tokens <= FITTING * threshold_of(context)
+    return _outcome(view, plan, extractive(plan), context).tokens <= fitting_of(context)
 
 
 def squeezed(context: Context, factor: float) -> Context:
     """The context with smaller shares for everything that a compaction leaves except the tail.
 
-    The share of the user's texts shrinks more slowly, because a text that is left out never comes back.
+    The shares of the user's texts and of standing instructions shrink more slowly: they are what the user laid down.
     """
     if factor == 1.0:
         return context
@@ -83,6 +81,7 @@ def squeezed(context: Context, factor: float) -> Context:
         digest_ratio=policy.digest_ratio * factor,
         index_ratio=policy.index_ratio * factor,
         user_ratio=policy.user_ratio * sqrt(factor),
+        standing_ratio=policy.standing_ratio * sqrt(factor),
     )
     return attrs.evolve(context, policy=smaller)
 
@@ -97,9 +96,8 @@ def extractive(plan: RangePlan) -> Summary:
 
 def _extracted(plan: RangePlan) -> Summary:
     whole = {carried.version for carried in plan.carried if not carried.clipped}
-    text = extract_summary(
-        (*plan.given_up, *plan.folded), plan.prefix, lambda entry: entry.version in whole
-    )
+    own = [e for e in (*plan.given_up, *plan.folded) if not standing_of(e.source)]
+    text = extract_summary(own, plan.prefix, lambda entry: entry.version in whole)
     return Summary(summary=text, provenance=Provenance(source_hash=plan.source_hash))
 
 
@@ -122,7 +120,9 @@ def apply_range(view: View, plan: RangePlan, summary: Summary, context: Context)
 class _Outcome:
     """The result of applying a plan with one summary."""
 
+    start: View
     before: View
+    """As `start`, with the cuts of what is kept."""
     summary: Summary
     context: Context
     event: RangeCompacted
@@ -135,17 +135,32 @@ def _outcome(view: View, plan: RangePlan, summary: Summary, context: Context) ->
     """The result of the plan with this summary; the last result is kept, because the same summary is often
     tried first."""
     for tried in plan.tried:
-        if tried.before is view and tried.context is context and tried.summary == summary:
+        if tried.start is view and tried.context is context and tried.summary == summary:
             known: _Outcome = tried
             return known
-    event = compaction_event(view, plan, summary, context)
-    after = commit(view, event)
+    trimmed = _trimmed(view, plan, context)
+    event = compaction_event(trimmed, plan, summary, context)
+    after = commit(trimmed, event)
     tokens = total_tokens(after, context)
     made = _Outcome(
-        before=view, summary=summary, context=context, event=event, after=after, tokens=tokens
+        before=trimmed,
+        start=view,
+        summary=summary,
+        context=context,
+        event=event,
+        after=after,
+        tokens=tokens,
     )
     plan.tried[:] = [made]
     return made
+
+
+def _trimmed(view: View, plan: RangePlan, context: Context) -> View:
+    """The view with the results that the plan keeps cut to their share."""
+    if not plan.cuts:
+        return view
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=plan.cuts, reason="clipped")
+    return decide(view, event)
 
 
 def _decided(outcome: _Outcome) -> View:

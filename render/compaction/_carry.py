@@ -1,10 +1,18 @@
-"""What is kept across a cut: pinned notes, the latest plan, and the user's texts.
+"""What is kept across a cut: standing instructions, pinned notes, the latest plan, and the user's texts.
 
-User texts are limited one by one and all together. When the share is too small, the first (the original
-task) and the newest keep the most; the texts between them are cut to their beginning and end. Only if they
-exceed the share several times are they cut to their beginning alone, and then some are left out: first a
-text that begins like a newer one (a repeated harness error, "continue"), then the oldest. The log still has
-them, and the path of each can be read.
+*Standing instructions* (rules, permissions, the working folder, lists of tools: `blocks.formats.client_text`) stand at
+the front of the request, before the summary, byte for byte as they came. The newest of each kind counts. Only if all
+together exceed their share (`standing_ratio`) are they shortened, by whole sections, lists first, then the longest.
+
+*User texts* are whole as long as all together have room in theirs (`user_ratio`). If not, these steps are taken until
+they have, in log order within each step; the first text (the task) and the newest come last in the first two:
+
+1. pasted material inside a text (logs, reports, code) is shortened; the sentences around it stay;
+2. a text is cut to its beginning and end;
+3. only if they exceed the share several times: texts are cut to their beginning, and then left out, first a text that
+   begins like a newer one (a repeated harness error, "continue"), then the oldest.
+
+The log has all of them whole, and the path of each can be read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,17 +24,22 @@ from blocks import (
     Carried,
     Note,
     Plan,
+    ToolCall,
+    ToolResult,
     UserFollowup,
     UserPrompt,
     UserSteer,
+    asks_user,
     images_of,
     numbered,
+    standing_of,
     text_of,
     version_in,
 )
 from render.policy._context import Context
 from render.stages._clip import HEAD_SHARE, cut_text
-from render.view._group import Entry
+from render.summary._pasted import without_pasted
+from render.view._group import Entry, Place
 
 SAID: Final = UserPrompt, UserFollowup, UserSteer
 """What the user says; a tuple, because `isinstance` is slow with a union."""
@@ -37,11 +50,18 @@ HEAD_TOKENS: Final = 80
 """Tokens of a text that is cut a second time: its beginning only."""
 HEAD_CHARACTERS: Final = 300
 """Characters at the beginning that a shortened text always keeps; texts that share them count as repeated."""
+END_SHARE: Final = 1 / 3
+"""Share of the user's room that the first and the newest text each keep, however little room there is."""
+STEPS: Final = 8
+"""Into how many steps the share is divided when a text is cut, so that a further short text changes no earlier cut."""
 LEFT_OUT_RATIO: Final = 2.5
 """Shortened texts lose their end, and are then left out, only when all texts together exceed this many
 times the share: in a very small window, other content gives way first."""
 LABEL_TOKENS: Final = 20
 """Tokens of the label around each carried text."""
+SECTION_SHARE: Final = 0.5
+"""A shortened instruction ends at a blank line or heading if at least this share of its room is used by then; else at
+any line."""
 
 
 def is_said(entry: Entry) -> bool:
@@ -62,8 +82,21 @@ def carry(
     if plans and any(isinstance(e.block, Plan) for e in kept):
         plans = []
     pinned = [_whole(entry) for entry in (*notes, *plans)]
-    said = _bounded([e for e in candidates if is_said(e)], context)
-    return tuple(sorted((*pinned, *said), key=lambda carried: carried.version))
+    answers = _answers(candidates)
+    said = _bounded([e for e in candidates if is_said(e) or e.version in answers], context)
+    standing = _standing(candidates, kept, context)
+    return tuple(sorted((*pinned, *standing, *said), key=lambda carried: carried.version))
+
+
+def _answers(entries: Sequence[Entry]) -> set[int]:
+    """Versions of the results in which the user answers a tool's question; earlier ones were carried as such."""
+    asked = {e.pair for e in entries if isinstance(e.block, ToolCall) and asks_user(e.block.name)}
+    return {
+        entry.version
+        for entry in entries
+        if isinstance(entry.block, ToolResult)
+        and (entry.place is Place.CARRIED or (entry.place is Place.RESULT and entry.pair in asked))
+    }
 
 
 def _whole(entry: Entry) -> Carried:
@@ -81,13 +114,96 @@ def _ordinal(entry: Entry) -> int:
     return 0 if version_in(entry.path) else numbered(entry.path)[1]
 
 
-def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
-    """The user's texts, cut to their shares."""
-    sizes = [_tokens(entry, context) for entry in entries]
-    limits = _limits(sizes, _giving_way([_text(entry) for entry in entries]), context)
+# Standing instructions.
+
+
+def replaced(entries: Sequence[Entry], kept: Sequence[Entry]) -> set[int]:
+    """Versions of the standing instructions that a later one replaces; `kept` follows `entries`."""
+    newest = {standing_of(e.source): e.version for e in (*entries, *kept) if standing_of(e.source)}
+    current = set(newest.values())
+    return {e.version for e in entries if standing_of(e.source) and e.version not in current}
+
+
+def _standing(entries: Sequence[Entry], kept: Sequence[Entry], context: Context) -> list[Carried]:
+    """The standing instructions that apply, shortened where they exceed their room."""
+    gone = replaced(entries, kept)
+    standing = [e for e in entries if standing_of(e.source) and e.version not in gone]
+    room = int(context.policy.standing_ratio * context.capacity)
+    sizes = [context.counter.count(_standing_text(entry)) for entry in standing]
+    lists = [standing_of(entry.source).startswith("list:") for entry in standing]
+    limits = _standing_limits(sizes, lists, room)
     return [
-        _clipped(entry, size, limit, context)
-        for entry, size, limit in zip(entries, sizes, limits, strict=True)
+        _shortened(entry, size, limit, context)
+        for entry, size, limit in zip(standing, sizes, limits, strict=True)
+    ]
+
+
+def _standing_text(entry: Entry) -> str:
+    """What is shown of an instruction if there is room: all of it, unless it is hidden on request."""
+    return entry.replacement or "" if entry.original is not None else _text(entry)
+
+
+def _standing_limits(sizes: Sequence[int], lists: Sequence[bool], room: int) -> list[int]:
+    """The most tokens each instruction may have: lists share what the others leave, the longest give way."""
+    limits = list(sizes)
+    for giving_way in (lists, [True] * len(sizes)):
+        if sum(limits) <= room:
+            break
+        others = sum(n for n, gives in zip(limits, giving_way, strict=True) if not gives)
+        left = max(room - others, room // 8 if giving_way is lists else 0)
+        waiting = sorted(n for n, gives in zip(limits, giving_way, strict=True) if gives)
+        while waiting and waiting[0] <= left // len(waiting):
+            left -= waiting.pop(0)
+        most = left // len(waiting) if waiting else room
+        limits = [min(n, most) if gives else n for n, gives in zip(limits, giving_way, strict=True)]
+    return limits
+
+
+def _shortened(entry: Entry, size: int, limit: int, context: Context) -> Carried:
+    """The instruction within its limit, cut between sections, with the path of the whole."""
+    carried = _whole(entry)
+    if carried.withheld:
+        return carried
+    text = "" if size <= limit else _sections(_text(entry), size, limit, entry.path, context)
+    return msgspec.structs.replace(carried, clipped=text)
+
+
+def _sections(text: str, size: int, limit: int, path: str, context: Context) -> str:
+    """The first sections of a text that fit, and its last line if that closes an element."""
+    lines = text.split("\n")
+    closing = lines.pop() if lines[-1].startswith("</") else ""
+    marker = f"[… shortened: {size} tokens in all; the whole text is at {path} …]"
+    room = limit - context.counter.count(f"{marker}\n{closing}")
+    fitting, section, used = 0, 0, 0
+    for index, line in enumerate(lines):
+        used += context.counter.count(line) + 1
+        if used > room:
+            break
+        fitting = index + 1
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        is_end = not line.strip() or following.startswith("#")
+        if is_end and used >= SECTION_SHARE * room:
+            section = index + 1
+    return "\n".join(filter(None, ("\n".join(lines[: section or fitting]), marker, closing)))
+
+
+# The user's texts.
+
+
+def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
+    """The user's texts, within their share."""
+    sizes = [_tokens(entry, context) for entry in entries]
+    own = [without_pasted(_text(entry), HEAD_CHARACTERS) for entry in entries]
+    count = context.counter.count
+    small = [
+        min(count(text), size) if text != _text(entry) else size
+        for entry, text, size in zip(entries, own, sizes, strict=True)
+    ]
+    share = int(context.policy.user_ratio * context.capacity)
+    limits = _limits(sizes, small, _giving_way([_text(entry) for entry in entries]), share)
+    return [
+        _clipped(entry, text, limit, context)
+        for entry, text, limit in zip(entries, own, limits, strict=True)
         if limit > 0
     ]
 
@@ -111,25 +227,36 @@ def _begun_again(texts: Sequence[str], characters: int) -> Iterator[int]:
         newest[begin] = index
 
 
-def _limits(sizes: Sequence[int], giving_way: Sequence[int], context: Context) -> list[int]:
-    """The most tokens each text may have; 0: the text is left out, and only its path remains."""
-    each = context.policy.user_tokens_each
-    share = context.policy.user_ratio * context.limit
-    limits = [min(size, each) for size in sizes]
-    # Texts between the first and the newest are cut first, oldest first, then cut again, then left
-    # out. Only then does the newest give way, and last the first, which is the original task.
-    ends = range(len(sizes) - 1, -1, -max(len(sizes) - 1, 1))
-    steps = [(i, SHORT_TOKENS, share) for i in range(1, len(sizes) - 1)]
-    most = LEFT_OUT_RATIO * share
-    steps += [(i, HEAD_TOKENS, most) for i in giving_way if limits[i] > SHORT_TOKENS]
+def _limits(
+    sizes: Sequence[int], small: Sequence[int], giving_way: Sequence[int], share: int
+) -> list[int]:
+    """The most tokens each text may have; 0: the text is left out, and only its path remains.
+
+    `small` are the sizes without pasted material.
+    """
+    limits = list(sizes)
+    if sum(map(_labelled, limits)) <= share:
+        return limits
+    between = range(1, len(sizes) - 1)
+    ends = range(len(sizes) - 1, -1, -max(len(sizes) - 1, 1))  # the newest, then the first
+    most = int(LEFT_OUT_RATIO * share)
+    steps = [(i, small[i], share) for i in (*between, *ends)]
+    steps += [(i, SHORT_TOKENS, share) for i in between]
+    steps += [(i, max(int(END_SHARE * share), SHORT_TOKENS), share) for i in ends]
+    steps += [(i, HEAD_TOKENS, most) for i in giving_way if sizes[i] > SHORT_TOKENS]
     steps += [(i, 0, most) for i in giving_way]
     steps += [(i, SHORT_TOKENS, most) for i in ends] + [(i, 0, most) for i in ends[:-1]]
-    left = sum(map(_labelled, limits))
+    left, step = sum(map(_labelled, limits)), max(share // STEPS, 1)
     for index, tokens, enough in steps:
-        if left <= int(enough):
+        if left <= enough:
             continue
+        is_cut = (
+            0 < tokens < small[index]
+        )  # anywhere, so it keeps what room there is, in coarse steps
+        room = (limits[index] - (left - enough)) // step * step
+        wanted = max(tokens, room) if is_cut else tokens
         left -= _labelled(limits[index])
-        limits[index] = min(limits[index], tokens)
+        limits[index] = min(limits[index], wanted)
         left += _labelled(limits[index])
     return limits
 
@@ -140,27 +267,34 @@ def _labelled(limit: int) -> int:
 
 
 def _tokens(entry: Entry, context: Context) -> int:
-    return context.counter.count(entry.replacement or _text(entry))
+    """Tokens of what could be shown: of the whole text, also where an earlier compaction had to cut it."""
+    shown = entry.replacement if entry.original is not None else None
+    return context.counter.count(shown or _text(entry))
 
 
 def _text(entry: Entry) -> str:
     return text_of(entry.block)
 
 
-def _clipped(entry: Entry, size: int, limit: int, context: Context) -> Carried:
-    """The text of this size within its limit; always cut from the original, never from an earlier cut."""
-    carried = _whole(entry)
-    if entry.replacement and size <= limit:
-        return carried
-    text = _text(entry)
-    tokens = context.counter.count(text) if entry.replacement else size
-    fits = tokens <= limit or len(text) <= HEAD_CHARACTERS
-    short = "" if fits else _ends(text, tokens, limit, entry.path, context)
+def _clipped(entry: Entry, own: str, limit: int, context: Context) -> Carried:
+    """The text within its limit, always made from the original and never from an earlier cut; `own` is the text
+    without pasted material."""
+    carried, text = _whole(entry), _text(entry)
+    tokens = context.counter.count(text)
+    short = ""
+    if tokens > limit and len(text) > HEAD_CHARACTERS:
+        short = _at(own, tokens, entry.path) if own != text else ""
+        if not short or context.counter.count(own) > limit:
+            short = _ends(text, tokens, limit, entry.path, context)
     if images_of(entry.block):  # images are not carried: each is replaced by a word
         short = short or text
     if carried.withheld:
         short = short or text
     return msgspec.structs.replace(carried, clipped=short)
+
+
+def _at(text: str, tokens: int, path: str) -> str:
+    return f"{text}\n[… {tokens} tokens in all; the whole text is at {path} …]"
 
 
 def _ends(text: str, tokens: int, limit: int, path: str, context: Context) -> str:

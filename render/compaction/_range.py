@@ -1,14 +1,24 @@
 """What a compaction would fold: a pure decision, before any model is called."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
 from typing import Any
 
 import attrs
+from msgspec.structs import replace
 
-from blocks import Carried, Trigger, encode_block
-from render.compaction._carry import carry
+from blocks import (
+    Carried,
+    Hidden,
+    RangeSummary,
+    ToolResult,
+    Trigger,
+    UserAttachment,
+    encode_block,
+    standing_of,
+)
+from render.compaction._carry import carry, replaced
 from render.compaction._cut import (
     ANYWHERE,
     Spans,
@@ -22,6 +32,7 @@ from render.compaction._cut import (
 from render.policy._context import Context
 from render.policy._provider import Encoder
 from render.stages._budget import fixed_tokens, target_of, total_tokens
+from render.stages._clip import clipped, share_of
 from render.view._group import Entry, Group
 from render.view._view import View
 
@@ -44,6 +55,8 @@ class RangePlan:
     """The folded blocks of the split turn; empty when the cut is on a turn start."""
     kept: tuple[Entry, ...] = attrs.field(repr=False)
     carried: tuple[Carried, ...] = attrs.field(repr=False)
+    cuts: tuple[Hidden, ...] = attrs.field(default=(), repr=False)
+    """The cuts of the kept results that requests have shown and that exceed their share."""
     given_up: tuple[Entry, ...] = attrs.field(default=(), repr=False)
     """Entries that the last compaction carried in full and this one does not."""
     kept_tokens: int
@@ -86,7 +99,7 @@ def range_cut(
         sizes = [1] * len(entries)
         keep = int(policy.keep_messages * ratio / policy.keep_ratio)
     else:
-        sizes = _entry_tokens(view, context)
+        sizes = _kept_sizes(view, context)
         if freed:
             sizes = [0 if e.version in freed else s for e, s in zip(entries, sizes, strict=True)]
         keep = _keep_tokens(context, ratio)
@@ -128,7 +141,13 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
     head = view.compaction.head.entries if view.compaction else ()
     carried = carry(head, folded, kept, context)
     whole = {item.version for item in carried if not item.clipped}
-    given_up = (e for e in head[1:] if e.replacement is None and e.version not in whole)
+    gone = {*whole, *replaced((*head, *folded), kept)}
+    given_up = (
+        e
+        for e in head
+        if e.replacement is None and e.version not in gone and not isinstance(e.block, RangeSummary)
+    )
+    cuts = _cuts(view, context, kept[0].version)
     return RangePlan(
         version=view.version,
         trigger=trigger,
@@ -136,10 +155,11 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
         cut=kept[0].version,
         folded=tuple(folded),
         prefix=_prefix(folded, kept),
-        kept=tuple(kept),
+        kept=_as_cut(kept, cuts),
+        cuts=tuple(cuts.values()),
         carried=carried,
         given_up=tuple(given_up),
-        kept_tokens=sum(_entry_tokens(view, context)[cut:]),
+        kept_tokens=sum(_kept_sizes(view, context)[cut:]),
         tokens_before=total_tokens(view, context),
         source_hash=_source_hash(view, folded),
     )
@@ -148,8 +168,61 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
 def _keep_tokens(context: Context, keep_ratio: float) -> int:
     """Tokens of the verbatim tail: its share, or less if the fixed part leaves less room."""
     room = target_of(context) - fixed_tokens(context)
-    share = int(keep_ratio * context.limit)
+    share = int(keep_ratio * context.capacity)
     return min(share, max(room // 2, KEEP_TOKENS_MIN)) if keep_ratio else 0
+
+
+def _kept_sizes(view: View, context: Context) -> list[int]:
+    """Tokens of each entry as a compaction keeps it: results that a request has shown are cut to their share."""
+    sizes, share = _entry_tokens(view, context), share_of(context)
+    seen = chain.from_iterable(map(_seen, view.groups))
+    last = _last_seen(view)
+    return [
+        min(tokens, share) if may_cut and entry.version <= last else tokens
+        for entry, may_cut, tokens in zip(view.entries, seen, sizes, strict=True)
+    ]
+
+
+def _seen(group: Group) -> tuple[bool, ...]:
+    """For each entry, whether it is a result that may be cut, once a request has shown it."""
+    return group.memo("results", lambda: tuple(map(_may_cut, group.entries)))
+
+
+def _may_cut(entry: Entry) -> bool:
+    is_content = isinstance(entry.block, ToolResult | UserAttachment)
+    return is_content and entry.replacement is None and not standing_of(entry.source)
+
+
+def _last_seen(view: View) -> int:
+    """Version up to which requests have shown everything: all but what is new in the newest round."""
+    if not view.groups:
+        return 0
+    newest = view.groups[-1]
+    return max(newest.sealed, newest.first - 1)
+
+
+def _cuts(view: View, context: Context, first: int) -> dict[int, Hidden]:
+    """The cuts, by version, of the results from `first` on that a request has shown and that exceed their share."""
+    encoder, share, last = context.encoder, share_of(context), _last_seen(view)
+    found: dict[int, Hidden] = {}
+    for group in view.groups:
+        if group.last < first or group.first > last:
+            continue
+        piece = encoder.shown(group)
+        for entry in group.entries:
+            tokens = piece.tokens_of(entry.version)
+            if first <= entry.version <= last and tokens > share and _may_cut(entry):
+                found[entry.version] = clipped(entry, tokens, share, context)
+    return found
+
+
+def _as_cut(entries: Sequence[Entry], cuts: Mapping[int, Hidden]) -> tuple[Entry, ...]:
+    return tuple(
+        replace(e, replacement=cuts[e.version].replacement, hidden_as="clipped")
+        if e.version in cuts
+        else e
+        for e in entries
+    )
 
 
 def _entry_tokens(view: View, context: Context) -> list[int]:

@@ -10,7 +10,16 @@ from typing import Final
 
 import msgspec
 
-from blocks import BlockId, Digest, RangeSummary, StructuredSummary, ToolResult, TurnId, text_of
+from blocks import (
+    BlockId,
+    Digest,
+    RangeSummary,
+    StructuredSummary,
+    ToolResult,
+    TurnId,
+    standing_of,
+    text_of,
+)
 from render.compaction._carry import LABEL_TOKENS
 from render.compaction._range import RangePlan
 from render.policy._context import Context
@@ -114,17 +123,18 @@ def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) 
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = msgspec.structs.replace(digest, turns=digest.turns - again)
-    room = int(policy.index_commands * policy.index_ratio * context.limit)
-    digest = fit_digest(digest, int(policy.digest_ratio * context.limit), count, room)
+    free = context.capacity - fixed_tokens(context) - _carried(plan, context, standing=True)
+    room = int(policy.index_commands * policy.index_ratio * max(free, 0))
+    digest = fit_digest(digest, int(policy.digest_ratio * context.capacity), count, room)
     hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
     sections = tuple(digest_sections(digest, turns_of(block)))
     written = count(format_written(block.summary))
     computed = count("".join(part for _, part in sections))
     apart = count(dict(sections)[SECTIONS["commands"]]) if room else 0
-    share = int(policy.index_ratio * context.limit) - int(NAMING_SHARE * written) - apart
+    share = int(policy.index_ratio * max(free, 0)) - int(NAMING_SHARE * written) - apart
     tokens = _index_tokens(plan, share, written + computed, context)
     index_room = _index_room(tokens, context, is_cold=is_cold(view, context))
-    sources = [*plan.given_up, *plan.folded, *hidden]
+    sources = [e for e in (*plan.given_up, *plan.folded, *hidden) if not standing_of(e.source)]
     index = extend_index(
         digest.index, sources, _visible(plan), index_room, reader_of(view, context)
     )
@@ -134,13 +144,17 @@ def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) 
 def _index_tokens(plan: RangePlan, share: int, report: int, context: Context) -> int:
     """Tokens for the index: its share, or less if the target leaves less room beside the rest."""
     policy = context.policy
-    carried = sum(
-        context.counter.count(item.clipped or text_of(item.block)) + LABEL_TOKENS
-        for item in plan.carried
-    )
-    target = int(policy.target_ratio * context.limit)
+    carried = _carried(plan, context) + _carried(plan, context, standing=True)
+    target = int(policy.target_ratio * context.capacity)
     room = target - fixed_tokens(context) - plan.kept_tokens - carried - report
     return max(min(share, room), INDEX_TOKENS_MIN)
+
+
+def _carried(plan: RangePlan, context: Context, *, standing: bool = False) -> int:
+    """Tokens of the standing instructions that are carried, or of everything else that is."""
+    items = (item for item in plan.carried if bool(standing_of(item.block)) == standing)
+    count = context.counter.count
+    return sum(count(item.clipped or text_of(item.block)) + LABEL_TOKENS for item in items)
 
 
 def _index_room(tokens: int, context: Context, *, is_cold: bool) -> IndexRoom:

@@ -74,6 +74,11 @@ class Context:
     """The view that was last accounted for, and its account, because several stages need it."""
 
     @cached_property
+    def capacity(self) -> int:
+        """Tokens of which the policy's shares are taken: the limit, or `trigger_tokens` if that is less."""
+        return min(self.limit, self.policy.trigger_tokens or self.limit)
+
+    @cached_property
     def encoder(self) -> Encoder:
         """Turns groups of blocks into pieces of this context's requests."""
         return self.provider.encoder(self.counter, self.model, keep_thinking=self.keep_thinking)

@@ -78,7 +78,8 @@ class ToolPolicy:
 @checked_calls(PolicyError)
 @attrs.frozen(kw_only=True)
 class Policy:
-    """When to prune and compact, and what stays. Shares (`..._ratio`) are of the prompt's limit in tokens.
+    """When to prune and compact, and what stays. Shares (`..._ratio`) are of the prompt's limit in tokens, or
+    of `trigger_tokens` if that is less.
 
     Raises:
         PolicyError: there is no such field, a field has an invalid value, or two contradict each other;
@@ -99,7 +100,7 @@ class Policy:
     """Also compact as soon as fewer tokens than this are left of the budget: the request for a model's summary, which
     follows the prompt, needs this room. At most a twentieth of the budget."""
     trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
-    """Compact above this many tokens instead."""
+    """Compact above this many tokens instead; they are then also what the shares are of."""
     cold_ratio: float = attrs.field(default=0.5, validator=checks.share())
     """Compact above this share when the provider's cache is cold, because rewriting then costs nothing extra."""
     gain_min: float = attrs.field(default=0.1, validator=checks.share())
@@ -123,8 +124,9 @@ class Policy:
     """Tokens of the beginning of a split turn, which has a room of its own; at most an eighth of the limit."""
     digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
     """Share of the digest without its index."""
-    index_ratio: float = attrs.field(default=0.5, validator=checks.share())
-    """Share of the digest's index of rare identifiers with excerpts."""
+    index_ratio: float = attrs.field(default=0.3, validator=checks.share())
+    """Share of the digest's index of rare identifiers with excerpts, of what system prompt, tools and standing
+    instructions leave."""
     index_wide: float = attrs.field(default=0.6, validator=checks.share())
     """No longer has an effect, because an index is filled from one budget. Accepted so that older policies load."""
     index_line: float = attrs.field(default=0.18, validator=checks.share())
@@ -138,15 +140,14 @@ class Policy:
     """Share of the index for the commands that the agent ran and how they last ended; 0: they share
     the room of the digest."""
     user_ratio: float = attrs.field(default=0.12, validator=checks.share())
-    """Share of all folded user texts together; beyond it, texts are shortened. None is left out unless the shortened
-    texts exceed 2.5 times this share."""
-    user_tokens_each: int = attrs.field(default=800, validator=checks.whole())
-    """Tokens of one folded user text."""
+    """Share of all folded user texts together; beyond it, texts are shortened, pasted material in them first. None is
+    left out unless the shortened texts exceed 2.5 times this share."""
+    standing_ratio: float = attrs.field(default=0.25, validator=checks.share())
+    """Share of all standing instructions together (project rules, permissions, lists of tools); beyond it, the longest
+    are shortened by whole sections."""
     clip_ratio: float = attrs.field(default=0.03, validator=checks.share())
-    """Share that one tool result may always have; all results of one round together may have twice as much."""
-    clip_room: float = attrs.field(default=0.0, validator=checks.share())
-    """Share of the room below the trigger that new results may fill unclipped, even if one is larger than
-    `clip_ratio`; 0: none."""
+    """Share of a tool result that a compaction keeps after a request has shown it whole; also the least that a new
+    result has, for which there is no room."""
 
     # The ladder.
     rungs: tuple[RungName | Rung, ...] = attrs.field(

@@ -92,6 +92,8 @@ class Piece:
     tokens: int = 0
     pinned: int = 0
     """Tokens of its notes, which outlive every compaction."""
+    standing: int = 0
+    """Tokens of its standing instructions, which do, too, within their share."""
     digest: bytes = b""
     notices: tuple[str, ...] = ()
     """Each ends in a colon and its place; notices with the same text are reported once."""

@@ -1,6 +1,6 @@
 """The parts that an entry contributes to the user's message, before a provider encodes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from blocks import (
     Block,
@@ -24,10 +24,17 @@ from render.summary._text import summary_texts
 from render.view._group import Entry, Place
 
 
+def role_of(entry: Entry, roles: Collection[str]) -> str:
+    """The role under which an entry's parts are sent: that of the operator's message, if the provider has such a role
+    between the user's and the model's."""
+    role = entry.block.role if isinstance(entry.block, SystemMessage) else ""
+    return role if role in roles else "user"
+
+
 def heard(entry: Entry, notices: list[str]) -> Iterator[Part]:
     """The parts that an entry shows in the user's message, without blank texts."""
     block = entry.block
-    if isinstance(block, ToolResult):
+    if entry.place is Place.LATE:
         notices.append(f"a late result is shown as text: {entry.path}")
     for text in _texts(entry, block):
         if text.strip():
@@ -53,7 +60,9 @@ def _text(entry: Entry, block: Block) -> str:
         case Plan():
             return quoted("plan", block.text)
         case SystemMessage():
-            return quoted("notice", block.text)
+            return block.text if block.role else quoted("notice", block.text)
+        case ToolResult() if entry.place is Place.CARRIED:
+            return _earlier(entry, text_of(block))
         case ToolResult():
             return _late(block.call_id, text_of(block))
         case _:

@@ -9,7 +9,7 @@ Repairs, each with a notice; the log keeps the original:
 * empty and white-space text is not shown; an unreadable image is named.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, groupby
 from operator import itemgetter
@@ -18,9 +18,18 @@ from typing import Final
 import attrs
 import msgspec
 
-from blocks import Note, OpaqueBlock, Part, TextPart, ToolCall, ToolResult, clean_json
+from blocks import (
+    Note,
+    OpaqueBlock,
+    Part,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    clean_json,
+    standing_of,
+)
 from render.policy._provider import Piece, Spot, TokenCounter
-from render.providers._heard import heard
+from render.providers._heard import heard, role_of
 from render.providers._names import CONTINUE, INTERRUPTED, NO_OUTPUT
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
@@ -88,36 +97,50 @@ def _output(parts: Sequence[Part]) -> tuple[Part, ...]:
     return kept or (TextPart(text=NO_OUTPUT),)
 
 
+@attrs.frozen
+class Other:
+    """What an entry shows besides the model's content and results."""
+
+    version: int
+    role: str
+    """`user`, or the role of an operator's message."""
+    parts: tuple[Part, ...]
+
+
 def others(
-    group: Group, notices: list[str], *, answered: bool
-) -> Iterator[tuple[int, Sequence[Part]]]:
+    group: Group, notices: list[str], *, answered: bool, roles: Collection[str] = ()
+) -> Iterator[Other]:
     """The group's other content, entry by entry, preceded by a filler line if nobody replied to the model.
 
-    `answered` says whether there were calls, or the model said nothing.
+    `answered` says whether there were calls, or the model said nothing; `roles` are those that the provider has for an
+    operator's messages.
     """
     entries = [entry for entry in group.entries if entry.place in OTHERS]
-    shown = [(entry.version, tuple(heard(entry, notices))) for entry in entries]
-    early = any(parts and (not group.sealed or v <= group.sealed) for v, parts in shown)
+    shown = [Other(e.version, role_of(e, roles), tuple(heard(e, notices))) for e in entries]
+    early = any(
+        other.parts and other.role == "user" and (not group.sealed or other.version <= group.sealed)
+        for other in shown
+    )
     if not answered and not early:
-        yield group.placed(Place.RESPONSE)[-1].version, (TextPart(text=CONTINUE),)
-    yield from ((version, parts) for version, parts in shown if parts)
+        newest = group.placed(Place.RESPONSE)[-1].version
+        yield Other(newest, "user", (TextPart(text=CONTINUE),))
+    yield from (other for other in shown if other.parts)
     orphans = group.placed(Place.ORPHAN)
     notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
 
 
-def in_two(
-    said: Sequence[tuple[int, Json]], heard: Sequence[tuple[int, Json]], model: str, field: str
+def by_role(
+    contents: Mapping[str, Sequence[tuple[int, Json]]], model: str, field: str
 ) -> list[Sent]:
-    """One message of the model (role `model`) and one of the user, each only if it has contents, under
-    `field`."""
+    """A message for each role that has contents, under `field`; `model` is the model's role."""
     return [
         Sent(
-            item={"role": role, field: [content for _, content in contents]},
+            item={"role": role, field: [content for _, content in own]},
             by_model=role == model,
-            contents=tuple(contents),
+            contents=tuple(own),
         )
-        for role, contents in ((model, said), ("user", heard))
-        if contents
+        for role, own in contents.items()
+        if own
     ]
 
 
@@ -138,13 +161,15 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
         sent = [_sendable(each) for each in sent]
         digest = _digest(sent)
     spots = tuple(spot for each in sent for spot in _spots(each, scale))
-    notes = {entry.version for entry in group.entries if isinstance(entry.block, Note)}
+    notes = {e.version for e in group.entries if isinstance(e.block, Note)}
+    standing = {e.version for e in group.entries if standing_of(e.source)}
     return Piece(
         contents=tuple(content for each in sent for _, content in each.contents),
         items=tuple(each.item for each in sent),
         spots=spots,
         tokens=sum(spot.tokens for spot in spots),
         pinned=sum(spot.tokens for spot in spots if spot.version in notes),
+        standing=sum(spot.tokens for spot in spots if spot.version in standing),
         digest=digest,
         notices=tuple(notices),
     )

@@ -24,6 +24,9 @@ def _rows(account: Account) -> Iterator[tuple[str, int, str]]:
     yield "tools", account.tools, ""
     yield "summary", account.summary, "with what was carried"
     yield "messages", account.messages, ""
+    if account.standing:
+        lost = f"; {account.standing_cut:,} more had no room" if account.standing_cut else ""
+        yield "of these standing", account.standing, f"instructions{lost}"
     if account.rehydrated:
         yield "rehydrated", account.rehydrated, ""
     yield "estimated", account.estimated, ""

@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 import msgspec
 
-from blocks import Calibration, Trigger
+from blocks import Calibration, Trigger, standing_of, text_of
 from render.policy._context import Context
 from render.view._provider_blocks import Json
 from render.view._view import View, slice_visible
@@ -14,6 +14,9 @@ from render.view._view import View, slice_visible
 RESERVE_MAX: Final = 0.2
 """Largest share of the limit that is kept free for artifacts, so that a reserve meant for a large window does not fill
 a small one."""
+FITTING: Final = 0.95
+"""A compaction must bring the request below this share of the trigger, so that the next round does not trigger
+another."""
 ROOM_MAX: Final = 0.05
 """Largest share of the budget for `trigger_room`."""
 
@@ -29,6 +32,10 @@ class Account:
     tools: int
     summary: int
     """The summary and the carried blocks."""
+    standing: int = 0
+    """Standing instructions, wherever they are shown; a part of `summary` and `messages`."""
+    standing_cut: int = 0
+    """Tokens of standing instructions for which there was no room."""
     messages: int
     rehydrated: int = 0
     """Artifacts that came back; they do not cause a compaction."""
@@ -74,7 +81,7 @@ def budget_of(context: Context) -> int:
 
 def target_of(context: Context) -> int:
     """Tokens below which a compaction should bring the prompt."""
-    return int(context.policy.target_ratio * context.limit)
+    return int(context.policy.target_ratio * context.capacity)
 
 
 def threshold_of(context: Context) -> int:
@@ -86,6 +93,11 @@ def threshold_of(context: Context) -> int:
     return min(int(policy.trigger_ratio * budget), budget - room)
 
 
+def fitting_of(context: Context) -> int:
+    """Tokens that the request may have after a compaction."""
+    return int(FITTING * threshold_of(context))
+
+
 def compaction_due(view: View, context: Context) -> Trigger | None:
     """Why a compaction is due now; None: it is not.
 
@@ -94,7 +106,7 @@ def compaction_due(view: View, context: Context) -> Trigger | None:
     total = total_tokens(view, context)
     if total > threshold_of(context):
         return None if _breaker_is_open(view, total, context) else "proactive"
-    cold = context.policy.cold_ratio * budget_of(context)
+    cold = context.policy.cold_ratio * min(budget_of(context), context.capacity)
     if total > cold and view.state.touched_at and is_cold(view, context):
         return None if _breaker_is_open(view, total, context) else "cold"
     return None
@@ -119,7 +131,7 @@ def _breaker_is_open(view: View, total: int, context: Context) -> bool:
     state, policy = view.state, context.policy
     if state.failures < policy.failures_max or total > context.limit:
         return False
-    return total < state.failed_tokens + policy.gain_min * context.limit
+    return total < state.failed_tokens + policy.gain_min * context.capacity
 
 
 # System prompt and tools.
@@ -184,6 +196,21 @@ def corrected(estimated: int, view: View, context: Context) -> int:
     return round(estimated * known.ratio + known.prefix) if known else estimated
 
 
+def _standing_cut(view: View, context: Context) -> int:
+    """Tokens by which the newest compaction shortened standing instructions."""
+    if view.compaction is None:
+        return 0
+    compaction, count = view.compaction, context.counter.count
+    return compaction.head.memo(
+        ("standing cut", context.counter.name),
+        lambda: sum(
+            count(text_of(item.block)) - count(item.clipped)
+            for item in compaction.event.carried
+            if item.clipped and not item.withheld and standing_of(item.block)
+        ),
+    )
+
+
 def _calibration(view: View, context: Context) -> Calibration | None:
     return view.state.calibrations.get(context.model.name) if context.calibrate else None
 
@@ -218,6 +245,8 @@ def _account(view: View, context: Context) -> Account:
         system=system,
         tools=tools,
         summary=head,
+        standing=sum([piece.standing for piece in pieces]),
+        standing_cut=_standing_cut(view, context),
         messages=messages - head,
         limit=context.limit,
         output=context.output_tokens,

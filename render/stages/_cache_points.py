@@ -20,7 +20,7 @@ from operator import attrgetter
 
 import attrs
 
-from blocks import RangeSummary
+from blocks import RangeSummary, standing_of
 from render.policy._context import Context
 from render.policy._model import Limits
 from render.policy._provider import Piece
@@ -55,6 +55,7 @@ def place_cache_points(
         (tail, "tail"),
         (_pre_tail(shown, pieces, tail, context), "pre-tail"),
         (_layers(shown, pieces), "layers"),
+        (_standing(shown, pieces, limits), "standing"),
         (_previous_turn(shown, pieces, limits), "previous turn"),
     )
     found = [(place, reason) for place, reason in places if place is not None]
@@ -96,11 +97,19 @@ def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Pl
 def _layers(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
     """The end of the index's layers, which a compaction leaves unchanged; each layer is a spot, and the text after them
     is another. None if there are no layers, or if the provider has only one spot for all texts of the summary."""
-    summary = shown.groups[0].entries[0]
-    if not isinstance(summary.block, RangeSummary):
+    summary = next((e for e in shown.groups[0].entries if isinstance(e.block, RangeSummary)), None)
+    if summary is None:
         return None
-    texts = [spot.version for spot in pieces[0].spots].count(summary.version)
-    return (0, texts - 2) if texts > 1 else None
+    texts = [n for n, spot in enumerate(pieces[0].spots) if spot.version == summary.version]
+    return (0, texts[-2]) if len(texts) > 1 else None
+
+
+def _standing(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Place | None:
+    """The end of the standing instructions at the front, which stay there when the rest is rewritten."""
+    standing = {e.version for e in shown.groups[0].entries if standing_of(e.source)}
+    spots = pieces[0].spots
+    end = next((n for n, spot in enumerate(spots) if spot.version not in standing), len(spots))
+    return _at_or_before(pieces, (0, end - 1), limits) if end else None
 
 
 def _pre_tail(

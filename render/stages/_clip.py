@@ -1,111 +1,107 @@
-"""Clipping: shortening new results that would otherwise take too much of the window.
+"""Clipping: shortening tool results that have had their turn, or that would not fit.
 
-A result is clipped at the first render that would show it, so clipping never rewrites a cached prefix. It
-is recorded like any hide, and the full content stays in the log.
+    first sight    A new result is shown whole if the request then fits: as it is, or after the compaction that is
+                   due with it. Only what would break the window is cut at once, small results last.
+    later          It stays whole while the provider's cache is warm. The next compaction cuts what it keeps of the
+                   results that a request has shown to their share (`clip_ratio`); a prune hides old ones.
 
-    share    what one result may always have; all results of a round may have twice that (`clip_ratio`)
-    room     what is free below the trigger after all new results are cut to their share (`clip_room`)
-
-A result above its share is shown whole if the room allows it, small ones first. Otherwise it is cut to its
-share, not to the room, so that room is left for the next round.
+Cutting what was not shown yet rewrites no cached prefix, and no thinking depends on it: it concerns only the newest
+round. It is recorded like any hide, and the full content stays in the log.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-import attrs
-
-from blocks import BlocksHidden, EventId, Hidden, ToolResult, UserAttachment, text_of
+from blocks import BlocksHidden, EventId, Hidden, ToolResult, UserAttachment, standing_of, text_of
 from render.policy._context import Context
-from render.stages._budget import account, threshold_of
+from render.stages._budget import account, fitting_of, fixed_tokens, threshold_of
 from render.view._fold import decide
-from render.view._group import Entry
+from render.view._group import Entry, Group
 from render.view._view import View
 
-HEAD_SHARE = 0.7
+HEAD_SHARE: Final = 0.7
 """The share of the kept text that is taken from the beginning."""
+ROOM_SHARE: Final = 0.5
+"""The share of the room that a result gets if it does not fit the room, so that some is left for the next round."""
+INDEX_SHARE: Final = 0.5
+"""The share of its index that a compaction keeps at least when it makes room for a new result."""
 
 
 def clip_oversized(view: View, context: Context) -> View:
-    """Clip results that no request has shown yet, and that are larger than their share and than the free room."""
-    large = _large(view, context) if context.policy.compacts else []
-    if not large:
+    """Clip new results for which neither the window nor a compaction has room."""
+    if not context.policy.compacts or not view.groups:
         return view
-    room = _room(view, context, large)
-    hidden: list[Hidden] = []
-    for results in large:  # newest first: the model needs them most
-        whole = results.whole(room)
-        room -= sum(results.excess(tokens) for _, tokens in results.new if tokens <= whole)
-        hidden += [
-            clipped(entry, tokens, results.each, context)
-            for entry, tokens in results.new
-            if tokens > whole
-        ]
-    if not hidden:
+    if account(view, context).total <= threshold_of(context):
         return view
-    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="clipped")
+    return _clipped_to(view, context, _room(view, context))
+
+
+def clip_misfits(view: View, context: Context) -> View:
+    """Clip new results for which the compaction that was due did not make enough room."""
+    total = account(view, context).total
+    if not context.policy.compacts or not view.groups or total <= context.limit:
+        return view
+    return _clipped_to(view, context, _free(view, context))
+
+
+def _clipped_to(view: View, context: Context, room: int) -> View:
+    """The view with its new results clipped, unless they have room; `room` is what would be left beside them."""
+    new = list(_unseen(view.groups[-1], context))
+    room += sum(tokens for _, tokens in new)
+    standing = sum(tokens for entry, tokens in new if standing_of(entry.source))
+    if standing <= room:  # instructions are whole as long as they fit alone
+        room -= standing
+        new = [(entry, tokens) for entry, tokens in new if not standing_of(entry.source)]
+    if sum(tokens for _, tokens in new) <= room:
+        return view
+    sizes = [tokens for _, tokens in new]
+    each = max(_each(sizes, int(ROOM_SHARE * room)), _each(sizes, 2 * share_of(context)))
+    cuts = [clipped(entry, tokens, each, context) for entry, tokens in new if tokens > each]
+    if not cuts:
+        return view
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(cuts), reason="clipped")
     return decide(view, event)
 
 
-@attrs.frozen
-class _Results:
-    """The new results of a group, with their tokens and the size that each may always have."""
-
-    new: tuple[tuple[Entry, int], ...]
-    each: int
-
-    def excess(self, tokens: int) -> int:
-        """The tokens of a result beyond its share."""
-        return max(tokens - self.each, 0)
-
-    def whole(self, room: int) -> int:
-        """The size up to which results are shown whole, so that together they fit the room."""
-        whole = self.each
-        for tokens in sorted(tokens for _, tokens in self.new):
-            room -= self.excess(tokens)
-            if room < 0:
-                break
-            whole = max(whole, tokens)
-        return whole
+def share_of(context: Context) -> int:
+    """Tokens of a result that a compaction keeps after a request has shown it."""
+    return int(context.policy.clip_ratio * context.capacity)
 
 
-def _large(view: View, context: Context) -> list[_Results]:
-    """The groups that are larger than a share and have new results, the newest first."""
-    encoder = context.encoder
-    share = int(context.policy.clip_ratio * context.limit)
-    found: list[_Results] = []
-    for group in reversed(view.groups):
-        if group.sealed and group.last <= group.sealed:
-            break
-        piece = encoder.shown(group)
-        if piece.tokens <= share:
-            continue
-        new = tuple(
-            (entry, piece.tokens_of(entry.version))
-            for entry in group.entries
-            if isinstance(entry.block, ToolResult | UserAttachment)
-            and entry.replacement is None
-            and entry.version > group.sealed
-        )
-        if new:
-            found.append(_Results(new, _fair_share([tokens for _, tokens in new], share)))
-    return found
+def _unseen(group: Group, context: Context) -> Iterator[tuple[Entry, int]]:
+    """The results and attachments of the newest round that no request has shown, with their tokens."""
+    piece = context.encoder.shown(group)
+    for entry in group.entries:
+        is_content = isinstance(entry.block, ToolResult | UserAttachment)
+        if is_content and entry.replacement is None and entry.version > group.sealed:
+            yield entry, piece.tokens_of(entry.version)
 
 
-def _room(view: View, context: Context, large: Sequence[_Results]) -> int:
-    """Tokens that are free below the trigger when everything new is cut to its share."""
+def _room(view: View, context: Context) -> int:
+    """Tokens, before calibration, by which the request is below what it may have: now, or after a compaction of all
+    older rounds; negative if it is above."""
+    sizes, policy, now = account(view, context), context.policy, _free(view, context)
+    if len(view.groups) == 1:
+        return now
+    head = policy.user_ratio + policy.digest_ratio + INDEX_SHARE * policy.index_ratio
+    newest = context.encoder.shown(view.groups[-1]).tokens
+    left = fixed_tokens(context) + sizes.standing + int(head * context.capacity) + newest
+    return max(now, int((fitting_of(context) - sizes.prefix) / sizes.ratio - left))
+
+
+def _free(view: View, context: Context) -> int:
+    """Tokens, before calibration, by which the request is below the trigger; negative if it is above."""
     sizes = account(view, context)
-    excess = sum(results.excess(tokens) for results in large for _, tokens in results.new)
-    free = (threshold_of(context) - sizes.total) / sizes.ratio + excess
-    return int(context.policy.clip_room * free)
+    return int((threshold_of(context) - sizes.total) / sizes.ratio)
 
 
-def _fair_share(sizes: list[int], share: int) -> int:
-    """The largest size that each may keep so that none exceeds the share, and all together do not exceed twice the
-    share; room that small ones do not need goes to the large ones."""
-    left, waiting = 2 * share, sorted(sizes)
+def _each(sizes: Sequence[int], room: int) -> int:
+    """The largest size that each may have so that all together have room; what small ones do not need goes to the
+    large ones."""
+    left, waiting = max(room, 0), sorted(sizes)
     while waiting and waiting[0] <= left // len(waiting):
         left -= waiting.pop(0)
-    return min(share, left // len(waiting)) if waiting else share
+    return left // len(waiting) if waiting else max(sizes, default=0)
 
 
 def clipped(entry: Entry, tokens: int, tokens_max: int, context: Context) -> Hidden:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from render.policy._provider import Encoder, Piece
+from render.stages._budget import Account
 from render.view._view import Shown
 
 _Told: TypeAlias = Mapping[str, tuple[str, int]]
@@ -19,6 +20,15 @@ def notices_of(
     memo, key = shown.group_memo, encoder.key
     yield from _spelled(memo.chained(("notices", key), pieces, _NOTHING, _with_piece))
     yield from _spelled(memo.chained(("missed", key), missed, _NOTHING, _with))
+
+
+def shortened(sizes: Account) -> Iterator[str]:
+    """The notice that standing instructions had to be shortened."""
+    if sizes.standing_cut:
+        yield (
+            f"standing instructions have room for {sizes.standing} tokens; {sizes.standing_cut} more were cut: take a "
+            f"larger window, or a policy with a larger standing_ratio"
+        )
 
 
 def _with_piece(told: _Told, piece: Piece) -> _Told:

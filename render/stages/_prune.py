@@ -87,7 +87,7 @@ def _may_hide(entry: Entry, turn: TurnId, *, is_far: bool) -> bool:
         case ToolResult():
             return entry.place is Place.RESULT
         case UserAttachment():
-            return True
+            return not entry.block.standing
         case AssistantThinking():
             return entry.block.turn != turn
         case ToolCall():

@@ -31,7 +31,7 @@ class SummaryRoom:
     @classmethod
     def of(cls, context: Context) -> "SummaryRoom":
         """The policy's limits, bounded by the share of the prompt."""
-        policy, most = context.policy, int(LIMIT_SHARE * context.limit)
+        policy, most = context.policy, int(LIMIT_SHARE * context.capacity)
         return cls(
             history=min(policy.summary_tokens, most),
             prefix=min(policy.prefix_tokens, most // 2),

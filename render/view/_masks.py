@@ -22,6 +22,7 @@ from blocks import (
     TurnHeader,
     path_at,
     path_of,
+    standing_of,
 )
 from render.view._group import NO_ARTIFACT, Entry, Group, Place
 from render.view._provider_blocks import verbatim
@@ -65,9 +66,12 @@ def place_of(block: Block) -> Place:
 
 
 def head_of(event: RangeCompacted, version: int) -> Group:
-    """The head group of a compaction: its summary and the carried blocks."""
-    carried = (_carried_entry(item, event.at) for item in event.carried)
-    return Group(entries=(summary_entry(event, version), *carried))
+    """The head group of a compaction: standing instructions, which stay where they were, its summary, and what else
+    it carried."""
+    carried = [_carried_entry(item, event.at) for item in event.carried]
+    standing = [entry for entry in carried if standing_of(entry.source)]
+    others = [entry for entry in carried if not standing_of(entry.source)]
+    return Group(entries=(*standing, summary_entry(event, version), *others))
 
 
 def _carried_entry(item: Carried, at: float) -> Entry:

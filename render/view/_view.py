@@ -14,6 +14,7 @@ from blocks import (
     FoldState,
     Naming,
     RangeCompacted,
+    RangeSummary,
     Recorded,
     SummaryPrepared,
     SummaryReplaced,
@@ -44,8 +45,12 @@ class Compaction:
         """The compaction with another summary."""
         written = {"summary": event.summary, "provenance": event.provenance}
         changed = msgspec.structs.replace(self.event, **written)
-        entries = (summary_entry(changed, self.version), *self.head.entries[1:])
-        group = attrs.evolve(self.head, entries=entries)
+        summary = summary_entry(changed, self.version)
+        entries = (
+            summary if isinstance(entry.block, RangeSummary) else entry
+            for entry in self.head.entries
+        )
+        group = attrs.evolve(self.head, entries=tuple(entries))
         return attrs.evolve(self, event=changed, head=group)
 
 

@@ -7,6 +7,7 @@ import attrs
 from msgspec.structs import replace
 
 from blocks import (
+    ArgumentError,
     Block,
     BlockId,
     CallId,
@@ -25,7 +26,7 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from blocks.formats import Format
+from blocks.formats import Format, standing_key
 from render import Rendered
 from timeline._flow import Flow
 from timeline.arguments._blocks import answered_by, refuse_repeated_response, refuse_repeated_result
@@ -125,20 +126,52 @@ class Appending:
         """
         return (yield from self._said(UserFollowup, text, "followup()"))
 
-    def attach(self, name: str, part: Given, *, mime: str = "text/plain") -> Flow[int]:
-        """Append a file that comes with the user's words.
+    def attach(
+        self,
+        name: str,
+        part: "Given | str | None" = None,
+        *,
+        mime: str = "text/plain",
+        standing: bool = False,
+    ) -> Flow[int]:
+        """Append a file that comes with the user's words; `part` may be a text.
+
+        With `standing`, it applies until it is replaced, as project rules do: no compaction folds or shortens it as long
+        as all such texts fit `Policy.standing_ratio`. A later one of the same name replaces it at the next compaction.
+        `attach(text, standing=True)` needs no name; such a text is never replaced.
 
         Raises:
-            MisuseError: the name or the type is empty, or the part cannot be shown.
+            MisuseError: the name or the type is empty, there is no part, the part cannot be shown, or a standing one is
+                not a text.
             CodecError: the part holds a value that JSON cannot represent.
         """
-        checked_words(name, "attach()", "name")
+        checked_words(name, "attach()", "name" if part is not None else "text")
         checked_words(mime, "attach()", "mime")
-        [found] = given_parts([part], "user", "attach()")
+        if part is None and not standing:
+            raise ArgumentError(
+                "attach() needs a name and a part; only attach(text, standing=True) needs no name"
+            )
+        text = name if part is None else part
+        given: Given = TextPart(text=text) if isinstance(text, str) else text
+        [found] = given_parts([given], "user", "attach()")
         if isinstance(found, TextPart):
             checked_words(found.text, "attach()")
+        elif standing:
+            raise ArgumentError(
+                "attach(): a standing instruction is a text; attach other parts without standing=True"
+            )
+        key = standing_key(
+            "rules", name if part is not None else "", text=name if part is None else ""
+        )
         made = self._recorder
-        block = UserAttachment(id=made.new_id(), turn=made.turn, name=name, part=found, mime=mime)
+        block = UserAttachment(
+            id=made.new_id(),
+            turn=made.turn,
+            name="instructions" if part is None else name,
+            part=found,
+            mime=mime,
+            standing=key if standing else "",
+        )
         return (yield from self.engine.append([block], fit=in_turn(this_turn)))
 
     def note(self, text: str) -> Flow[int]:

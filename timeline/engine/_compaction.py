@@ -268,7 +268,7 @@ class Compactor(PaidSummaries):
         policy = context.policy
         if not self._model(context) or self.is_spent(view, context):
             return None
-        if total_tokens(view, context) <= policy.prepare_ratio * context.limit:
+        if total_tokens(view, context) <= policy.prepare_ratio * context.capacity:
             return None
         oldest = view.groups[0].first if view.groups else 0
         if any(event.cut > oldest for event in view.prepared):

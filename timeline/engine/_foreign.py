@@ -18,7 +18,15 @@ from blocks import (
     UserPrompt,
     UserSteer,
 )
-from blocks.formats import INTERRUPTION, BlockMaker, Message, Result, context_name, parts_in
+from blocks.formats import (
+    INTERRUPTION,
+    BlockMaker,
+    ClientText,
+    Message,
+    Result,
+    client_text,
+    parts_in,
+)
 from render import View
 from timeline.engine._parting import Missing
 
@@ -77,20 +85,25 @@ class Filler:
         """The blocks of a user's message in its order: the user's words, and attachments for what the user's program
         added. Words after an attachment are a prompt of their own; after an interruption, even beside results."""
         parts = parts_in(message.content)
-        has_words_ahead = not all(map(_name_of, parts))
-        for name, run in groupby(parts, _name_of):
-            is_asked = voice is UserPrompt and (has_words_ahead or not name)
+        has_words_ahead = not all(map(_client_text, parts))
+        for client, run in groupby(parts, _client_text):
+            is_asked = voice is UserPrompt and (has_words_ahead or not client)
             yield from self._next_turn() if is_asked and not self._is_fresh else self._opened()
-            if name:
-                yield from (self._attachment(part, name, message.id) for part in run)
-                voice = UserPrompt if name == INTERRUPTION else voice
+            if client:
+                yield from (self._attachment(part, client, message.id) for part in run)
+                voice = UserPrompt if client.name == INTERRUPTION else voice
             else:
                 has_words_ahead = self._is_fresh = False
                 yield from self._maker.words(attrs.evolve(message, content=tuple(run)), voice)
 
-    def _attachment(self, part: Part, name: str, source: str) -> Block:
+    def _attachment(self, part: Part, client: ClientText, source: str) -> Block:
         return UserAttachment(
-            id=self.new_id(), turn=self._turn, source=source, name=name, part=part
+            id=self.new_id(),
+            turn=self._turn,
+            source=source,
+            name=client.name,
+            part=part,
+            standing=client.standing,
         )
 
     @property
@@ -111,6 +124,6 @@ class Filler:
         return self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn
 
 
-def _name_of(part: Part) -> str:
-    """The name of a part that the user's program wrote; empty for the user's own words and for pictures."""
-    return context_name(part.text) if isinstance(part, TextPart) else ""
+def _client_text(part: Part) -> ClientText | None:
+    """What a part is that the user's client wrote; None for the user's own words and for pictures."""
+    return client_text(part.text) if isinstance(part, TextPart) else None

@@ -25,7 +25,6 @@ SPACE: Final[Mapping[str, Sequence[Any]]] = {
     "target_ratio": (0.5, 0.6, 0.7, 0.8, 0.88),
     "enough_ratio": (0.3, 0.4, 0.5, 0.65, 0.75),
     "cold_ratio": (0.3, 0.4, 0.5, 0.65, 0.8),
-    "clip_room": (0.0, 0.5, 1.0),
     "user_ratio": (0.06, 0.09, 0.12, 0.18),
 }
 """The fields to vary and their values in ascending order; the fields with most effect come first."""

@@ -72,7 +72,8 @@ def _goes(entry: Entry, kept: set[str]) -> bool:
 def may_go(entry: Entry) -> bool:
     """Whether the entry is shown, and was written by the model, a tool or the engine."""
     is_there = entry.replacement != "" and entry.dropped is None
-    return is_there and (entry.place in _GONE or isinstance(entry.block, SystemMessage))
+    is_notice = isinstance(entry.block, SystemMessage) and not entry.block.standing
+    return is_there and (entry.place in _GONE or is_notice)
 
 
 def _is_seen(group: Group, kept: set[str]) -> bool:

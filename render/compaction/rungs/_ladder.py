@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from blocks import CallId, Determinism, RungError, Trigger
-from render.compaction._apply import FITTING, FittedRange, extractive
+from render.compaction._apply import FittedRange, extractive
 from render.compaction._range import range_cut, turn_cut
 from render.compaction.rungs._apply_plan import PlannedCompaction, apply_proposals
 from render.compaction.rungs._checked import CheckedRung
@@ -37,7 +37,7 @@ from render.compaction.rungs._scope import RungScope
 from render.compaction.rungs._summarize import SummarizeRung, range_of
 from render.policy._context import Context
 from render.policy._rungs import RungName
-from render.stages._budget import threshold_of, total_tokens
+from render.stages._budget import fitting_of, threshold_of, total_tokens
 from render.stages._rehydrate import wanted
 from render.view._view import View
 
@@ -108,7 +108,7 @@ def goal_of(context: Context) -> int:
 
 
 def _share(context: Context, ratio: float) -> int:
-    return min(int(ratio * context.limit), int(FITTING * threshold_of(context)))
+    return min(int(ratio * context.capacity), fitting_of(context))
 
 
 def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Groups of blocks as Anthropic messages.
 
-A group becomes an assistant message (the model's output) and a user message (the results first, in the
-order of the calls; then other content in log order). So groups alternate by themselves, and the encoding of
+A group becomes an assistant message (the model's output), a user message (the results first, in the order of the
+calls; then other content in log order) and, for models that accept them there, a system message of the operator. So groups alternate by themselves, and the encoding of
 a group never depends on another group: the next request extends the last one.
 
 Repairs in addition to those of every provider (see `_rounds`), each with a notice:
@@ -27,7 +27,7 @@ from blocks import (
 )
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import tool_name, wire_id
-from render.providers._rounds import OTHERS, Returned, Scale, in_two, others, piece_of, returned
+from render.providers._rounds import OTHERS, Returned, Scale, by_role, others, piece_of, returned
 from render.providers.anthropic._count import content_tokens
 from render.providers.anthropic._kinds import THINKING_TYPES
 from render.providers.anthropic._parts import Refuses, part_content
@@ -54,6 +54,8 @@ class Encoding:
     keep_thinking: bool = True
     thinking_leads: bool = False
     """Whether calls are refused if their thinking is hidden; see `ThinkingRule`."""
+    roles: frozenset[str] = frozenset()
+    """Roles of an operator's messages between the others."""
 
     def encode(self, group: Group) -> Piece:
         """The group as messages of this API."""
@@ -64,9 +66,13 @@ class Encoding:
         if self.thinking_leads and _lacks_lead(group, said):
             said = [each for each in said if each[1].get("type") != "tool_use"]
             heard = list(_as_texts(group, heard))
-        for version, parts in others(group, notices, answered=replied):
-            heard += [(version, part_content(part, "user", self.refuses)) for part in parts]
-        sent = in_two(said, heard, "assistant", "content")
+        operator: list[Numbered] = []
+        for other in others(group, notices, answered=replied, roles=self.roles):
+            own = heard if other.role == "user" else operator
+            own += [(other.version, part_content(p, "user", self.refuses)) for p in other.parts]
+        sent = by_role(
+            {"assistant": said, "user": heard, "system": operator}, "assistant", "content"
+        )
         scale = Scale(tokens=content_tokens, counter=self.counter)
         return piece_of(group, sent, scale, notices)
 

@@ -1,7 +1,7 @@
 """The Messages API as a provider, and the assembly of pieces into one request."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, Final
 
@@ -44,6 +44,8 @@ PICTURE_BYTES_MAX: Final = 24_000_000
 """Bytes of base64; the provider accepts 32 MB for the whole request."""
 _SECTIONS: Final = ("system", "tools", "messages")
 RUNS: Final = frozenset({"tool_use", "tool_result"})
+OPERATOR: Final = "system"
+"""The role of an operator's messages."""
 
 
 @attrs.frozen
@@ -70,10 +72,16 @@ class Anthropic:
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
         """An encoder into messages of assistant and user."""
         leads = keep_thinking and "leads" in _thinking_rules(model)
+        roles = frozenset({OPERATOR}) if model.system_messages else frozenset[str]()
         encoding = Encoding(
-            counter=counter, refuses=_refuses, keep_thinking=keep_thinking, thinking_leads=leads
+            counter=counter,
+            refuses=_refuses,
+            keep_thinking=keep_thinking,
+            thinking_leads=leads,
+            roles=roles,
         )
-        return Encoder((self.name, counter.name, keep_thinking, leads), encoding.encode)
+        key = (self.name, counter.name, keep_thinking, leads, bool(roles))
+        return Encoder(key, encoding.encode)
 
     def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
         """Tokens of its JSON; the text that explains all tools is counted by `Model.tool_overhead_tokens`."""
@@ -97,7 +105,7 @@ class Anthropic:
 
         Messages without a mark are the pieces' own objects and must not be changed.
         """
-        messages = joined(assembled(pieces, marks, _marked), _as_one)
+        messages = joined(_in_place(assembled(pieces, marks, _marked)), _as_one)
         if not messages or not _may_open(messages[0]):
             messages.insert(0, {"role": "user", "content": [{"type": "text", "text": MIDWAY}]})
         return appended(messages, texts)
@@ -223,6 +231,16 @@ def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
     """The messages with texts after all other content."""
     contents = [{"type": "text", "text": text} for text in texts]
     return behind(messages, {"role": "user", "content": contents}, _as_one) if texts else messages
+
+
+def _in_place(messages: list[Json]) -> list[Json]:
+    """The messages with each operator's message after the user's message beside it: the API accepts one only there,
+    before the model's next message."""
+    if not any(message["role"] == OPERATOR for message in messages):
+        return messages
+    runs = groupby(messages, key=lambda message: message["role"] == "assistant")
+    by_rank = (sorted(run, key=lambda message: message["role"] == OPERATOR) for _, run in runs)
+    return list(chain.from_iterable(by_rank))
 
 
 def _may_open(message: Json) -> bool:

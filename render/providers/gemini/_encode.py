@@ -27,7 +27,7 @@ from blocks import (
 )
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import wire_id
-from render.providers._rounds import Returned, Scale, in_two, others, piece_of, returned, told
+from render.providers._rounds import Returned, Scale, by_role, others, piece_of, returned, told
 from render.providers.gemini._count import MESSAGE_TOKENS, part_tokens
 from render.providers.gemini._kinds import REPLAYED, SIGNATURE, TAG_PREFIX, UNSIGNED, kind_of
 from render.providers.gemini._names import function_name
@@ -54,9 +54,10 @@ class Encoding:
         heard = [(found.version, _response(found)) for found in results]
         for found in results:
             heard += _moved(found)
-        for version, parts in others(group, notices, answered=bool(results) or not said):
-            heard += [(version, part_of(part)) for part in parts]
-        return piece_of(group, in_two(said, heard, "model", "parts"), self._scale, notices)
+        for other in others(group, notices, answered=bool(results) or not said):
+            heard += [(other.version, part_of(part)) for part in other.parts]
+        sent = by_role({"model": said, "user": heard}, "model", "parts")
+        return piece_of(group, sent, self._scale, notices)
 
     @property
     def _scale(self) -> Scale:

@@ -29,3 +29,5 @@ CUSTOM: Final = "custom"
 """The `type` in `ToolCall.provider` of a call whose input is free text."""
 CUSTOM_INPUT: Final = "input"
 """The name of that text in `ToolCall.input`."""
+OPERATORS: Final = frozenset({"developer", "system"})
+"""Roles of an operator's messages, which may stand anywhere in a conversation."""

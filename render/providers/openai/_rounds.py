@@ -9,13 +9,15 @@ from blocks.formats import spelled
 from render.policy._provider import Piece, TokenCounter
 from render.providers._rounds import Returned, Scale, returned
 from render.providers.openai._count import MESSAGE_TOKENS, content_tokens
-from render.providers.openai._kinds import CUSTOM, CUSTOM_INPUT, MARK
+from render.providers.openai._kinds import CUSTOM, CUSTOM_INPUT, MARK, OPERATORS
 from render.view._group import Entry, Group
 from render.view._provider_blocks import Json
 
 FAILED: Final = "[the call failed]"
 """Precedes the result of a failed call, because neither API has a field for it."""
 EXPLICIT: Final = {"mode": "explicit"}
+HEARD: Final = OPERATORS | {"user"}
+"""Roles of messages that list their contents."""
 TAIL_ITEMS: Final = 40
 """Items at the end of a request in which its last mark is searched; only returned artifacts follow that
 mark."""
@@ -91,14 +93,14 @@ def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
 
 def _parts_in(item: Json) -> int:
     content: object = item.get("content")
-    is_message = item.get("role") == "user" and isinstance(content, list)
+    is_message = item.get("role") in HEARD and isinstance(content, list)
     return len(cast("list[Any]", content)) if is_message else 1
 
 
 def _with_marks(item: Json, hits: set[int]) -> Json:
     field = "output" if "output" in item else "content"
     parts: list[Json] = list(item[field])
-    for hit in hits if item.get("role") == "user" else (len(parts) - 1,):
+    for hit in hits if item.get("role") in HEARD else (len(parts) - 1,):
         parts[hit] = with_mark(parts[hit])
     return {**item, field: parts}
 

@@ -3,5 +3,4 @@
 _anthropic, _chat, _gemini, _responses, _langchain, _langchain_content, _message, _blocks: test_formats.py
 _pydantic_ai, _json, _dump, _parts, _usage: test_formats.py
 _blocks: ../../timeline/engine/test_recording.py
-_context: ../../timeline/engine/test_sync.py, ../../persistence/sessions/test_claude_code.py
 """

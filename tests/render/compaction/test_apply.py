@@ -222,7 +222,8 @@ def test_squeezing_shrinks_what_a_compaction_leaves_and_nothing_else() -> None:
     before = context(policy=policy)
     assert squeezed(before, 1.0) is before
     after = squeezed(before, 0.25)
-    smaller = steady(digest_ratio=0.02, index_ratio=0.1, user_ratio=0.1)  # words give way slowly
+    slowly = {"user_ratio": 0.1, "standing_ratio": 0.125}  # what the user laid down
+    smaller = steady(digest_ratio=0.02, index_ratio=0.1, **slowly)
     assert after.policy == smaller
     assert attrs.evolve(after, policy=policy) == before
 

@@ -151,7 +151,7 @@ def test_the_clip_of_a_new_result_rewrites_nothing() -> None:
     timeline.tool_result("a", "small")
     before = make.flat(timeline.render())
     timeline.record(make.response(dict(make.SIGNED), make.tool_use("b"), id="r2"))
-    timeline.tool_result("b", "huge " * 4000)
+    timeline.tool_result("b", "huge " * 8000)
     after = timeline.render()
     assert "cut here" in make.text_in(after)
     assert make.flat(after)[: len(before)] == before

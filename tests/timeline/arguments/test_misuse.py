@@ -274,7 +274,8 @@ WRONG_CALLS: list[tuple[Callable[[], object], str]] = [
         (lambda: begun().append(Note(id=BlockId(""), turn=TurnId("t1"), text="x")), "id is empty"),
         (lambda: begun().append(Note(id=BlockId("b"), turn=TurnId("t1"), text=5)), "Expected `str`, got `int`"),  # type: ignore[arg-type]
         (lambda: begun().user("x", "y"), "TextPart"),  # type: ignore[arg-type]
-        (lambda: begun().attach("a.txt", "its text"), "TextPart"),  # type: ignore[arg-type]
+        (lambda: begun().attach("its text"), "needs a name and a part"),
+        (lambda: begun().attach("a.png", ImagePart(data="aGk="), standing=True), "is a text"),
         (lambda: begun().attach("a.png", ImagePart(data=b"\x89PNG")), "base64"),  # type: ignore[arg-type]
         (lambda: begun().attach("a.png", ImagePart(data="no base64!")), "not base64"),
         (lambda: begun().attach("a.bmp", ImagePart(data="aGk=", media_type="image/bmp")), "image/bmp"),

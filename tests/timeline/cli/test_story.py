@@ -22,7 +22,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "invoice-service.jsonl"
 
 @pytest.fixture(scope="module")
 def result() -> ReplayResult:
-    return replay(read_session(EXAMPLE), ReplayOptions(window=20_000, counter="estimate"))
+    return replay(read_session(EXAMPLE), ReplayOptions(window=9_000, counter="estimate"))
 
 
 def told(result: ReplayResult, capsys: pytest.CaptureFixture[str]) -> str:

@@ -398,7 +398,7 @@ def test_another_process_sees_it_when_it_catches_up(store: EventStore) -> None:
 # Compaction, pruning, clipping: what they write quotes nothing of it.
 
 WAYS: dict[str, dict[str, Any]] = {
-    "clip": {"clip_ratio": 0.01, "clip_room": 0.0},
+    "clip": {"clip_ratio": 0.01},
     "prune": {"turns_intact": 1, "prune_tokens_min": 1, "prune_block_tokens": 20},
     "externalize": {"rungs": ("externalize",), "externalize_tokens": 50, "target_ratio": 0.05},
     "summarize": {"rungs": ("summarize",), "target_ratio": 0.05, "keep_ratio": 0.05},

@@ -15,7 +15,7 @@ OFF: list[dict[str, Any]] = [{"compaction": False}, {"rungs": ()}]
 
 
 def off(options: dict[str, Any], window: int, **more: Any) -> Timeline:
-    return busy(open_timeline(window=window, policy=steady(clip_room=0.0, **options), **more), 20)
+    return busy(open_timeline(window=window, policy=steady(**options), **more), 20)
 
 
 @pytest.mark.parametrize("options", OFF, ids=str)

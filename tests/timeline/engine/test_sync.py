@@ -384,7 +384,7 @@ def test_what_an_agents_program_puts_beside_the_users_words_is_context() -> None
     """As in an imported log: it need not be kept to the letter, and opens no turn."""
     reminder, instructions = (
         "<system-reminder>Be brief.</system-reminder>",
-        "# AGENTS.md\nUse tabs.",
+        "# AGENTS.md instructions for /app\n\nUse tabs.",
     )
     history = [
         {"role": "user", "content": instructions},

@@ -165,7 +165,7 @@ def test_another_policy_or_model_asks_anew(
 
 def test_what_was_decided_before_a_model_was_asked_is_told_as_well(client: Any) -> None:
     """`decisions` has the clip of the same render, though it was committed first."""
-    timeline = opened(client, policy=attrs.evolve(SMALL, clip_room=0.0))
+    timeline = opened(client, policy=SMALL)
     talk(timeline, 1, lines=200)
     talk(timeline, 7, 1)
     told = [type(event) for event in timeline.compact(system=SYSTEM).decisions]

@@ -13,6 +13,8 @@ with their calls.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 import attrs
@@ -30,7 +32,7 @@ from blocks.formats import REASONING
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import tool_name, wire_id
 from render.providers._rounds import Sent, others, piece_of, told
-from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX
+from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX, OPERATORS
 from render.providers.openai._parts import ChatParts, content_of, texts_of
 from render.providers.openai._rounds import answers, arguments_of, free_input, scale_of
 from render.view._group import Entry, Group, Place
@@ -59,14 +61,17 @@ class Encoding:
         notices: list[str] = []
         said = list(self._said(group, notices))
         results: list[Sent] = []
-        heard: list[tuple[int, Json]] = []
+        heard: list[tuple[str, tuple[int, Json]]] = []
         for call, version, parts in answers(group, notices):
             results.append(self._tool_message(call, version, parts))
-            heard += _moved(version, call, parts)
+            heard += [("user", moved) for moved in _moved(version, call, parts)]
         alone = bool(results) or not said
-        for version, parts in others(group, notices, answered=alone):
-            heard += [(version, content_of(part, _PARTS)) for part in parts]
-        sent = [*said, *results, *([self._user_message(heard)] if heard else [])]
+        for other in others(group, notices, answered=alone, roles=OPERATORS):
+            contents = [(other.version, content_of(part, _PARTS)) for part in other.parts]
+            heard += [(other.role, content) for content in contents]
+        runs = groupby(heard, itemgetter(0))
+        messages = [self._message(role, [content for _, content in run]) for role, run in runs]
+        sent = [*said, *results, *messages]
         return piece_of(group, sent, scale_of(self.counter), notices)
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Sent]:
@@ -109,11 +114,11 @@ class Encoding:
         message = {"role": "tool", "tool_call_id": identity, "content": content}
         return Sent(item=message, by_model=False, contents=((version, message),))
 
-    def _user_message(self, heard: Sequence[tuple[int, Json]]) -> Sent:
+    def _message(self, role: str, heard: Sequence[tuple[int, Json]]) -> Sent:
         contents = [content for _, content in heard]
         texts = None if self.listed else texts_of(contents)
         content = contents if texts is None else SEPARATOR.join(texts)
-        message = {"role": "user", "content": content}
+        message = {"role": role, "content": content}
         return Sent(item=message, by_model=False, contents=tuple(heard))
 
 

@@ -25,18 +25,18 @@ from render.providers._read import usage_in_response
 from render.providers._rounds import assembled, behind
 from render.providers.openai._count import definition_tokens
 from render.providers.openai._flatten import segment_of, text_of_content
+from render.providers.openai._kinds import OPERATORS
 from render.providers.openai._limits import limits_of
 from render.providers.openai._overflow import overflow_of
 from render.providers.openai._parts import refusal
 from render.providers.openai._prices import rates_of
-from render.providers.openai._rounds import cache_options, marked, with_mark
+from render.providers.openai._rounds import HEARD, cache_options, marked, with_mark
 from render.providers.openai._tools import chat_tool
 from render.providers.openai.chat._encode import SEPARATOR, Encoding
 from render.providers.openai.chat._read import FIELD, answer_of, stop_of
 from render.providers.openai.chat.validator._validate import ChatValidator
 from render.view._provider_blocks import Json
 
-PROMPTS: Final = frozenset({"developer", "system"})
 PROMPT: Final = "system"
 """The role of the system prompt: OpenAI's newer models call it `developer` and accept both; many other
 servers know only this one."""
@@ -86,7 +86,7 @@ class OpenAIChat:
         Messages without a mark are the pieces' own objects and must not be changed.
         """
         messages = assembled(pieces, marks, marked)
-        if not messages or messages[0]["role"] != "user":
+        if not messages or messages[0]["role"] not in HEARD:
             messages.insert(0, {"role": "user", "content": MIDWAY})
         return appended(_joined(messages), texts)
 
@@ -111,7 +111,7 @@ class OpenAIChat:
         """The leading messages with the roles of a system prompt are the system part."""
         messages: list[Json] = request.get("messages") or []
         roles = (message.get("role") for message in messages)
-        begin = next((n for n, role in enumerate(roles) if role not in PROMPTS), len(messages))
+        begin = next((n for n, role in enumerate(roles) if role not in OPERATORS), len(messages))
         return messages[:begin], request.get("tools") or (), messages[begin:]
 
     def rates(self, model: Model, prompt_tokens: int) -> Rates:

@@ -24,8 +24,8 @@ from blocks import (
 )
 from render.policy._provider import Piece, TokenCounter
 from render.providers._names import tool_name, wire_id
-from render.providers._rounds import Sent, others, piece_of, told
-from render.providers.openai._kinds import TAG_PREFIX
+from render.providers._rounds import Other, Sent, others, piece_of, told
+from render.providers.openai._kinds import OPERATORS, TAG_PREFIX
 from render.providers.openai._parts import ResponsesParts, content_of, texts_of
 from render.providers.openai._rounds import answers, arguments_of, free_input, scale_of
 from render.providers.openai.responses._kinds import REPLAYED
@@ -55,9 +55,8 @@ class Encoding:
             _user_item(version, self._result(call, parts))
             for call, version, parts in answers(group, notices)
         ]
-        heard = [
-            _message(*each) for each in others(group, notices, answered=bool(results) or not said)
-        ]
+        answered = bool(results) or not said
+        heard = map(_message, others(group, notices, answered=answered, roles=OPERATORS))
         return piece_of(group, [*said, *results, *heard], scale_of(self.counter), notices)
 
     def _said(self, group: Group, notices: list[str]) -> Sequence[Sent]:
@@ -117,10 +116,10 @@ def _user_item(version: int, item: Json) -> Sent:
     return Sent(item=item, by_model=False, contents=((version, item),))
 
 
-def _message(version: int, parts: Sequence[Part]) -> Sent:
-    contents = [content_of(part, _PARTS) for part in parts]
-    item = {"type": "message", "role": "user", "content": contents}
-    numbered = tuple((version, content) for content in contents)
+def _message(other: Other) -> Sent:
+    contents = [content_of(part, _PARTS) for part in other.parts]
+    item = {"type": "message", "role": other.role, "content": contents}
+    numbered = tuple((other.version, content) for content in contents)
     return Sent(item=item, by_model=False, contents=numbered)
 
 

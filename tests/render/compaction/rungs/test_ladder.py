@@ -194,7 +194,8 @@ def test_a_goal_is_below_the_trigger_by_enough_for_another_round() -> None:
     tokens = plan_of(view, within("externalize", **EXACT)).tokens_after
     enough = -(-tokens * 20 // 19)
     for trigger, rungs in ((enough, ("externalize",)), (enough - 2, ("externalize", "drop"))):
-        context = within("externalize", "drop", trigger_tokens=trigger, **EXACT)
+        shares = {"enough_ratio": 1.0, "target_ratio": 1.0}
+        context = within("externalize", "drop", trigger_tokens=trigger, **{**EXACT, **shares})
         assert plan_of(view, context).rungs == rungs
 
 

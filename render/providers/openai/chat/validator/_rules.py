@@ -37,8 +37,8 @@ class Rule(Enum):
     # User messages may contain text, images, audio and files; tool and system messages only text.
     # [sdk]
     UNKNOWN_PART = "Invalid value: '%s'. Supported values are the types of the content parts."
-    # System messages come first; many templates refuse two user messages in a row. [servers]
-    SYSTEM_PLACE = "System message must be at the beginning."
+    # Many templates refuse two user messages in a row. (Some refuse a system message between others, too; one that an
+    # operator put there was accepted there.) [servers]
     NOT_ALTERNATING = "Conversation roles must alternate user/assistant/user/assistant/..."
 
     ################################################################

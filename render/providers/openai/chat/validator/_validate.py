@@ -10,7 +10,7 @@ messages to a model's own format.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from operator import attrgetter
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import attrs
 
@@ -23,8 +23,6 @@ from render.providers.openai.chat.validator._rules import Rule
 from render.providers.openai.chat.validator._tool_rules import tool_facts
 
 Json: TypeAlias = Mapping[str, Any]
-
-_INSTRUCTIONS: Final = frozenset({"system", "developer"})
 
 
 @attrs.define(eq=False)
@@ -77,13 +75,11 @@ def _check_shape(request: object) -> Iterator[Violation]:
 
 
 def _check_roles(messages: Sequence[MessageFacts]) -> Iterator[Violation]:
-    """Check that system messages come first, and that no role occurs twice in a row."""
-    roles = "".join(map(attrgetter("letter"), messages)).lstrip("sd")
-    if not any(wrong in roles for wrong in ("uu", "aa", "s", "d")):
+    """Check that neither the user nor the model speaks twice in a row."""
+    roles = "".join(map(attrgetter("letter"), messages))
+    if not any(wrong in roles for wrong in ("uu", "aa")):
         return
     for index, (before, after) in enumerate(pairwise(messages), start=1):
-        if after.role in _INSTRUCTIONS and before.role not in _INSTRUCTIONS:
-            yield violation(Rule.SYSTEM_PLACE, f"messages.{index}")
         if before.role == after.role and after.role in ("user", "assistant"):
             yield violation(Rule.NOT_ALTERNATING, f"messages.{index}")
 

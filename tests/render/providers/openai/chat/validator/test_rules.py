@@ -80,7 +80,6 @@ CASES: list[tuple[str, str, Any, Any, Model | None]] = [
     ("unknown_part", "messages.0.content.0", of(user([{"type": "input_text", "text": "x"}])), of(user([text()])), None),
     ("unknown_part", "messages.2.content.0", of(user(), said(None, call()), result(content=[image()])), of(user(), said(None, call()), result(content=[text()])), None),
     ("unknown_part", "messages.0.content.0", of(user([image()], role="system")), of(user([text()], role="system")), None),
-    ("system_place", "messages.1", of(user(), user(role="system")), of(user(role="system"), user()), None),
     ("not_alternating", "messages.1", of(user(), user()), of(user(), said()), None),
     ("not_alternating", "messages.2", of(user(), said(), said()), of(user(), said(), user()), None),
     ("call_unanswered", "messages.1", of(user(), said(None, call())), asked(call()), None),

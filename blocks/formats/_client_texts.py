@@ -1,0 +1,177 @@
+"""The texts that a client writes into a conversation: which they are, and which of them are standing instructions.
+
+A *standing instruction* is what a client, a harness or a project file lays down: rules, permissions, the working
+folder, lists of tools. It applies until it is replaced, so no compaction folds it. Everything else that a client
+writes (the output of a command, a notification) happened once and is folded like the rest of the conversation.
+
+    kind     what it is                                            when there is too little room for all
+    rules    rules, permissions, ways of working                   shortened last
+    state    where the agent works: folder, date, plan mode        shortened last; short anyway
+    list     tools, skills, agents that can be looked up again     shortened first
+
+A later text *replaces* an earlier one of the same kind, name and source, except for texts that add to earlier ones
+(`adds`): a client that has told the list of agents tells only the new ones later.
+
+Texts by `system` or `developer` are the operator's: they are standing even if no row names them.
+
+Sources of the rows: Claude Code 2.1 and opencode 1.18 (the texts in their programs, as installed from npm), Codex 0.169
+(the requests of its program, and its session files), Gemini CLI 0.61 and Qwen Code 0.15 (`environmentContext.js` in
+their packages), Grok CLI (its session files). pi, opencode and Copilot CLI have project instructions in the system
+prompt, which no compaction touches.
+"""
+
+import re
+from hashlib import sha256
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+StandingKind: TypeAlias = Literal["rules", "state", "list"]
+INTERRUPTION: Final = "interruption"
+
+
+@attrs.frozen(kw_only=True)
+class ClientText:
+    """A text that a client wrote."""
+
+    name: str
+    """The kind of text, for people, such as `AGENTS.md` or `system-reminder`."""
+    standing: str = ""
+    """What a standing instruction replaces and is replaced by: kind, name and source; empty: it is not standing."""
+
+
+@attrs.frozen
+class _Row:
+    """Texts that begin alike."""
+
+    begin: str
+    """A regular expression for the beginning; a group `source` is a part of what is replaced."""
+    name: str
+    kind: StandingKind | None = None
+    """The kind of standing instruction; None: it is not one."""
+    adds: bool = False
+    """Whether it adds to earlier ones of its kind."""
+
+    def standing(self, found: re.Match[str], text: str) -> str:
+        if self.kind is None:
+            return ""
+        return standing_key(
+            self.kind, self.name, found.groupdict().get("source") or "", text * self.adds
+        )
+
+
+# What Claude Code wraps in <system-reminder>, or sends in messages of the role `system`.
+_REMINDERS: Final = (
+    _Row(r"As you answer the user's questions, you can use the following context:", "CLAUDE.md", "rules"),
+    _Row(r"Contents of (?P<source>[^\n]{1,500}?)(?: \([^\n]*\))?:\n", "CLAUDE.md", "rules"),
+    _Row(r"# MCP Server Instructions", "mcp", "rules", adds=True),
+    _Row(r"The following MCP servers have disconnected", "mcp", "rules", adds=True),
+    _Row(r"SessionStart\S* hook additional context:", "hook", "rules", adds=True),
+    _Row(r"You are a teammate in this session's agent team", "team", "rules"),
+    _Row(r"The following skills were invoked", "skills in use", "rules"),
+    _Row(r"Plan mode is active|## (?:Exited|Re-entering) Plan Mode", "plan mode", "state"),
+    _Row(r"The (?:TodoWrite tool has|task tools have)n't been used recently|Your todo list", "todo list", "state"),
+    _Row(r"The date has changed|Today's date", "date", "state"),
+    _Row(r"The model for this session has been changed", "model", "state"),
+    _Row(r"(?:Note: )?The user opened the file", "open file", "state"),
+    _Row(r"The user has changed the current working directory", "folder", "state"),
+    _Row(r"(?:Available agent types for|New agent types are now available|The following agent types)", "agents",
+         "list", adds=True),
+    _Row(r"The following skills are available", "skills", "list"),
+    _Row(r"(?:The following|\d+) deferred tools?", "deferred tools", "list", adds=True),
+)  # fmt: skip
+_CODEX: Final = (
+    _Row(r"# AGENTS\.md instructions(?: for (?P<source>[^\n]+))?", "AGENTS.md", "rules"),
+    _Row(r"<user_instructions", "user_instructions", "rules"),
+    _Row(r"<permissions", "permissions", "rules"),
+    _Row(r"<collaboration_mode", "collaboration_mode", "rules"),
+    _Row(r"<app-context", "app-context", "rules"),
+    _Row(r"<environment_", "environment_context", "state", adds=True),  # later ones say only what changed
+    _Row(r"<skills_instructions", "skills_instructions", "list"),
+    _Row(r"<apps_instructions", "apps_instructions", "list"),
+    _Row(r"<plugins_instructions", "plugins_instructions", "list"),
+    _Row(r"<recommended_plugins", "recommended_plugins", "list"),
+    _Row(r"<tools>", "tools", "list", adds=True),
+)  # fmt: skip
+_OTHERS: Final = (
+    _Row(r"(?:<session_context>\s*)?This is the (?:Gemini CLI|Qwen Code)\. We are setting up the context",
+         "session_context", "rules"),
+    _Row(r"<session_context>", "session_context", "rules"),
+    _Row(r"<hook_context>", "hook_context", "rules", adds=True),
+    _Row(r"<user_info", "user_info", "state"),
+)  # fmt: skip
+# What happened once.
+_EVENTS: Final = (
+    *(
+        _Row(f"<(?={name})", "")
+        for name in (
+            "command-", "local-command", "bash-", "task-notification", "turn_aborted", "skill", "subagent", "ide_",
+        )
+    ),
+    _Row(r"Base directory for this skill: ", "skill"),
+    _Row(r"Caveat:", "caveat"),
+    _Row(r"\[Request interrupted", INTERRUPTION),
+)  # fmt: skip
+_REMINDER: Final = re.compile(r"<(system[-_]reminder)>\s*")
+_TAG: Final = re.compile(r"<([A-Za-z][\w-]*)")
+_ROWS: Final = tuple((re.compile(row.begin), row) for row in (*_CODEX, *_OTHERS, *_EVENTS))
+_REMINDER_ROWS: Final = tuple((re.compile(row.begin), row) for row in _REMINDERS)
+_DIGITS: Final = re.compile(r"\d+")
+_MARKS: Final = ("<", "#", "[", "B", "C", "T")
+"""How a text of a client can begin; checked first, because nearly no text does."""
+
+
+def client_text(text: str) -> ClientText | None:
+    """What a client wrote in the user's message; None: the user may have written it.
+
+    A text in which something follows the client's own element is the user's.
+    """
+    text = text.strip()
+    if not text.startswith(_MARKS):
+        return None
+    if reminder := _REMINDER.match(text):
+        if _goes_on(text, reminder[1]):
+            return None
+        found = _matched(_REMINDER_ROWS, text, reminder.end())
+        return ClientText(name=reminder[1], standing=found.standing if found else "")
+    found = _matched(_ROWS, text, 0)
+    return None if found and text[0] == "<" and _goes_on(text, found.name) else found
+
+
+def operator_text(text: str) -> ClientText:
+    """What stands in a message of the role `system` or `developer`: always standing."""
+    text = text.strip()
+    reminder = _REMINDER.match(text)
+    begin = reminder.end() if reminder else 0
+    found = _matched(_REMINDER_ROWS, text, begin) or _matched(_ROWS, text, begin)
+    if found and found.standing:
+        return found
+    # Equal texts are one, also if they only count differently ("3 calls left").
+    return ClientText(
+        name="operator", standing=standing_key("rules", "operator", "", _DIGITS.sub("0", text))
+    )
+
+
+def standing_key(kind: StandingKind, name: str, source: str = "", text: str = "") -> str:
+    """The key of a standing instruction; with a `text`, one that only an equal text has."""
+    digest = sha256(text.encode(errors="surrogatepass")).hexdigest()[:12] if text else ""
+    return ":".join(filter(None, (kind, name, source, digest)))
+
+
+def _matched(
+    rows: tuple[tuple[re.Pattern[str], _Row], ...], text: str, begin: int
+) -> ClientText | None:
+    for pattern, row in rows:
+        if found := pattern.match(text, begin):
+            tag = _TAG.match(text, begin)
+            return ClientText(
+                name=row.name or (tag[1] if tag else ""), standing=row.standing(found, text)
+            )
+    return None
+
+
+def _goes_on(text: str, tag: str) -> bool:
+    """Whether something that is no client's text follows the element at the beginning of the text."""
+    _, closing, rest = text.partition(f"</{tag}>")
+    rest = rest.strip()
+    return bool(closing and rest) and client_text(rest) is None
