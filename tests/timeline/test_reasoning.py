@@ -1,5 +1,6 @@
 """What a model thought, and what it led to: together in every request of a provider that wants both."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import AssistantThinking, BlockAppended, ToolCall
+from render import Json
 from tests._builders import Clock, open_timeline, steady
 from timeline import Timeline, model_named
+from timeline.fake_provider import Call, FakeProvider, Reply
 
 MODELS = {
     "openai.chat": attrs.evolve(
@@ -38,9 +41,9 @@ def answer(format_: str, number: int, thought: str) -> Mapping[str, Any]:
             {"type": "function_call", "call_id": each, "name": "f", "arguments": "{}"}
             for each in ids
         ]
-        message = {"type": "message", "role": "assistant", "content": [text]}
+        words = {"type": "message", "role": "assistant", "content": [text]}
         reasoning = {"type": "reasoning", "summary": [], "encrypted_content": thought}
-        return {"id": f"c{number}", "output": [reasoning, message, *items]}
+        return {"id": f"c{number}", "output": [reasoning, words, *items]}
     if format_ == "gemini":
         calls = [{"functionCall": {"id": each, "name": "f", "args": {}}} for each in ids]
         signed = {**calls[0], "thoughtSignature": "AAEC"}
@@ -96,3 +99,83 @@ def test_reasoning_and_its_calls_are_folded_or_sent_together_whatever_was_compac
         if format_ == "openai.chat":
             for message in rendered.openai_chat()["messages"]:
                 assert not message.get("tool_calls") or message.get("reasoning_content")
+
+
+# What it was thought behind.
+
+TOOLS = [{"name": "f", "description": "F.", "input_schema": {"type": "object"}}]
+
+
+def edited(history: list[Json], kind: str, place: int) -> None:
+    """A program changes its own history, and leaves the thinking behind the change where it is."""
+    prompts = [n for n, message in enumerate(history) if message["role"] == "user"]
+    at = prompts[place % len(prompts)]
+    message = history[at]
+    match kind:
+        case "change" if isinstance(message["content"], str):
+            history[at] = {"role": "user", "content": f"{message['content']} Please."}
+        case "change":
+            results = [{**result, "content": "[cleared]"} for result in message["content"]]
+            history[at] = {"role": "user", "content": results}
+        case "drop" if 0 < at < len(history) - 2:
+            del history[at - 1 : at + 1]
+        case "summarise" if at < len(history) - 2 and history[at + 1]["role"] == "assistant":
+            history[: at + 1] = [{"role": "user", "content": "What happened: much."}]
+            _answered(history)
+        case _:
+            history.insert(0, {"role": "user", "content": f"Rules {len(history)}."})
+
+
+def _answered(history: list[Json]) -> None:
+    """Leave out results of calls that are gone."""
+    asked = {
+        c["id"] for m in history if m["role"] == "assistant" for c in m["content"] if "id" in c
+    }
+    for message in history:
+        if isinstance(message["content"], list) and message["role"] == "user":
+            kept = [r for r in message["content"] if r["tool_use_id"] in asked]
+            message["content"] = kept or "Go on."
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["change", "drop", "summarise", "insert"]), st.integers(0, 9)),
+        min_size=1,
+        max_size=3,
+    ),
+    st.integers(2, 4),
+    st.sampled_from([4_000, 100_000]),
+    st.sampled_from(["recorded", "synced"]),
+)
+def test_thinking_behind_an_edited_dropped_or_summarised_prompt_is_sent_no_more(
+    edits: list[tuple[str, int]], rounds: int, window: int, answered: str
+) -> None:
+    """The provider refuses thinking that other content precedes than when it was thought."""
+    script = FakeProvider(
+        responder=lambda _: Reply(thinking=f"Hm {len(script.exchanges)}.", calls=[Call("f", {})]),
+    )
+    timeline = open_timeline(model="claude-sonnet-5-5", window=window, policy=steady())
+    history: list[Json] = [{"role": "user", "content": "Look at a.txt."}]
+    for kind, place in [*edits, ("end", 0)]:
+        for _ in range(rounds):
+            synced = timeline.sync(history, format="anthropic", on_divergence="fork")
+            timeline = synced.timeline
+            rendered = timeline.render(tools=TOOLS)
+            request = {"model": "claude-sonnet-5-5", "thinking": {"type": "adaptive"}}
+            request |= rendered.anthropic(max_tokens=2_000)
+            exchange = script.create(json.loads(json.dumps(request)))
+            assert exchange.message, exchange.error
+            content = exchange.message["content"]
+            if answered == "recorded":
+                timeline.record(exchange.message, rendered)
+            calls = [c for c in content if c["type"] == "tool_use"]
+            results = [
+                {"type": "tool_result", "tool_use_id": c["id"], "content": f"{c['id']} " * 50}
+                for c in calls
+            ]
+            history += [
+                {"role": "assistant", "content": content},
+                {"role": "user", "content": results},
+            ]
+        if kind != "end":
+            edited(history, kind, place)
