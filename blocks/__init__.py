@@ -119,6 +119,7 @@ from blocks._naming import path_stem as path_stem
 from blocks._naming import turn_in as turn_in
 from blocks._naming import version_in as version_in
 from blocks._nearest import did_you_mean as did_you_mean
+from blocks._nearest import in_short as in_short
 from blocks._nearest import in_words as in_words
 from blocks._nearest import nearest as nearest
 from blocks._sealed import SealedContent as SealedContent

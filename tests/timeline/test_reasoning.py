@@ -37,11 +37,11 @@ def answer(format_: str, number: int, thought: str) -> Mapping[str, Any]:
         return {"id": f"c{number}", "choices": [choice]}
     if format_ == "openai.responses":
         text = {"type": "output_text", "text": said, "annotations": []}
-        items = [
+        items: list[Json] = [
             {"type": "function_call", "call_id": each, "name": "f", "arguments": "{}"}
             for each in ids
         ]
-        words = {"type": "message", "role": "assistant", "content": [text]}
+        words: Json = {"type": "message", "role": "assistant", "content": [text]}
         reasoning = {"type": "reasoning", "summary": [], "encrypted_content": thought}
         return {"id": f"c{number}", "output": [reasoning, words, *items]}
     if format_ == "gemini":

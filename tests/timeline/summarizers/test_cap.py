@@ -55,18 +55,23 @@ class Outcomes:
     st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=8),
     st.sampled_from(["", "m"]),
     st.integers(0, 9),
-    st.booleans(),
+    st.sampled_from(["ahead", "at once"]),
 )
 def test_every_call_counts_failed_or_not_in_the_background_or_not_and_across_reopens(
-    outcomes: list[str], name: str, cap: int, is_ahead: bool
+    outcomes: list[str], name: str, cap: int, when: str
 ) -> None:
-    policy = attrs.evolve(SOON if is_ahead else SMALL, summaries_max=cap)
+    policy = attrs.evolve(SOON if when == "ahead" else SMALL, summaries_max=cap)
     summarizer, store, ids = Outcomes(list(outcomes), name), MemoryStore(), Ids()
     if not name:
         del summarizer.name  # it does not say what it calls, as any function
 
     def reopened() -> Timeline:
-        options = {"model": MODEL, "window": 4000, "policy": policy, "summarizer": summarizer}
+        options: dict[str, Any] = {
+            "model": MODEL,
+            "window": 4000,
+            "policy": policy,
+            "summarizer": summarizer,
+        }
         return open_timeline(store=store, ids=ids, clock=Clock(), **options)
 
     for round_ in range(12):

@@ -9,7 +9,7 @@ import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
 from blocks.formats import REASONING, usage_in
-from render.policy._model import Limits, Model, Rates
+from render.policy._model import Limits, Model, Rates, ThinkingRule
 from render.policy._provider import (
     Answer,
     Encoder,
@@ -51,8 +51,8 @@ class OpenAIChat:
 
     def limits(self, model: Model) -> Limits:
         """The same limits as in Responses; a model that gets its reasoning back refuses calls without it."""
-        paired = frozenset({"paired"} if _returns_thinking(model) else ())
-        return attrs.evolve(limits_of(model), thinking=paired)
+        rules: frozenset[ThinkingRule] = frozenset({"paired"} if _returns_thinking(model) else ())
+        return attrs.evolve(limits_of(model), thinking=rules)
 
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
         """An encoder into messages."""
