@@ -52,8 +52,7 @@ def answer(format_: str, number: int, thought: str) -> Mapping[str, Any]:
         return {"responseId": f"c{number}", "candidates": [{"content": content}]}
     calls = [{"type": "tool_use", "id": each, "name": "f", "input": {}} for each in ids]
     thinking = {"type": "thinking", "thinking": thought, "signature": f"s{number}"}
-    content = [thinking, {"type": "text", "text": said}, *calls]
-    return {"id": f"c{number}", "content": content}
+    return {"id": f"c{number}", "content": [thinking, {"type": "text", "text": said}, *calls]}
 
 
 def assert_together(timeline: Timeline) -> None:

@@ -226,13 +226,13 @@ class Compactor(PaidSummaries):
         return attrs.evolve(summary, summary=unquoted(summary.summary, request.view))
 
     def failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
-        """The cost of calls that gave no summary; None: it is not known which model was called, if any."""
-        model = self._model(request.context)
-        if not model:
-            return None
+        """The cost of calls that gave no summary, as the error says or as far as the model is known; None: neither says
+        which model was called, if any."""
         spent: object = getattr(error, "provenance", None)
-        unknown = Provenance(source_hash=request.plan.source_hash, model=model)
-        return spent if isinstance(spent, Provenance) else unknown
+        if isinstance(spent, Provenance):
+            return spent
+        model = self._model(request.context)
+        return Provenance(source_hash=request.plan.source_hash, model=model) if model else None
 
     @property
     def is_free(self) -> bool:
