@@ -45,7 +45,7 @@ def _tool_policy(name: str, given: Any) -> "ToolPolicy":
         return given
     if not isinstance(given, Mapping):
         raise ValueError(  # noqa: TRY004 -- as of any field
-            f"'tools.{in_short(name)}' must be a table of fields (got {in_words(given)})"
+            f"'tools.{in_words(name)[1:-1]}' must be a table of fields (got {in_words(given)})"
         )
     try:
         return ToolPolicy(**fields)

@@ -92,7 +92,7 @@ def test_a_model_that_is_tried_twice_gets_no_more_calls_than_the_cap(
     server: FakeServer = practice.serve(responder=lambda _: Reply(text="no JSON at all"))
     capped = attrs.evolve(policy, summaries_max=cap)
     timeline = opened(practice.client(server), policy=capped)
-    for round_ in range(8):
+    for round_ in range(24):
         talk(timeline, 4, 4 * round_)
         timeline.render(system=SYSTEM)
     timeline.close()
