@@ -17,7 +17,6 @@ from timeline.engine._sync import (
     ON_DIVERGENCE,
     Agreement,
     OnDivergence,
-    Origin,
     Synced,
     agree,
     refused,
@@ -108,15 +107,13 @@ class Branching(Removing):
         history = history or history_of(messages, checked_format(format, "sync()"), after)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         operations, parted, is_new = self, None, False
-        origin = Origin(newest=answers.sent) if answers else None
         found = yield from agree(self.engine, history, on_divergence, answers)
         while found.diverged_at is not None:
             if on_divergence == "raise" or is_new:
                 raise refused(operations.engine, history, found)
             parted = found.diverged_at if parted is None else parted
-            origin = found.origin and found.origin.after(origin)
             operations, is_new = yield from operations._branch(found)
-            found = yield from agree(operations.engine, history, on_divergence, None, origin)
+            found = yield from agree(operations.engine, history, on_divergence, None, found.origin)
         return Synced(
             appended=found.appended,
             kept=history.messages - found.appended,

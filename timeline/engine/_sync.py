@@ -117,7 +117,9 @@ def agree(
     has diverged from, if any: a provider that binds thinking to what precedes it gets it only if the same does here.
     """
     appending = partial(_agreed, engine, history, on_divergence, answers, origin)
-    return (yield from engine.repeated(appending))
+    found: Agreement = yield from engine.repeated(appending)
+    first = Origin(newest=answers.sent) if answers else origin
+    return attrs.evolve(found, origin=found.origin and found.origin.after(first))
 
 
 def refused(engine: Engine, history: History, found: Agreement) -> HistoryDivergedError:

@@ -92,11 +92,12 @@ def test_a_model_that_is_tried_twice_gets_no_more_calls_than_the_cap(
     server: FakeServer = practice.serve(responder=lambda _: Reply(text="no JSON at all"))
     capped = attrs.evolve(policy, summaries_max=cap)
     timeline = opened(practice.client(server), policy=capped)
-    for round_ in range(24):
+    for round_ in range(12):
         talk(timeline, 4, 4 * round_)
         timeline.render(system=SYSTEM)
     timeline.close()
-    assert len(server.requests) == cap == timeline.view.state.summaries
+    # A summary that takes more calls than are left fails without one, and counts as one.
+    assert cap - 1 <= len(server.requests) <= cap == timeline.view.state.summaries
 
 
 class Free:
