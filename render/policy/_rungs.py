@@ -45,9 +45,10 @@ def checked_rungs(_: object, attribute: Any, given: object) -> None:
     wrong = [rung for rung in rungs if not _is_rung(rung)]
     if wrong or not isinstance(given, tuple):
         near = did_you_mean(wrong[0], BUILT_IN) if wrong else ""
+        got: object = given
         raise ValueError(
             f"{attribute.name!r} must be a list of {', '.join(BUILT_IN)}, or rungs of your own: objects"
-            f" with a name, propose(scope) and a hash (got {in_short(repr(given))}){near}"
+            f" with a name, propose(scope) and a hash (got {in_short(repr(got))}){near}"
         )
     own: list[str] = [getattr(rung, "name", "") for rung in rungs if not isinstance(rung, str)]
     for name in own:
