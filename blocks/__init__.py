@@ -93,6 +93,7 @@ from blocks._events import Recorded as Recorded
 from blocks._events import RequestRendered as RequestRendered
 from blocks._events import SummaryPrepared as SummaryPrepared
 from blocks._events import SummaryReplaced as SummaryReplaced
+from blocks._events import SummaryRequested as SummaryRequested
 from blocks._events import TimelineForked as TimelineForked
 from blocks._events import TokensCounted as TokensCounted
 from blocks._events import UsageRecorded as UsageRecorded
@@ -120,6 +121,7 @@ from blocks._naming import path_stem as path_stem
 from blocks._naming import turn_in as turn_in
 from blocks._naming import version_in as version_in
 from blocks._nearest import did_you_mean as did_you_mean
+from blocks._nearest import in_short as in_short
 from blocks._nearest import in_words as in_words
 from blocks._nearest import nearest as nearest
 from blocks._sealed import SealedContent as SealedContent

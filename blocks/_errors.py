@@ -27,17 +27,41 @@
 A prompt that cannot be made to fit is not an error: rendering returns a value instead (`CannotFit`).
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias
 
-from blocks._nearest import did_you_mean
+from blocks._nearest import QUOTED_MAX, did_you_mean, in_short
 
-PATH_SHOWN: Final = 300
-"""How many characters of an unknown path an error message quotes."""
+MESSAGE_MAX: Final = 2_000
+"""Characters of a message; what it quotes in many short pieces is cut in the middle."""
+_LONG: Final = re.compile(
+    rf"""(?<!\w)(['"`])(?P<quoted>(?:(?!\1).){{{QUOTED_MAX},}})\1|(?P<run>\S{{{QUOTED_MAX},}})""",
+    re.DOTALL,
+)
 
 
 class FoldlineError(Exception):
-    """The base class of all errors that foldline raises on purpose."""
+    """The base class of all errors that foldline raises on purpose.
+
+    A message never quotes more than 200 characters of what was given: it is written into logs and terminals, and a
+    prompt or a file can be given by mistake.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(_shortened(arg) if isinstance(arg, str) else arg for arg in args))
+
+
+def _shortened(message: str) -> str:
+    """The message with long quotations cut."""
+    short = _LONG.sub(_cut, message)
+    half = MESSAGE_MAX // 2
+    return short if len(short) <= MESSAGE_MAX else f"{short[:half]} … {short[-half:]}"
+
+
+def _cut(found: re.Match[str]) -> str:
+    quote = found[1] or ""
+    return f"{quote}{in_short(found['quoted'] or found['run'])}{quote}"
 
 
 class MisuseError(FoldlineError):
@@ -70,10 +94,9 @@ class UnknownPathError(MisuseError):
     """No block was ever appended at this path; `near` has similar paths."""
 
     def __init__(self, path: str, near: Sequence[str] = ()) -> None:
-        asked = path if len(path) <= PATH_SHOWN else f"{path[:PATH_SHOWN]}…"
         meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
         super().__init__(
-            f"no block at path {asked!r}; {meant}`foldline show` lists the paths of a timeline"
+            f"no block at path {path!r}; {meant}`foldline show` lists the paths of a timeline"
         )
         self.path = path
         self.near = tuple(near)
@@ -83,7 +106,8 @@ class UnknownCallError(MisuseError):
     """No open tool call has this id."""
 
     def __init__(self, call_id: str, open_calls: Sequence[str]) -> None:
-        waiting = f"; open calls: {', '.join(open_calls)}" if open_calls else "; no call is open"
+        waiting = f"; open calls: {in_short(', '.join(open_calls))}"
+        waiting = waiting if open_calls else "; no call is open"
         super().__init__(f"no call {call_id!r}{did_you_mean(call_id, open_calls) or waiting}")
         self.call_id = call_id
         self.open_calls = tuple(open_calls)

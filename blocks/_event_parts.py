@@ -76,6 +76,8 @@ class Provenance(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cached_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    calls: int = 1
+    """Calls of the model that were made for it, with those that failed."""
     reused: bool = False
     """Another timeline had already paid for a summary of equal content: no model was called, and nothing was spent."""
 

@@ -133,6 +133,14 @@ class SummaryPrepared(BaseEvent, frozen=True, kw_only=True, tag="SummaryPrepared
     """The model, and the cost."""
 
 
+class SummaryRequested(BaseEvent, frozen=True, kw_only=True, tag="SummaryRequested"):
+    """A summariser was called, whatever came of it; committed before the call, and after it if it made further calls
+    of a model."""
+
+    calls: int = 1
+    """Calls that this event counts."""
+
+
 class CompactionSkipped(BaseEvent, frozen=True, kw_only=True, tag="CompactionSkipped"):
     """A compaction was due and did not happen."""
 
@@ -252,6 +260,7 @@ KnownEvent: TypeAlias = (
     | RangeExpanded
     | SummaryReplaced
     | SummaryPrepared
+    | SummaryRequested
     | CompactionSkipped
     | RequestRendered
     | UsageRecorded

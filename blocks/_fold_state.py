@@ -87,7 +87,7 @@ class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed_tokens: int = 0
     """Visible tokens at the last failure, from which the circuit breaker measures growth."""
     summaries: int = 0
-    """Model calls made for summaries so far."""
+    """Calls made for summaries so far, with those that failed."""
     calibrations: dict[str, Calibration] = {}
     """By model name."""
     rehydrated: dict[ArtifactId, int] = {}

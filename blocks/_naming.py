@@ -35,6 +35,7 @@ _LABEL: Final = re.compile(r"\[?v([1-9][0-9]{0,14})\]?")
 _NUMBERED: Final = re.compile(r"(.+)\.([1-9][0-9]{0,14})", re.DOTALL)
 _NUMBER: Final = re.compile(r"t([1-9][0-9]{0,14})")
 _CALLS: Final = "tc:"
+_FILES: Final = "fi:"
 _FILTER_BYTES: Final = 1024
 """With 1,000 names in it, a filter of this size seems to contain 20 of 1,000 others."""
 _NUMBERS: Final = Struct(">6H")
@@ -201,7 +202,7 @@ class Naming:
     def cut(self, kept: Iterable[tuple[int, Block]]) -> dict[str, int]:
         """The counts of a turn that continues after a cut; `kept` are the blocks from the cut on.
 
-        Of calls and results, only those whose ids repeat are included, because there may be hundreds and most do not.
+        Of calls, results and files, only those of kept blocks are included, because a turn may have any number of them.
         The others are added to the filter.
         """
         again: dict[str, int] = {}
@@ -211,15 +212,13 @@ class Naming:
             elif not isinstance(block, ToolResult):
                 break
         counts = self._ordinals if again or self._is_counted else {}
-        found = {
-            s: n for s, n in counts.items() if n != 1 or s in again or not s.startswith(_CALLS)
-        }
+        found = {s: n for s, n in counts.items() if s in again or not self._may_filter(s)}
         doubtful = (
             s for s, version in again.items() if s not in counts and self._doubts(s, version)
         )
         if self._calls is not None:
             for stem in counts.keys() - found.keys():
-                self._calls.add(_call_in(stem))
+                self._calls.add(_filtered(stem))
         return {**found, **dict.fromkeys(doubtful, _UNKNOWN)}
 
     # Which paths are free.
@@ -248,16 +247,22 @@ class Naming:
 
     def _doubts(self, stem: str, version: int) -> bool:
         """Whether a path that was not counted since the cut may have been given before it."""
-        if not stem.startswith(_CALLS) or version < self._since:
+        if not self._may_filter(stem) or version < self._since:
             return False
-        return self._calls is None or _call_in(stem) in self._calls
+        return self._calls is None or _filtered(stem) in self._calls
+
+    def _may_filter(self, stem: str) -> bool:
+        """Whether the filter holds such names; one of an older version, which is not known, has no files."""
+        return stem.startswith(_CALLS) or (stem.startswith(_FILES) and self._calls is not None)
 
     def _is_taken(self, stem: str, ordinal: int) -> bool:
         """Whether the path is already taken: a file named `a.2` and the second file `a` would have the same path."""
+        folded = self._calls if stem.startswith(_FILES) and self._calls else ()
         if ordinal > 1:
-            return f"{stem}.{ordinal}" in self._ordinals
+            path = f"{stem}.{ordinal}"
+            return path in self._ordinals or path in folded
         base, number = numbered(stem)
-        return number > 1 and self._ordinals.get(base, 0) >= number
+        return number > 1 and (self._ordinals.get(base, 0) >= number or base in folded)
 
 
 def _older(state: FoldState) -> Named:
@@ -268,6 +273,6 @@ def _older(state: FoldState) -> Named:
     return Named(turn=state.turn, is_counted=is_newest, last_turn=last, turns=None, calls=None)
 
 
-def _call_in(stem: str) -> str:
-    """The common beginning of the paths of a call and its result."""
-    return stem.rpartition(".")[0]
+def _filtered(stem: str) -> str:
+    """A name as the filter holds it: of a call and its result, their common beginning."""
+    return stem.rpartition(".")[0] if stem.startswith(_CALLS) else stem

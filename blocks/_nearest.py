@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 _SHOWN_MAX: Final = 60
+QUOTED_MAX: Final = 200
+"""Characters of what was given that an error message quotes at most."""
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
@@ -17,6 +19,12 @@ def nearest(given: object, known: Iterable[str], count: int = 1) -> list[str]:
     from difflib import get_close_matches  # loaded only after an error
 
     return get_close_matches(given, list(known), n=count) if isinstance(given, str) else []
+
+
+def in_short(text: str) -> str:
+    """A text for a message: its beginning and its end if it is longer than 200 characters."""
+    half = QUOTED_MAX // 2 - 1
+    return text if len(text) <= QUOTED_MAX else f"{text[:half]}…{text[-half:]}"
 
 
 def in_words(value: Any) -> str:

@@ -84,8 +84,8 @@ class MemoryStore:
             found = log.head.version
             if found == expected_version:
                 checked_marks(timeline_id, log.head.after(stored), log.kept)
-                self._logs[timeline_id] = log
-                return log.extend(stored)
+                self._logs[timeline_id] = log = log.extended(stored)
+                return log.head.version
             there = log.since(expected_version, expected_version + len(stored))
             if [event.id for event in there] == [event.id for event in stored]:
                 return expected_version + len(stored)
@@ -125,10 +125,9 @@ class MemoryStore:
             log = self._log(source)
             checked_kept_fork(source, at, head, log.kept)
             copy = MemoryLog(events=log.since(0, at), head=head, kept=log.kept.cut_to(at))
-            version = copy.extend(stored)
-            self._logs[target] = copy
+            self._logs[target] = copy = copy.extended(stored)
         self._watchers.grown(target)
-        return version
+        return copy.head.version
 
     def list(self) -> Sequence[TimelineInfo]:
         with self._lock:
@@ -190,9 +189,8 @@ class MemoryStore:
                 kept = log.kept.archiving(written, began_at)
             else:
                 return Removed()
-            before_that, log.kept = log.kept, kept
-            log.events = log.events[len(gone) :]
-            return removed_of(gone, self._unused(before_that))
+            self._logs[timeline_id] = attrs.evolve(log, events=log.since(before - 1), kept=kept)
+            return removed_of(gone, self._unused(log.kept))
 
     def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
         """Replace the events of these versions; see `persistence.Retains`."""
@@ -206,19 +204,18 @@ class MemoryStore:
                     raise MisuseError(f"timeline {timeline_id!r} has no version {version}")
                 [(_, old)] = decoded(read_log(log, timeline_id, version - 1, version))
                 new[version] = checked_rewrite(version, old, event)
-            before = log.kept
-            log.kept = rewritten(before, timeline_id, {v: e.data.decode() for v, e in new.items()})
-            log.events = [
-                new.get(version, event) for version, event in enumerate(log.events, log.kept.first)
-            ]
-            return removed_of(list(new.values()), self._unused(before))
+            kept = rewritten(log.kept, timeline_id, {v: e.data.decode() for v, e in new.items()})
+            there = enumerate(log.since(0), kept.first)
+            left = [new.get(version, event) for version, event in there]
+            self._logs[timeline_id] = attrs.evolve(log, events=left, kept=kept)
+            return removed_of(list(new.values()), self._unused(log.kept))
 
     def remove(self, timeline_id: TimelineId) -> Removed:
         """Remove a timeline."""
         with self._lock:
             log = self._existing(timeline_id)
             del self._logs[timeline_id]
-            return removed_of(log.events, self._unused(log.kept))
+            return removed_of(log.since(0), self._unused(log.kept))
 
     def erase(self) -> tuple[str, ...]:
         """Do nothing: removed events are no longer in memory."""

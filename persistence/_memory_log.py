@@ -9,20 +9,27 @@ from persistence._log import Head, StoredEvent
 from persistence._retention import Kept, Removed
 
 
-@attrs.define
+@attrs.frozen
 class MemoryLog:
-    """The events of one timeline that are in memory, and what is left of the removed ones."""
+    """The events of one timeline that are in memory, and what is left of the removed ones.
+
+    It never changes: each change makes another one, which the store puts in its place with one assignment. So an
+    interrupt (Ctrl-C) at any moment leaves a change done or not done.
+    """
 
     events: list[StoredEvent] = attrs.field(factory=list[StoredEvent])
-    """The events from version `kept.first` on."""
+    """The events from version `kept.first` on. Only those up to the head count: the list is shared with the log after
+    the next append, and with an append that was interrupted."""
     head: Head = attrs.field(factory=Head)
     kept: Kept = attrs.field(factory=Kept)
 
-    def extend(self, events: Sequence[StoredEvent]) -> int:
-        """Add events; return the new version."""
+    def extended(self, events: Sequence[StoredEvent]) -> "MemoryLog":
+        """The log after an append; only the newest log of a timeline may be extended."""
+        del self.events[
+            self.head.version - self.kept.removed :
+        ]  # of an append that was interrupted
         self.events.extend(events)
-        self.head = self.head.after(events)
-        return self.head.version
+        return attrs.evolve(self, head=self.head.after(events))
 
     def since(self, after: int, last: int | None = None) -> list[StoredEvent]:
         """The events in memory with a version greater than `after`, up to `last`; None: up to the head."""

@@ -20,7 +20,7 @@ EXPORTS = {
         OutcomeUnknownError PROVIDER_TAG Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
         Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
-        SkipReason Sources StoreError StoreLockedError StructuredSummary SummaryPrepared
+        SkipReason Sources StoreError StoreLockedError StructuredSummary SummaryPrepared SummaryRequested
         SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
         TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
         Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
@@ -29,7 +29,7 @@ EXPORTS = {
         VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
         artifact_ids_in canonical_block checked_call checked_calls clean_json decode_block
         decode_event default_durability did_you_mean encode_block encode_event fault_in
-        fields_in images_of in_words is_known is_label is_web_url kind_of label_of leaves misfit nearest numbered
+        fields_in images_of in_short in_words is_known is_label is_web_url kind_of label_of leaves misfit nearest numbered
         parts_from path_at path_of
         path_stem asks_user standing_of tag_of text_of text_of_parts texts_in tool_kind tool_target turn_in version_in window_of
         withheld_after withheld_in written_paths

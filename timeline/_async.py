@@ -1,11 +1,12 @@
 """The timeline for asyncio: the same methods as `Timeline`, with `await`."""
 
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Self, TypeVar, Unpack
 
 import attrs
 
-from blocks import checked_calls
+from blocks import MisuseError, checked_calls
 from timeline._flow import Flow, RunBlocking, arun, drive
 from timeline._timeline import Shell, Timeline, bound, documented_as
 from timeline.engine._followers import AsyncFollower
@@ -20,10 +21,42 @@ from timeline.engine._sync import Synced
 _T = TypeVar("_T")
 
 
-def _new_lock() -> Any:
-    from asyncio import Lock
+@attrs.define(eq=False)
+class _Home:
+    """The event loop that a timeline is used in, and its lock there.
 
-    return Lock()
+    A lock of asyncio works in one event loop only. Once that loop is closed, nothing in it will ever release the lock,
+    and the timeline may go on in another one.
+    """
+
+    _operations: Operations
+    _loop: Any = attrs.field(default=None, init=False)
+    _lock: Any = attrs.field(default=None, init=False)
+    _moving: Any = attrs.field(factory=threading.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.lock()
+
+    def lock(self) -> Any:
+        """The timeline's lock.
+
+        Raises:
+            MisuseError: the timeline is in use in another event loop.
+        """
+        import asyncio  # here, because it takes a sixth of the library's import time
+
+        loop = asyncio.get_running_loop()
+        with self._moving:
+            if self._loop is not loop:
+                if self._loop is not None and not self._loop.is_closed():
+                    raise MisuseError(
+                        f"timeline {self._operations.engine.id!r} is in use in another event loop: call it"
+                        " there (asyncio.run_coroutine_threadsafe does that from any thread), or open it"
+                        " here too, with the same store (AsyncTimeline.open)"
+                    )
+                self._operations.preparation.forget()
+                self._loop, self._lock = loop, asyncio.Lock()
+            return self._lock
 
 
 @checked_calls()
@@ -34,9 +67,14 @@ class AsyncTimeline(Shell):
     Commits run in threads, summarisers and hooks may be coroutine functions, and calls run in
     the order in which they were made. Open a timeline with `await AsyncTimeline.open(...)`; `fork` of a snapshot
     is awaited, too.
+
+    A timeline belongs to the event loop in which it was opened until that loop is closed; every method raises a
+    `MisuseError` in another one.
     """
 
-    _lock: Any = attrs.field(factory=_new_lock, init=False)
+    _home: _Home = attrs.field(
+        default=attrs.Factory(lambda self: _Home(self._operations), takes_self=True), init=False
+    )
 
     @classmethod
     @documented_as(Timeline.open)
@@ -51,7 +89,7 @@ class AsyncTimeline(Shell):
         return cls(operations=opening.operations, owned=opening.owned)
 
     async def _run(self, flow: Flow[_T]) -> _T:
-        return await arun(self._operations.engine.current(flow), self._lock)
+        return await arun(self._operations.engine.current(flow), self._home.lock())
 
     async def _shot(self, flow: Flow[Shot]) -> "Snapshot[Awaitable[AsyncTimeline]]":
         return Snapshot(shot=await self._run(flow), timeline=self)
@@ -109,8 +147,9 @@ class AsyncTimeline(Shell):
 
     async def close(self) -> None:
         """Flush; then close the store if `open` created it, even if the flush fails. Idempotent."""
+        lock = self._home.lock()
         await arun(self._operations.preparation.finish())
-        async with self._lock:
+        async with lock:
             engine = self._operations.engine
             if engine.closed:
                 return

@@ -13,10 +13,10 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -43,10 +43,7 @@ def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -
             except StopIteration as stop:
                 result: _T = stop.value
                 return result
-            try:
-                step = partial(flow.send, perform(effect))
-            except Exception as error:  # noqa: BLE001 -- the flow handles it, or raises it again
-                step = partial(flow.throw, error)
+            step = _after(flow, perform, effect)
 
 
 async def adrive(
@@ -61,10 +58,26 @@ async def adrive(
             except StopIteration as stop:
                 result: _T = stop.value
                 return result
-            try:
-                step = partial(flow.send, await perform(effect))
-            except Exception as error:  # noqa: BLE001 -- as above
-                step = partial(flow.throw, error)
+            step = await _aafter(flow, perform, effect)
+
+
+def _after(
+    flow: Generator[Any, Any, Any], perform: Callable[[Any], Any], effect: object
+) -> Callable[[], Any]:
+    """Perform an effect of a flow; return the flow's next step, which handles an error or raises it again."""
+    try:
+        return partial(flow.send, perform(effect))
+    except Exception as error:  # noqa: BLE001 -- the flow's affair
+        return partial(flow.throw, error)
+
+
+async def _aafter(
+    flow: Generator[Any, Any, Any], perform: Callable[[Any], Awaitable[Any]], effect: object
+) -> Callable[[], Any]:
+    try:
+        return partial(flow.send, await perform(effect))
+    except Exception as error:  # noqa: BLE001 -- as above
+        return partial(flow.throw, error)
 
 
 # Effects that the flow of a timeline yields.
@@ -131,121 +144,80 @@ Flow: TypeAlias = Generator[Effect, Any, _T]
 
 # Running a flow.
 
+_FOREIGN: Final = AskSummarizer, CallHook, Await
+"""Effects that run other people's code, or wait for it. The lock is released before and taken again afterwards, each
+time by a `with` statement: only that cannot be interrupted (Ctrl-C) between taking a lock and noting it."""
+
 
 def run(flow: Flow[_T], lock: Any = None) -> _T:
     """Run a flow to its end, holding a `threading` lock except while other people's code runs."""
-    with _Hold(lock) as hold:
-        return drive(flow, hold.perform)
+    step: Callable[[], Any] = partial(next, flow)
+    with contextlib.closing(flow):
+        while True:
+            try:
+                with lock or contextlib.nullcontext():
+                    while not isinstance(effect := step(), _FOREIGN):
+                        step = _after(flow, partial(_performed, lock=lock), effect)
+            except StopIteration as stop:
+                result: _T = stop.value
+                return result
+            step = _after(flow, partial(_performed, lock=lock), effect)
 
 
 async def arun(flow: Flow[_T], lock: Any = None) -> _T:
     """The same with an `asyncio` lock."""
-    async with _AsyncHold(lock) as hold:
-        return await adrive(flow, partial(hold.perform, flow=flow))
+    perform = partial(_aperformed, flow=flow, lock=lock)
+    step: Callable[[], Any] = partial(next, flow)
+    with contextlib.closing(flow):
+        while True:
+            try:
+                async with lock or contextlib.nullcontext():
+                    while not isinstance(effect := step(), _FOREIGN):
+                        step = await _aafter(flow, perform, effect)
+            except StopIteration as stop:
+                result: _T = stop.value
+                return result
+            step = await _aafter(flow, perform, effect)
 
 
-@attrs.define
-class _Hold:
-    """One flow's hold on a lock; does nothing if there is no lock."""
-
-    lock: Any
-    _is_held: bool = attrs.field(default=False, init=False)
-
-    def __enter__(self) -> Self:
-        if self.lock is not None:
-            self.lock.acquire()
-            self._is_held = True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_held:
-            self._is_held = False
-            self.lock.release()
-
-    @contextlib.contextmanager
-    def away(self) -> Generator[None]:
-        """Release the lock for others.  After an interrupt the flow ends, so it does not take the lock again."""
-        self.__exit__()
-        try:
-            yield
-        except Exception:  # the flow gets the error, and needs the lock
-            self.__enter__()
-            raise
-        self.__enter__()
-
-    def perform(self, effect: Effect) -> object:
-        match effect:
-            case RunBlocking():
-                return effect.do()
-            case AskSummarizer():
-                with self.away():
-                    return effect.ask()
-            case CallHook():
-                with self.away():
-                    return call(effect.hook, effect.argument)
-            case Begin():
-                return in_thread(partial(run, effect.flow, self.lock))
-            case Await():
-                with self.away():
-                    return wait([effect.work])
-            case Pause():
-                time.sleep(effect.seconds)
-                return None
-            case Doze():
-                return effect.wait()
+def _performed(effect: Effect, lock: Any) -> object:
+    match effect:
+        case RunBlocking():
+            return effect.do()
+        case AskSummarizer():
+            return effect.ask()
+        case CallHook():
+            return call(effect.hook, effect.argument)
+        case Begin():
+            return in_thread(partial(run, effect.flow, lock))
+        case Await():
+            return wait([effect.work])
+        case Pause():
+            time.sleep(effect.seconds)
+            return None
+        case Doze():
+            return effect.wait()
 
 
-@attrs.define
-class _AsyncHold:
-    """The same for asyncio."""
+async def _aperformed(effect: Effect, flow: Flow[Any], lock: Any) -> object:
+    import asyncio  # here, because it takes a sixth of the library's import time
 
-    lock: Any
-    _is_held: bool = attrs.field(default=False, init=False)
-
-    async def __aenter__(self) -> Self:
-        if self.lock is not None:
-            await self.lock.acquire()
-            self._is_held = True
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._is_held:
-            self._is_held = False
-            self.lock.release()
-
-    @contextlib.asynccontextmanager
-    async def away(self) -> AsyncGenerator[None]:
-        """Release the lock for others; a cancellation ends the flow, too."""
-        await self.__aexit__()
-        try:
-            yield
-        except Exception:  # the flow gets the error, and needs the lock
-            await self.__aenter__()
-            raise
-        await self.__aenter__()
-
-    async def perform(self, effect: Effect, flow: Flow[Any]) -> object:
-        import asyncio  # here, because it takes a sixth of the library's import time
-
-        match effect:
-            case RunBlocking():
-                return await _finished(effect, flow)
-            case AskSummarizer():
-                async with self.away():
-                    return await effect.aask()
-            case CallHook():
-                async with self.away():
-                    return await acall(effect.hook, effect.argument)
-            case Begin():
-                return asyncio.create_task(arun(effect.flow, self.lock))
-            case Await():
-                async with self.away():
-                    return await asyncio.wait([effect.work])
-            case Pause():
-                await asyncio.sleep(effect.seconds)
-                return None
-            case Doze():
-                return await effect.await_()
+    match effect:
+        case RunBlocking():
+            return await _finished(effect, flow)
+        case AskSummarizer():
+            return await effect.aask()
+        case CallHook():
+            return await acall(effect.hook, effect.argument)
+        case Begin():
+            return asyncio.create_task(arun(effect.flow, lock))
+        case Await():
+            return await asyncio.wait([effect.work])
+        case Pause():
+            await asyncio.sleep(effect.seconds)
+            return None
+        case Doze():
+            return await effect.await_()
 
 
 async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:

@@ -7,7 +7,7 @@ import attrs
 
 from blocks._content import Part
 from blocks._errors import ArgumentError
-from blocks._nearest import did_you_mean, in_words
+from blocks._nearest import did_you_mean, in_short, in_words
 from blocks.formats import _anthropic, _chat, _gemini, _langchain, _pydantic_ai, _responses
 from blocks.formats._dump import dumped, plain
 from blocks.formats._json import Json
@@ -118,5 +118,6 @@ def response_from(response: object, format: Format) -> Response:  # noqa: A002 -
 def _said(fields: Json) -> str:
     error: Any = fields.get("error")
     if isinstance(error, dict):
-        return f"this is an error: {cast('Json', error).get('message', 'without a message')}"
-    return f"this has {', '.join(sorted(fields)[:6]) or 'nothing'}"
+        why = cast("Json", error).get("message", "without a message")
+        return f"this is an error: {in_short(str(why))}"
+    return f"this has {in_short(', '.join(sorted(fields)[:6])) or 'nothing'}"

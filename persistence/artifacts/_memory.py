@@ -45,8 +45,8 @@ class MemoryBackend:
 
     def remove(self, entry: Entry, record: AuditRecord) -> None:
         self.record(record)
-        self.discard(entry.slot)
         self._entries[entry.metadata.id].pop(entry.slot, None)
+        self.discard(entry.slot)
 
     def discard(self, slot: str) -> None:
         self._content.pop(slot, None)

@@ -153,8 +153,7 @@ class Retention:
                     cursor.execute(f"DELETE FROM {table} WHERE timeline = ?", [number])  # noqa: S608 -- ours
                 cursor.execute(ADD_TRIM, [0, 1, version, 0.0, "", ""])
 
-            self._commit(change)
-            self._writer.heads.drop(timeline)
+            self._commit(change, removed=timeline)
             return Removed(events=version - kept.removed, size=size, unused=self._unused(kept))
 
     def erase(self, connection: "DuckDBPyConnection", path: Path) -> None:
@@ -175,14 +174,18 @@ class Retention:
             if not self._cursors.alone(write):
                 raise StoreError(f"somebody reads {path}; repeat the call when nobody does")
 
-    def _commit(self, change: "Callable[[DuckDBPyConnection], None]") -> None:
-        """Commit `change`, and checkpoint at once, so that deletes and updates are only briefly in the write-ahead
-        log and are the last entries there."""
+    def _commit(
+        self, change: "Callable[[DuckDBPyConnection], None]", removed: TimelineId | None = None
+    ) -> None:
+        """Commit `change`, which may have removed a timeline, and checkpoint at once, so that deletes and updates are
+        only briefly in the write-ahead log and are the last entries there."""
         with self._writer.changing() as cursor:
             cursor.execute("BEGIN")
             cursor.execute(NEEDS_FORMAT, [FORMAT_WITH_TRIMS])
             change(cursor)
             cursor.execute("COMMIT")
+            if removed is not None:
+                self._writer.heads.drop(removed)
         with suppress(StoreError), self._writer.changing() as cursor:  # already durable
             cursor.execute("CHECKPOINT")
 

@@ -140,6 +140,8 @@ class SQLiteDatabase:
         return connected(self.path, self._wait_seconds)
 
     def _give_back(self, raw: sqlite3.Connection) -> None:
+        if raw.in_transaction:  # an error or an interrupt came first
+            raw.execute("ROLLBACK")
         with self._change:
             if not self._closed and len(self._idle) < IDLE_MAX:
                 self._idle.append(raw)
@@ -168,13 +170,10 @@ def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
 
 @contextmanager
 def _transaction(raw: sqlite3.Connection, begin: str) -> Generator[None]:
+    """A transaction on a lent connection, whose return ends it if this does not."""
     raw.execute(begin)
-    try:
-        yield
-        raw.execute("COMMIT")
-    finally:
-        if raw.in_transaction:
-            raw.execute("ROLLBACK")
+    yield
+    raw.execute("COMMIT")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ if "pytest" in sys.modules:  # so that pytest shows compared values
         "concurrency",
         "content",
         "copy",
+        "interrupt",
         "read",
         "retention",
         "search",

@@ -9,6 +9,7 @@ from persistence.testing._append import AppendContract
 from persistence.testing._concurrency import ConcurrencyContract
 from persistence.testing._content import CloseContract, ContentContract
 from persistence.testing._copy import CopyContract
+from persistence.testing._interrupt import InterruptContract
 from persistence.testing._read import ForkContract, ReadContract
 from persistence.testing._retention import RetentionContract
 from persistence.testing._search import SearchContract
@@ -25,6 +26,7 @@ class StoreContract(
     RetentionContract,
     SkimContract,
     ConcurrencyContract,
+    InterruptContract,
     CloseContract,
 ):
     """All promises of a store, a test each; `store` is a new, empty store, which is closed after the test."""

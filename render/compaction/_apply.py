@@ -216,7 +216,6 @@ def compaction_event(
             rounds=_rounds_before(plan.kept),
             failures=0,
             failed_tokens=0,
-            summaries=plan.kept[0].state.summaries + _is_uncounted(view, summary),
             sources=_sources_after(plan),
             **_named_after(naming, plan.kept),
         ),
@@ -225,14 +224,6 @@ def compaction_event(
         policy=context.policy.name,
         provenance=summary.provenance,
     )
-
-
-def _is_uncounted(view: View, summary: Summary) -> bool:
-    """Whether a model call was paid for this summary and the log does not count it yet: the call failed, or
-    the model has no name."""
-    spent = summary.provenance
-    known = any(event.provenance == spent for event in view.prepared)
-    return spent is not None and spent.model != "" and not known
 
 
 def _rounds_before(kept: Sequence[Entry]) -> int:

@@ -16,15 +16,14 @@ The rules, in the order in which they are applied:
                                                    └── step back: a notice is not counted
 
 4. legal       No kept result answers a folded call, no open call is folded, and the calls of one
-               round stay together, in whatever order their results came. If thinking must come
-               first (`Limits.thinking`), it stays with the calls of its round. If the selected
-               cut is not legal, the nearest legal one is taken, older ones first.
+               round stay together with the thinking that led to them, in whatever order their
+               results came: providers refuse calls without it, or it without them. If the
+               selected cut is not legal, the nearest legal one is taken, older ones first.
 5. turn start  A cut before a turn header or a block by the user keeps its turn whole; any other
                cut splits a turn.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Sequence
 
 from blocks import (
     AssistantCompletion,
@@ -39,11 +38,6 @@ from blocks import (
 )
 from render.view._group import Entry, Place
 from render.view._provider_blocks import verbatim
-
-Spans: TypeAlias = Sequence[tuple[int, int]]
-"""Ranges of indices that no cut may enter; a cut before the first index of a range is allowed."""
-
-ANYWHERE: Final[Spans] = ()
 
 
 def is_candidate(block: Block) -> bool:
@@ -69,13 +63,10 @@ def is_turn_start(block: Block) -> bool:
     return isinstance(block, TurnHeader) or block.author == "user"
 
 
-def find_cut(
-    entries: Sequence[Entry], tokens: Sequence[int], keep: int, whole: Spans = ANYWHERE
-) -> int | None:
+def find_cut(entries: Sequence[Entry], tokens: Sequence[int], keep: int) -> int | None:
     """Index of the first entry to keep (1..len(entries)-1), or None when there is nothing to fold.
 
-    `tokens[i]` is the size of `entries[i]` as it is shown; `whole` are further ranges that no cut may
-    enter.
+    `tokens[i]` is the size of `entries[i]` as it is shown.
     """
     start = _walk_back(entries, tokens, keep)
     if start is None:
@@ -84,12 +75,12 @@ def find_cut(
     candidate = next((i for i in after if is_candidate(entries[i].block)), None)
     if candidate is None:
         candidate = next((i for i in reversed(range(start)) if is_candidate(entries[i].block)), 0)
-    legal = _legal(entries, whole)
+    legal = _legal(entries)
     cut = _step_back(entries, candidate)
     return cut if cut and legal[cut] else _nearest(entries, candidate, legal)
 
 
-def turns_cut(entries: Sequence[Entry], turns: int, whole: Spans = ANYWHERE) -> int | None:
+def turns_cut(entries: Sequence[Entry], turns: int) -> int | None:
     """Index of the first entry to keep so that the newest `turns` stay whole, or None when there are no
     more. If that cut is not legal, the nearest older legal one."""
     starts: list[int] = []
@@ -101,18 +92,18 @@ def turns_cut(entries: Sequence[Entry], turns: int, whole: Spans = ANYWHERE) -> 
             starts.append(index)
     if len(starts) <= turns:
         return None
-    legal = _legal(entries, whole)
+    legal = _legal(entries)
     return next((cut for cut in range(starts[-turns], 0, -1) if legal[cut]), None)
 
 
-def is_legal(entries: Sequence[Entry], cut: int, whole: Spans = ANYWHERE) -> bool:
+def is_legal(entries: Sequence[Entry], cut: int) -> bool:
     """Whether the kept range may begin with this entry."""
-    return 0 < cut < len(entries) and _legal(entries, whole)[cut]
+    return 0 < cut < len(entries) and _legal(entries)[cut]
 
 
-def latest_cut(entries: Sequence[Entry], whole: Spans = ANYWHERE) -> int | None:
+def latest_cut(entries: Sequence[Entry]) -> int | None:
     """The newest legal cut, which folds all but the last round."""
-    legal = _legal(entries, whole)
+    legal = _legal(entries)
     indices = reversed(range(1, len(entries)))
     return next((i for i in indices if legal[i] and is_candidate(entries[i].block)), None)
 
@@ -144,25 +135,11 @@ def _nearest(entries: Sequence[Entry], cut: int, legal: Sequence[bool]) -> int |
     return None
 
 
-def thoughts(entries: Sequence[Entry]) -> Spans:
-    """Ranges from the first thinking of a round to its first call, which a cut must not separate."""
-    return tuple(_thoughts(entries))
-
-
-def _thoughts(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-    begun: dict[int, int] = {}
-    for index, entry in enumerate(entries):
-        if isinstance(entry.block, AssistantThinking):
-            begun.setdefault(entry.round, index)
-        elif isinstance(entry.block, ToolCall) and entry.round in begun:
-            yield begun.pop(entry.round), index
-
-
-def _legal(entries: Sequence[Entry], whole: Spans) -> list[bool]:
+def _legal(entries: Sequence[Entry]) -> list[bool]:
     """For each index, whether the kept range may begin there."""
     legal = [True] * len(entries)
     checked = 0  # spans may overlap; each index is visited once
-    for first, last in sorted((*_spans(entries), *whole)):
+    for first, last in sorted(_spans(entries)):
         for index in range(max(first, checked) + 1, min(last + 1, len(entries))):
             legal[index] = False
         checked = max(checked, last)
@@ -170,15 +147,20 @@ def _legal(entries: Sequence[Entry], whole: Spans) -> list[bool]:
 
 
 def _spans(entries: Sequence[Entry]) -> list[tuple[int, int]]:
-    """Ranges that no cut may enter: from a round's first call to its last result, including late results."""
+    """Ranges of indices that no cut may enter, except before the first: from the first thinking or call of a round that
+    has calls to its last result, including late results."""
     spans: dict[int, tuple[int, int]] = {}
+    thoughts: dict[int, int] = {}
     rounds: dict[str, int] = {}
     newest = max((entry.round for entry in entries), default=0)
     answered = {entry.pair for entry in entries if entry.place is Place.RESULT}
     for index, entry in enumerate(entries):
         block = entry.block
-        if isinstance(block, ToolCall) or verbatim(block) is not None:
-            first, last = spans.get(entry.round, (index, index))
+        if isinstance(block, AssistantThinking):
+            thoughts.setdefault(entry.round, index)
+        elif isinstance(block, ToolCall) or verbatim(block) is not None:
+            begin = thoughts.get(entry.round, index)
+            first, last = spans.get(entry.round, (begin, index))
             is_open = False
             if isinstance(block, ToolCall):
                 rounds[block.call_id] = entry.round

@@ -20,13 +20,10 @@ from blocks import (
 )
 from render.compaction._carry import carry, replaced
 from render.compaction._cut import (
-    ANYWHERE,
-    Spans,
     find_cut,
     is_legal,
     is_turn_start,
     latest_cut,
-    thoughts,
     turns_cut,
 )
 from render.policy._context import Context
@@ -103,36 +100,24 @@ def range_cut(
         if freed:
             sizes = [0 if e.version in freed else s for e, s in zip(entries, sizes, strict=True)]
         keep = _keep_tokens(context, ratio)
-    whole = _whole(entries, context)
-    cut = find_cut(entries, sizes, keep, whole) if keep else latest_cut(entries, whole)
+    cut = find_cut(entries, sizes, keep) if keep else latest_cut(entries)
     if cut is None and sum(sizes) < keep:
-        cut = latest_cut(entries, whole) if trigger == "forced" else None
+        cut = latest_cut(entries) if trigger == "forced" else None
     return cut
 
 
 def plan_turns(view: View, context: Context, trigger: Trigger, turns: int) -> RangePlan | None:
     """The plan that keeps the newest `turns` whole, or None when there are no older ones."""
-    cut = turn_cut(view, context, turns)
+    cut = turns_cut(view.entries, turns)
     return _plan(view, context, trigger, cut) if cut else None
-
-
-def turn_cut(view: View, context: Context, turns: int) -> int | None:
-    """Index of the first block to keep so that the newest `turns` stay whole; None when there are no older
-    ones."""
-    return turns_cut(view.entries, turns, _whole(view.entries, context))
 
 
 def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> RangePlan | None:
     """The plan whose first kept block has this version, or None if that cut is not legal."""
     entries = view.entries
     index = next((i for i, entry in enumerate(entries) if entry.version == version), 0)
-    legal = index and is_legal(entries, index, _whole(entries, context))
+    legal = index and is_legal(entries, index)
     return _plan(view, context, trigger, index) if legal else None
-
-
-def _whole(entries: Sequence[Entry], context: Context) -> Spans:
-    """Ranges that a cut must not enter, in addition to calls and their results."""
-    return thoughts(entries) if "leads" in context.limits.thinking else ANYWHERE
 
 
 def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan:

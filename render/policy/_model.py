@@ -19,11 +19,12 @@ ImageRule: TypeAlias = Literal["patches", "budget", "tiles", "flat"]
 allowed (`budget`); by tiles of 512 pixels; or at a flat rate."""
 ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
 
-ThinkingRule: TypeAlias = Literal["bound", "leads", "whole"]
+ThinkingRule: TypeAlias = Literal["bound", "leads", "paired", "whole"]
 """What a provider requires of the thinking that is sent back to it:
 
 * `bound`: exactly the same content precedes it as when it was generated;
 * `leads`: the message whose calls are being answered begins with it;
+* `paired`: every call that is sent has the thinking that led to it, however old both are;
 * `whole`: all thinking of the current tool loop is sent, or none.
 """
 

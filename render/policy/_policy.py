@@ -12,6 +12,8 @@ from blocks import (
     PolicyError,
     Sensitivity,
     checked_calls,
+    in_short,
+    in_words,
 )
 from render.policy import _validators as checks
 from render.policy._rungs import Rung, RungName, checked_rungs, listed_rungs
@@ -42,12 +44,14 @@ def _tool_policy(name: str, given: Any) -> "ToolPolicy":
     if isinstance(given, ToolPolicy):
         return given
     if not isinstance(given, Mapping):
-        raise ValueError(f"'tools.{name}' must be a table of fields (got {given!r})")  # noqa: TRY004 -- as of any field
+        raise ValueError(  # noqa: TRY004 -- as of any field
+            f"'tools.{in_words(name)[1:-1]}' must be a table of fields (got {in_words(given)})"
+        )
     try:
         return ToolPolicy(**fields)
     except (TypeError, ValueError) as error:
         reason = str(error).replace("ToolPolicy.__init__() ", "")
-        raise ValueError(f"'tools.{name}': {reason}") from error
+        raise ValueError(f"'tools.{in_short(name)}': {reason}") from error
 
 
 @checked_calls(PolicyError)
@@ -234,7 +238,7 @@ class Policy:
     summary_seconds: float = attrs.field(default=300.0, validator=checks.seconds())
     """Seconds for all tries of a summariser together, after which it counts as failed. 0: no limit."""
     summaries_max: int = attrs.field(default=1000, validator=checks.whole())
-    """Model calls for summaries per timeline."""
+    """Calls for summaries per timeline, with those that fail."""
 
     @cached_property
     def compacts(self) -> bool:

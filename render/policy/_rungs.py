@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
 
-from blocks import did_you_mean
+from blocks import did_you_mean, in_short
 from render.policy._validators import listed
 
 RungName: TypeAlias = Literal["externalize", "summarize", "clear", "drop"]
@@ -41,13 +41,14 @@ def checked_rungs(_: object, attribute: Any, given: object) -> None:
     Raises:
         ValueError: an item is neither a built-in name nor a rung; or two rungs have the same name.
     """
+    got = repr(given)
     rungs = cast("tuple[object, ...]", given if isinstance(given, tuple) else (given,))
     wrong = [rung for rung in rungs if not _is_rung(rung)]
     if wrong or not isinstance(given, tuple):
         near = did_you_mean(wrong[0], BUILT_IN) if wrong else ""
         raise ValueError(
             f"{attribute.name!r} must be a list of {', '.join(BUILT_IN)}, or rungs of your own: objects"
-            f" with a name, propose(scope) and a hash (got {given!r}){near}"
+            f" with a name, propose(scope) and a hash (got {in_short(got)}){near}"
         )
     own: list[str] = [getattr(rung, "name", "") for rung in rungs if not isinstance(rung, str)]
     for name in own:

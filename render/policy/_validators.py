@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any
 
+from blocks import in_short
+
 
 def share() -> Any:
     """A number from 0 to 1."""
@@ -75,6 +77,6 @@ def _all(value: Any, is_right: Callable[[Any], bool]) -> bool:
 def _checked(what: str, is_right: Callable[[Any], bool]) -> Any:
     def check(_: object, attribute: Any, value: object) -> None:
         if not is_right(value):
-            raise ValueError(f"{attribute.name!r} must be {what} (got {value!r})")
+            raise ValueError(f"{attribute.name!r} must be {what} (got {in_short(repr(value))})")
 
     return check

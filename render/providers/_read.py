@@ -6,7 +6,7 @@ Its content is read by `blocks.formats`. Each provider adds the checks that only
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from blocks import BlockId, CodecError, MisuseError, TurnId, UsageRecorded, in_words
+from blocks import BlockId, CodecError, MisuseError, TurnId, UsageRecorded, in_short, in_words
 from blocks.formats import Answer, Format, Json, as_json, obj, plain, response_in, usage_of
 from blocks.formats import answer_of as answered
 
@@ -50,7 +50,9 @@ def response_json(response: object, field: str, **said: tuple[str, ...]) -> Json
 def _check_head(found: Json, field: str, said: Mapping[str, tuple[str, ...]]) -> None:
     if found.get("error") or found.get("type") == "error":
         why = fields(found.get("error")).get("message") or "without a message"
-        raise MisuseError(f"record(): an error of the provider's, and no response: {why}")
+        raise MisuseError(
+            f"record(): an error of the provider's, and no response: {in_short(str(why))}"
+        )
     for name, whose in _APIS.items():
         if name in found and field not in found:
             raise MisuseError(f"{wanted_of(field)}, not {whose}")

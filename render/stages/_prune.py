@@ -47,7 +47,7 @@ def prune_expired(view: View, context: Context) -> View:
     for group, entry, is_far in _aged(view, context):
         tokens = encoder.shown(group).tokens_of(entry.version)
         is_small = tokens <= context.policy.prune_block_tokens
-        if is_small or not _may_hide(entry, view.turn, is_far=is_far):
+        if is_small or not _may_hide(entry, view.turn, context, is_far=is_far):
             continue
         text = stub(entry, tokens)
         hidden.append(Hidden(block=entry.block.id, replacement=text))
@@ -76,11 +76,11 @@ def _aged(view: View, context: Context) -> Iterator[tuple[Group, Entry, bool]]:
                 )
 
 
-def _may_hide(entry: Entry, turn: TurnId, *, is_far: bool) -> bool:
+def _may_hide(entry: Entry, turn: TurnId, context: Context, *, is_far: bool) -> bool:
     """Whether the entry may be pruned: never user texts, notes and plans; calls only if they are far back.
 
     The thinking of the current turn stays, because the thinking of a tool loop must be sent completely or
-    not at all.
+    not at all; all thinking stays if the provider wants it with its calls.
     """
     if entry.replacement is not None:
         return False
@@ -90,7 +90,7 @@ def _may_hide(entry: Entry, turn: TurnId, *, is_far: bool) -> bool:
         case UserAttachment():
             return not entry.block.standing
         case AssistantThinking():
-            return entry.block.turn != turn
+            return entry.block.turn != turn and "paired" not in context.limits.thinking
         case ToolCall():
             return is_far
         case _:

@@ -81,11 +81,12 @@ class _File:
         """Mark the lines that a change replaces as stale; returns the line number of the change, 0 if not
         known."""
         if change.old is None:
-            gone, known = list(self.lines), list[str]()
+            gone, known = list(self.lines), set[str]()
         else:
-            gone = [text for text in change.old if text not in change.new]
+            old, new = dict.fromkeys(change.old), set(change.new)  # each line once, however often
+            gone = [text for text in old if text not in new]
             gone += [*self._longer(change.old), *self._shorter(gone)]
-            known = [*gone, *change.old]
+            known = {*gone, *old}
             if not all(map(self._is_known, (*change.old[:1], *change.old[-1:]))):
                 self.fragments.update(change.new[:1], change.new[-1:])
         numbers = [number for text in known for _, _, number, _ in self._places(text) if number]

@@ -12,6 +12,7 @@ A layer that stays has the same bytes in the next request.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import accumulate
 from typing import Final
 
 import attrs
@@ -34,6 +35,10 @@ TERMS_MIN: Final = 2000
 TERM_TOKENS: Final = 15
 TERMS_MAX: Final = 3000
 """An index ranks and remembers one name for each `TERM_TOKENS` of all layers together, within these bounds."""
+TERM_TOKENS_MIN: Final = 4
+"""But no more than one name for each of so many tokens: what is remembered in a small window is small, too."""
+TERM_CHARACTERS: Final = 40
+"""The names that are remembered have at most so many characters on average; the best ones are remembered."""
 LAYERS_MAX: Final = 6
 """The most layers; with many short layers, their frames cost more than rewriting the index."""
 
@@ -71,7 +76,7 @@ def extend_index(
     named = {term.term for layer in layers for term in layer.names}
     known = _known(previous, layers, named)
     tokens = min(room.layer if layers else room.rebuilt, left)
-    terms = min(max(room.total // TERM_TOKENS, TERMS_MIN), TERMS_MAX)
+    terms = min(max(room.total // TERM_TOKENS, TERMS_MIN), TERMS_MAX, room.total // TERM_TOKENS_MIN)
     budget = IndexBudget(tokens=tokens, terms=terms)
     built = build_index(known, folded, visible, budget, reader)
     names = tuple(term for term in built.terms if term.bare and term.term not in named)
@@ -79,7 +84,10 @@ def extend_index(
     if left - tokens < max(SPARE_SHARE * left, SPARE_TOKENS):
         layer = _fitted(layer, left, count)
     aside = (term for term in previous.terms if term.term in named)
-    return Index(layers=(*built.layers, layer), terms=_used(built.terms, aside))
+    used = _used(built.terms, aside)
+    sizes = accumulate(len(term.term) for term in used)
+    count_max = sum(size <= terms * TERM_CHARACTERS for size in sizes)
+    return Index(layers=(*built.layers, layer), terms=used[:count_max])
 
 
 def _known(previous: Index, kept: Sequence[Layer], named: Collection[str]) -> Index:

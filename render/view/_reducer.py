@@ -23,6 +23,7 @@ from blocks import (
     RequestRendered,
     SummaryPrepared,
     SummaryReplaced,
+    SummaryRequested,
     TokensCounted,
     ToolResult,
     UsageRecorded,
@@ -97,9 +98,8 @@ class _Reducer:
                 self._skipped(version, event)
             case SummaryReplaced():
                 self._replace_summary(version, event)
-            case SummaryPrepared():
-                self._prepared = (*self._prepared, event)[-PREPARED_MAX:]
-                self._evolve(summaries=self._state.summaries + (not event.provenance.reused))
+            case SummaryPrepared() | SummaryRequested():
+                self._summarise(event)
             case RangeExpanded():
                 self._rewrite(version, 0)
             case _:  # compactions start a new view (see `View`); other events change nothing shown
@@ -290,6 +290,12 @@ class _Reducer:
         if isinstance(event, UsageRecorded) and event.response:
             self._registry.responses[event.response] = self._version
         self._state = after_usage(self._state, event)
+
+    def _summarise(self, event: SummaryPrepared | SummaryRequested) -> None:
+        if isinstance(event, SummaryRequested):
+            self._evolve(summaries=self._state.summaries + event.calls)
+        else:
+            self._prepared = (*self._prepared, event)[-PREPARED_MAX:]
 
     def _replace_summary(self, version: int, event: SummaryReplaced) -> None:
         if self._compaction and self._compaction.version == event.compaction:

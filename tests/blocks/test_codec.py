@@ -50,6 +50,7 @@ from blocks import (
     StructuredSummary,
     SummaryPrepared,
     SummaryReplaced,
+    SummaryRequested,
     SystemMessage,
     Term,
     TextPart,
@@ -151,6 +152,7 @@ EVERY_EVENT: dict[str, Event] = {
     ),
     "RangeExpanded": RangeExpanded(id=E, at=1.0, compaction=4),
     "SummaryReplaced": SummaryReplaced(id=E, at=1.0, compaction=4, summary=SUMMARY),
+    "SummaryRequested": SummaryRequested(id=EventId("e"), at=1.5, calls=2),
     "SummaryPrepared": SummaryPrepared(
         id=E,
         at=1.0,

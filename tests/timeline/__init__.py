@@ -1,6 +1,6 @@
 """Tests of `timeline`: a module's suite has its name, or is given here.
 
 _apis: react/test_long.py, summarizers/test_model.py
-_async, _flow: engine/test_plans.py, engine/test_racing.py, arguments/test_misuse.py
+_flow: engine/test_interrupts.py, engine/test_plans.py, engine/test_racing.py, arguments/test_misuse.py
 _serving: test_serving.py, gateway/test_passing.py, fake_provider/test_by_hand.py
 """

@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from tests._builders import open_timeline, response, text, tool_use
+from blocks import RangeCompacted, TextPart, encode_event
+from tests._builders import events_of, open_timeline, response, text, tool_use
 from timeline import Timeline
 
 SMALL: Final = 300
@@ -21,6 +22,8 @@ RATIO_MAX: Final = 26
 TRIES: Final = 3
 MB: Final = 1_000_000
 PASSES_MAX: Final = 150
+FILTERS: Final = 12_000
+"""Characters of the filters of names and sources in a compaction; their sizes are fixed."""
 PROSE: Final = "The quick brown fox jumps over the lazy dog, and goes home in the evening.\n"
 
 
@@ -123,6 +126,29 @@ def hides_of_folded_blocks(number: int) -> None:
     sent(timeline)
 
 
+def notes_and_plans(number: int) -> None:
+    timeline = begun()
+    for n in range(number):
+        timeline.note(f"note {n}")
+        timeline.plan(f"plan {n}")
+    sent(timeline)
+    timeline.record(response(text("ok")))
+    timeline.compact()
+
+
+def lines_of_an_edited_file(number: int, line: str = "x = 1\n") -> None:
+    """A file of few distinct lines is written, edited and read."""
+    timeline, whole = open_timeline(window=30_000), line * (20 * number)
+    timeline.user("go")
+    half = {"old_string": whole[: len(whole) // 2], "new_string": whole[len(whole) // 3 :]}
+    calls = [("Write", {"content": whole}, "ok"), ("Edit", half, "ok"), ("Read", {}, whole)]
+    for name, arguments, result in [*calls, *[("Bash", {"command": "ls"}, "a word\n" * 600)] * 20]:
+        call = tool_use(f"{name}{timeline.version}", name, path="x.py", **arguments)
+        timeline.record(response(call, id=f"m{timeline.version}"))
+        timeline.tool_result(call["id"], result)
+    timeline.compact()
+
+
 def calls_left_open(number: int) -> None:
     timeline = begun()
     timeline.record(response(*(tool_use(f"c{n}") for n in range(number)), id="m"))
@@ -153,6 +179,8 @@ def seconds(work: Callable[[], object]) -> float:
         rounds,
         answers_without_an_id,
         notes,
+        notes_and_plans,
+        lines_of_an_edited_file,
         prompts,
         hides,
         hides_of_folded_blocks,
@@ -166,6 +194,40 @@ def test_many_times_as_many_take_that_many_times_as_long(work: Callable[[int], N
 
 
 # Sizes.
+
+
+def call_with_its_own_id(timeline: Timeline, number: int) -> None:
+    timeline.record(response(tool_use(f"c{number}", "Read", path=f"p{number}"), id=f"m{number}"))
+    timeline.tool_result(f"c{number}", f"line {number}\n" * 20)
+
+
+def call_with_an_id_of_before(timeline: Timeline, number: int) -> None:
+    timeline.record(response(tool_use(f"c{number // 2}", "Read"), id=f"m{number}"))
+    timeline.tool_result(f"c{number // 2}", f"line {number}\n" * 20)
+
+
+def file_of_the_users(timeline: Timeline, number: int) -> None:
+    timeline.attach(f"file{number}.py", TextPart(text=f"line {number}\n" * 20))
+    timeline.record(response(text(f"answer {number}"), id=f"m{number}"))
+
+
+@pytest.mark.parametrize(
+    "add", [call_with_its_own_id, call_with_an_id_of_before, file_of_the_users]
+)
+def test_what_a_compaction_stores_is_bounded_by_the_window_whatever_came_before(
+    add: Callable[[Timeline, int], None],
+) -> None:
+    """Also in one turn without an end, of which each name is another."""
+    window, rounds = 5_000, 1_600
+    timeline = open_timeline(window=window)
+    timeline.user("go")
+    for number in range(rounds):
+        add(timeline, number)
+        if number % 20 == 0:
+            timeline.render()
+    sizes = [len(encode_event(event)) for event in events_of(timeline, RangeCompacted)]
+    assert len(sizes) > 20
+    assert max(sizes) < 6 * window + FILTERS
 
 
 def oversized(add: Callable[[Timeline, str], object]) -> tuple[float, float]:

@@ -200,6 +200,23 @@ def test_4_determinism_live_is_reopened_is_replayed(
     assert request_bytes(replayed.render()) == request_bytes(live.render())
 
 
+@given(steps(), settings())
+def test_4_determinism_a_kill_at_any_point_changes_no_request(
+    all_steps: list[Step], options: dict[str, Any]
+) -> None:
+    """Processes of which each is killed after one step hand out what a single one does."""
+    live, killed = played(all_steps, options), Play(options)
+    for step in all_steps:
+        killed.timeline = killed.open()
+        killed.do(step)
+    requests = [
+        [(each.version, request_bytes(each.rendered)) for each in play.requests]
+        for play in (live, killed)
+    ]
+    assert requests[0] == requests[1]
+    assert list(live.timeline.events()) == list(killed.timeline.events())
+
+
 # 5
 
 

@@ -333,21 +333,38 @@ def test_looking_at_the_past_records_nothing() -> None:
 # Rendering.
 
 
-def test_a_request_is_a_fact_that_waits_for_the_next_commit() -> None:
+def test_a_request_is_a_fact_in_the_log_before_it_is_handed_out() -> None:
     store = MemoryStore()
     timeline = open_timeline(store=store)
     timeline.user("hi")
     timeline.render()
-    assert timeline.version == store.head(timeline.id) == 2
+    assert timeline.version == store.head(timeline.id) == 3
     timeline.note("x")
-    assert [type(e).__name__ for _, e in timeline.events()][2:] == [
-        "RequestRendered",
-        "BlockAppended",
-    ]
     timeline.render()
-    assert timeline.flush() == 5
-    assert timeline.flush() == 5
+    assert timeline.version == timeline.flush() == 5
     assert len(events_of(timeline, RequestRendered)) == 2
+
+
+def test_a_request_that_is_handed_out_again_is_recorded_again_when_that_refreshes_the_cache() -> (
+    None
+):
+    clock = Clock()
+    timeline = open_timeline(clock=clock)
+    timeline.user("hi")
+    for _ in range(100):
+        timeline.render()
+    assert timeline.version == 3
+    clock.wait(29.9)
+    timeline.render()
+    assert timeline.version == 3
+    clock.wait(0.1)
+    timeline.render()
+    assert timeline.version == 4
+    clock.wait(-1000.0)
+    timeline.render()
+    assert timeline.view.state.touched_at == clock(), "a clock that goes back is believed"
+    timeline.render(system="Another.")
+    assert timeline.version == 6
 
 
 def test_the_first_request_after_a_reopen_honours_the_recorded_ttl(tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ class Appending:
         return (yield from restore(self.engine, checked_keys(keys, "restore()")))
 
     def flush(self) -> Flow[int]:
-        """Commit the pending events, such as the fact that the last request was handed out."""
+        """Commit the pending events: summaries that were paid for, and their calls, if that failed at the time."""
         return (yield from self.engine.flush())
 
     def _said(

@@ -13,7 +13,15 @@ from typing import Final, TypeAlias
 import attrs
 import msgspec
 
-from blocks import ArtifactId, BlockId, Event, Provenance, StructuredSummary
+from blocks import (
+    ArtifactId,
+    BlockId,
+    Event,
+    EventId,
+    Provenance,
+    StructuredSummary,
+    SummaryRequested,
+)
 from render import (
     Context,
     PlannedCompaction,
@@ -22,6 +30,7 @@ from render import (
     Summary,
     View,
     apply_compaction,
+    decide,
     recut,
     total_tokens,
 )
@@ -69,6 +78,8 @@ class Attempt:
     is_told: bool = False
     """Whether the hooks before a compaction have been called."""
     vetoed: bool = False
+    is_counted: bool = False
+    """Whether the next call of the summariser is counted already: a decision was made anew before it was called."""
     edits: list[Edit] = attrs.field(factory=list[Edit])
     _summaries: dict[str, tuple[int, _Withheld, Summary]] = attrs.field(
         factory=dict[str, tuple[int, _Withheld, Summary]], init=False
@@ -104,6 +115,21 @@ class Attempt:
         self.kept += view.decisions
         self._latest = self.journal.view
         return self._latest
+
+    def count_next(self, view: View, now: float) -> Flow[View]:
+        """Commit that the summariser is called next, once even if everything is decided anew before that; return the
+        view after the commit."""
+        is_counted, self.is_counted = self.is_counted, True
+        view = view if is_counted else (yield from self.count(view, 1, now))
+        self.is_counted = False
+        return view
+
+    def count(self, view: View, calls: int, now: float) -> Flow[View]:
+        """Commit so many calls for a summary, with the decisions of a view so far; return the view after the commit."""
+        if not calls:
+            return view
+        event = SummaryRequested(id=EventId(""), at=now, calls=calls)
+        return (yield from self.keep(decide(view, event)))
 
     def current(self, view: View) -> View:
         """The view to continue from after an edit has failed: the one after the last `keep`, if there was one.

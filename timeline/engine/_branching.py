@@ -153,7 +153,7 @@ class Branching(Removing):
             operations, is_new = yield from operations._branch(found)
             yield from inherit(operations.engine, hides, exactly=False)
             history = attrs.evolve(history, hides=hides)
-            found = yield from agree(operations.engine, history, on_divergence)
+            found = yield from agree(operations.engine, history, on_divergence, None, found.origin)
         return operations, parted, found
 
     def _branch(self, found: Agreement) -> Flow[tuple[Self, bool]]:

@@ -41,6 +41,7 @@ from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
     Patience,
     SummaryRequest,
+    is_free,
     model_asked,
 )
 
@@ -122,15 +123,13 @@ class Compactor(PaidSummaries):
             return view, None
         plan = planned.fitted.range
         request = SummaryRequest(plan=plan, view=view, context=planned.fitted.context)
-        known = None if self.is_free else self.prepared(request)
-        if summary := known or attempt.summary_of(plan, view):
+        if summary := self.prepared(request) or attempt.summary_of(plan, view):
             return view, summary
-        elsewhere = (
-            None if self.is_free else (yield from self.paid_elsewhere(request, attempt.journal))
-        )
-        summary = elsewhere or (yield from self.summary(request, attempt))
+        summary = yield from self.paid_elsewhere(request, attempt.journal)
+        if summary is None:
+            view, summary = yield from self.summary(request, attempt, view)
         attempt.answered(plan, view, summary)
-        if not self.is_free and (event := self.worth_keeping(request, summary)):
+        if event := self.worth_keeping(request, summary):
             view = yield from attempt.keep(decide(view, event))
             yield from self.share(request, event, attempt.journal)
         return view, summary
@@ -186,53 +185,71 @@ class Compactor(PaidSummaries):
 
     # Summaries.
 
-    def summary(self, request: SummaryRequest, attempt: Attempt) -> Flow[Summary]:
-        """The summary. A failure of the summariser gives a degraded summary, unless `Policy.on_failure` is "raise"."""
+    def summary(
+        self, request: SummaryRequest, attempt: Attempt, view: View
+    ) -> Flow[tuple[View, Summary]]:
+        """The summary, and the view after its calls are counted, each before anything can go wrong with it. A failure of
+        the summariser gives a degraded summary, unless `Policy.on_failure` is "raise"."""
+        plan, policy = request.plan, request.context.policy
         if attempt.is_nested:
-            return _degraded(extractive(request.plan))
-        if self.is_spent(request.view, request.context):
-            log.warning("the timeline has had its model calls for summaries; extractive from now")
-            return _degraded(extractive(request.plan))
+            return view, _degraded(extractive(plan))
+        if self.is_spent(view, request.context):
+            log.warning("the timeline has had its calls for summaries; extractive from now")
+            return view, _degraded(extractive(plan))
+        if self.is_counted:
+            view = yield from attempt.count_next(view, request.context.now)
         try:
             with attempt.away():
-                answer = yield from self.asked(request)
+                answer = yield from self.asked(request, view)
         except Exception as error:
-            policy = request.context.policy
+            spent = self.failed_call_cost(request, error)
             if policy.on_failure == "raise":
+                yield from attempt.count(view, further_calls(spent), request.context.now)
                 raise
             log.warning("summariser failed (%s); %s instead", error, policy.on_failure)
             stand_in = truncated if policy.on_failure == "truncate" else extractive
-            return _degraded(stand_in(request.plan), self._failed_call_cost(request, error))
-        return answer
+            answer = _degraded(stand_in(plan), spent)
+        attempt.answered(plan, view, answer)
+        further = further_calls(answer.provenance)
+        return (yield from attempt.count(view, further, request.context.now)), answer
 
-    def asked(self, request: SummaryRequest) -> Flow[Summary]:
-        """The summariser's answer, without confidential text. Errors of the summariser come through."""
+    def asked(self, request: SummaryRequest, view: View) -> Flow[Summary]:
+        """The summariser's answer, without confidential text; `view` counts its first call. Errors of the summariser
+        come through."""
         model = self._model(request.context)
+        if not self.is_free:
+            left = request.context.policy.summaries_max - view.state.summaries
+            request = attrs.evolve(request, calls_max=left + 1)
         with self.traces.chat(model, model and model_named(model).provider) as span:
             summary: Summary = yield self.patience.asking(self.summarizer, request)
             span.set_attributes(spent_attributes(summary.provenance))
         return attrs.evolve(summary, summary=unquoted(summary.summary, request.view))
 
-    def _failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
-        """The cost of a call that gave no summary, which counts as a call; None: the summariser calls no model."""
-        model = self._model(request.context)
-        if not model:
-            return None
+    def failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
+        """The cost of calls that gave no summary, as the error says or as far as the model is known; None: neither says
+        which model was called, if any."""
         spent: object = getattr(error, "provenance", None)
-        unknown = Provenance(source_hash=request.plan.source_hash, model=model)
-        return spent if isinstance(spent, Provenance) else unknown
+        if isinstance(spent, Provenance):
+            return spent
+        model = self._model(request.context)
+        return Provenance(source_hash=request.plan.source_hash, model=model) if model else None
 
     @property
     def is_free(self) -> bool:
         """Whether the summariser calls no model."""
-        return not model_asked(self.summarizer, "any")
+        return is_free(self.summarizer)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether a call of the summariser counts: it is not free, and will really be called."""
+        return not self.is_free and not self.patience.hangs(self.summarizer)
 
     def _model(self, context: Context) -> str:
         return model_asked(self.summarizer, context.model.name)
 
     def is_spent(self, view: View, context: Context) -> bool:
-        """Whether the timeline has used up its model calls for summaries (`Policy.summaries_max`)."""
-        return bool(self._model(context)) and view.state.summaries >= context.policy.summaries_max
+        """Whether the timeline has used up its calls for summaries (`Policy.summaries_max`)."""
+        return not self.is_free and view.state.summaries >= context.policy.summaries_max
 
     # Prepared summaries.
 
@@ -266,6 +283,11 @@ class Compactor(PaidSummaries):
 def is_worth_it(planned: PlannedCompaction, context: Context) -> bool:
     """Whether a compaction frees enough tokens, according to its plan."""
     return gains_enough(planned.plan, planned.plan.tokens_after, context)
+
+
+def further_calls(provenance: Provenance | None) -> int:
+    """Calls of a model that were made for a summary after the first one."""
+    return provenance.calls - 1 if provenance and provenance.model and not provenance.reused else 0
 
 
 def _refused(error: RungError) -> None:

@@ -156,7 +156,7 @@ class Engine(Journal):
                     yield from tell(made.before, rendered)
             if self.view.version == version or passes == PASSES_MAX:
                 break
-        self.remember(handed_out(rendered, context))
+        yield from self.hand_out(handed_out(rendered, context))
         if len(decisions) > len(rendered.decisions):
             return attrs.evolve(rendered, decisions=decisions)
         return rendered

@@ -24,6 +24,7 @@ from blocks import (
     Recorded,
     RequestRendered,
     SummaryPrepared,
+    SummaryRequested,
     TimelineId,
     TokensCounted,
     UsageRecorded,
@@ -50,8 +51,17 @@ def as_they_are(_: View, events: Sequence[Event]) -> Sequence[Event]:
     return events
 
 
-_PLAIN: Final = (BlockAppended, RequestRendered, SummaryPrepared, UsageRecorded, TokensCounted)
+_PLAIN: Final = (
+    BlockAppended,
+    RequestRendered,
+    SummaryPrepared,
+    SummaryRequested,
+    UsageRecorded,
+    TokensCounted,
+)
 """Events that do not change earlier events."""
+TOUCH_RATIO: Final = 0.1
+"""A request that is handed out again is recorded again after this share of the time for which the provider caches it."""
 NEWS_MAX: Final = 512
 """Largest number of new events by other writers that are folded; if there are more, the window is loaded."""
 
@@ -60,8 +70,8 @@ NEWS_MAX: Final = 512
 class Journal:
     """The log of one timeline, and the view of it in this process.
 
-    A rendered request is a fact (`RequestRendered`), but is not worth a commit of its own: it waits in `pending` and
-    is committed with the next append, or by `flush`.
+    What stays true although it could not be committed (summaries that were paid for, and their calls) waits in
+    `pending`, and is committed with the next append, or by `flush`.
     """
 
     id: TimelineId
@@ -208,9 +218,9 @@ class Journal:
         return Contest(self.id, self.rest, self.ids)
 
     def _hold(self, events: Iterable[Event]) -> None:
-        """Keep paid summaries pending for the next commit, because they stay true."""
-        waiting = {event.id for event in self.pending}
-        paid = [e for e in events if isinstance(e, SummaryPrepared) and e.id not in waiting]
+        """Keep pending for the next commit what stays true: paid summaries, and calls for summaries."""
+        waiting, kinds = {event.id for event in self.pending}, SummaryPrepared | SummaryRequested
+        paid = [e for e in events if isinstance(e, kinds) and e.id not in waiting]
         self.pending = (*self.pending, *paid)
         self.view = commit(self.view, *paid)
 
@@ -255,8 +265,8 @@ class Journal:
         try:
             self.check_current(view)
         except VersionConflictError:
-            if self.view.state.withheld == view.state.withheld:
-                self._hold(decided)
+            is_true = self.view.state.withheld == view.state.withheld
+            self._hold(e for e in decided if is_true or not isinstance(e, SummaryPrepared))
             raise
         if not decided:
             self.view = view.settled()
@@ -292,7 +302,12 @@ class Journal:
                 yield from self.retention.after(self.store, self.id, stamped)
                 return True
 
-    def remember(self, event: RequestRendered) -> None:
-        stamped = self._stamp(event)
-        self.pending = (*self.pending, stamped)
-        self.view = commit(self.view, stamped)
+    def hand_out(self, event: RequestRendered) -> Flow[None]:
+        """Commit the fact that a request is handed out, so that a process that is killed now is remembered to have
+        sent it. If the newest event says the same and is not old, nothing is recorded, here or in the log."""
+        [(_, newest)] = self.view.events_since_cut[-1:] or [(0, None)]
+        if isinstance(newest, RequestRendered):
+            same = msgspec.structs.replace(event, id=newest.id, at=newest.at, shown=newest.shown)
+            if same == newest and 0 <= event.at - newest.at < TOUCH_RATIO * event.ttl:
+                return
+        yield from self.commit(event)

@@ -1,7 +1,7 @@
 """Compactions as data: proposing a plan, committing it later, undoing it, and rewriting its summary."""
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import groupby
 from typing import Any
 
@@ -224,7 +224,9 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     if found is None:
         return False
     request = SummaryRequest(plan=found.range, view=before, context=found.context)
-    summary, paid = yield from _rewritten(engine, request, summarizer)
+    attempt = Attempt(journal=engine, is_nested=engine.away > 0)
+    rewritten = partial(_rewritten, engine, request, summarizer, attempt)
+    summary, paid = yield from engine.repeated(rewritten)
     if summary is None:
         return False
     written = compaction_event(before, found.range, summary, found.context)
@@ -252,7 +254,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
 
 
 def _rewritten(
-    engine: Engine, request: SummaryRequest, summarizer: Summarizer | None
+    engine: Engine, request: SummaryRequest, summarizer: Summarizer | None, attempt: Attempt
 ) -> Flow[tuple[Summary | None, list[Event]]]:
     """A summary that is not degraded (None: it could not be written), and the event that keeps a paid one."""
     compactor, view = engine.compactor, engine.view
@@ -263,9 +265,9 @@ def _rewritten(
     if known or compactor.is_spent(view, request.context):
         return known, []
     withheld = view.state.withheld
-    summary = yield from compactor.summary(
-        request, Attempt(journal=engine, is_nested=engine.away > 0)
-    )
+    summary = attempt.summary_of(request.plan, view)
+    if summary is None:
+        _, summary = yield from compactor.summary(request, attempt, view)
     if engine.view.state.withheld != withheld:  # the summary may quote hidden blocks
         return None, []
     paid = compactor.worth_keeping(request, summary)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from blocks import BlockId, Event, SummaryPrepared
-from render import Context, View, compaction_due
+from blocks import BlockId, Event, EventId, SummaryPrepared, SummaryRequested
+from render import Context, Summary, View, compaction_due
 from timeline._flow import Await, Begin, Flow
+from timeline.engine._compaction import further_calls
 from timeline.engine._engine import Engine
 from timeline.summarizers._summarizer import SummaryRequest
 
@@ -58,8 +59,9 @@ class Preparation:
         _inside.set(True)
         engine, compactor = self.engine, self.engine.compactor
         try:
-            elsewhere = yield from compactor.paid_elsewhere(request, engine)
-            summary = elsewhere or (yield from compactor.asked(request))
+            summary = yield from compactor.paid_elsewhere(request, engine)
+            if summary is None:
+                summary = yield from self._asked(request)
             event = compactor.worth_keeping(request, summary)
             if event:
                 fit = partial(_still_useful, withheld=request.view.state.withheld)
@@ -68,11 +70,34 @@ class Preparation:
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
 
+    def _asked(self, request: SummaryRequest) -> Flow[Summary]:
+        """The summariser's answer; all calls for it are counted."""
+        engine, compactor = self.engine, self.engine.compactor
+        if compactor.is_counted:
+            yield from self._count(1)
+        try:
+            summary = yield from compactor.asked(request, engine.view)
+        except Exception as error:
+            yield from self._count(further_calls(compactor.failed_call_cost(request, error)))
+            raise
+        yield from self._count(further_calls(summary.provenance))
+        return summary
+
+    def _count(self, calls: int) -> Flow[None]:
+        if calls:
+            now = self.engine.clock()
+            event = SummaryRequested(id=EventId(""), at=now, calls=calls)
+            yield from self.engine.current(self.engine.commit(event))
+
     def wait(self, context: Context) -> Flow[None]:
         """If a compaction is due now, wait for the preparation, so that the same summary is not paid for twice."""
         if self._work and not self._work.done() and compaction_due(self.engine.view, context):
             yield from self.finish()
             yield from self.engine.catch_up()
+
+    def forget(self) -> None:
+        """Forget the preparation, because the event loop that it ran in is closed."""
+        self._work = None
 
     def finish(self) -> Flow[None]:
         """Wait until the preparation has ended."""

@@ -25,6 +25,7 @@ from blocks import (
     RangeCompacted,
     Recorded,
     TimelineId,
+    in_short,
     window_of,
 )
 from persistence import EventStore, Kept, Removed, Retains
@@ -59,7 +60,8 @@ class Retention:
                 events.
         """
         if keeping not in (None, *get_args(Keeping)):
-            raise MisuseError(f"retention={keeping!r}: give one of {', '.join(get_args(Keeping))}")
+            kinds = ", ".join(get_args(Keeping))
+            raise MisuseError(f"retention={in_short(repr(keeping))}: give one of {kinds}")
         if (keeping == "archive") != (archive is not None):
             raise MisuseError('retention="archive" and archive=FOLDER go together')
         if archive is not None and not Path(archive).is_dir():

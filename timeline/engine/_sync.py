@@ -1,10 +1,11 @@
 """Making a timeline agree with the history that another program keeps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
+import msgspec
 from msgspec.structs import replace
 
 from blocks import (
@@ -21,6 +22,7 @@ from blocks import (
     Recorded,
     TurnHeader,
 )
+from blocks.formats import Thought
 from timeline._flow import Flow
 from timeline.engine._engine import Engine
 from timeline.engine._foreign import Filler
@@ -34,6 +36,29 @@ OnDivergence: TypeAlias = Literal["raise", "fork", "follow"]
 ON_DIVERGENCE: Final[tuple[OnDivergence, ...]] = ("raise", "fork", "follow")
 FORK_HASH: Final = 12
 """Length of the hash at the end of a fork's name."""
+ELSEWHERE: Final = "?"
+"""For thinking of an unknown request: a hash that no request has."""
+
+
+@attrs.frozen(kw_only=True)
+class Origin:
+    """The timelines that a history has diverged from: the thinking that it brings answers their requests."""
+
+    answered: Mapping[bytes, str] = attrs.field(factory=dict[bytes, str], repr=False)
+    """By thinking that they have: the hash of the request that it answers there."""
+    newest: str = ELSEWHERE
+    """The hash of their newest request without an answer, which all other thinking answers."""
+
+    def after(self, other: "Origin | None") -> "Origin":
+        """Both, of which the history has diverged from the other one first."""
+        if other is None:
+            return self
+        return Origin(answered={**self.answered, **other.answered}, newest=other.newest)
+
+    def request_of(self, missing: Missing) -> str:
+        """The hash of the request that the thinking of a missing step answers; empty: it has none."""
+        own = (piece.value for piece in missing.pieces if isinstance(piece, Thought))
+        return next((self.answered.get(_signed(each), self.newest) for each in own), "")
 
 
 @attrs.frozen(kw_only=True)
@@ -78,14 +103,26 @@ class Agreement:
     forks: tuple[str, ...] = ()
     """Names for a fork at this point, always the same for the same history. The last one is for a new fork; the
     others may exist already."""
+    origin: Origin | None = attrs.field(default=None, repr=False)
+    """If they differ: what the timeline knows about the thinking of the history."""
 
 
 def agree(
-    engine: Engine, history: History, on_divergence: OnDivergence, answers: Answered | None = None
+    engine: Engine,
+    history: History,
+    on_divergence: OnDivergence,
+    answers: Answered | None,
+    origin: Origin | None = None,
 ) -> Flow[Agreement]:
-    """Append the messages of a history that a log lacks, in one commit, unless the two have diverged; `answers` is
-    the request that the newest answer in the history answers."""
-    return (yield from engine.repeated(partial(_agreed, engine, history, on_divergence, answers)))
+    """Append the messages of a history that a log lacks, in one commit, unless the two have diverged.
+
+    `answers` is the request that the newest answer in the history answers. `origin` are the timelines that the history
+    has diverged from, if any: a provider that binds thinking to what precedes it gets it only if the same does here.
+    """
+    appending = partial(_agreed, engine, history, on_divergence, answers, origin)
+    found: Agreement = yield from engine.repeated(appending)
+    first = Origin(newest=answers.sent) if answers else origin
+    return attrs.evolve(found, origin=found.origin and found.origin.after(first))
 
 
 def refused(engine: Engine, history: History, found: Agreement) -> HistoryDivergedError:
@@ -95,7 +132,11 @@ def refused(engine: Engine, history: History, found: Agreement) -> HistoryDiverg
 
 
 def _agreed(
-    engine: Engine, history: History, on_divergence: OnDivergence, answers: Answered | None
+    engine: Engine,
+    history: History,
+    on_divergence: OnDivergence,
+    answers: Answered | None,
+    origin: Origin | None,
 ) -> Flow[Agreement]:
     start, log = yield from _behind(engine, history)
     found = parting(history, log, start)
@@ -103,7 +144,7 @@ def _agreed(
         return _parted(engine, history, log, found.diverged, found.version)
     if found.ahead and on_divergence == "follow":
         return _parted(engine, history, log, len(history.steps), found.ahead)
-    events = _events(engine, history, found, answers)
+    events = _events(engine, history, found, answers, origin)
     if events:
         yield from engine.append_sealed([*events, *(yield from _hides(engine, history, events))])
     return Agreement(appended=len({missing.step.number for missing in found.missing}))
@@ -122,7 +163,22 @@ def _parted(
         place=place,
         version=_before(log, place),
         forks=tuple(f"{engine.id}~{name[-FORK_HASH:]}" for name in names),
+        origin=_origin(engine, log),
     )
+
+
+def _origin(engine: Engine, log: Sequence[Recorded]) -> Origin:
+    blocks = [event.block for _, event in log if isinstance(event, BlockAppended)]
+    answered = {_signed(b.provider): ELSEWHERE for b in blocks if isinstance(b, AssistantThinking)}
+    for entry in engine.view.entries if answered else ():
+        if isinstance(entry.source, AssistantThinking) and entry.asked and entry.asked.sent:
+            answered[_signed(entry.source.provider)] = entry.asked.sent
+    waiting = engine.view.state.waiting
+    return Origin(answered=answered, newest=waiting[-1].sent if waiting else ELSEWHERE)
+
+
+def _signed(own: object) -> bytes:
+    return msgspec.json.encode(own, order="sorted")
 
 
 def _behind(engine: Engine, history: History) -> Flow[tuple[Agreed | None, Sequence[Recorded]]]:
@@ -163,15 +219,26 @@ def _leads(event: Event) -> bool:
 
 
 def _events(
-    engine: Engine, history: History, found: Parting, answers: Answered | None
+    engine: Engine,
+    history: History,
+    found: Parting,
+    answers: Answered | None,
+    origin: Origin | None,
 ) -> list[Event]:
     filler = Filler(view=engine.view, new_id=lambda: BlockId(engine.ids()), now=engine.clock())
     events: list[Event] = []
     answer = _newest_answer(found.missing)
+    requests = {} if origin is None else _requests(found.missing, origin)
     for missing in found.missing:
         blocks = filler.blocks(missing)
+        made: list[Any] = engine.appended(blocks) if blocks else []
+        opening = next((n for n, b in enumerate(blocks) if b.author == "assistant"), len(blocks))
         said = answers if missing is answer else None
-        made = engine.appended(blocks, answers=said) if blocks else []
+        if sent := requests.pop(missing.step.number, ""):
+            shown = engine.view.version + len(engine.pending) + len(events) + opening
+            said = Answered(shown=shown, sent=sent)
+        if said and opening < len(blocks):
+            made[opening] = replace(made[opening], answers=said)
         last = made[-1] if made else None
         count = (
             missing.count if missing is not found.missing[-1] else max(missing.count, found.found)
@@ -194,6 +261,12 @@ def _hides(engine: Engine, history: History, events: Sequence[Event]) -> Flow[li
         return []
     new, now = EventId(engine.ids()), engine.clock()
     return [BlocksHidden(id=new, at=now, hidden=hidden, reason="requested")]
+
+
+def _requests(missing: Sequence[Missing], origin: Origin) -> dict[int, str]:
+    """For the messages with thinking, by index: the hash of the request that they answered."""
+    requests = [(each.step.number, origin.request_of(each)) for each in reversed(missing)]
+    return {number: sent for number, sent in requests if sent}
 
 
 def _newest_answer(missing: Sequence[Missing]) -> Missing | None:

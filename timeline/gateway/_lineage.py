@@ -2,7 +2,8 @@
 
 A timeline's name is made from the client's session and agent, if the client names them, and from the first message of
 its history. A history that contains all of a timeline extends it; a history that contains a part of it continues in a
-fork; any other history begins a new timeline. The store has all data needed for this, so after a restart a request
+fork; so does one whose beginning was edited, if it brings thinking of a timeline; any other history begins a new
+timeline. The store has all data needed for this, so after a restart a request
 finds the same timeline.
 """
 
@@ -18,7 +19,8 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import FoldlineError
+from blocks import AssistantThinking, BlockAppended, FoldlineError
+from blocks.formats import Thought
 from persistence import EventStore, MemoryStore, copy_store
 from render import Rendered
 from timeline._timeline import Timeline
@@ -61,6 +63,8 @@ class Conversation:
     """Held by one request at a time."""
     is_noted: Event = attrs.field(factory=_set)
     """Set when the usage of the latest answer is recorded."""
+    is_edited: bool = False
+    """Whether the latest request's history differs from what its timeline had."""
     answered: Rendered | None = None
     """The newest request that got an answer, which the next request continues."""
     is_closed: bool = False
@@ -160,13 +164,14 @@ class Lineage:
                 hides |= Hides.of(timeline.events())
             timeline = self.opened(_root(timeline.id), opening)
         is_own = timeline is conversation.timeline
-        found = timeline.sync(
+        synced = timeline.sync(
             attrs.evolve(history, hides=hides),
             format=conversation.reader.format,
             on_divergence="follow",
             rendered=conversation.answered if is_own else None,
-        ).timeline
-        conversation.answered = None
+        )
+        found = synced.timeline
+        conversation.answered, conversation.is_edited = None, synced.diverged_at is not None
         if found is not conversation.timeline:
             self._note(found.id)
         conversation.timeline = found
@@ -206,7 +211,21 @@ class Lineage:
             agreed = other.view.state.agreed
             if agreed and history.is_at(agreed) and agreed.pieces > pieces:
                 best, pieces = other, agreed.pieces
-        made.timeline = best
+        made.timeline = best if pieces else self._thinking(made, history) or best
+
+    def _thinking(self, made: Conversation, history: History) -> Timeline | None:
+        """The timeline of the same sender with thinking of this history, whose beginning the client has then edited: a
+        fork of it knows what the thinking is bound to."""
+        thoughts = [own.value for s in history.steps for own in s.own if isinstance(own, Thought)]
+        sender = made.timeline.id[:-_LENGTH]
+        names = [name for known in self._known().values() for name in known]
+        own = [name for name in names if name.startswith(sender) and name != made.timeline.id]
+        for name in reversed(own[-CANDIDATES_MAX:]) if thoughts else ():
+            other = self.opened(name, made.opening)
+            blocks = (e.block for _, e in other.events() if isinstance(e, BlockAppended))
+            if any(isinstance(b, AssistantThinking) and b.provider in thoughts for b in blocks):
+                return other
+        return None
 
     def _known(self) -> dict[str, list[str]]:
         if self._roots is None:

@@ -3,7 +3,7 @@
 As long as nothing was pruned, clipped or folded, the client's own bytes are sent, with its own cache marks.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from operator import eq
@@ -13,8 +13,8 @@ import attrs
 import msgspec
 from msgspec.structs import replace
 
-from blocks import AssistantThinking, BlockId, RangeCompacted, UsageRecorded
-from render import Json, Model, Overflow, Policy, Rendered, View
+from blocks import AssistantThinking, BlockId, HideReason, RangeCompacted, UsageRecorded
+from render import Group, Json, Model, Overflow, Policy, Rendered, View
 from timeline._models import model_named
 from timeline._timeline import Timeline
 from timeline.engine._history import History
@@ -145,7 +145,7 @@ class Rewriter:
         was_whole = is_whole(timeline.view)
         rendered = timeline.render(system=asked.system, tools=asked.tools)
         is_first = was_whole and not self.record_only
-        unbound = _unbound(asked.body, timeline, rendered) if is_first else []
+        unbound = _unbound(asked, timeline, rendered) if is_first else []
         if not unbound:
             return rendered
         timeline.hide(*unbound)
@@ -237,24 +237,33 @@ def is_whole(view: View) -> bool:
     return all(e.hidden_as == "unsigned" for e in entries if e.replacement is not None)
 
 
-def _unbound(body: Body, timeline: Timeline, rendered: Rendered) -> list[BlockId]:
-    """The thinking that is rendered for the first time after content that differs from the client's. Its signature
-    is bound to the client's own content, which the provider has got so far."""
-    if is_whole(timeline.view) or not timeline.settings.model.thinking_bound:
+def _unbound(asked: Asked, timeline: Timeline, rendered: Rendered) -> list[BlockId]:
+    """The thinking whose signature is bound to other content than precedes it in the request: behind an edit by the
+    client, also of what it had said before an answer; or rendered for the first time behind content that differs from
+    the client's, which the provider has got so far."""
+    view = timeline.view
+    if not timeline.settings.model.thinking_bound:
         return []
+    if is_whole(view):
+        is_edited = asked.conversation.is_edited
+        moved = [g for g in view.groups if g.asked and g.first < g.asked.begun]
+        stripped = _thoughts(view.groups, "unsigned") if is_edited else []
+        return [block.id for block in (*_thoughts(moved), *stripped)]
     contents = rendered.provider.contents
-    said = [(role, _plain(c)) for role, c in contents((), (), body.messages())]
+    said = [(role, _plain(c)) for role, c in contents((), (), asked.body.messages())]
     shown = [(role, _plain(c)) for role, c in contents((), (), rendered.messages)]
     same = sum(takewhile(bool, map(eq, said, shown)))
     behind = [content for _, content in shown[same:]]
-    entries = (entry for group in timeline.view.groups for entry in group.entries)
-    return [
-        entry.block.id
-        for entry in entries
-        if isinstance(entry.block, AssistantThinking)
-        and entry.replacement is None
-        and entry.block.provider in behind
-    ]
+    return [block.id for block in _thoughts(view.groups) if block.provider in behind]
+
+
+def _thoughts(
+    groups: Sequence[Group], hidden_as: HideReason | None = None
+) -> list[AssistantThinking]:
+    """The thinking of some groups that is shown, or that is hidden for this reason."""
+    entries = (entry for group in groups for entry in group.entries)
+    blocks = (entry.block for entry in entries if entry.hidden_as == hidden_as)
+    return [block for block in blocks if isinstance(block, AssistantThinking)]
 
 
 def _plain(content: Json) -> Json:

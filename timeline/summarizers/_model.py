@@ -56,12 +56,18 @@ class _Spent:
     """The cost of the calls for one summary so far."""
 
     model: Model
+    calls_max: int | None
+    calls: int = 0
     input: int = 0
     cached: int = 0
     output: int = 0
     dollars: float = 0.0
     """Dollars at the model's list prices."""
     stop_reason: str = ""
+
+    def has_call_left(self) -> bool:
+        """Whether one more call may be made."""
+        return self.calls_max is None or self.calls < self.calls_max
 
     def add(self, answer: Answer, stop: str, response: object) -> None:
         usage, self.stop_reason = answer.usage, stop
@@ -77,6 +83,7 @@ class _Spent:
             model=self.model.name,
             prompt=PROMPT_VERSION,
             stop_reason=self.stop_reason,
+            calls=self.calls,
             input_tokens=self.input,
             cached_tokens=self.cached,
             output_tokens=self.output,
@@ -108,7 +115,7 @@ class ModelSummarizer:
     """Calls a model for the structured summary; with an async client, use it in an `AsyncTimeline`.
 
     Raises, when called:
-        SummaryFailedError: two tries gave no usable answer.
+        SummaryFailedError: two tries gave no usable answer, or the policy leaves too few calls.
     """
 
     client: Any
@@ -135,11 +142,16 @@ class ModelSummarizer:
         """Yields the calls to be made, one after the other, and receives their answers."""
         context = request.context
         model = self._model(context)
-        spent = _Spent(model)
+        spent = _Spent(model, request.calls_max)
         merged: StructuredSummary | None = None
         reading = self._reading(context, model)
         live = show(request.view, reading)
-        for prompt in summary_prompts(live, request.plan, reading, self.answer_tokens):
+        prompts = summary_prompts(live, request.plan, reading, self.answer_tokens)
+        if request.calls_max is not None and len(prompts) > request.calls_max:
+            raise SummaryFailedError(
+                f"it takes {len(prompts)} calls, and `summaries_max` leaves {request.calls_max}"
+            )
+        for prompt in prompts:
             asked = continued(prompt, merged) if merged else prompt
             part = yield from self._ask(asked, request, spent)
             merged = merge_summaries(merged, part, SummaryRoom.of(context))
@@ -166,10 +178,12 @@ class ModelSummarizer:
     def _ask(
         self, prompt: Prompt, request: SummaryRequest, spent: _Spent
     ) -> Calls[StructuredSummary]:
-        """One summary; if the first try fails, there is a second one."""
+        """One summary; if the first try fails, there is a second one, if the policy leaves a call for it."""
         failure: Exception | None = None
         api, model = api_of(spent.model.provider), spent.model.name
-        for _ in range(TRIES_MAX):
+        tries = 0
+        while tries < TRIES_MAX and spent.has_call_left():
+            tries, spent.calls = tries + 1, spent.calls + 1
             try:
                 arguments = api.arguments(prompt.request, model, self.answer_tokens, self.options)
                 response: object = yield partial(api.create, self.client, arguments)
@@ -183,7 +197,7 @@ class ModelSummarizer:
             except RejectedAnswerError as error:
                 failure = error
         failed = SummaryFailedError(
-            f"no summary after {TRIES_MAX} tries: {type(failure).__name__}: {failure}"
+            f"no summary after {tries} tries: {type(failure).__name__}: {failure}"
         )
         failed.provenance = spent.provenance(request.plan.source_hash)
         raise failed from failure

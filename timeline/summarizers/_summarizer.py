@@ -39,6 +39,8 @@ class SummaryRequest:
     plan: RangePlan
     view: View = attrs.field(repr=False)
     context: Context = attrs.field(repr=False)
+    calls_max: int | None = None
+    """How many calls of a model the policy leaves for it (`Policy.summaries_max`); None: any number."""
 
 
 class Summarizer(Protocol):
@@ -56,8 +58,14 @@ class ExtractiveSummarizer:
         return extractive(request.plan)
 
 
+def is_free(summarizer: Summarizer) -> bool:
+    """Whether a summariser calls no model: ours does not, and others may say so by an empty `name`."""
+    is_ours = isinstance(summarizer, ExtractiveSummarizer)
+    return is_ours or getattr(summarizer, "name", None) == ""
+
+
 def model_asked(summarizer: Summarizer, timelines: str) -> str:
-    """The model that a summariser calls, given the timeline's model; empty: it calls none and costs nothing."""
+    """The model that a summariser calls, given the timeline's model; empty: it does not say, or calls none."""
     name: str | None = getattr(summarizer, "name", "")
     return timelines if name == "timeline" else name or ""
 
@@ -171,9 +179,13 @@ class Patience:
         answer = await wrap_future(started[0]) if started else summarizer(request)
         return checked(await answer if inspect.isawaitable(answer) else answer)
 
+    def hangs(self, summarizer: Summarizer) -> bool:
+        """Whether the summariser has not returned from an earlier call; it is not called again until it has."""
+        return self._asked is summarizer and not all(part.done() for part in self._parts)
+
     def _check(self, summarizer: Summarizer, request: SummaryRequest) -> float:
         """Seconds to wait for an answer; raises if the summariser still hangs."""
-        if self._asked is summarizer and not all(part.done() for part in self._parts):
+        if self.hangs(summarizer):
             raise SummaryFailedError("the summariser still hangs in an earlier call")
         return request.context.policy.summary_seconds
 

@@ -26,7 +26,8 @@ import attrs
 
 from blocks import CallId, Determinism, RungError, Trigger
 from render.compaction._apply import FittedRange, extractive
-from render.compaction._range import range_cut, turn_cut
+from render.compaction._cut import turns_cut
+from render.compaction._range import range_cut
 from render.compaction.rungs._apply_plan import PlannedCompaction, apply_proposals
 from render.compaction.rungs._checked import CheckedRung
 from render.compaction.rungs._clear import ClearRung
@@ -206,7 +207,7 @@ class _Planner:
 def _tail(view: View, context: Context, trigger: Trigger) -> int:
     """Version of the first block of the verbatim tail."""
     if turns := context.policy.keep_turns:
-        kept = turn_cut(view, context, turns)
+        kept = turns_cut(view.entries, turns)
         return view.entries[kept].version if kept else 0
     cut = range_cut(view, context, trigger)
     return view.entries[cut].version if cut else _newest(view)

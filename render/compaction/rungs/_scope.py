@@ -18,7 +18,8 @@ from blocks import (
 )
 from blocks.formats import lays_down
 from render.compaction._apply import FittedRange
-from render.compaction._range import range_cut, turn_cut
+from render.compaction._cut import turns_cut
+from render.compaction._range import range_cut
 from render.compaction.rungs._freshness import Drift
 from render.compaction.rungs._placeholder import durability_of
 from render.compaction.rungs._plan import Clear
@@ -121,7 +122,7 @@ class RungScope:
         freed = {found.entry.version for found in moved}
         cuts = [range_cut(self.view, self.context, self.trigger, freed=freed)]
         if turns := self.context.policy.keep_turns:
-            cuts.append(turn_cut(self.view, self.context, turns))
+            cuts.append(turns_cut(self.view.entries, turns))
         return self.view.entries[min(cut or 0 for cut in cuts)].version if all(cuts) else 0
 
     def freed_by(self, found: Found, replacement: str) -> int:

@@ -5,7 +5,17 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from blocks import Block, BlockId, CallId, MisuseError, ToolCall, TurnId, UsageRecorded, in_words
+from blocks import (
+    Block,
+    BlockId,
+    CallId,
+    MisuseError,
+    ToolCall,
+    TurnId,
+    UsageRecorded,
+    in_short,
+    in_words,
+)
 from blocks.formats import Answer, dumped, gemini_field, gemini_usage_in, response_in
 from blocks.formats import answer_of as answered
 from render.providers._facts import fields
@@ -45,7 +55,9 @@ def response_of(response: object) -> tuple[Json, Json]:
             raise MisuseError(f"{WANTED} is wanted, not {whose}")
     if error := fields(found.get("error")):
         said = error.get("message") or "without a message"
-        raise MisuseError(f"record(): an error of the provider's, and no response: {said}")
+        raise MisuseError(
+            f"record(): an error of the provider's, and no response: {in_short(str(said))}"
+        )
     candidates: object = found.get("candidates") or []
     if not isinstance(candidates, list):
         raise MisuseError(f"{WANTED} has a list of candidates, not {in_words(candidates)}")

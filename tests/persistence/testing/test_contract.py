@@ -108,6 +108,17 @@ class Wishful(MemoryStore):
         return [attrs.evolve(info, version=info.version + 1) for info in super().list()]
 
 
+class Hasty(MemoryStore):
+    """Appends in two steps, between which an interrupt may come."""
+
+    def append(
+        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
+    ) -> int:
+        version = super().append(timeline_id, events[:1], expected_version=expected_version)
+        rest = events[1:]
+        return super().append(timeline_id, rest, expected_version=version) if rest else version
+
+
 BREAKS = {
     Deaf: "test_the_second_writer_is_told_what_was_found",
     Forgetful: "test_a_retry_of_what_is_already_there_succeeds_and_writes_nothing",
@@ -118,6 +129,7 @@ BREAKS = {
     Overwriting: "test_a_fork_never_lands_on_an_existing_timeline",
     Undead: "test_close_may_be_repeated_and_everything_else_is_refused",
     Blind: "test_search_finds_what_a_scan_finds",
+    Hasty: "test_an_interrupted_append_is_there_whole_or_not_at_all",
     Wishful: "test_a_sound_store_is_found_to_be_sound",
 }
 

@@ -6,10 +6,12 @@ import pytest
 from blocks import (
     CompactionSkipped,
     Decision,
+    EventId,
     LogWindow,
     Provenance,
     RangeCompacted,
     StructuredSummary,
+    SummaryRequested,
     ToolOutcome,
     encode_block,
     encode_event,
@@ -18,6 +20,7 @@ from render import (
     Place,
     Summary,
     apply_range,
+    commit,
     extractive,
     open_view,
     plan_at,
@@ -185,10 +188,11 @@ def test_live_and_reopened_views_are_one() -> None:
     assert reopened.state == after.state
 
 
-def test_model_calls_for_summaries_are_counted_across_compactions() -> None:
+def test_calls_for_summaries_are_counted_across_compactions() -> None:
     within = context(limit=4000)
     view = make.view_of(make.header(), make.prompt("go"), *rounds(30))
     for n in range(3):
+        view = commit(view, SummaryRequested(id=EventId(f"asked{n}"), at=0.0))
         plan = planned(view, within, 0.0)
         written = Summary(
             summary=StructuredSummary(state="s"),

@@ -15,9 +15,9 @@ from render.compaction._cut import (
     find_cut,
     is_candidate,
     is_counted,
+    is_legal,
     is_turn_start,
     latest_cut,
-    thoughts,
 )
 from tests import _builders as make
 from tests.render.compaction.drawings import Drawing, drawn
@@ -290,18 +290,18 @@ def test_the_first_block_alone_may_be_folded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "spans"),
+    ("line", "legal"),
     [
-        ("P (t a t c1 c2) r1 r2 P", [(1, 4)]),
-        ("P (t c1) r1 (a c2) r2 (a t c3) r3", [(1, 2), (8, 9)]),
-        ("P (t a) P (c1 t) r1", []),
+        ("P (t a t c1 c2) r1 r2 P", [1, 8]),
+        ("P (t c1) r1 (a c2) r2 (a t c3) r3", [1, 4, 5, 7, 8]),
+        ("P (t a) P (c1 t) r1", [1, 2, 3, 4]),
     ],
 )
-def test_from_the_first_thinking_of_a_round_to_its_first_call_no_cut_may_fall(
-    line: str, spans: list[tuple[int, int]]
+def test_no_cut_falls_between_the_thinking_of_a_response_and_its_calls(
+    line: str, legal: list[int]
 ) -> None:
-    """Where thinking must lead: what it led to has to keep it."""
-    assert list(thoughts(drawn(line).entries)) == spans
+    entries = drawn(line).entries
+    assert [cut for cut in range(len(entries)) if is_legal(entries, cut)] == legal
 
 
 def test_what_a_provider_ran_itself_binds_its_own_round_and_no_other() -> None:
@@ -525,9 +525,20 @@ def test_when_no_older_cut_is_legal_the_nearest_newer_one_is_taken() -> None:
 def test_a_cut_may_go_between_what_was_said_and_the_calls_after_it() -> None:
     assert_cut(
         """
-        P (t a c1) r1 P
-        5  5 5  5   5 5
-               ^
+        P (a c1) r1 P
+        5  5  5   5 5
+             ^
+        """,
+        keep=12,
+    )
+
+
+def test_thinking_stays_with_its_calls_and_what_was_said_between() -> None:
+    assert_cut(
+        """
+        P a (t a c1) r1 P
+        5 5  5 5  5   5 5
+             ^
         """,
         keep=12,
     )

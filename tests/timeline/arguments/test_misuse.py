@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +37,8 @@ from blocks import (
     VersionConflictError,
     clean_json,
 )
+from blocks._nearest import QUOTED_MAX
+from blocks.formats._formats import FORMATS
 from persistence import MemoryStore
 from render import Policy, Summary
 from tests import _builders as make
@@ -307,6 +311,60 @@ def test_an_error_of_a_wrong_argument_is_also_what_python_would_raise() -> None:
             Policy(keep_ratio=-1)
 
 
+LONG = "Qq " * 2_000
+UNBROKEN = "Qq_" * 2_000
+
+
+def long_values(text: str) -> list[Any]:
+    """Values of many shapes that hold a long text."""
+    call = {"type": "tool_use", "id": text, "name": text, "input": text}
+    return [
+        text,
+        text.encode(),
+        [text] * 30,
+        (text, text),
+        {text: text},
+        {"type": "error", "error": {"type": text, "message": text}},
+        {"id": text, "role": text, "content": [call]},
+        {"id": "r9", "content": [{"type": "text", "text": "a"}], "usage": text},
+        ImagePart(data=text, media_type=text),
+        Note(id=BlockId(text), turn=TurnId(text), text=5),  # type: ignore[arg-type]
+    ]
+
+
+def refused_briefly(do: Callable[..., object], *arguments: Any, **named: Any) -> None:
+    said = ""
+    try:
+        do(*arguments, **named)
+    except (FoldlineError, TypeError) as error:
+        said = str(error) if isinstance(error, FoldlineError) else ""
+    assert 3 * said.count("Qq") <= QUOTED_MAX + 2, said  # it is cut anywhere
+
+
+@pytest.mark.parametrize("long", [LONG, UNBROKEN], ids=["words", "unbroken"])
+def test_no_error_quotes_more_than_200_characters_of_what_was_given(long: str) -> None:
+    for value in long_values(long):
+        for verb in [*VERBS, "retain", "forget", "sync", "recording"]:
+            method = getattr(begun(), verb)
+            refused_briefly(method, value)
+            refused_briefly(method, "call_1", value)
+            for name in signature(method).parameters:
+                refused_briefly(method, **{name: value})
+        for name in attrs.fields_dict(Policy):
+            refused_briefly(Policy, **{name: value})
+        for format_ in FORMATS:
+            refused_briefly(begun().record, value, format=format_)
+            refused_briefly(begun().sync, [value], format=format_)
+        refused_briefly(Timeline.open, "talk", model=value)
+        refused_briefly(Timeline.open, "talk", policy=value)
+        refused_briefly(Timeline.open, value, store=value)
+        refused_briefly(Timeline.open, "talk", store=value)
+    refused_briefly(begun().user, "x", **{long: 1})
+    timeline = begun()
+    timeline.record(response(*(tool_use(f"Qq{number}" * 9) for number in range(99)), id="m"))
+    refused_briefly(timeline.tool_result, "unknown", "x")
+
+
 # Responses.
 
 FOREIGN: dict[str, tuple[Any, str]] = {
@@ -528,7 +586,7 @@ def test_what_is_printed_is_short_and_says_nothing_of_the_content() -> None:
         timeline.record(response(text(secret), call, id=f"r{number}"))
         timeline.tool_result(f"c{number}", secret * 100)
     rendered = timeline.compact(system=secret)
-    assert repr(timeline) == "<Timeline 'talk': version 63, model loose, window 3,000>"
+    assert repr(timeline) == "<Timeline 'talk': version 64, model loose, window 3,000>"
     view = timeline.view
     assert view.compaction is not None
     plan = timeline.propose()

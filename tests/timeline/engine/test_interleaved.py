@@ -169,7 +169,11 @@ class Interleaved(RuleBasedStateMachine):
     def fork(self, index: int) -> None:
         self.number += 1
         forked = self.timelines[index].fork(f"fork {self.number}")
-        assert forked.render().violations == ()
+
+        def rendered() -> None:
+            assert forked.render().violations == ()
+
+        self.attempt(rendered)
 
     # What others do at the worst moment.
 

@@ -14,9 +14,13 @@ import pytest
 
 from blocks import (
     DamagedStoreError,
+    EventId,
     MisuseError,
     PolicyError,
+    Provenance,
     StoreError,
+    StructuredSummary,
+    SummaryPrepared,
     TimelineExistsError,
     TimelineId,
     UnknownPathError,
@@ -165,7 +169,7 @@ def test_a_dropped_timeline_lets_go_of_its_file_and_says_so(path: Path) -> None:
         with pytest.warns(ResourceWarning, match="unclosed store"):
             del timeline
         with open_timeline(store=path) as timeline:
-            assert timeline.version == 2
+            assert timeline.version == 3
     finally:
         gc.enable()
 
@@ -196,6 +200,19 @@ def test_a_fork_keeps_the_store_of_a_parent_that_was_dropped(path: Path) -> None
 # ---------------------------------------------------------------- close
 
 
+def with_something_pending(timeline: Timeline | AsyncTimeline) -> None:
+    """A summary was paid for, and its commit failed."""
+    paid = SummaryPrepared(
+        id=EventId("paid"),
+        at=0.0,
+        key="k",
+        cut=1,
+        summary=StructuredSummary(),
+        provenance=Provenance(source_hash="h", model="m"),
+    )
+    timeline._operations.engine._hold([paid])
+
+
 def test_a_close_whose_flush_fails_closes_all_the_same(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +221,7 @@ def test_a_close_whose_flush_fails_closes_all_the_same(
 
     timeline = open_timeline(store=path)
     timeline.user("hello")
-    timeline.render()
+    with_something_pending(timeline)
     with monkeypatch.context() as patch:
         patch.setattr(DuckDBStore, "append", full)
         with pytest.raises(StoreError, match="no space left"):
@@ -229,7 +246,7 @@ def test_an_async_close_whose_flush_fails_or_is_cancelled_closes_all_the_same(
     async def closed(broken: Callable[..., int]) -> None:
         timeline = await AsyncTimeline.open("talk", store=path)
         await timeline.user("hello")
-        await timeline.render()
+        with_something_pending(timeline)
         with monkeypatch.context() as patch:
             patch.setattr(DuckDBStore, "append", broken)
             task = asyncio.create_task(timeline.close())

@@ -332,6 +332,52 @@ def test_an_instruction_between_messages_keeps_its_place_and_role_and_the_thinki
     assert last[1]["role"] == "system"
 
 
+@pytest.mark.parametrize(
+    ("edit", "place", "session"),
+    [
+        ("changed", 0, ""),
+        ("changed", 0, "s1"),
+        ("changed", 4, ""),
+        ("cleared", 2, "s1"),
+        ("dropped", 2, ""),
+        ("summarised", 2, ""),
+    ],
+)
+def test_thinking_behind_a_prompt_that_the_client_edited_is_not_sent(
+    edit: str, place: int, session: str
+) -> None:
+    """Nor after a restart of the gateway, nor in the requests that follow; what was thought ahead of it is."""
+    store = MemoryStore()
+    script = [Reply(thinking=f"Hm {n}.", calls=[Call("bash", {"command": "ls"})]) for n in range(9)]
+    with provider([*script, Reply(text="Done.")]) as up:
+        agent = Agent("", more={"thinking": {"type": "adaptive"}})
+        agent.headers |= {"x-claude-code-session-id": session} if session else {}
+        for rounds in (3, 3, 4):
+            with gateway(store=store, upstream=up.url, window=WINDOW) as server:
+                agent.url = server.url
+                agent.work("" if agent.said else "Look at all of them.", rounds)
+            first = agent.said[place]["content"][0]
+            match edit if len(up.requests) == 3 else "":
+                case "dropped" if place:
+                    del agent.said[place - 1 : place + 1]
+                case "summarised":
+                    agent.said[: place + 1] = [agent.said[0] | {"content": [_words("So far.")]}]
+                case "cleared" if place:
+                    agent.said[place] = {"role": "user", "content": [first | {"content": "[old]"}]}
+                case "":
+                    pass
+                case _:
+                    agent.said[place]["content"] += [_words("Please.")]
+        assert not up.refused
+        kept = [c for m in up.requests[3]["messages"] for c in m["content"]]
+        thought = sum(c["type"] == "thinking" for c in kept)
+    assert thought == (max(place // 2 - (edit == "dropped"), 0) if edit != "summarised" else 0)
+
+
+def _words(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
 def test_a_request_that_its_client_gave_up_on_costs_no_thinking() -> None:
     """The answer to the next one says behind which of both it was thought."""
     calls = [Call("bash", {"command": f"cat {number}"}) for number in range(4)]

@@ -43,7 +43,7 @@ def test_a_render_is_a_span_with_an_event_a_step(watched: Watched) -> None:
     assert told(span)["gen_ai.conversation.compacted"] is True
 
 
-def test_a_compaction_is_a_span_in_its_render_and_its_commit_one_more(watched: Watched) -> None:
+def test_a_compaction_is_a_span_in_its_render_and_each_commit_one_more(watched: Watched) -> None:
     timeline = open_timeline(window=4_000, tracer=watched.tracer)
     timeline.user("go")
     work(timeline, 30)
@@ -56,9 +56,11 @@ def test_a_compaction_is_a_span_in_its_render_and_its_commit_one_more(watched: W
     assert isinstance(after, int)
     assert 0 < after < before
     assert told(watched.only("foldline.render"))["gen_ai.conversation.compacted"] is True
-    [commit] = [s for s in watched.spans("foldline.append") if watched.parents(s)]
-    assert watched.parents(commit) == ["foldline.render"]
-    assert told(commit)["foldline.store"] == "MemoryStore"
+    commits = [s for s in watched.spans("foldline.append") if watched.parents(s)]
+    assert [told(commit)["foldline.events"] for commit in commits] == [1, 1]
+    for commit in commits:  # of the compaction, and of the request
+        assert watched.parents(commit) == ["foldline.render"]
+        assert told(commit)["foldline.store"] == "MemoryStore"
 
 
 def test_each_call_of_the_store_is_a_span(watched: Watched) -> None:

@@ -9,7 +9,7 @@ import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
 from blocks.formats import REASONING, usage_in
-from render.policy._model import Limits, Model, Rates
+from render.policy._model import Limits, Model, Rates, ThinkingRule
 from render.policy._provider import (
     Answer,
     Encoder,
@@ -50,13 +50,14 @@ class OpenAIChat:
     name: str = attrs.field(default="openai.chat", init=False)
 
     def limits(self, model: Model) -> Limits:
-        """The same limits as in Responses."""
-        return limits_of(model)
+        """The same limits as in Responses; a model that gets its reasoning back refuses calls without it."""
+        rules: frozenset[ThinkingRule] = frozenset({"paired"} if _returns_thinking(model) else ())
+        return attrs.evolve(limits_of(model), thinking=rules)
 
     def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
         """An encoder into messages."""
         listed = limits_of(model).marks_max > 0
-        returns = "between_tools" in model.thinking_modes
+        returns = _returns_thinking(model)
         encoding = Encoding(
             counter=counter, keep_thinking=keep_thinking, listed=listed, returns_thinking=returns
         )
@@ -188,6 +189,10 @@ class OpenAIChat:
     def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
         """From the error's code; for other servers, from the text."""
         return overflow_of(status, kind, message)
+
+
+def _returns_thinking(model: Model) -> bool:
+    return "between_tools" in model.thinking_modes
 
 
 def _pieces(content: str) -> Sequence[str]:
