@@ -138,7 +138,8 @@ class SummaryRequested(BaseEvent, frozen=True, kw_only=True, tag="SummaryRequest
     of a model."""
 
     calls: int = 1
-    """Calls that this event counts."""
+    """Calls that this event counts; 0: the summary was there already, paid for by another timeline. The event keeps the
+    versions of timelines with equal content equal, so that they can use each other's next summary, too."""
 
 
 class CompactionSkipped(BaseEvent, frozen=True, kw_only=True, tag="CompactionSkipped"):

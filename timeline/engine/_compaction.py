@@ -34,7 +34,7 @@ from render import (
 from timeline._flow import CallHook, Flow
 from timeline._models import model_named
 from timeline.engine._attempt import Attempt, NoSuchEditError, edited_plan, outcome, rewritten
-from timeline.engine._paid_summaries import PaidSummaries
+from timeline.engine._paid_summaries import PaidSummaries, with_request
 from timeline.engine._sealing import unquoted
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
@@ -130,7 +130,9 @@ class Compactor(PaidSummaries):
             view, summary = yield from self.summary(request, attempt, view)
         attempt.answered(plan, view, summary)
         if event := self.worth_keeping(request, summary):
-            view = yield from attempt.keep(decide(view, event))
+            for each in with_request(event):
+                view = decide(view, each)
+            view = yield from attempt.keep(view)
             yield from self.share(request, event, attempt.journal)
         return view, summary
 

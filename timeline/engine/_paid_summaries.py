@@ -20,6 +20,7 @@ from blocks import (
     Provenance,
     Recorded,
     SummaryPrepared,
+    SummaryRequested,
     artifact_id,
     label_of,
     version_in,
@@ -146,3 +147,10 @@ class PaidSummaries:
 
 def _model(paid: PaidSummaries, request: SummaryRequest) -> str:
     return model_asked(paid.summarizer, request.context.model.name)
+
+
+def with_request(event: SummaryPrepared) -> tuple[SummaryRequested | SummaryPrepared, ...]:
+    """The event, behind a request without calls if the summary was not asked for here (see `SummaryRequested`)."""
+    if not event.provenance.reused:
+        return (event,)
+    return SummaryRequested(id=EventId(""), at=event.at, calls=0), event

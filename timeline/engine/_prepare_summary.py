@@ -18,6 +18,7 @@ from render import Context, Summary, View, compaction_due
 from timeline._flow import Await, Begin, Flow
 from timeline.engine._compaction import further_calls
 from timeline.engine._engine import Engine
+from timeline.engine._paid_summaries import with_request
 from timeline.summarizers._summarizer import SummaryRequest
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Preparation:
             event = compactor.worth_keeping(request, summary)
             if event:
                 fit = partial(_still_useful, withheld=request.view.state.withheld)
-                yield from engine.current(engine.commit(event, fit=fit))
+                yield from engine.current(engine.commit(*with_request(event), fit=fit))
                 yield from compactor.share(request, event, engine)
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)

@@ -20,6 +20,8 @@ from .talk import SYSTEM, opened, summary_requests, talk
 ROOT = Path(__file__).parents[3]
 DIED: Final = 9
 STEPS = (
+    "before the call is counted",
+    "after the call is counted",
     "before the call",
     "after the call",
     "before the summary is committed",
@@ -29,7 +31,7 @@ STEPS = (
     "before the request is noted",
     "after the request is noted",
 )
-LOST = STEPS[1:3]
+LOST = STEPS[3:5]
 """Here the answer is in the memory of the process that dies, and nowhere else."""
 
 

@@ -11,7 +11,13 @@ from typing import Any
 import attrs
 import pytest
 
-from blocks import CompactionSkipped, RangeCompacted, SummaryPrepared, SummaryReplaced
+from blocks import (
+    CompactionSkipped,
+    RangeCompacted,
+    SummaryPrepared,
+    SummaryReplaced,
+    SummaryRequested,
+)
 from persistence import MemoryStore
 from render import Rendered
 from tests._builders import Clock, events_of, request_bytes, text_in
@@ -174,7 +180,8 @@ def test_cancelled_during_the_call_nothing_is_half_done(
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert timeline.view.compaction is None
-            assert not [e for _, e in await timeline.events(after=version)]
+            done = [type(event) for _, event in await timeline.events(after=version)]
+            assert done == [SummaryRequested], "it was called, whatever comes of it"
             await atalk(timeline, 1, 8)
             rendered = await timeline.compact(system=SYSTEM)
             assert rendered.violations == ()
@@ -233,7 +240,7 @@ def test_an_upgrade_counts_as_a_call_and_is_never_paid_for_twice(
     fail_once(server)
     compacted(timeline)
     assert timeline.upgrade_summary(system=SYSTEM)
-    assert timeline.view.state.summaries == 2, "the one in vain, and this one"
+    assert timeline.view.state.summaries == 3, "two tries in vain, and this one"
     paid = len(server.requests)
     timeline.expand()
     compacted(timeline)
@@ -306,7 +313,11 @@ def test_raise_is_the_only_policy_that_raises(practice: Practice, server: FakeSe
     with pytest.raises(SummaryFailedError):
         timeline.compact(system=SYSTEM)
     assert timeline.view.compaction is None
-    assert timeline.version == version
+    done = [event for _, event in timeline.events(after=version)]
+    assert sum(event.calls for event in done if isinstance(event, SummaryRequested)) == len(
+        server.requests
+    )
+    assert {type(event) for event in done} == {SummaryRequested}
     compacted(timeline)
     assert not degraded(timeline)
 
