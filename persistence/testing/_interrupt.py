@@ -73,8 +73,9 @@ class Interrupt:
 def folders_of(store: object) -> tuple[str, ...]:
     """The folders of the packages of a store's class and of its base classes, without those of Python."""
     packages = {kind.__module__.partition(".")[0] for kind in type(store).__mro__}
-    names = sorted(packages - sys.stdlib_module_names)
-    return tuple(str(Path(str(sys.modules[name].__file__)).parent) for name in names)
+    modules = [sys.modules[name] for name in sorted(packages - sys.stdlib_module_names)]
+    files = (getattr(module, "__file__", None) for module in modules)  # typed at a prompt: none
+    return tuple(str(Path(file).parent) for file in files if file)
 
 
 def interrupts(store: EventStore) -> Generator[Interrupt]:

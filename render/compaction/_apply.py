@@ -43,7 +43,7 @@ from render.view._view import View
 LAID_DOWN_SQUEEZE: Final = 5
 """What the user laid down shrinks once the other shares are below a fifth, and then with the root of the factor."""
 WRITTEN_SQUEEZE: Final = 10
-"""Written history shrinks once the other shares are below a tenth: it then has ten times their factor."""
+"""The context of a split turn shrinks once the other shares are below a tenth: it then has ten times their factor."""
 
 
 @attrs.frozen(kw_only=True)
@@ -77,7 +77,7 @@ def squeezed(context: Context, factor: float) -> Context:
     """The context with smaller shares for everything that a compaction leaves except the tail.
 
     The shares of the user's texts and of standing instructions shrink more slowly: they are what the user laid down.
-    What is written of history shrinks last, because the next summary has only that of it.
+    Of what is written, only the context of a split turn shrinks, and last: constraints and facts stay (invariant 6).
     """
     if factor == 1.0:
         return context
@@ -88,7 +88,6 @@ def squeezed(context: Context, factor: float) -> Context:
     )
     smaller = attrs.evolve(
         policy,
-        summary_tokens=int(policy.summary_tokens * written),
         prefix_tokens=int(policy.prefix_tokens * written),
         digest_ratio=policy.digest_ratio * factor,
         index_ratio=policy.index_ratio * factor,

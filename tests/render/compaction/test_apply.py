@@ -231,10 +231,8 @@ def test_squeezing_shrinks_what_a_compaction_leaves_and_nothing_else() -> None:
     least = squeezed(before, 0.02).policy
     assert least.user_ratio / 0.2 == pytest.approx(0.1**0.5), "what the user laid down"
     assert least.standing_ratio / policy.standing_ratio == pytest.approx(0.1**0.5)
-    assert (least.summary_tokens, least.keep_ratio) == (
-        policy.summary_tokens // 5,
-        policy.keep_ratio,
-    )
+    assert (least.summary_tokens, least.keep_ratio) == (policy.summary_tokens, policy.keep_ratio)
+    assert least.prefix_tokens == policy.prefix_tokens // 5
 
 
 def test_the_summary_that_needs_no_model_says_what_it_was_made_of_and_is_made_once() -> None:

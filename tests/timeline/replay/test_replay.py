@@ -195,7 +195,7 @@ def test_a_window_that_cannot_hold_system_and_tools_is_refused() -> None:
 def test_the_summary_gives_way_before_a_request_breaks_a_very_small_window() -> None:
     """The system prompt, the tools, the user's texts and one round leave the summary almost nothing."""
     session = read_session(EXAMPLE)
-    result = replay(session, ReplayOptions(window=3_000))
+    result = replay(session, ReplayOptions(window=4_000))
     assert result.over_window_calls == 0
     assert result.rules
 
