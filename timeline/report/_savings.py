@@ -150,12 +150,10 @@ class Savings:
         possible = _compared(self.possible, self.full, "would have saved", "would have cost")
         if self.record_only:
             return possible or "nothing would have been saved, nothing lost"
-        done = _compared(self.saved, self.full, "saved", "cost") or "nothing saved, nothing lost"
-        tools = (
-            ""
-            if self.rewritten
-            else _compared(max(self.paid - self.alone, 0.0), self.paid, "cost", "")
-        )
+        extra = 0.0 if self.rewritten else max(self.paid - self.alone, 0.0)
+        tools = _compared(extra, self.paid, "cost", "")
+        same = "nothing saved" if tools else "nothing saved, nothing lost"
+        done = _compared(self.saved, self.full, "saved", "cost") or same
         if tools:
             done += f"; the tools that read folded content back {tools}"
         return f"{done}; what was only recorded {possible}" if possible else done

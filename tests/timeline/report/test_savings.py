@@ -95,7 +95,7 @@ def test_words_say_saved_or_more_and_nothing_only_if_it_is_nothing() -> None:
     assert attrs.evolve(known, paid=0.2004).verdict() == "cost $0.0004 (0.2%) more"
     untouched = attrs.evolve(known, rewritten=0, paid=0.21)
     assert (untouched.saved, untouched.full, untouched.full_tokens) == (0, 0.21, 9_000)
-    assert untouched.verdict().startswith("nothing saved, nothing lost; the tools that read folded")
+    assert untouched.verdict().startswith("nothing saved; the tools that read folded")
     assert untouched.verdict().endswith("content back cost $0.0100 (4.8%)")
     watched = attrs.evolve(known, record_only=True, rewritten=0, possible=0.05)
     assert watched.verdict() == "would have saved $0.0500 (25.0%)"
