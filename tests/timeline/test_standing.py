@@ -226,3 +226,19 @@ def test_what_a_client_appends_to_a_result_stands_as_a_part_of_that_result() -> 
     assert front.startswith("<earlier-result path=")
     assert reminder in front
     assert idle not in json.dumps(sent(timeline))
+
+
+@pytest.mark.parametrize("at", [4, 60])
+def test_what_a_client_appends_to_a_result_is_hidden_with_it(at: int) -> None:
+    """Before a compaction has carried it, and after."""
+    reminder = "<system-reminder>\nContents of /app/api/CLAUDE.md:\n\nOPAL-17\n</system-reminder>"
+    work = rounds(40, "anthropic")
+    work[1]["content"][0]["content"] += f"\n\n{reminder}\n"
+    timeline = Timeline.open("t", window=9_000, model=model_named("claude-sonnet-5-5"))
+    for end in range(2, len(work) + 1, 2):
+        timeline.sync([user("Go."), *work[:end]], format="anthropic")
+        assert ("OPAL-17" in json.dumps(timeline.render().request())) == (end <= at)
+        if end == at:
+            assert (timeline.view.compaction is not None) == (at > 4)
+            timeline.hide("tc:t1.c0.result")
+    assert timeline.view.compaction is not None
