@@ -34,7 +34,7 @@ CLIENTS: Final[tuple[Client, ...]] = (
     OpenCode(),
 )
 COLUMNS: Final = (
-    *("agent", "version", "way", "rounds", "helper", "side"),
+    *("agent", "version", "way", "rounds", "helper", "side", "rules"),
     *("timelines", "compactions", "tokens", "dollars", "result"),
 )
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,10 @@ from timeline.fake_provider import Exchange, FakeProvider, FakeServer
 from timeline.gateway import Gateway, GatewayServer, Savings
 from timeline.replay._price import price
 
+RULE: Final = "Every commit message ends with ZEBRA-4711."
+"""What the project lays down."""
+RULES: Final = ("CLAUDE.md", "AGENTS.md")
+"""The files in which agents look for it."""
 ROUNDS_MIN: Final = 30
 """The least number of rounds in the main conversation."""
 _REFUSED: Final = 400
@@ -40,6 +44,8 @@ class Run:
     """The tokens of all prompts, as the provider counted them."""
     paid: float = 0.0
     """The cost of prompts and answers, in dollars."""
+    ruled: int = 0
+    """Requests that have the project's rule."""
     savings: Savings | None = None
     failures: list[str] = attrs.field(factory=list[str])
 
@@ -51,7 +57,15 @@ class Run:
         if self.savings:
             found = (str(self.savings.timelines), str(self.savings.compactions))
         result = f"{len(self.failures)} wrong" if self.failures else "ok"
-        return [self.way, *counts, *found, f"{self.tokens:,}", f"{self.paid:.2f}", result]
+        return [
+            self.way,
+            *counts,
+            str(self.ruled),
+            *found,
+            f"{self.tokens:,}",
+            f"{self.paid:.2f}",
+            result,
+        ]
 
 
 def run_directly(client: Client, folder: Path) -> Run:
@@ -89,12 +103,14 @@ def run_through_gateway(client: Client, folder: Path, direct: Run) -> Run:
 def _set_up(client: Client, folder: Path) -> tuple[Place, Task, FakeServer]:
     place = Place(folder=folder)
     place.project.mkdir(parents=True)
+    for name in RULES:
+        (place.project / name).write_text(f"# Rules\n\n{RULE}\n", encoding="utf-8")
     task = Task(client.tools(place.project))
     return place, task, FakeServer(FakeProvider(responder=task))
 
 
 @contextmanager
-def _serving(run: Run, server: FakeServer) -> Iterator[None]:
+def _serving(run: Run, server: FakeServer) -> Generator[None]:
     """Record errors of the scripted model as failures of the run."""
     server.start()
     try:
@@ -115,6 +131,7 @@ def _checked(run: Run, place: Place, server: FakeServer) -> Run:
     (place.folder / "requests.jsonl").write_text(written, encoding="utf-8")
     run.state = place.state()
     run.tokens = sum(exchange.tokens for exchange in server.provider.exchanges)
+    run.ruled = sum(RULE in json.dumps(exchange.request) for exchange in server.provider.exchanges)
     run.paid = sum(_price(exchange, server.provider) for exchange in server.provider.exchanges)
     run.failures += [exchange.error.message for exchange in server.refused if exchange.error]
     run.failures += [
@@ -134,6 +151,8 @@ def _compared(run: Run, direct: Run) -> Iterator[str]:
     if run.state != direct.state:
         other = {name for name, _ in run.state.items() ^ direct.state.items()}
         yield f"the project ends otherwise: {', '.join(sorted(other))}"
+    if run.ruled != direct.ruled or not run.ruled:
+        yield f"the project's rule is in {run.ruled} requests, without the gateway in {direct.ruled}"
     if run.task.rounds != direct.task.rounds:
         yield f"rounds: {run.task.rounds}, without: {direct.task.rounds}"
     found = run.savings or Savings()

@@ -12,9 +12,11 @@ writes (the output of a command, a notification) happened once and is folded lik
 A later text *replaces* an earlier one of the same kind, name and source, except for texts that add to earlier ones
 (`adds`): a client that has told the list of agents tells only the new ones later.
 
-Texts by `system` or `developer` are the operator's: they are standing even if no row names them.
+Texts by `system` or `developer` are the operator's: they are standing even if no row names them. So are a client's
+reminders before the model's first answer, because the next version of a client words them in another way.
 
-Sources of the rows: Claude Code 2.1 and opencode 1.18 (the texts in their programs, as installed from npm), Codex 0.169
+Sources of the rows: Claude Code 2.1 (the texts in its program, as installed from npm; the requests of 2.1.330), opencode
+1.18 (the same), Codex 0.169
 (the requests of its program, and its session files), Gemini CLI 0.61 and Qwen Code 0.15 (`environmentContext.js` in
 their packages), Grok CLI (its session files). pi, opencode and Copilot CLI have project instructions in the system
 prompt, which no compaction touches.
@@ -66,16 +68,20 @@ class _Row:
 # What Claude Code wraps in <system-reminder>, or sends in messages of the role `system`.
 _REMINDERS: Final = (
     _Row(r"As you answer the user's questions, you can use the following context:", "CLAUDE.md", "rules"),
+    _Row(r"Codebase and user instructions are shown below", "CLAUDE.md", "rules"),
     _Row(r"Contents of (?P<source>[^\n]{1,500}?)(?: \([^\n]*\))?:\n", "CLAUDE.md", "rules"),
     _Row(r"# MCP Server Instructions", "mcp", "rules", adds=True),
     _Row(r"The following MCP servers have disconnected", "mcp", "rules", adds=True),
     _Row(r"SessionStart\S* hook additional context:", "hook", "rules", adds=True),
     _Row(r"You are a teammate in this session's agent team", "team", "rules"),
     _Row(r"The following skills were invoked", "skills in use", "rules"),
+    _Row(r"Attribution for git commits", "attribution", "rules"),
+    _Row(r"# Environment\b", "environment", "state"),
     _Row(r"Plan mode is active|## (?:Exited|Re-entering) Plan Mode", "plan mode", "state"),
     _Row(r"The (?:TodoWrite tool has|task tools have)n't been used recently|Your todo list", "todo list", "state"),
     _Row(r"The date has changed|Today's date", "date", "state"),
-    _Row(r"The model for this session has been changed", "model", "state"),
+    _Row(r"The model for this session has been changed|You are powered by", "model", "state"),
+    _Row(r"<total_tokens>", "tokens left"),
     _Row(r"(?:Note: )?The user opened the file", "open file", "state"),
     _Row(r"The user has changed the current working directory", "folder", "state"),
     _Row(r"(?:Available agent types for|New agent types are now available|The following agent types)", "agents",
@@ -125,8 +131,9 @@ _MARKS: Final = ("<", "#", "[", "B", "C", "T")
 """How a text of a client can begin; checked first, because nearly no text does."""
 
 
-def client_text(text: str) -> ClientText | None:
-    """What a client wrote in the user's message; None: the user may have written it.
+def client_text(text: str, *, is_opening: bool = False) -> ClientText | None:
+    """What a client wrote in the user's message; None: the user may have written it. `is_opening`: the model has not
+    answered yet.
 
     A text in which something follows the client's own element is the user's.
     """
@@ -137,7 +144,8 @@ def client_text(text: str) -> ClientText | None:
         if _goes_on(text, reminder[1]):
             return None
         found = _matched(_REMINDER_ROWS, text, reminder.end())
-        return ClientText(name=reminder[1], standing=found.standing if found else "")
+        unknown = standing_key("rules", "reminder", "", _uncounted(text)) if is_opening else ""
+        return ClientText(name=reminder[1], standing=found.standing if found else unknown)
     found = _matched(_ROWS, text, 0)
     return None if found and text[0] == "<" and _goes_on(text, found.name) else found
 
@@ -150,9 +158,8 @@ def operator_text(text: str) -> ClientText:
     found = _matched(_REMINDER_ROWS, text, begin) or _matched(_ROWS, text, begin)
     if found and found.standing:
         return found
-    # Equal texts are one, also if they only count differently ("3 calls left").
     return ClientText(
-        name="operator", standing=standing_key("rules", "operator", "", _DIGITS.sub("0", text))
+        name="operator", standing=standing_key("rules", "operator", "", _uncounted(text))
     )
 
 
@@ -160,13 +167,14 @@ def appended_texts(result: str) -> Iterator[tuple[ClientText, str]]:
     """The standing instructions that a client appended to a tool's result, the newest first, each with its text.
 
     Claude Code appends reminders, such as the `CLAUDE.md` of a folder that the agent has begun to work in, to the
-    result that they follow. A tool's output can look the same, so such a text never replaces another one.
+    result that they follow. A tool's output can look the same, so such a text never replaces another one. What only says
+    how things stand is not yielded: it may come with every result.
     """
     text = result.rstrip()
     while text.endswith(_END) and (begin := text.rfind(_BEGIN)) >= 0:
         element, text = text[begin:], text[:begin].rstrip()
         client = client_text(element)
-        if client and client.standing:
+        if client and client.standing and not client.standing.startswith("state:"):
             kind, name, *_ = client.standing.split(":")
             yield attrs.evolve(client, standing=standing_key(kind, name, "", element)), element
 
@@ -180,6 +188,11 @@ def standing_key(kind: str, name: str, source: str = "", text: str = "") -> str:
     """The key of a standing instruction; with a `text`, one that only an equal text has."""
     digest = sha256(text.encode(errors="surrogatepass")).hexdigest()[:12] if text else ""
     return ":".join(filter(None, (kind, name, source, digest)))
+
+
+def _uncounted(text: str) -> str:
+    """The text without its numbers: equal texts are one, also if they only count differently ("3 calls left")."""
+    return _DIGITS.sub("0", text)
 
 
 def _matched(

@@ -208,8 +208,11 @@ class Builder:
         return kind(id=NEW, turn=self._turn, text=text, parts=parts)
 
     def _attachments(self, parts: Sequence[Part], name: str = "context") -> Iterator[Block]:
+        is_opening = len(self._stretches) == 1  # the empty one
         for part in parts:
-            client = client_text(part.text) if isinstance(part, TextPart) else None
+            client = None
+            if isinstance(part, TextPart):
+                client = client_text(part.text, is_opening=is_opening)
             yield UserAttachment(
                 id=NEW,
                 turn=self._turn,

@@ -242,3 +242,24 @@ def test_what_a_client_appends_to_a_result_is_hidden_with_it(at: int) -> None:
             assert (timeline.view.compaction is not None) == (at > 4)
             timeline.hide("tc:t1.c0.result")
     assert timeline.view.compaction is not None
+
+
+def test_a_reminder_in_words_that_nobody_knows_stands_if_it_comes_first() -> None:
+    """Only what comes before the model's first answer."""
+
+    def reminder(words: str) -> str:
+        return f"<system-reminder>\n{words}\n</system-reminder>"
+
+    work = rounds(40, "anthropic")
+    work[1]["content"].append({"type": "text", "text": reminder("Something happened: OPAL.")})
+    parts = [reminder("What this house wants: LION."), reminder("<total_tokens>9</total_tokens>")]
+    opening = {"role": "user", "content": [{"type": "text", "text": t} for t in (*parts, "Go.")]}
+    timeline = Timeline.open("t", window=9_000, model=model_named("claude-sonnet-5-5"))
+    for end in range(2, len(work) + 1, 2):
+        timeline.sync([opening, *work[:end]], format="anthropic")
+        timeline.render()
+    assert timeline.view.compaction is not None
+    front = texts(sent(timeline)[0])
+    assert front[0] == parts[0]
+    assert parts[1] not in front
+    assert not any(text.startswith("<system-reminder>\nSomething") for text in front)

@@ -43,11 +43,14 @@ class Filler:
     """Number of turns that were opened here."""
     _is_fresh: bool = attrs.field(default=False, init=False)
     """Whether the newest turn was opened here and contains only context so far."""
+    _is_opening: bool = attrs.field(init=False)
+    """Whether the model has not answered yet."""
     _asked: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
     """The turns of the calls that were made here."""
 
     def __attrs_post_init__(self) -> None:
         self._turn = self.view.turn
+        self._is_opening = not self.view.state.rounds
 
     def blocks(self, missing: Missing) -> list[Block]:
         """The blocks for the missing pieces of one step."""
@@ -71,7 +74,7 @@ class Filler:
         match message.role:
             case "assistant":
                 yield from self._opened()
-                self._is_fresh = False
+                self._is_fresh = self._is_opening = False
                 yield from self._maker.spoken(message)
             case "system":
                 yield from self._opened()
@@ -85,8 +88,8 @@ class Filler:
         """The blocks of a user's message in its order: the user's words, and attachments for what the user's program
         added. Words after an attachment are a prompt of their own; after an interruption, even beside results."""
         parts = parts_in(message.content)
-        has_words_ahead = not all(map(_client_text, parts))
-        for client, run in groupby(parts, _client_text):
+        has_words_ahead = not all(map(self._client_text, parts))
+        for client, run in groupby(parts, self._client_text):
             is_asked = voice is UserPrompt and (has_words_ahead or not client)
             yield from self._next_turn() if is_asked and not self._is_fresh else self._opened()
             if client:
@@ -123,7 +126,8 @@ class Filler:
     def _turn_of(self, call_id: CallId) -> TurnId:
         return self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn
 
-
-def _client_text(part: Part) -> ClientText | None:
-    """What a part is that the user's client wrote; None for the user's own words and for pictures."""
-    return client_text(part.text) if isinstance(part, TextPart) else None
+    def _client_text(self, part: Part) -> ClientText | None:
+        """What a part is that the user's client wrote; None for the user's own words and for pictures."""
+        if not isinstance(part, TextPart):
+            return None
+        return client_text(part.text, is_opening=self._is_opening)

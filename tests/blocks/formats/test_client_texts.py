@@ -2,7 +2,7 @@
 
 import pytest
 
-from blocks.formats import client_text, operator_text
+from blocks.formats import appended_texts, client_text, operator_text
 
 AGENTS = "# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nNever edit vendor/.\n</INSTRUCTIONS>"
 CLAUDE = (
@@ -18,6 +18,14 @@ STANDING = {
     "Claude Code: a nested CLAUDE.md": (
         "<system-reminder>\nContents of /app/web/CLAUDE.md:\n\nUse tabs.\n</system-reminder>",
         "rules:CLAUDE.md:/app/web/CLAUDE.md",
+    ),
+    "Claude Code 2.1.330: CLAUDE.md": (
+        "<system-reminder>\nCodebase and user instructions are shown below.\n\nNever.\n</system-reminder>",
+        "rules:CLAUDE.md",
+    ),
+    "Claude Code 2.1.330: folder": (
+        "<system-reminder>\n# Environment\n - Primary working directory: /app\n</system-reminder>",
+        "state:environment",
     ),
     "Claude Code: skills": (
         "<system-reminder>\nThe following skills are available for use with the Skill tool:\n- a\n</system-reminder>",
@@ -37,6 +45,7 @@ EVENTS = (
     "[Request interrupted by user]",
     "Base directory for this skill: /a/b\n\n# Review",
     "<system-reminder>\nNote: /app/a.py was modified by a linter.\n</system-reminder>",
+    "<system-reminder>\n<total_tokens>900 tokens left</total_tokens>\n</system-reminder>",
 )
 """Texts of clients that happened once."""
 
@@ -56,6 +65,31 @@ def test_what_happened_once_does_not_stand(text: str) -> None:
     assert found
     assert found.name
     assert not found.standing
+
+
+def test_an_unknown_reminder_stands_if_it_comes_before_the_models_first_answer() -> None:
+    """The next version of a client words its instructions in another way."""
+    text = (
+        "<system-reminder>\nWhat this house wants of you:\nNever edit vendor/.\n</system-reminder>"
+    )
+    later, opening = client_text(text), client_text(text, is_opening=True)
+    assert later
+    assert opening
+    assert not later.standing
+    assert opening.standing.startswith("rules:reminder:")
+    for event in EVENTS:
+        if "linter" not in event:
+            assert client_text(event, is_opening=True) == client_text(event)
+
+
+def test_what_a_client_appends_to_a_result_stands_only_if_it_lays_something_down() -> None:
+    rules = "<system-reminder>\nContents of /app/web/CLAUDE.md:\n\nUse tabs.\n</system-reminder>"
+    left = "<system-reminder>\n<total_tokens>900 tokens left</total_tokens>\n</system-reminder>"
+    todo = "<system-reminder>\nThe task tools haven't been used recently.\n</system-reminder>"
+    found = [text for _, text in appended_texts(f"1\tx = 1\n\n{rules}\n\n{left}\n{todo}\n")]
+    assert found == [rules]
+    assert [*appended_texts(f"{rules}\nx = 1")] == [], "the tool goes on"
+    assert [*appended_texts("</system-reminder>")] == []
 
 
 @pytest.mark.parametrize(
