@@ -405,9 +405,10 @@ def test_001_8_no_request_is_over_its_budget_by_our_own_count(life: Life) -> Non
 
 
 def summary_in(rendered: Rendered) -> list[str]:
-    """The texts of a request that are the summary's: each a frame of its own, in front."""
-    texts = (content.get("text", "") for content in rendered.messages[0]["content"])
-    return list(takewhile(lambda text: text.startswith("<summary "), texts))
+    """The texts of a request that are the summary's: each a frame of its own, in front, behind what stands."""
+    front = takewhile(lambda message: message["role"] != "assistant", rendered.messages)
+    texts = (content.get("text", "") for message in front for content in message["content"])
+    return [text for text in texts if text.startswith("<summary ")]
 
 
 def test_001_12_each_span_has_one_stand_in_at_its_first_block(life: Life) -> None:
