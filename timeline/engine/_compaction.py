@@ -84,7 +84,7 @@ class Compactor(PaidSummaries):
         if not is_worth_it(planned, context):  # it will be skipped, so no hook or model is called
             return apply_compaction(view, planned, None, context)
         yield from self._tell(planned.plan, attempt)
-        attempt.journal.check_current(view)
+        attempt.engine.check_current(view)
         if attempt.vetoed:
             return skip(view, "vetoed", context)
         return (yield from self.carry_out(view, planned, context, attempt))
@@ -112,7 +112,7 @@ class Compactor(PaidSummaries):
         )
         if summary is not None:
             summary = yield from rewritten(summary, edit, attempt)
-            attempt.journal.check_current(view)
+            attempt.engine.check_current(view)
         return outcome(view, planned, summary, context)
 
     def _written(
@@ -125,7 +125,7 @@ class Compactor(PaidSummaries):
         request = SummaryRequest(plan=plan, view=view, context=planned.fitted.context)
         if summary := self.prepared(request) or attempt.summary_of(plan, view):
             return view, summary
-        summary = yield from self.paid_elsewhere(request, attempt.journal)
+        summary = yield from self.paid_elsewhere(request, attempt.engine)
         if summary is None:
             view, summary = yield from self.summary(request, attempt, view)
         attempt.answered(plan, view, summary)
@@ -133,7 +133,7 @@ class Compactor(PaidSummaries):
             for each in with_request(event):
                 view = decide(view, each)
             view = yield from attempt.keep(view)
-            yield from self.share(request, event, attempt.journal)
+            yield from self.share(request, event, attempt.engine)
         return view, summary
 
     def known(

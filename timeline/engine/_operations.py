@@ -748,7 +748,7 @@ class Operations:
         self.engine.check_open()
         yield from ()
         return Following(
-            journal=self.engine,
+            engine=self.engine,
             version=after,
             timeout=checked_timeout(timeout, "follow()"),
             interval=checked_interval(interval, "follow()"),

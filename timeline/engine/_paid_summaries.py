@@ -9,7 +9,7 @@ the summary.  It does not contain the summary, which is removed together with it
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import msgspec
@@ -28,13 +28,15 @@ from blocks import (
 from render import Summary, open_view, shared_key, summary_key
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._artifacts import ArtifactService
-from timeline.engine._journal import Journal
 from timeline.summarizers._summarizer import (
     ExtractiveSummarizer,
     Summarizer,
     SummaryRequest,
     model_asked,
 )
+
+if TYPE_CHECKING:
+    from timeline.engine._engine import Engine
 
 log = logging.getLogger("foldline")
 
@@ -77,13 +79,13 @@ class PaidSummaries:
 
     # Summaries of other timelines.
 
-    def paid_elsewhere(self, request: SummaryRequest, journal: Journal) -> Flow[Summary | None]:
+    def paid_elsewhere(self, request: SummaryRequest, engine: "Engine") -> Flow[Summary | None]:
         """The summary that another timeline has paid for, for equal content and the same requester; None: there is
         none."""
         key = self._shared_key(request)
         if not key:
             return None
-        event: SummaryPrepared | None = yield RunBlocking(partial(self._found, key, journal))
+        event: SummaryPrepared | None = yield RunBlocking(partial(self._found, key, engine))
         if event is None:
             return None
         source, paid = request.plan.source_hash, event.provenance
@@ -91,12 +93,12 @@ class PaidSummaries:
         known = msgspec.structs.replace(reused, stop_reason=paid.stop_reason)
         return Summary(summary=event.summary, provenance=known)
 
-    def share(self, request: SummaryRequest, kept: SummaryPrepared, journal: Journal) -> Flow[None]:
+    def share(self, request: SummaryRequest, kept: SummaryPrepared, engine: "Engine") -> Flow[None]:
         """Make a summary that is now in the log available to other timelines."""
         key = self._shared_key(request)
-        for version, event in reversed(journal.view.events_since_cut):
+        for version, event in reversed(engine.view.events_since_cut):
             if key and isinstance(event, SummaryPrepared) and event.key == kept.key:
-                yield RunBlocking(partial(self._enter, key, version, event, journal))
+                yield RunBlocking(partial(self._enter, key, version, event, engine))
                 return
 
     def _shared_key(self, request: SummaryRequest) -> str:
@@ -105,17 +107,15 @@ class PaidSummaries:
             return ""
         return shared_key(request.plan, request.view, request.context, model, service.reading_as)
 
-    def _found(self, key: str, journal: Journal) -> SummaryPrepared | None:
+    def _found(self, key: str, engine: "Engine") -> SummaryPrepared | None:
         service = self.artifact_service
         try:
             if service is None or (store := service.store) is None:
                 return None
             about = store.describe(artifact_id(key.encode()), service.reader)
             version = version_in(about.path)
-            page: Sequence[Recorded] = journal.store.read(
-                about.timeline, after=version - 1, limit=1
-            )
-            hidden = open_view(journal.store.load_window(about.timeline)).state.withheld
+            page: Sequence[Recorded] = engine.store.read(about.timeline, after=version - 1, limit=1)
+            hidden = open_view(engine.store.load_window(about.timeline)).state.withheld
         except AccessRefusedError:  # no other timeline has it
             return None
         except Exception:  # an error must not stop the summary
@@ -126,14 +126,14 @@ class PaidSummaries:
             return None  # the summary may quote hidden blocks
         return found
 
-    def _enter(self, key: str, version: int, event: SummaryPrepared, journal: Journal) -> None:
+    def _enter(self, key: str, version: int, event: SummaryPrepared, engine: "Engine") -> None:
         from persistence import ArtifactDescription
 
         service = self.artifact_service
         try:
             if service and (store := service.store):
                 about = ArtifactDescription(
-                    timeline=journal.id,
+                    timeline=engine.id,
                     tenant=service.reader.tenant,
                     expires_at=service.expires_at(),
                     mime=KEY_TYPE,

@@ -3,8 +3,8 @@
 _artifacts: ../../render/stages/test_rehydrate.py, test_plans.py
 _attempt: ../observe/test_hooks_at_work.py, test_plans.py
 _compaction: test_plans.py, test_switch.py, ../summarizers/test_failures.py
-_engine, _settings: ../test_timeline.py
-_journal: test_racing.py, test_flight.py, ../summarizers/test_paid_once.py
+_engine: ../test_timeline.py, test_racing.py, test_flight.py, ../summarizers/test_paid_once.py
+_settings: ../test_timeline.py
 _observers: ../observe/test_steps.py
 _operations: test_shell.py, test_queries.py, test_sync.py, test_retention.py, test_forgetting.py, ../test_timeline.py
 _contest, _fits: test_racing.py
