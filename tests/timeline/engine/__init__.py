@@ -2,7 +2,7 @@
 
 _artifacts: ../../render/stages/test_rehydrate.py, test_plans.py
 _attempt: ../observe/test_hooks_at_work.py, test_plans.py
-_compaction: test_plans.py, test_switch.py, ../summarizers/test_failures.py
+_compaction: test_plans.py, test_switch.py, test_paid_summaries.py, ../summarizers/test_failures.py
 _engine: ../test_timeline.py, test_racing.py, test_flight.py, ../summarizers/test_paid_once.py
 _settings: ../test_timeline.py
 _observers: ../observe/test_steps.py
