@@ -8,7 +8,7 @@ the plan another cut or another summary, or a logged reason why it cannot be app
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 import msgspec
@@ -35,9 +35,11 @@ from render import (
     total_tokens,
 )
 from timeline._flow import CallHook, Flow
-from timeline.engine._journal import Journal
 from timeline.observe._hooks import Edit
 from timeline.summarizers._summarizer import checked_summary
+
+if TYPE_CHECKING:
+    from timeline.engine._engine import Engine
 
 log = logging.getLogger("foldline")
 
@@ -60,14 +62,14 @@ class Made:
 
 
 def _compacted_of(attempt: "Attempt") -> int:
-    return attempt.journal.view.compacted
+    return attempt.engine.view.compacted
 
 
 @attrs.define(kw_only=True)
 class Attempt:
     """The state of one render, or of another operation that may call hooks and summarisers."""
 
-    journal: Journal
+    engine: "Engine"
     kept: list[Event] = attrs.field(factory=list[Event])
     """Decisions of this render that are already committed."""
     made: Made | None = None
@@ -93,12 +95,12 @@ class Attempt:
 
     @contextmanager
     def away(self) -> Generator[None]:
-        """Mark the journal as waiting for foreign code inside this block."""
-        self.journal.away += 1
+        """Mark the engine as waiting for foreign code inside this block."""
+        self.engine.away += 1
         try:
             yield
         finally:
-            self.journal.away -= 1
+            self.engine.away -= 1
 
     def is_first(self, view: View) -> bool:
         """Whether nothing was compacted since the attempt began, by it or by others."""
@@ -111,9 +113,9 @@ class Attempt:
 
     def keep(self, view: View) -> Flow[View]:
         """Commit the decisions of a view so far; return the view after the commit."""
-        yield from self.journal.settle(view)
+        yield from self.engine.settle(view)
         self.kept += view.decisions
-        self._latest = self.journal.view
+        self._latest = self.engine.view
         return self._latest
 
     def count_next(self, view: View, now: float) -> Flow[View]:
@@ -137,9 +139,9 @@ class Attempt:
         Raises:
             VersionConflictError: something else was appended, too.
         """
-        if self._latest is not None and self._latest is self.journal.view:
+        if self._latest is not None and self._latest is self.engine.view:
             return self._latest
-        self.journal.check_current(view)
+        self.engine.check_current(view)
         return view
 
     def hear(self, hook: object, answer: object) -> None:

@@ -1,17 +1,35 @@
-"""Compaction as a flow: call the hooks, call the summariser, and handle every way in which it may fail."""
+"""Compaction as a flow: call the hooks, call the summariser, and handle every way in which it may fail.
+
+A summary that a model was already paid for is not asked for again.  This timeline's summaries are in its log, those
+that were prepared ahead of time, too.  Those of other timelines of the same store, for equal content, are found
+through the artifact store, which separates tenants and records every search: an artifact whose content is a key
+(`shared_key`) names the log and the version of the summary.  It does not contain the summary, which is removed
+together with its log.
+"""
 
 import logging
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import attrs
+import msgspec
 
 from blocks import (
+    AccessRefusedError,
     BlocksHidden,
     Event,
+    EventId,
     Provenance,
     RangeCompacted,
+    Recorded,
     RungError,
+    SummaryPrepared,
+    SummaryRequested,
     Trigger,
+    artifact_id,
+    label_of,
+    version_in,
 )
 from render import (
     LADDER,
@@ -25,38 +43,53 @@ from render import (
     decide,
     extractive,
     gains_enough,
+    open_view,
     plan_at,
     plan_compaction,
+    shared_key,
     skip,
+    summary_key,
     total_tokens,
     truncated,
 )
-from timeline._flow import CallHook, Flow
+from timeline._flow import CallHook, Flow, RunBlocking
 from timeline._models import model_named
+from timeline.engine._artifacts import ArtifactService
 from timeline.engine._attempt import Attempt, NoSuchEditError, edited_plan, outcome, rewritten
-from timeline.engine._paid_summaries import PaidSummaries, with_request
 from timeline.engine._sealing import unquoted
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
+    ExtractiveSummarizer,
     Patience,
+    Summarizer,
     SummaryRequest,
     is_free,
     model_asked,
 )
 
+if TYPE_CHECKING:
+    from timeline.engine._engine import Engine
+
 log = logging.getLogger("foldline")
+
+KEY_TYPE: Final = "application/vnd.foldline.summary-key"
+"""The MIME type is not text, so that a key is never shown to a model."""
 
 
 @attrs.frozen(kw_only=True)
-class Compactor(PaidSummaries):
+class Compactor:
     """Plans and carries out compactions with `render`; it waits only for the artifact store, the summariser and the
     hooks."""
 
+    summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
+    artifact_service: ArtifactService | None = None
+    """Access to the artifact store; without it nothing is externalized or shared."""
     hooks: Hooks = attrs.field(factory=Hooks)
     patience: Patience = attrs.field(factory=Patience)
-
     traces: Traces = attrs.field(factory=Traces)
+
+    # The compaction.
 
     def compact(
         self, view: View, context: Context, attempt: Attempt, trigger: Trigger
@@ -84,7 +117,7 @@ class Compactor(PaidSummaries):
         if not is_worth_it(planned, context):  # it will be skipped, so no hook or model is called
             return apply_compaction(view, planned, None, context)
         yield from self._tell(planned.plan, attempt)
-        attempt.journal.check_current(view)
+        attempt.engine.check_current(view)
         if attempt.vetoed:
             return skip(view, "vetoed", context)
         return (yield from self.carry_out(view, planned, context, attempt))
@@ -112,7 +145,7 @@ class Compactor(PaidSummaries):
         )
         if summary is not None:
             summary = yield from rewritten(summary, edit, attempt)
-            attempt.journal.check_current(view)
+            attempt.engine.check_current(view)
         return outcome(view, planned, summary, context)
 
     def _written(
@@ -125,7 +158,7 @@ class Compactor(PaidSummaries):
         request = SummaryRequest(plan=plan, view=view, context=planned.fitted.context)
         if summary := self.prepared(request) or attempt.summary_of(plan, view):
             return view, summary
-        summary = yield from self.paid_elsewhere(request, attempt.journal)
+        summary = yield from self.paid_elsewhere(request, attempt.engine)
         if summary is None:
             view, summary = yield from self.summary(request, attempt, view)
         attempt.answered(plan, view, summary)
@@ -133,8 +166,10 @@ class Compactor(PaidSummaries):
             for each in with_request(event):
                 view = decide(view, each)
             view = yield from attempt.keep(view)
-            yield from self.share(request, event, attempt.journal)
+            yield from self.share(request, event, attempt.engine)
         return view, summary
+
+    # What it needs to know, and to store.
 
     def known(
         self, view: View, context: Context, trigger: Trigger, cuts: tuple[int, ...] = ()
@@ -154,6 +189,8 @@ class Compactor(PaidSummaries):
             return True
         service = self.artifact_service
         return (yield from service.move(view, planned.plan)) if service else False
+
+    # Hooks.
 
     def _tell(self, plan: CompactionPlan, attempt: Attempt) -> Flow[None]:
         """Call the hooks before a compaction, once per attempt, and record their answers."""
@@ -246,14 +283,39 @@ class Compactor(PaidSummaries):
         """Whether a call of the summariser counts: it is not free, and will really be called."""
         return not self.is_free and not self.patience.hangs(self.summarizer)
 
-    def _model(self, context: Context) -> str:
-        return model_asked(self.summarizer, context.model.name)
-
     def is_spent(self, view: View, context: Context) -> bool:
         """Whether the timeline has used up its calls for summaries (`Policy.summaries_max`)."""
         return not self.is_free and view.state.summaries >= context.policy.summaries_max
 
-    # Prepared summaries.
+    def _model(self, context: Context) -> str:
+        return model_asked(self.summarizer, context.model.name)
+
+    # Summaries that this timeline has paid for.
+
+    def worth_keeping(self, request: SummaryRequest, summary: Summary) -> SummaryPrepared | None:
+        """The event that keeps a model's answer; None: no model was called, or the summary is degraded."""
+        model = self._model(request.context)
+        if not model or summary.degraded or summary.provenance is None:
+            return None
+        return SummaryPrepared(
+            id=EventId(""),
+            at=request.context.now,
+            key=summary_key(request.plan, request.context, model),
+            cut=request.plan.cut,
+            summary=summary.summary,
+            provenance=summary.provenance,
+        )
+
+    def prepared(self, request: SummaryRequest) -> Summary | None:
+        """The summary in the log for exactly this range, model and context; None: there is none."""
+        model = self._model(request.context)
+        if not model:
+            return None
+        key = summary_key(request.plan, request.context, model)
+        for event in reversed(request.view.prepared):
+            if event.key == key:
+                return Summary(summary=event.summary, provenance=event.provenance)
+        return None
 
     def _prepared_cuts(self, view: View, context: Context, trigger: Trigger) -> tuple[int, ...]:
         """The cuts of the ranges whose summaries are already in the log, newest first."""
@@ -281,6 +343,73 @@ class Compactor(PaidSummaries):
             return None
         return SummaryRequest(plan=planned.fitted.range, view=view, context=planned.fitted.context)
 
+    # Summaries that another timeline has paid for.
+
+    def paid_elsewhere(self, request: SummaryRequest, engine: "Engine") -> Flow[Summary | None]:
+        """The summary that another timeline has paid for, for equal content and the same requester; None: there is
+        none."""
+        key = self._shared_key(request)
+        if not key:
+            return None
+        event: SummaryPrepared | None = yield RunBlocking(partial(self._found, key, engine))
+        if event is None:
+            return None
+        source, paid = request.plan.source_hash, event.provenance
+        reused = Provenance(source_hash=source, model=paid.model, prompt=paid.prompt, reused=True)
+        known = msgspec.structs.replace(reused, stop_reason=paid.stop_reason)
+        return Summary(summary=event.summary, provenance=known)
+
+    def share(self, request: SummaryRequest, kept: SummaryPrepared, engine: "Engine") -> Flow[None]:
+        """Make a summary that is now in the log available to other timelines."""
+        key = self._shared_key(request)
+        for version, event in reversed(engine.view.events_since_cut):
+            if key and isinstance(event, SummaryPrepared) and event.key == kept.key:
+                yield RunBlocking(partial(self._enter, key, version, event, engine))
+                return
+
+    def _shared_key(self, request: SummaryRequest) -> str:
+        service, model = self.artifact_service, self._model(request.context)
+        if not model or service is None or service.opener is None:
+            return ""
+        return shared_key(request.plan, request.view, request.context, model, service.reading_as)
+
+    def _found(self, key: str, engine: "Engine") -> SummaryPrepared | None:
+        service = self.artifact_service
+        try:
+            if service is None or (store := service.store) is None:
+                return None
+            about = store.describe(artifact_id(key.encode()), service.reader)
+            version = version_in(about.path)
+            page: Sequence[Recorded] = engine.store.read(about.timeline, after=version - 1, limit=1)
+            hidden = open_view(engine.store.load_window(about.timeline)).state.withheld
+        except AccessRefusedError:  # no other timeline has it
+            return None
+        except Exception:  # an error must not stop the summary
+            log.exception("whether a summary was paid for elsewhere cannot be found out")
+            return None
+        found = page[0][1] if page else None
+        if hidden or not isinstance(found, SummaryPrepared) or found.key != about.about:
+            return None  # the summary may quote hidden blocks
+        return found
+
+    def _enter(self, key: str, version: int, event: SummaryPrepared, engine: "Engine") -> None:
+        from persistence import ArtifactDescription
+
+        service = self.artifact_service
+        try:
+            if service and (store := service.store):
+                about = ArtifactDescription(
+                    timeline=engine.id,
+                    tenant=service.reader.tenant,
+                    expires_at=service.expires_at(),
+                    mime=KEY_TYPE,
+                    path=label_of(version),
+                    about=event.key,
+                )
+                store.put(key.encode(), about)
+        except Exception:  # the summary is used here, shared or not
+            log.exception("a summary could not be shared; other timelines will ask for their own")
+
 
 def is_worth_it(planned: PlannedCompaction, context: Context) -> bool:
     """Whether a compaction frees enough tokens, according to its plan."""
@@ -298,3 +427,10 @@ def _refused(error: RungError) -> None:
 
 def _degraded(summary: Summary, spent: Provenance | None = None) -> Summary:
     return attrs.evolve(summary, degraded=True, provenance=spent or summary.provenance)
+
+
+def with_request(event: SummaryPrepared) -> tuple[SummaryRequested | SummaryPrepared, ...]:
+    """The event, behind a request without calls if the summary was not asked for here (see `SummaryRequested`)."""
+    if not event.provenance.reused:
+        return (event,)
+    return SummaryRequested(id=EventId(""), at=event.at, calls=0), event

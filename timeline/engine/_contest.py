@@ -2,7 +2,7 @@
 
 The slower writer waits, longer after each conflict and never in step with others, and tries again.  This starves
 no writer: what is retried is short (a render that lost a conflict need not decide everything anew, see
-`Journal.settle_behind`), and each conflict means that another writer succeeded.
+`Engine.settle_behind`), and each conflict means that another writer succeeded.
 """
 
 from collections.abc import Callable

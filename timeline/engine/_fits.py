@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from blocks import BlockAppended, CallId, Event, OpaqueBlock, TurnId
 from render import View
-from timeline.engine._journal import Fit
+from timeline.engine._engine import Fit
 
 
 def this_turn(view: View) -> TurnId:

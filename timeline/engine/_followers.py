@@ -14,7 +14,7 @@ class _Followed:
     _following: Following
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._following.journal.id!r}: version {self.version}>"
+        return f"<{type(self).__name__} of {self._following.engine.id!r}: version {self.version}>"
 
     @property
     def version(self) -> int:

@@ -16,7 +16,7 @@ import attrs
 from blocks import ClosedError, Recorded
 from persistence import HearsOthers, Watchable
 from timeline._flow import Doze, Flow, RunBlocking
-from timeline.engine._journal import Journal
+from timeline.engine._engine import Engine
 from timeline.engine._signal import Signal
 
 FOLLOW_SECONDS: Final = (0.02, 1.0)
@@ -31,7 +31,7 @@ PAGE: Final = 500
 class Following:
     """A follower of a log. `version` is the version of the last event that it returned."""
 
-    journal: Journal
+    engine: Engine
     version: int
     timeout: float | None
     interval: tuple[float, float]
@@ -43,15 +43,15 @@ class Following:
 
     def __attrs_post_init__(self) -> None:
         self._read = self.version
-        self.journal.followers.add(self._signal)
-        if isinstance(self.journal.store, Watchable):
-            end = self.journal.store.watch(self.journal.id, self._signal.say)
+        self.engine.followers.add(self._signal)
+        if isinstance(self.engine.store, Watchable):
+            end = self.engine.store.watch(self.engine.id, self._signal.say)
             self._end = finalize(self, end)  # also runs if the follower is garbage-collected
 
     @property
     def is_over(self) -> bool:
         """Whether the follower or its timeline was closed."""
-        return self._closed or self.journal.closed
+        return self._closed or self.engine.closed
 
     def close(self) -> None:
         """End the follower; a thread that waits for the next event gets None. Idempotent, callable from any thread."""
@@ -91,13 +91,13 @@ class Following:
 
     def _pauses(self) -> tuple[float, float]:
         """Seconds between two polls, at first and at most."""
-        (first, longest), store = self.interval, self.journal.store
+        (first, longest), store = self.interval, self.engine.store
         if isinstance(store, HearsOthers) and store.hears_others():
             return longest, PRECAUTION * longest
         return first, longest
 
     def _look(self) -> Flow[Sequence[Recorded]]:
-        read = partial(self.journal.store.read, self.journal.id, after=self._read, limit=PAGE)
+        read = partial(self.engine.store.read, self.engine.id, after=self._read, limit=PAGE)
         try:
             page: Sequence[Recorded] = yield RunBlocking(read)
         except ClosedError:

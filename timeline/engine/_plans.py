@@ -88,7 +88,7 @@ def commit_plan(engine: Engine, plan: CompactionPlan, context: Context) -> Flow[
 
 
 def _carry_out(engine: Engine, planned: PlannedCompaction, context: Context) -> Flow[int]:
-    attempt = Attempt(journal=engine, is_nested=engine.away > 0)
+    attempt = Attempt(engine=engine, is_nested=engine.away > 0)
     view = yield from engine.compactor.carry_out(engine.view, planned, context, attempt)
     named = tuple(_named(planned.plan, view.decisions))
     found = yield from engine.settle(attrs.evolve(view, decisions=named))
@@ -224,7 +224,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     if found is None:
         return False
     request = SummaryRequest(plan=found.range, view=before, context=found.context)
-    attempt = Attempt(journal=engine, is_nested=engine.away > 0)
+    attempt = Attempt(engine=engine, is_nested=engine.away > 0)
     rewritten = partial(_rewritten, engine, request, summarizer, attempt)
     summary, paid = yield from engine.repeated(rewritten)
     if summary is None:

@@ -16,9 +16,8 @@ import attrs
 from blocks import BlockId, Event, EventId, SummaryPrepared, SummaryRequested
 from render import Context, Summary, View, compaction_due
 from timeline._flow import Await, Begin, Flow
-from timeline.engine._compaction import further_calls
+from timeline.engine._compaction import further_calls, with_request
 from timeline.engine._engine import Engine
-from timeline.engine._paid_summaries import with_request
 from timeline.summarizers._summarizer import SummaryRequest
 
 if TYPE_CHECKING:

@@ -172,7 +172,7 @@ def test_a_timeout_ends_it_and_what_came_starts_it_anew() -> None:
     store = MemoryStore()
     waits: list[float] = []
     following = Following(
-        journal=open_timeline(store=store)._operations.engine,
+        engine=open_timeline(store=store)._operations.engine,
         version=0,
         timeout=1.0,
         interval=(0.1, 0.4),
@@ -217,7 +217,7 @@ def test_a_store_that_hears_of_everything_is_asked_as_a_precaution_while_it_does
 
     store, waits = Hearing(), list[float]()
     engine = open_timeline(store=store)._operations.engine
-    following = Following(journal=engine, version=0, timeout=22.0, interval=(0.1, 0.4))
+    following = Following(engine=engine, version=0, timeout=22.0, interval=(0.1, 0.4))
 
     def lose() -> None:
         store.hears = len(waits) < 6

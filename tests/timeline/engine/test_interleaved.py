@@ -227,10 +227,10 @@ class Interleaved(RuleBasedStateMachine):
         fresh = open_view(self.store.load_window(NAME))
         for timeline in (*self.timelines, self.rival):
             timeline.events(after=fresh.version)  # whatever is done catches up
-            journal = timeline._operations.engine
-            assert journal._durable.state == fresh.state
-            assert (journal.version, journal._durable.prepared) == (fresh.version, fresh.prepared)
-            assert request_bytes(show(journal._durable, context())) == request_bytes(
+            engine = timeline._operations.engine
+            assert engine._durable.state == fresh.state
+            assert (engine.version, engine._durable.prepared) == (fresh.version, fresh.prepared)
+            assert request_bytes(show(engine._durable, context())) == request_bytes(
                 show(fresh, context())
             )
 
