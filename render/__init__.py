@@ -15,6 +15,9 @@ from render.compaction._apply import extractive as extractive
 from render.compaction._apply import fits_after as fits_after
 from render.compaction._apply import skip as skip
 from render.compaction._apply import truncated as truncated
+from render.compaction._cut import RangePlan as RangePlan
+from render.compaction._cut import plan_at as plan_at
+from render.compaction._cut import plan_range as plan_range
 from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
 from render.compaction._prompt import Prompt as Prompt
 from render.compaction._prompt import RejectedAnswerError as RejectedAnswerError
@@ -22,9 +25,6 @@ from render.compaction._prompt import continued as continued
 from render.compaction._prompt import parse_answer as parse_answer
 from render.compaction._prompt import summary_prompts as summary_prompts
 from render.compaction._prompt import without_thinking as without_thinking
-from render.compaction._range import RangePlan as RangePlan
-from render.compaction._range import plan_at as plan_at
-from render.compaction._range import plan_range as plan_range
 from render.compaction._summary_key import shared_key as shared_key
 from render.compaction._summary_key import summary_key as summary_key
 from render.compaction.rungs import RUNGS as RUNGS

@@ -30,7 +30,7 @@ from blocks import (
     text_of,
 )
 from render.compaction._carry import is_said
-from render.compaction._range import RangePlan
+from render.compaction._cut import RangePlan
 from render.compaction._summary_block import summary_block
 from render.policy._context import Context
 from render.stages._budget import corrected, fitting_of, fixed_tokens, total_tokens

@@ -21,7 +21,7 @@ from blocks import (
     text_of,
 )
 from render.compaction._carry import LABEL_TOKENS
-from render.compaction._range import RangePlan
+from render.compaction._cut import RangePlan
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens, is_cold
 from render.summary._digest import build_digest, fit_digest

@@ -22,8 +22,8 @@ from blocks import (
     TurnHeader,
     encode_block,
 )
+from render.compaction._cut import RangePlan
 from render.compaction._prompt import PROMPT_VERSION
-from render.compaction._range import RangePlan
 from render.policy._context import Context
 from render.view._view import View
 

@@ -12,7 +12,7 @@ import msgspec
 
 from blocks import BlocksHidden, EventId, RangeCompacted
 from render.compaction._apply import FittedRange, Summary, apply_range, extractive, skip
-from render.compaction._range import plan_at
+from render.compaction._cut import plan_at
 from render.compaction.rungs._externalize import ExternalizeRung
 from render.compaction.rungs._plan import (
     AnyProposal,

@@ -26,8 +26,7 @@ import attrs
 
 from blocks import CallId, Determinism, RungError, Trigger
 from render.compaction._apply import FittedRange, extractive
-from render.compaction._cut import turns_cut
-from render.compaction._range import range_cut
+from render.compaction._cut import range_cut, turns_cut
 from render.compaction.rungs._apply_plan import PlannedCompaction, apply_proposals
 from render.compaction.rungs._checked import CheckedRung
 from render.compaction.rungs._clear import ClearRung

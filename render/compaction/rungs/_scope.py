@@ -18,8 +18,7 @@ from blocks import (
 )
 from blocks.formats import lays_down
 from render.compaction._apply import FittedRange
-from render.compaction._cut import turns_cut
-from render.compaction._range import range_cut
+from render.compaction._cut import range_cut, turns_cut
 from render.compaction.rungs._freshness import Drift
 from render.compaction.rungs._placeholder import durability_of
 from render.compaction.rungs._plan import Clear
