@@ -13,7 +13,9 @@ from render.compaction._apply import apply_range as apply_range
 from render.compaction._apply import compaction_event as compaction_event
 from render.compaction._apply import extractive as extractive
 from render.compaction._apply import fits_after as fits_after
+from render.compaction._apply import shared_key as shared_key
 from render.compaction._apply import skip as skip
+from render.compaction._apply import summary_key as summary_key
 from render.compaction._apply import truncated as truncated
 from render.compaction._cut import RangePlan as RangePlan
 from render.compaction._cut import plan_at as plan_at
@@ -25,8 +27,6 @@ from render.compaction._prompt import continued as continued
 from render.compaction._prompt import parse_answer as parse_answer
 from render.compaction._prompt import summary_prompts as summary_prompts
 from render.compaction._prompt import without_thinking as without_thinking
-from render.compaction._summary_key import shared_key as shared_key
-from render.compaction._summary_key import summary_key as summary_key
 from render.compaction.rungs import RUNGS as RUNGS
 from render.compaction.rungs import Action as Action
 from render.compaction.rungs import AnyProposal as AnyProposal
