@@ -60,7 +60,6 @@ from render.compaction._cut import plan_at, range_cut, turns_cut
 from render.compaction.rungs._clear import ClearRung
 from render.compaction.rungs._drop import DropRung, may_go
 from render.compaction.rungs._externalize import ExternalizeRung, artifact_of
-from render.compaction.rungs._placeholder import sensitivity_of
 from render.compaction.rungs._plan import (
     AnyProposal,
     Clear,
@@ -71,7 +70,7 @@ from render.compaction.rungs._plan import (
     action_of,
     in_force,
 )
-from render.compaction.rungs._scope import Found, RungScope
+from render.compaction.rungs._scope import Found, RungScope, sensitivity_of
 from render.compaction.rungs._summarize import SummarizeRung, proposal_of, range_of, restored_range
 from render.policy._context import Context
 from render.policy._rungs import Rung, RungName
