@@ -17,17 +17,23 @@ import attrs
 from blocks import CompactionSkipped, EventId, RequestRendered
 from render.policy._context import Context
 from render.policy._provider import Validator
-from render.stages._budget import account, is_cold, prefix_of, target_of, threshold_of, total_tokens
+from render.stages._budget import (
+    account,
+    cannot_fit,
+    is_cold,
+    prefix_of,
+    target_of,
+    threshold_of,
+    total_tokens,
+)
 from render.stages._cache_points import CachePoint, place_cache_points
 from render.stages._clip import clip_misfits, clip_oversized
 from render.stages._images import limit_images
-from render.stages._misfit import cannot_fit
-from render.stages._notices import notices_of, shortened
+from render.stages._notices import notices_of, shortened, unread
 from render.stages._prune import prune_expired
 from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
 from render.stages._thinking import sent_hash, strip_unbound
-from render.stages._unread import unread
 from render.summary._ahead import AHEAD_SHARE, read_ahead
 from render.view._view import View, slice_visible
 

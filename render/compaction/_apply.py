@@ -5,9 +5,17 @@
     view = apply_range(view, plan, summary, context)
 
 Nothing is deleted: a compaction is one event that replaces a range of the log with a summary.
+
+The summary block is the text of a summariser, merged with the earlier one and limited, plus the computed digest. A turn
+that the cut splits has its own context in the block. Each later fold adds to it while the turn runs; when the turn has
+ended, its context becomes history.
+
+A paid summary is found again by keys, in its own timeline and in others. Both keys depend on content, schema, policy,
+model and prompt version.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from math import sqrt
 from typing import Any, Final
 
@@ -15,26 +23,47 @@ import attrs
 import msgspec
 
 from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    BlockId,
     BlocksHidden,
     CompactionSkipped,
+    Digest,
     EventId,
     Naming,
+    Note,
+    OpaqueBlock,
+    Plan,
     Provenance,
     RangeCompacted,
     RangeSummary,
     SkipReason,
     Sources,
     StructuredSummary,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    TurnId,
+    encode_block,
     path_stem,
     standing_of,
     text_of,
 )
-from render.compaction._carry import is_said
-from render.compaction._range import RangePlan
-from render.compaction._summary_block import summary_block
+from render.compaction._carry import LABEL_TOKENS, is_said
+from render.compaction._cut import RangePlan
+from render.compaction._prompt import PROMPT_VERSION
 from render.policy._context import Context
-from render.stages._budget import corrected, fitting_of, fixed_tokens, total_tokens
+from render.stages._budget import corrected, fitting_of, fixed_tokens, is_cold, total_tokens
+from render.summary._digest import build_digest, fit_digest
 from render.summary._extractive import extract_summary
+from render.summary._identifiers import searched
+from render.summary._layers import IndexRoom, extend_index
+from render.summary._merge import as_history, merge_summaries
+from render.summary._reading import reader_of
+from render.summary._room import SummaryRoom
+from render.summary._split_turn import turn_context, words_of
+from render.summary._text import SECTIONS, digest_sections, format_written, turns_of
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place
 from render.view._provider_blocks import response_of
@@ -271,3 +300,204 @@ def _naming(view: View, folded: Sequence[Entry]) -> Naming:
     naming = view.compaction.naming if view.compaction else Naming()
     naming.skip((entry.version, entry.source) for entry in folded)
     return naming
+
+
+# The summary block.
+
+
+INDEX_TOKENS_MIN: Final = 200
+NAMING_SHARE: Final = 0.8
+"""Share of the written text's tokens that is deducted from the index, because the written text names
+identifiers too."""
+
+
+def summary_block(
+    view: View, plan: RangePlan, answer: StructuredSummary, context: Context
+) -> RangeSummary:
+    """The block that replaces everything folded when this plan is applied."""
+    previous = view.compaction.event.summary if view.compaction else None
+    text = merge_summaries(_so_far(previous, plan), _written(answer, plan), SummaryRoom.of(context))
+    block = RangeSummary(
+        id=BlockId(f"summary.{view.version + 1}"),
+        turn=plan.folded[-1].block.turn,
+        covered_turn_ids=tuple(dict.fromkeys(entry.block.turn for entry in plan.folded)),
+        split_turn_id=plan.kept[0].block.turn if plan.is_split else None,
+        start=plan.start,
+        cut=plan.cut,
+        summary=text,
+        digest=Digest(),
+        turn_range=_turn_range(previous, plan),
+        begun_turn_id=_begun(previous, plan),
+    )
+    digest = _digest(view, plan, block, context)
+    return msgspec.structs.replace(block, digest=digest)
+
+
+def _written(summary: StructuredSummary, plan: RangePlan) -> StructuredSummary:
+    """The summariser's answer, with the user's own words first; a split turn always gets a context."""
+    said = [" ".join(words.split()) for words in _said(plan)] if summary.constraints else []
+    own, others = list[str](), list[str]()
+    for constraint in summary.constraints:
+        words = " ".join(constraint.split())
+        (own if words and any(words in text for text in said) else others).append(constraint)
+    return msgspec.structs.replace(
+        summary,
+        constraints=(*own, *others),
+        quoted=len(own),
+        turn_context=summary.turn_context or turn_context(plan.prefix),
+    )
+
+
+def _said(plan: RangePlan) -> Iterator[str]:
+    """All user texts that the plan knows."""
+    for entry in (*plan.given_up, *plan.folded, *plan.kept):
+        yield from searched(words_of(entry))
+    for item in plan.carried:
+        yield from searched("" if item.withheld else text_of(item.block))
+
+
+def _so_far(previous: RangeSummary | None, plan: RangePlan) -> StructuredSummary | None:
+    """The previous summary; the context of a turn that has ended is moved to its history."""
+    begun = _begun_before(previous)
+    if previous is None:
+        return None
+    is_over = begun is not None and begun != plan.kept[0].block.turn
+    return as_history(previous.summary, str(begun)) if is_over else previous.summary
+
+
+def _begun_before(previous: RangeSummary | None) -> TurnId | None:
+    return (previous.begun_turn_id or previous.split_turn_id) if previous else None
+
+
+def _begun(previous: RangeSummary | None, plan: RangePlan) -> TurnId | None:
+    """The turn that continues after the cut, if its beginning has been folded; otherwise None."""
+    turn = plan.kept[0].block.turn
+    is_begun = any(e.block.turn == turn and e.place is not Place.SILENT for e in plan.folded)
+    return turn if is_begun or turn == _begun_before(previous) else None
+
+
+def _turn_range(previous: RangeSummary | None, plan: RangePlan) -> tuple[TurnId, ...]:
+    """The oldest and the newest turn that are folded whole; late results of older turns are ignored."""
+    known = (previous.turn_range or previous.covered_turn_ids) if previous else ()
+    folded = (e.block.turn for e in plan.folded if not isinstance(e.block, ToolResult))
+    whole = [turn for turn in (*known, *folded) if turn != plan.kept[0].block.turn]
+    return (whole[0], whole[-1]) if whole else ()
+
+
+def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) -> Digest:
+    """The digest for a summary; its index gets the remaining room."""
+    count, policy = context.counter.count, context.policy
+    previous = view.compaction.event.summary if view.compaction else None
+    earlier = previous.digest if previous else Digest()
+    digest = build_digest(earlier, plan.folded, policy.tools)
+    known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
+    again = len(known.intersection(block.covered_turn_ids))
+    digest = msgspec.structs.replace(digest, turns=digest.turns - again)
+    free = context.capacity - fixed_tokens(context) - _carried(plan, context, standing=True)
+    room = int(policy.index_commands * policy.index_ratio * max(free, 0))
+    digest = fit_digest(digest, int(policy.digest_ratio * context.capacity), count, room)
+    hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
+    sections = tuple(digest_sections(digest, turns_of(block)))
+    written = count(format_written(block.summary))
+    computed = count("".join(part for _, part in sections))
+    apart = count(dict(sections)[SECTIONS["commands"]]) if room else 0
+    share = int(policy.index_ratio * max(free, 0)) - int(NAMING_SHARE * written) - apart
+    tokens = _index_tokens(plan, share, written + computed, context)
+    index_room = _index_room(tokens, context, is_cold=is_cold(view, context))
+    sources = [e for e in (*plan.given_up, *plan.folded, *hidden) if not standing_of(e.source)]
+    index = extend_index(
+        digest.index, sources, _visible(plan), index_room, reader_of(view, context)
+    )
+    return msgspec.structs.replace(digest, index=index)
+
+
+def _index_tokens(plan: RangePlan, share: int, report: int, context: Context) -> int:
+    """Tokens for the index: its share, or less if the target leaves less room beside the rest."""
+    policy = context.policy
+    carried = _carried(plan, context) + _carried(plan, context, standing=True)
+    target = int(policy.target_ratio * context.capacity)
+    room = target - fixed_tokens(context) - plan.kept_tokens - carried - report
+    least = min(int(policy.index_ratio * context.capacity), INDEX_TOKENS_MIN)
+    return max(min(share, room), least)
+
+
+def _carried(plan: RangePlan, context: Context, *, standing: bool = False) -> int:
+    """Tokens of the standing instructions that are carried, or of everything else that is."""
+    items = (item for item in plan.carried if bool(standing_of(item.block)) == standing)
+    count = context.counter.count
+    return sum(count(item.clipped or text_of(item.block)) + LABEL_TOKENS for item in items)
+
+
+def _index_room(tokens: int, context: Context, *, is_cold: bool) -> IndexRoom:
+    policy = context.policy
+    return IndexRoom(
+        total=tokens,
+        layer=int(policy.index_layer * tokens),
+        rebuilt=int(policy.index_rebuilt * tokens),
+        is_cold=is_cold,
+    )
+
+
+def _visible(plan: RangePlan) -> list[str]:
+    """The texts that the model still sees after the compaction."""
+    carried = [text_of(item.block) for item in plan.carried if not item.clipped]
+    return [*carried, *(entry.replacement or text_of(entry.block) for entry in plan.kept)]
+
+
+# The keys of a paid summary.
+
+
+def summary_key(plan: RangePlan, context: Context, model: str) -> str:
+    """Key of a prepared summary, so that the same range is never paid for twice.
+
+    It covers content, schema, policy, model and prompt version, and nothing that differs between machines.
+    """
+    return _key(plan.source_hash, plan, context, model)
+
+
+def shared_key(plan: RangePlan, view: View, context: Context, model: str, reader: str) -> str:
+    """Key of a summary that another timeline with the same content may use: like `summary_key`, but without
+    block ids and times.
+
+    `reader` is the requester for whom the summary is stored and found. If it is empty, everything else that
+    the model is shown must be the same, too.
+    """
+    digest = sha256(reader.encode(errors="surrogatepass") + b"\n")
+    if view.compaction:
+        digest.update(encode_block(view.compaction.event.summary))
+    for entry in plan.folded if reader else (*plan.folded, *plan.kept):
+        digest.update(b"%d " % entry.version + encode_block(_unnamed(entry.block)))
+    if not reader:
+        for item in view.compaction.event.carried if view.compaction else ():
+            digest.update(encode_block(_unnamed(item.block)))
+        digest.update(msgspec.json.encode([context.system, context.tools, context.model.name]))
+    return _key(digest.hexdigest(), plan, context, model)
+
+
+def _unnamed(block: Block) -> Block:
+    """The block without the fields that differ when the same content is logged again."""
+    match block:
+        case OpaqueBlock():
+            return OpaqueBlock(block.tag, {**block.fields, "id": ""})
+        case TurnHeader():
+            return msgspec.structs.replace(block, id=BlockId(""), source="", started_at=0.0)
+        case ToolResult():
+            known = msgspec.structs.replace(block.envelope, started_at=0.0, ended_at=0.0)
+            return msgspec.structs.replace(block, id=BlockId(""), source="", envelope=known)
+        case AssistantThinking() | AssistantCompletion() | ToolCall() | Note() | Plan():
+            return msgspec.structs.replace(block, id=BlockId(""), source="", response="")
+        case _:
+            return msgspec.structs.replace(block, id=BlockId(""), source="")
+
+
+def _key(content: str, plan: RangePlan, context: Context, model: str) -> str:
+    policy = context.policy
+    parts: list[Any] = [
+        content,
+        StructuredSummary().schema,
+        [policy.summary_tokens, policy.prefix_tokens],
+        plan.is_split,
+        model,
+        PROMPT_VERSION,
+    ]
+    return sha256(msgspec.json.encode(parts)).hexdigest()

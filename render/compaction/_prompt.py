@@ -14,7 +14,7 @@ import attrs
 import msgspec
 
 from blocks import StructuredSummary, tag_of, text_of
-from render.compaction._range import RangePlan
+from render.compaction._cut import RangePlan
 from render.policy._context import Context
 from render.policy._provider import Provider
 from render.stages._clip import cut_text

@@ -12,9 +12,8 @@ from blocks import (
     in_words,
 )
 from render.policy._provider import Provider, Violation
-from render.stages._budget import Account
+from render.stages._budget import Account, CannotFit
 from render.stages._cache_points import CachePoint
-from render.stages._misfit import CannotFit
 from render.view._group import number
 from render.view._provider_blocks import Json
 

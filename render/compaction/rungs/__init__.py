@@ -1,15 +1,15 @@
 """The ladder: the rungs that a compaction tries in turn, and compaction plans as data."""
 
-from render.compaction.rungs._apply_plan import PlannedCompaction as PlannedCompaction
-from render.compaction.rungs._apply_plan import apply_compaction as apply_compaction
-from render.compaction.rungs._apply_plan import gains_enough as gains_enough
-from render.compaction.rungs._apply_plan import recut as recut
-from render.compaction.rungs._apply_plan import restore_plan as restore_plan
 from render.compaction.rungs._ladder import NO_FACTS as NO_FACTS
 from render.compaction.rungs._ladder import RUNGS as RUNGS
 from render.compaction.rungs._ladder import ExternalFacts as ExternalFacts
+from render.compaction.rungs._ladder import PlannedCompaction as PlannedCompaction
+from render.compaction.rungs._ladder import apply_compaction as apply_compaction
+from render.compaction.rungs._ladder import gains_enough as gains_enough
 from render.compaction.rungs._ladder import goal_of as goal_of
 from render.compaction.rungs._ladder import plan_compaction as plan_compaction
+from render.compaction.rungs._ladder import recut as recut
+from render.compaction.rungs._ladder import restore_plan as restore_plan
 from render.compaction.rungs._plan import Action as Action
 from render.compaction.rungs._plan import AnyProposal as AnyProposal
 from render.compaction.rungs._plan import Clear as Clear

@@ -9,10 +9,8 @@ non-replayable   never
 from collections.abc import Mapping
 
 from blocks import is_sealed
-from render.compaction.rungs._freshness import Drift
-from render.compaction.rungs._placeholder import excerpts_of, placeholder
 from render.compaction.rungs._plan import Clear
-from render.compaction.rungs._scope import Found, RungScope
+from render.compaction.rungs._scope import Drift, Found, RungScope, excerpts_of, placeholder
 
 
 class ClearRung:

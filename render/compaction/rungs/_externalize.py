@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from blocks import ENCRYPTED, ArtifactId, ToolResult, artifact_id, text_of, tool_target
-from render.compaction.rungs._placeholder import excerpts_of, sensitivity_of
 from render.compaction.rungs._plan import Externalize
-from render.compaction.rungs._scope import Found, RungScope
+from render.compaction.rungs._scope import Found, RungScope, excerpts_of, sensitivity_of
 from render.policy._context import Context
 from render.stages._rehydrate import offered
 

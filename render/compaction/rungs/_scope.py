@@ -1,31 +1,56 @@
-"""The input of a rung: the view as the earlier rungs left it, and the limits that the rung must respect."""
+"""The input of a rung: the view as the earlier rungs left it, and the limits that the rung must respect.
+
+It gives a rung the results that it may move or clear, and what is known of each: its durability and sensitivity, the
+text that replaces it (a placeholder that says what it was, with excerpts around the identifiers that the agent has
+used), and whether the source of a replayable result may have changed since it was read (`Drift`).
+
+A replayable result is cleared only if the same content can be read again. The evidence, in this order:
+
+    a probe                 looked at the source just now: equal marks mean unchanged
+    a later, equal read     of the same target by the same tool, and no write to the target since
+    none                    the source counts as changed
+
+A write is a call of a tool that declares that it writes, or whose name implies it (`tool_kind`), including
+failed and open calls. Writes by shell commands are unknown and ignored; only a probe detects them.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from posixpath import normpath
+from typing import Any, Final, NamedTuple
 
 import attrs
+import msgspec
 
 from blocks import (
     AssistantCompletion,
     CallId,
     Determinism,
     Durability,
+    Envelope,
+    Index,
+    Sensitivity,
+    Term,
     ToolCall,
     ToolResult,
     Trigger,
+    fields_in,
     images_of,
+    is_sealed,
     text_of,
+    tool_kind,
+    tool_target,
+    written_paths,
 )
 from blocks.formats import lays_down
 from render.compaction._apply import FittedRange
-from render.compaction._cut import turns_cut
-from render.compaction._range import range_cut
-from render.compaction.rungs._freshness import Drift
-from render.compaction.rungs._placeholder import durability_of
+from render.compaction._cut import range_cut, turns_cut
 from render.compaction.rungs._plan import Clear
 from render.policy._context import Context
 from render.policy._policy import ToolPolicy
+from render.summary._artifacts import one_line
 from render.summary._identifiers import searched
+from render.summary._index import build_index
+from render.summary._market import IndexBudget
 from render.summary._reading import Reader, reader_of
 from render.view._group import Entry, Group, Place
 from render.view._view import View
@@ -142,7 +167,7 @@ class RungScope:
             replacement=replacement,
         )
 
-    def drift(self) -> Drift:
+    def drift(self) -> "Drift":
         """The evidence about which replayable results may be stale."""
         return Drift(self.view.entries, self.current)
 
@@ -176,3 +201,216 @@ def replayable_calls(view: View, context: Context) -> list[ToolCall]:
         for found in scope.results()
         if found.durability == "replayable" and found.tokens > smallest
     ]
+
+
+# Durability, and what replaces a result.
+
+
+_LINE_MAX: Final = 160
+_TARGET_MIN: Final = 40
+"""Characters of the target when space is short."""
+HEAD_CHARACTERS: Final = 3
+"""Characters per token for the beginning of a text in which no identifier was found."""
+
+
+def durability_of(result: ToolResult, policy: ToolPolicy) -> Durability:
+    """The policy's durability, or else the one the tool declared."""
+    return policy.durability or result.envelope.durability
+
+
+def sensitivity_of(result: ToolResult, policy: ToolPolicy) -> Sensitivity:
+    """The policy's sensitivity, or else the one the tool declared."""
+    return policy.sensitivity or result.envelope.sensitivity
+
+
+def key_fields_of(result: ToolResult, policy: ToolPolicy) -> dict[str, Any]:
+    """The key fields that the tool declared, and those that the policy keeps of a JSON result."""
+    wanted = fields_in(text_of(result), policy.key_fields) if policy.key_fields else {}
+    return {**wanted, **result.envelope.key_fields}
+
+
+def placeholder(found: Found, tokens_max: int, count: Callable[[str], int]) -> str:
+    """The text that replaces a cleared result, in at most `tokens_max` tokens if possible.
+
+    It has the tool, its target, the outcome, the key fields, the first line of an error, and the path. What
+    does not fit is left out: the largest fields first, then the error, then the target. The path always
+    stays.
+    """
+    fitting = (text for text in _versions(found) if count(text) <= tokens_max)
+    return next(fitting, _cleared(found))
+
+
+def _versions(found: Found) -> Iterator[str]:
+    """The placeholder, each time shorter."""
+    target = one_line(tool_target(found.call.input, found.result.envelope), _LINE_MAX)
+    asked = f"{found.call.name} {target}".strip()
+    short = f"{found.call.name} {one_line(target, _TARGET_MIN)}".strip()
+    outcome, error = found.result.envelope.outcome, _error(found.result)
+    for fields in _fewer(key_fields_of(found.result, found.policy)):
+        yield _cleared(found, asked, outcome, fields, error)
+    yield _cleared(found, asked, outcome, error)
+    yield _cleared(found, asked, outcome)
+    yield _cleared(found, short, outcome)
+    yield _cleared(found, found.call.name, outcome)
+
+
+def _cleared(found: Found, *said: str) -> str:
+    known = "; ".join(filter(None, said))
+    about = f": {known}" if known else ""
+    return f"[cleared{about}; read back at {found.entry.path}]"
+
+
+def _fewer(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The fields as JSON, sorted by name; each time without the largest remaining one."""
+    encoded = {name: f"{_json(name)}:{_json(value)}" for name, value in sorted(fields.items())}
+    largest = sorted(encoded, key=lambda name: (-len(encoded[name]), name))
+    for gone, name in enumerate(largest):
+        more = f" (+{gone} more)" if gone else ""
+        yield f"{{{','.join(encoded.values())}}}{more}"
+        del encoded[name]
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _error(result: ToolResult) -> str:
+    is_failure = result.is_error or result.envelope.outcome == "failure"
+    if not is_failure or is_sealed(result):
+        return ""
+    said = text_of(result).strip()
+    return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
+
+
+def excerpts_of(entry: Entry, used: Mapping[str, int], tokens_max: int, reader: Reader) -> str:
+    """Excerpts of a block's text in at most `tokens_max` tokens, verbatim and in text order."""
+    text = text_of(entry.block)
+    if tokens_max <= 0 or is_sealed(entry.block) or not text.strip():
+        return ""
+    names = {name for piece in searched(text) for name in reader.names(piece) & used.keys()}
+    known = Index(terms=tuple(Term(term=name, seen=0, uses=used[name]) for name in sorted(names)))
+    budget = IndexBudget(tokens=tokens_max, is_naming=False)
+    index = build_index(known, [entry], (), budget, reader)
+    return (
+        "\n…\n".join(excerpt.text for excerpt in index.excerpts)
+        or text.strip()[: HEAD_CHARACTERS * tokens_max]
+    )
+
+
+# Drift: whether a source has changed.
+
+
+_STILL_OPEN: Final = 1 << 62
+"""The version of a write that has no result yet: it may happen at any time."""
+
+_ENDS_MAX: Final = 40
+"""The most trailing path components that are compared."""
+
+
+class _Read(NamedTuple):
+    asked: int
+    """Version of the call. Whatever returned before it had already taken effect."""
+    mark: Determinism
+
+
+@attrs.define
+class _Writes:
+    """When which files were written, as versions. Relative and absolute names of one file match."""
+
+    _anywhere: int = 0
+    """Version of the newest write without a path."""
+    _whole: dict[str, int] = attrs.field(factory=dict[str, int])
+    """Version of the newest write, by the path that the write named."""
+    _ends: dict[str, int] = attrs.field(factory=dict[str, int])
+    """Version of the newest write, by every ending of that path: `/srv/a.py`, `srv/a.py`, `a.py`."""
+
+    def add(self, paths: Sequence[str], version: int) -> None:
+        if not paths:
+            self._anywhere = max(self._anywhere, version)
+        for path in map(_normal, paths):
+            self._whole[path] = max(self._whole.get(path, 0), version)
+            for end in _ends(path):
+                self._ends[end] = max(self._ends.get(end, 0), version)
+
+    def last(self, path: str) -> int:
+        """Version of the newest write to a file that may be this one; 0: never."""
+        path = _normal(path)
+        longer = self._ends.get(path, 0)
+        shorter = max(self._whole.get(end, 0) for end in _ends(path))
+        return max(self._anywhere, longer, shorter)
+
+
+@attrs.frozen
+class Drift:
+    """What the entries of a view and the probes say about the sources of results; built once per view."""
+
+    entries: Sequence[Entry] = attrs.field(repr=False)
+    current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
+    """The marks that probes found, by the call whose source was probed."""
+    _calls: dict[str, ToolCall] = attrs.field(factory=dict[str, ToolCall], init=False, repr=False)
+    """Calls by wire id."""
+    _same: dict[tuple[str, bytes], _Read] = attrs.field(
+        factory=dict[tuple[str, bytes], _Read], init=False, repr=False
+    )
+    """The newest read, by tool and arguments."""
+    _alike: dict[tuple[str, str, str], int] = attrs.field(
+        factory=dict[tuple[str, str, str], int], init=False, repr=False
+    )
+    """Version of the newest read, by tool, target and content hash."""
+    _writes: _Writes = attrs.field(factory=_Writes, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        answers = {e.pair: e for e in self.entries if e.place is Place.RESULT}
+        for entry in self.entries:
+            if isinstance(entry.block, ToolCall) and entry.pair:
+                self._calls[entry.pair] = entry.block
+                self._learn(entry.version, entry.block, answers.get(entry.pair))
+
+    def _learn(self, asked: int, call: ToolCall, answer: Entry | None) -> None:
+        result = answer.block if answer and isinstance(answer.block, ToolResult) else None
+        known = result.envelope if result else None
+        if tool_kind(call.name, call.input, known) == "write":
+            paths = written_paths(call.name, call.input, known)
+            self._writes.add(paths, answer.version if answer else _STILL_OPEN)
+        elif known and known.determinism != Determinism():
+            mark, target = known.determinism, tool_target(call.input, known)
+            self._same[call.name, _arguments(call)] = _Read(asked, mark)
+            self._alike[call.name, target, mark.content_hash] = asked
+
+    def has_changed(self, entry: Entry) -> bool:
+        """Whether the source of this result may have changed since."""
+        call, result = self._calls.get(entry.pair), entry.block
+        if not isinstance(result, ToolResult) or entry.place is not Place.RESULT or call is None:
+            return True
+        then = result.envelope.determinism
+        now = self.current.get(result.call_id)
+        if now is not None:
+            return then.has_changed(now)
+        return not self._was_seen_again(entry.version, call, result.envelope)
+
+    def _was_seen_again(self, version: int, call: ToolCall, known: Envelope) -> bool:
+        seen, target, then = 0, tool_target(call.input, known), known.determinism
+        newest = self._same.get((call.name, _arguments(call)))
+        if newest and newest.asked > version:
+            if then.has_changed(newest.mark):
+                return False
+            seen = newest.asked
+        if target and then.content_hash:
+            seen = max(seen, self._alike.get((call.name, target, then.content_hash), 0))
+        return seen > version and seen > self._writes.last(target)
+
+
+def _normal(path: str) -> str:
+    return normpath(" ".join(path.split()).replace("\\", "/"))
+
+
+def _ends(path: str) -> Iterator[str]:
+    """The path and its endings, longest first: `a/b/c`, `b/c`, `c`."""
+    yield path
+    names = path.split("/")
+    for start in range(max(1, len(names) - _ENDS_MAX), len(names)):
+        yield "/".join(names[start:])
+
+
+def _arguments(call: ToolCall) -> bytes:
+    return msgspec.json.encode(call.input, order="sorted")

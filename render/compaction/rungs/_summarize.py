@@ -9,7 +9,7 @@ from typing import Final
 
 from blocks import Trigger
 from render.compaction._apply import FittedRange, apply_range, extractive, fits_after, squeezed
-from render.compaction._range import plan_at, plan_range, plan_turns
+from render.compaction._cut import plan_at, plan_range, plan_turns
 from render.compaction.rungs._plan import Summarize
 from render.compaction.rungs._scope import RungScope
 from render.policy._context import Context

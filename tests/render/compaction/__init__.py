@@ -1,5 +1,7 @@
 """Tests of `render/compaction`: a module's suite has its name, or is given here.
 
-_summary_block: test_apply.py, ../../timeline/summarizers/test_rooms.py
-_summary_key: ../../timeline/engine/test_paid_summaries.py, ../../test_features_ladder.py
+_apply: test_apply.py, ../../timeline/summarizers/test_rooms.py
+_apply: ../../timeline/engine/test_paid_summaries.py, ../../test_features_ladder.py
+_carry: test_carry.py, test_pasted.py
+_cut: test_cut.py, test_range.py, test_keep_turns.py
 """

@@ -17,7 +17,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from render import CannotFit, Rendered, commit
-from render.stages._misfit import Cause, parts_of
+from render.stages._budget import Cause, parts_of
 from render.view._replace import as_shown
 from render.view._view import slice_visible
 from tests import _builders as make

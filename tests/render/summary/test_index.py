@@ -9,7 +9,7 @@ from blocks import (
     Index,
 )
 from render import Context, View
-from render.compaction._summary_block import INDEX_TOKENS_MIN
+from render.compaction._apply import INDEX_TOKENS_MIN
 from tests import _builders as make
 from tests._builders import call, context, prompt, result, said, steady, view_of
 from tests.render.compaction.talk import compacted

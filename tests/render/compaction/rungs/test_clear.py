@@ -6,8 +6,8 @@ import pytest
 
 from blocks import CallId, Determinism
 from render import Clear, Context, ToolPolicy, total_tokens
-from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._clear import ClearRung
+from render.compaction.rungs._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.compaction.rungs.scenes import MARKED, Scene, scene

@@ -5,9 +5,9 @@ import pytest
 
 from blocks import BlocksHidden, ToolCall, ToolResult, UserPrompt
 from render import Context, Drop, Json, View, total_tokens
-from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._drop import DropRung
 from render.compaction.rungs._externalize import ExternalizeRung
+from render.compaction.rungs._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.compaction.rungs.scenes import Scene, scene

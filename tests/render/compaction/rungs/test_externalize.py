@@ -8,8 +8,8 @@ import pytest
 
 from blocks import Envelope, ImagePart, TextPart, artifact_id, text_of
 from render import Context, Externalize, Json, ToolPolicy, total_tokens
-from render.compaction.rungs._apply_plan import apply_proposals
 from render.compaction.rungs._externalize import ExternalizeRung
+from render.compaction.rungs._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.compaction.rungs.scenes import Scene, scene

@@ -3,14 +3,13 @@
 import json
 from typing import Any
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Envelope, ToolCall, ToolResult
-from render import Entry, Place, ToolPolicy
-from render.compaction.rungs._placeholder import (
+from blocks import Envelope
+from render import Found, Place, ToolPolicy
+from render.compaction.rungs._scope import (
     durability_of,
     key_fields_of,
     placeholder,
@@ -26,14 +25,6 @@ def count(text: str) -> int:
     return len(text.split())
 
 
-@attrs.frozen(kw_only=True)
-class Found:
-    entry: Entry
-    result: ToolResult
-    call: ToolCall
-    policy: ToolPolicy = NONE
-
-
 def found(
     text: str = "ok",
     *,
@@ -45,7 +36,9 @@ def found(
     answer = make.result("c", text, envelope=Envelope(**envelope))
     view = make.view_of(make.prompt("Go."), asked, answer)
     (entry,) = (entry for entry in view.entries if entry.place is Place.RESULT)
-    return Found(entry=entry, result=answer, call=asked, policy=policy)
+    return Found(
+        group=view.groups[-1], entry=entry, result=answer, call=asked, tokens=0, policy=policy
+    )
 
 
 # The policy over the tool.
