@@ -105,14 +105,14 @@ from render.summary._text import format_summary as format_summary
 from render.summary._text import summary_texts as summary_texts
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
+from render.view._fold import fold as fold
 from render.view._fold import open_view as open_view
+from render.view._group import LADDER as LADDER
 from render.view._group import Entry as Entry
 from render.view._group import Group as Group
 from render.view._group import Place as Place
-from render.view._masks import LADDER as LADDER
+from render.view._group import stand_in as stand_in
 from render.view._provider_blocks import Json as Json
-from render.view._reducer import fold as fold
-from render.view._replace import stand_in as stand_in
 from render.view._view import Compaction as Compaction
 from render.view._view import Shown as Shown
 from render.view._view import View as View

@@ -24,8 +24,7 @@ from blocks import (
 from render.policy._context import Context
 from render.policy._provider import Piece
 from render.stages._budget import Account, target_of
-from render.view._group import Entry, Group
-from render.view._replace import as_shown
+from render.view._group import Entry, Group, as_shown
 from render.view._view import Shown
 
 PartKind: TypeAlias = Literal[
