@@ -94,13 +94,13 @@ from render.stages._rehydrate import returned as returned
 from render.stages._rehydrate import wanted as wanted
 from render.stages._rendered import Rendered as Rendered
 from render.stages._thinking import strip_unbound as strip_unbound
+from render.summary._merge import SummaryRoom as SummaryRoom
 from render.summary._merge import merge_summaries as merge_summaries
 from render.summary._redaction import MASK as MASK
 from render.summary._redaction import Redaction as Redaction
 from render.summary._redaction import redaction_of as redaction_of
 from render.summary._redaction import said_by as said_by
 from render.summary._redaction import without_excerpts as without_excerpts
-from render.summary._room import SummaryRoom as SummaryRoom
 from render.summary._text import format_summary as format_summary
 from render.summary._text import summary_texts as summary_texts
 from render.view._fold import commit as commit

@@ -28,7 +28,7 @@ from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
 from render.stages._thinking import sent_hash, strip_unbound
 from render.stages._unread import unread
-from render.summary._ahead import AHEAD_SHARE, read_ahead
+from render.summary._reading import AHEAD_SHARE, read_ahead
 from render.view._view import View, slice_visible
 
 
