@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
-from blocks._errors import ArgumentError, MisuseError
-from blocks._nearest import did_you_mean
+from blocks._errors import ArgumentError, MisuseError, did_you_mean
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])

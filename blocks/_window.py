@@ -6,10 +6,10 @@ from typing import Final
 
 import attrs
 
-from blocks._event_parts import Hidden
 from blocks._events import (
     BlocksHidden,
     BlocksRestored,
+    Hidden,
     RangeCompacted,
     RangeExpanded,
     Recorded,

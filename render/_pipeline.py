@@ -34,7 +34,7 @@ from render.stages._prune import prune_expired
 from render.stages._rehydrate import Returned
 from render.stages._rendered import Rendered
 from render.stages._thinking import sent_hash, strip_unbound
-from render.summary._ahead import AHEAD_SHARE, read_ahead
+from render.summary._reading import AHEAD_SHARE, read_ahead
 from render.view._view import View, slice_visible
 
 

@@ -9,10 +9,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from blocks._codec import clean_json
-from blocks._errors import ArgumentError
-from blocks._faults import NESTING_MAX
-from blocks._nearest import in_words
+from blocks._codec import NESTING_MAX, clean_json
+from blocks._errors import ArgumentError, in_words
 from blocks.formats._json import Json
 
 _DUMPS: Final = ("to_dict", "model_dump")

@@ -56,13 +56,11 @@ from render.compaction._prompt import PROMPT_VERSION
 from render.policy._context import Context
 from render.stages._budget import corrected, fitting_of, fixed_tokens, is_cold, total_tokens
 from render.summary._digest import build_digest, fit_digest
-from render.summary._extractive import extract_summary
+from render.summary._extractive import extract_summary, turn_context, words_of
 from render.summary._identifiers import searched
-from render.summary._layers import IndexRoom, extend_index
-from render.summary._merge import as_history, merge_summaries
+from render.summary._index import IndexRoom, extend_index
+from render.summary._merge import SummaryRoom, as_history, merge_summaries
 from render.summary._reading import reader_of
-from render.summary._room import SummaryRoom
-from render.summary._split_turn import turn_context, words_of
 from render.summary._text import SECTIONS, digest_sections, format_written, turns_of
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place

@@ -19,9 +19,8 @@ from render.policy._context import Context
 from render.policy._provider import Provider
 from render.stages._clip import cut_text
 from render.stages._rendered import Rendered
-from render.summary._merge import merge_summaries
+from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._quote import escaped, quoted
-from render.summary._room import SummaryRoom
 from render.summary._text import format_written
 from render.view._group import Entry
 from render.view._provider_blocks import Json

@@ -24,9 +24,8 @@ from blocks import (
 )
 from blocks.formats import Answer as Answer  # noqa: PLC0414 -- also from here
 from render.policy._model import Limits, Model, Rates
-from render.view._group import Group
+from render.view._group import Group, as_shown
 from render.view._provider_blocks import Json
-from render.view._replace import as_shown
 from render.view._view import Shown
 
 Where: TypeAlias = Literal["user", "result"]

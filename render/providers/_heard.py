@@ -18,8 +18,8 @@ from blocks import (
     UserSteer,
     text_of,
 )
+from render.summary._extractive import words_of
 from render.summary._quote import quoted
-from render.summary._split_turn import words_of
 from render.summary._text import summary_texts
 from render.view._group import Entry, Place
 

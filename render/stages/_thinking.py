@@ -35,9 +35,8 @@ from render.policy._provider import Piece
 from render.stages._budget import prefix_of
 from render.stages._rehydrate import Returned
 from render.view._fold import decide
-from render.view._group import Asked, Entry, Group, Place
+from render.view._group import Asked, Entry, Group, Place, as_shown
 from render.view._provider_blocks import Json
-from render.view._replace import as_shown
 from render.view._view import Shown, View, slice_visible
 
 

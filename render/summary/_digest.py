@@ -32,13 +32,13 @@ from blocks import (
 )
 from render.policy._policy import ToolPolicy
 from render.summary._artifacts import Sources, joined, one_line, produced
-from render.summary._changes import written_by
 from render.summary._commands import (
     WENT_WELL,
     command_record,
     fit_commands,
     joined_commands,
 )
+from render.summary._files import written_by
 from render.summary._shell import NOTHING, script_of
 from render.summary._text import SECTIONS, digest_sections, list_text
 from render.view._group import Entry, Place

@@ -10,22 +10,26 @@ Lines are compared by their text, without surrounding white space and viewer num
 line twice, both may become stale together; a line that an edit removed is never shown as current. Shell
 commands are followed if they plainly show or write a file (see `_shell`). Other changes to a file are not
 known until it is read again.
+
+A change from outside is detected by the agent's own lines that no call has changed since. If a later view of the file
+has the first and last of them once each, but other lines between them, then a command, another program or a person
+changed the file. This is only reported if it is certain: both lines are there, the view has no gap, and no call in
+between named the file without being followed.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from posixpath import basename
+from itertools import accumulate
+from posixpath import basename, join
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from blocks import ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
-from render.summary._changes import WORD, Change, changes_of, name_of
+from blocks import Envelope, ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
 from render.summary._commands import WENT_WELL, status_of
-from render.summary._file_lines import lines_in
 from render.summary._output import is_cut, is_output
-from render.summary._outside import TELLING, Line, Run, contradicts, runs_after
-from render.summary._pieces import LINE_CHARACTERS, Source
-from render.summary._shell import ALL, Shown, script_of
+from render.summary._reading import LINE_CHARACTERS, Line, Source
+from render.summary._shell import ALL, Script, Shown, script_of
 from render.view._group import Entry
 
 LOOKING: Final = frozenset({"read", "search", "web"})
@@ -35,6 +39,27 @@ _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
 _Place: TypeAlias = tuple[Source, int, int, "_Place | None"]
 """One sighting of a line: its source, its offset there, its number in the file (0: not known), and the
 previous sighting of the same text."""
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """One change of a file."""
+
+    file: str
+    old: tuple[str, ...] | None
+    """The lines that are replaced; None: the whole file."""
+    new: tuple[str, ...]
+    is_run: bool = True
+    """Whether the new lines are adjacent in the file."""
+
+
+@attrs.frozen
+class Run:
+    """Adjacent lines that the agent wrote."""
+
+    done: int
+    """Version of the result that confirmed the write."""
+    lines: tuple[str, ...]
 
 
 @attrs.define(eq=False)
@@ -283,3 +308,197 @@ def _first_line(arguments: Mapping[str, Any]) -> int:
         if isinstance(value, int) and value > 0:
             return value
     return 1
+
+
+# The changes that calls make, as far as their arguments show: writes, edits, patches, shell scripts.
+
+
+WORD: Final = re.compile(r"\w")
+"""A line without a word character is ignored."""
+_WHOLE: Final = ("content", "contents", "file_text")
+_PATCHES: Final = ("input", "patch")
+_PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
+
+
+def name_of(path: str) -> str:
+    """The path in the form that `tool_target` gives."""
+    return " ".join(path.split())
+
+
+def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
+    """The changes that a call makes to files, as far as its arguments show."""
+    yield from _by_shell(script_of(call, envelope))
+    if tool_kind(call.name, call.input, envelope) != "write":
+        return
+    for name in _PATCHES:
+        if isinstance(text := call.input.get(name), str):
+            yield from _patched(text)
+    files = written_paths(call.name, call.input, envelope)
+    if len(files) != 1:
+        return
+    file, pairs = name_of(files[0]), list(_pairs(call.input))
+    for old, new in pairs:
+        yield Change(file=file, old=_said(old.split("\n")), new=_said(new.split("\n")))
+    whole = (text for name in _WHOLE if isinstance(text := call.input.get(name), str))
+    for text in () if pairs else whole:
+        yield Change(file=file, old=None, new=_said(text.split("\n")))
+
+
+def _by_shell(script: Script) -> Iterator[Change]:
+    """The changes that a script makes."""
+    for written in script.written:
+        if written.file:
+            old = () if written.is_added else None
+            new = _said((written.text or "").split("\n"))
+            yield Change(file=name_of(written.file), old=old, new=new)
+            continue
+        for change in _patched(written.text or ""):
+            yield attrs.evolve(change, file=join(written.folder, change.file))
+
+
+def written_by(script: Script) -> Iterable[str]:
+    """The files into which a script writes a known text."""
+    return dict.fromkeys(change.file for change in _by_shell(script) if change.new)
+
+
+def _said(lines: Iterable[str]) -> tuple[str, ...]:
+    """The lines that have a word character, stripped."""
+    return tuple(line.strip() for line in lines if WORD.search(line))
+
+
+def _pairs(value: Any) -> Iterator[tuple[str, str]]:
+    """Each pair of `old...` and `new...` arguments, found in any nested object."""
+    stack = [value]
+    while stack:  # as in `leaves`
+        item = stack.pop()
+        if isinstance(item, dict):
+            fields = cast("dict[Any, Any]", item)
+            texts = {str(k).lower(): v for k, v in fields.items() if isinstance(v, str)}
+            old = next((v for k, v in texts.items() if k.startswith("old")), None)
+            new = next((v for k, v in texts.items() if k.startswith("new")), "")
+            if old is not None:
+                yield old, new
+            stack += reversed(list(fields.values()))
+        elif isinstance(item, list | tuple):
+            stack += reversed(cast("list[Any]", item))
+
+
+def _patched(text: str) -> Iterator[Change]:
+    """The changes of a patch, one per file section."""
+    file, is_whole = "", False
+    old, new = list[str](), list[str]()
+    for line in [*text.split("\n"), "*** End Patch"]:
+        header = _PATCHED.match(line)
+        if header or line.startswith("*** End Patch"):
+            if file:
+                gone = None if is_whole else _said(old)
+                yield Change(file=file, old=gone, new=_said(new), is_run=is_whole)
+            file, is_whole = (name_of(header[2]), header[1] != "Update") if header else ("", False)
+            old, new = [], []
+        elif not line.startswith(("@@", "*** ")):
+            old += [] if line.startswith("+") else [line[1:]]
+            new += [] if line.startswith("-") else [line[1:]]
+
+
+# The lines of a file that a text shows, and their numbers. Tools that show files often put a line number before each
+# line: `   12→total = 0`. It is not part of the line.
+
+
+_NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
+
+
+def lines_in(source: Source) -> Sequence[Line]:
+    """The lines of a source as they are in the file; lines without a word character are left out.
+
+    The result is cached per text, because the next compaction needs most texts again.
+    """
+    place, known = (source.is_call, source.line), source.reading.in_file
+    if known is None or known[0] != place:
+        known = source.reading.in_file = place, list(_looked_for(source))
+    return known[1]
+
+
+def _looked_for(source: Source) -> Iterator[Line]:
+    texts = source.text.split("\n")
+    starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
+    numbers = [] if source.is_call else numbers_in(texts, source.line)
+    if not any(numbers):
+        shift = source.line if not source.is_call else 0
+        for place, text in enumerate(texts):
+            plain = text[1:] if source.is_call and text.startswith("+") else text
+            if WORD.search(plain):
+                yield starts[place], shift and shift + place, plain.strip()
+        return
+    for place, number in enumerate(numbers):
+        plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
+        if WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
+            yield starts[place], number or source.line, plain.strip()
+
+
+def line_at(source: Source, position: int) -> int:
+    """The line number in the file for a position in the text; 0 if it is not known."""
+    if not source.file or source.is_call:
+        return source.line
+    start = source.text.rfind("\n", 0, position) + 1
+    if shown := _NUMBER.match(source.text, start):
+        return int(shown[1])
+    return source.line and source.line + source.text.count("\n", 0, position)
+
+
+def numbers_in(texts: Sequence[str], first: int) -> list[int]:
+    """The line number that the text shows before each line; 0 for a line without one.
+
+    A number counts only if it is `first`, or continues the numbering of the line before or after: other numbers at
+    the start of a line belong to the line.
+    """
+    found = [_NUMBER.match(text) for text in texts]
+    numbers = [int(each[1]) if each else -1 for each in found]
+    around = zip([-1, *numbers], numbers, [*numbers[1:], -1], strict=False)
+    return [
+        number if number > 0 and number in {first, before + 1, after - 1} else 0
+        for before, number, after in around
+    ]
+
+
+# Changes from outside.
+
+
+TELLING: Final = 20
+"""A line of this many characters hardly occurs twice in a file."""
+RUN_MIN: Final = 3
+"""The least lines of a run, so that there is one between the first and the last."""
+RUNS_MAX: Final = 50
+"""The most runs kept per file, the newest."""
+COMPARED: Final = 200
+"""Characters of a line that are compared, because viewers cut long lines."""
+
+
+def runs_after(runs: Sequence[Run], change: Change, done: int) -> list[Run]:
+    """The agent's runs that are unchanged after one more change, plus the new run."""
+    left = [run for run in runs if change.old and not _is_touched(run, change.old)]
+    if change.is_run and len(change.new) >= RUN_MIN:
+        left.append(Run(done, change.new))
+    return left[-RUNS_MAX:]
+
+
+def _is_touched(run: Run, old: Sequence[str]) -> bool:
+    text = "\n".join(run.lines)
+    return any(line in text for line in old)
+
+
+def contradicts(text: str, lines: Sequence[Line], run: Run) -> bool:
+    """Whether a view of a file shows other lines where the agent wrote this run."""
+    first, last = run.lines[0], run.lines[-1]
+    shown = [line for _, _, line in lines]
+    if min(len(first), len(last)) < TELLING or shown.count(first) != 1 or shown.count(last) != 1:
+        return False
+    begin, end = shown.index(first), shown.index(last)
+    (start, number, _), (stop, number_last, _) = lines[begin], lines[end]
+    is_whole = number > 0 and number_last - number == text.count("\n", start, stop)
+    if begin >= end or not is_whole:
+        return False
+    return list(map(_compared, shown[begin : end + 1])) != list(map(_compared, run.lines))
+
+
+def _compared(line: str) -> str:
+    return " ".join(line.split())[:COMPARED]

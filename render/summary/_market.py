@@ -1,5 +1,7 @@
-"""Choosing the content of an index: offers are bought in order of worth per size until the tokens are
-spent."""
+"""Choosing the content of an index: offers are bought in order of worth per size until the tokens are spent.
+
+Names have a worth; it is spread over the pieces that mention them, and each piece and each bare name is an offer.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -10,9 +12,13 @@ from typing import Final
 import attrs
 
 from blocks import label_of
-from render.summary._mentions import repeated, spread, surrounded
-from render.summary._pieces import Source
-from render.summary._reading import Reader
+from render.summary._reading import (
+    SURROUNDINGS_MIN,
+    Reader,
+    Source,
+    is_surrounded,
+    names_in_context,
+)
 from render.summary._text import file_heading
 
 UNIT: Final = 1_000_000
@@ -242,3 +248,105 @@ def _size(characters: int) -> float:
 def _decay(age: int) -> float:
     """The worth, at this age, of what was worth `UNIT` when it was new."""
     return UNIT / (1 + age / HALF_AGE)
+
+
+# Mentions: where texts mention names, and the worth that this adds to the pieces.
+
+
+EARLIER: Final = 5
+"""The mention of a name in the second newest text adds one part in this many of the name's worth."""
+NEIGHBOUR: Final = 3, 10
+"""Share of a name's worth that goes to the pieces directly before and after a mention: 3 of 10 parts."""
+
+
+def spread(sources: Sequence[Source], noted: Sequence[set[str]], worths: Mapping[str, int]) -> None:
+    """Add the worth of each name to the pieces that mention it in context.
+
+    Only the two newest texts that mention a name count, and in each only the last mention: the newest text
+    adds the full worth, the one before it a part (`EARLIER`). `noted` has, for each text, the names that
+    count there. Worths are whole numbers, so sums do not depend on the order of a set.
+    """
+    last, before = set(worths), set[str]()
+    for source, names in zip(reversed(sources), reversed(noted), strict=True):
+        firsts, seconds = names & last, names & before
+        if source.is_whole and not source.stale:
+            shown = names_in_context(source.reading)
+            firsts &= shown
+            seconds &= shown
+            if firsts or seconds:
+                worth = sum(map(worths.__getitem__, firsts))
+                source.add(0, worth + sum(map(worths.__getitem__, seconds)) // EARLIER)
+        else:
+            firsts = {term for term in firsts if _value(source, term, worths[term])}
+            seconds = {term for term in seconds if _value(source, term, worths[term] // EARLIER)}
+        last -= firsts
+        before |= firsts
+        before -= seconds
+
+
+def repeated(texts: Iterable[set[str]]) -> set[str]:
+    """The names that occur in more than one text."""
+    once, again = set[str](), set[str]()
+    for names in texts:
+        again |= once & names
+        once |= names
+    return again
+
+
+def surrounded(sources: Iterable[Source], names: set[str]) -> set[str]:
+    """The names that occur in context in at least one of the texts."""
+    found = set[str]()
+    for source in sources:
+        if source.is_whole and not source.stale:
+            found |= names & names_in_context(source.reading)
+        else:
+            new = (names & source.names) - found
+            found.update(term for term in new if _mentioned(source, term) >= 0)
+    return found
+
+
+def _mentioned(source: Source, term: str) -> int:
+    """Position of the last mention of a term outside stale lines; -1 if there is none, or too little text around
+    it. The text must contain the term."""
+    text, least = source.text, len(term) + SURROUNDINGS_MIN
+    position = text.rfind(term)
+    if source.stale:
+        position = _holding(source, term, position)
+    if position < 0:
+        return -1
+    if not source.is_whole:
+        number = source.piece_at(position)
+        if source.pieces.ends[number] - source.pieces.starts[number] >= least:
+            return position
+    return position if is_surrounded(text, position, least) else -1
+
+
+def _holding(source: Source, term: str, position: int) -> int:
+    """Position of the last occurrence outside stale lines, -1 if there is none. An occurrence inside a longer
+    name counts. `position` is the last occurrence in the whole text."""
+    while position >= 0 and source.is_stale(source.piece_at(position)):
+        position = source.text.rfind(term, 0, position)
+    return position
+
+
+def _value(source: Source, term: str, worth: int) -> bool:
+    """Add the worth to the pieces that contain the mention, and a share of it to the pieces before and after.
+
+    Returns whether there is a mention in context.
+    """
+    position = _mentioned(source, term)
+    if position < 0:
+        return False
+    first, end = source.piece_at(position), position + len(term)
+    source.add(first, worth)
+    last, ends = first, source.pieces.ends
+    most = len(ends) - 1
+    while last < most and end > ends[last]:
+        last += 1
+        source.add(last, worth)
+    share, of = NEIGHBOUR
+    if first > 0:
+        source.add(first - 1, share * worth // of)
+    if last < most:
+        source.add(last + 1, share * worth // of)
+    return True

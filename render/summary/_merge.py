@@ -1,6 +1,6 @@
 """Merging summaries by rules, without a model: facts that must not drift are carried verbatim.
 
-A summary has three parts, each with a room of its own:
+A summary has three parts, each with a room of its own, a limit in tokens to which its texts and entries are cut:
 
     history   task                          the oldest one
               constraints decisions facts   joined; see below
@@ -23,17 +23,93 @@ the oldest wording stays.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, tee
 from typing import Any, Final, TypeVar
 
+import attrs
 import msgspec
 
 from blocks import Decision, StructuredSummary, Work
+from render.policy._context import Context
 from render.summary._artifacts import one_line
-from render.summary._room import SummaryRoom
 from render.summary._statements import by_worth
 from render.summary._text import FOUND, Item, line_of, report_history, said_in_prose
+
+# Room.
+
+
+LIMIT_SHARE: Final = 0.25
+"""Share of the prompt's limit that history may have; the prefix may have half of that, statements a
+quarter. In a small window, the policy's own limits would leave no room for the work."""
+
+FOUND_SHARE: Final = 2.0
+"""Room for the agent's statements, as a multiple of the policy's room for history."""
+
+
+@attrs.frozen(kw_only=True)
+class SummaryRoom:
+    """The token limits of a summary's parts, and the token counter."""
+
+    history: int
+    prefix: int
+    """For the beginning of a split turn."""
+    count: Callable[[str], int] = attrs.field(repr=False)
+    found: int = attrs.field(default=attrs.Factory(lambda self: self.history, takes_self=True))
+    """For the agent's statements, which are quoted without a model."""
+
+    @classmethod
+    def of(cls, context: Context) -> "SummaryRoom":
+        """The policy's limits, bounded by the share of the prompt."""
+        policy, most = context.policy, int(LIMIT_SHARE * context.capacity)
+        return cls(
+            history=min(policy.summary_tokens, most),
+            prefix=min(policy.prefix_tokens, most // 2),
+            count=context.counter.count,
+            found=min(int(FOUND_SHARE * policy.summary_tokens), most // 4),
+        )
+
+    def size(self, item: Item) -> int:
+        """Tokens of a list entry as it is shown."""
+        return self.count(f"- {line_of(item)}\n")
+
+    def shortened(self, text: str, tokens_max: int) -> str:
+        """The beginning of a text, in at most `tokens_max` tokens."""
+        if self.count(text) <= tokens_max:
+            return text
+        keep = min(len(text), 16 * max(tokens_max, 0))
+        while keep > 0:
+            short = text[:keep].rstrip() + "…"
+            if (tokens := self.count(short)) <= tokens_max:
+                return short
+            keep = min(keep * tokens_max // tokens, keep - 1)
+        return ""
+
+    def first(self, items: Iterable[Item], tokens_max: int, each_max: int) -> tuple[Item, ...]:
+        """The first items that fit together into `tokens_max`, each cut to `each_max`."""
+        kept: list[Item] = []
+        for item in items:
+            short, size = item, self.size(item)
+            if size > each_max:
+                short = self._cut(item, each_max)
+                size = self.size(short)
+            tokens_max -= size
+            if tokens_max < 0:
+                break
+            kept.append(short)
+        return tuple(kept)
+
+    def _cut(self, item: Item, tokens_max: int) -> Item:
+        if isinstance(item, str):
+            return self.shortened(item, tokens_max - self.size(""))
+        names = [name for name in item.__struct_fields__ if name != "priority"]
+        each = tokens_max // len(names)
+        texts = {name: self.shortened(getattr(item, name), each) for name in names}
+        return msgspec.structs.replace(item, **texts)
+
+
+# Merging.
+
 
 _T = TypeVar("_T")
 

@@ -6,6 +6,7 @@ releases can be explained.
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final, TypeAlias
@@ -30,7 +31,6 @@ from blocks import (
 )
 from render.summary._artifacts import by_folder, written_line
 from render.summary._commands import command_line
-from render.summary._dates import minute_of
 from render.summary._quote import escaped
 
 REPORT_VERSION: Final = 3
@@ -295,3 +295,19 @@ def _more(text: str, left: int) -> str:
     if not left:
         return text
     return f"- ({left} earlier ones not listed)\n{text}" if text else f"- {left}, not listed"
+
+
+# Times.
+
+
+SECONDS_MAX: Final = 253_402_300_800.0
+"""The end of the year 9999."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def minute_of(seconds: float) -> str:
+    """`2026-11-21 03:05` for seconds since the epoch; `?` for a time before 1970 or after 9999."""
+    if not 0 <= seconds < SECONDS_MAX:
+        return "?"
+    # Not `fromtimestamp`: it uses the C library, which on some platforms ends in the year 3000.
+    return f"{_EPOCH + timedelta(seconds=int(seconds)):%Y-%m-%d %H:%M}"

@@ -1,4 +1,5 @@
-"""Entries and groups: a block with its place in the log, and the blocks that are shown together.
+"""Entries and groups: a block with its place in the log, the blocks that are shown together, and what is shown instead
+of hidden ones.
 
 A *group* is one round (all blocks of one model response, and the results of its calls) with whatever
 followed until the next response: user texts, notices. The blocks before the first response are a group
@@ -12,31 +13,53 @@ result of a call that the request had shown as interrupted is late, and is marke
 
     log      prompt  [request]  steer  answer  result
     shown    prompt             answer  result  steer
+
+An event that hides a block puts a mask on its entry; it takes effect where the group is shown, by `as_shown`: the
+block then has the replacement as its only content, and a hidden tool result stays a tool result. A block that is
+hidden on request is replaced at once, so that no stage can quote it.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from enum import Enum
 from functools import cached_property
 from itertools import compress, count
 from operator import attrgetter, is_not
-from typing import Any, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from blocks import (
     Answered,
     ArtifactId,
+    AssistantThinking,
     Block,
+    BlockId,
     CallId,
+    Carried,
     DroppedSpan,
     FoldState,
+    Hidden,
     HideReason,
+    Note,
+    OpaqueBlock,
+    Plan,
+    RangeCompacted,
+    RangeSummary,
+    SystemMessage,
+    TextPart,
     ToolCall,
+    ToolResult,
+    TurnHeader,
     UserAttachment,
     label_of,
+    path_at,
+    path_of,
+    standing_of,
     tag_of,
+    text_of,
 )
 from render.view._provider_blocks import verbatim
 
@@ -236,7 +259,7 @@ class Group:
             return same
         asked = {e.pair for e in self.placed(Place.RESPONSE) if e.pair and e.version <= shown}
         entries = (
-            structs.replace(entry, place=Place.LATE, pair="")
+            replace(entry, place=Place.LATE, pair="")
             if entry.place is Place.RESULT and entry.version > shown and entry.pair in asked
             else entry
             for entry in self.entries
@@ -304,3 +327,253 @@ def _same(old: Sequence[object], new: Sequence[object]) -> int:
 def was_paused(entries: Sequence[Entry]) -> bool:
     """Whether the provider paused in the middle of its own work, and nothing was appended since."""
     return bool(entries) and verbatim(entries[-1].block) is not None
+
+
+# The place of a block.
+
+
+def place_of(block: Block) -> Place:
+    """The place of a block in its group.
+
+    Notes and plans are by the assistant, but are shown in the user's message. As assistant text they would
+    separate a result from its answer, and the model would imitate them.
+    """
+    match block:
+        case TurnHeader():
+            return Place.SILENT
+        case ToolResult():
+            return Place.RESULT
+        case Note() | Plan():
+            return Place.USER
+        case OpaqueBlock():
+            if not block.text and verbatim(block) is None:
+                return Place.SILENT
+            return Place.RESPONSE if block.author == "assistant" else Place.USER
+        case _:
+            return Place.RESPONSE if block.author == "assistant" else Place.USER
+
+
+# The head of a compaction.
+
+
+def head_of(event: RangeCompacted, version: int) -> Group:
+    """The head group of a compaction: standing instructions, which stay where they were, its summary, and what else
+    it carried."""
+    carried = [_carried_entry(item, event.at) for item in event.carried]
+    standing = [entry for entry in carried if standing_of(entry.source)]
+    others = [entry for entry in carried if not standing_of(entry.source)]
+    return Group(entries=(*standing, summary_entry(event, version), *others))
+
+
+def _carried_entry(item: Carried, at: float) -> Entry:
+    entry = Entry(
+        version=item.version,
+        at=at,
+        block=item.block,
+        path=_named(item.block, item.ordinal, item.version),
+        place=Place.CARRIED,
+        replacement=item.clipped or None,
+        state=FoldState(),
+    )
+    hidden = Hidden(block=item.block.id, replacement=item.clipped)
+    return _masked(entry, Mask(hidden, "requested")) if item.withheld else entry
+
+
+def _named(block: Block, ordinal: int, version: int) -> str:
+    return path_of(block, ordinal) if ordinal else path_at(block, version)
+
+
+def summary_entry(event: RangeCompacted, version: int) -> Entry:
+    """The summary as an entry, before all other versions."""
+    return Entry(
+        version=0,
+        at=event.at,
+        block=event.summary,
+        path=_named(event.summary, event.ordinal, version),
+        place=Place.USER,
+        state=FoldState(),
+    )
+
+
+# Hidden blocks.
+
+
+LADDER: Final[frozenset[HideReason]] = frozenset({"externalized", "cleared", "dropped"})
+"""The reasons with which rungs of a compaction hide blocks."""
+
+
+@attrs.frozen
+class Mask:
+    """The text that is shown instead of a block, and the reason."""
+
+    hidden: Hidden
+    reason: HideReason
+
+
+Replacements: TypeAlias = Mapping[BlockId, Mask | None]
+"""The mask by block id; None: the block itself is shown."""
+
+
+def rehide(group: Group, replacements: Replacements) -> Group:
+    """The group with these blocks hidden, or shown if the mask is None; the same object if nothing changes."""
+    ids = group.memo("ids", lambda: frozenset(entry.block.id for entry in group.entries))
+    if ids.isdisjoint(replacements):
+        return group
+    return rehide_at(group, range(len(group.entries)), replacements)
+
+
+def rehide_at(group: Group, places: Iterable[int], replacements: Replacements) -> Group:
+    """As `rehide`, for known indices of its entries."""
+    entries = list(group.entries)
+    for place in places:
+        entries[place] = _rehide_entry(entries[place], replacements)
+    if all(new is old for new, old in zip(entries, group.entries, strict=True)):
+        return group
+    return attrs.evolve(group, entries=tuple(entries))
+
+
+def _rehide_entry(entry: Entry, replacements: Replacements) -> Entry:
+    if entry.block.id not in replacements:
+        return entry
+    mask = replacements[entry.block.id]
+    new = _masked(entry, mask) if mask is not None else _unmasked(entry)
+    return entry if _mask_of(new) == _mask_of(entry) else new
+
+
+def _mask_of(entry: Entry) -> tuple[object, ...]:
+    shown = (entry.block, entry.original, entry.replacement, entry.ends)
+    return *shown, entry.hidden_as, entry.artifact, entry.dropped
+
+
+def _unmasked(entry: Entry) -> Entry:
+    return replace(
+        entry,
+        block=entry.source,
+        original=None,
+        replacement=None,
+        hidden_as=None,
+        artifact=NO_ARTIFACT,
+        dropped=None,
+        ends=(0, 0),
+    )
+
+
+def _masked(entry: Entry, mask: Mask) -> Entry:
+    """The entry with its replacement.
+
+    A block hidden on request leaves the view completely, even if a later event also hides it, so stages can
+    quote only its replacement.
+    """
+    text, is_requested = mask.hidden.replacement, mask.reason == "requested"
+    return replace(
+        entry,
+        block=stand_in(entry.source, text) if is_requested else entry.block,
+        original=entry.source if is_requested else entry.original,
+        replacement=text,
+        hidden_as=mask.reason,
+        artifact=NO_ARTIFACT if is_requested else mask.hidden.artifact,
+        dropped=mask.hidden.dropped,
+        ends=(0, 0) if is_requested else (mask.hidden.head, mask.hidden.tail),
+    )
+
+
+def unbind(group: Group, first: int) -> Group:
+    """The group after a change of how the block of version `first` is shown, which later thinking does not match."""
+    if not any(_is_behind(entry, first) for entry in group.entries):
+        return group
+    entries = (
+        replace(entry, unbound=True) if _is_behind(entry, first) else entry
+        for entry in group.entries
+    )
+    return attrs.evolve(group, entries=tuple(entries))
+
+
+def _is_behind(entry: Entry, first: int) -> bool:
+    is_thinking = isinstance(entry.block, AssistantThinking)
+    return is_thinking and entry.version > first and not entry.unbound
+
+
+# What is shown of a hidden block.
+
+
+_ADDRESS: Final[tuple[str, ...]] = ("id", "turn", "author", "response")
+"""Fields of an unknown block that say where it belongs, without its content."""
+
+
+def as_shown(group: Group) -> Group:
+    """The group with its hidden blocks replaced; the group itself if nothing in it is hidden."""
+    return group.memo("as shown", lambda: _replaced(group)) if group.is_hidden else group
+
+
+def _replaced(group: Group) -> Group:
+    gone = _gone(group)
+    return attrs.evolve(group, entries=tuple(_shown_entry(entry, gone) for entry in group.entries))
+
+
+def _gone(group: Group) -> set[str]:
+    """Calls that are not shown, by their id on the wire: neither the call nor its result has a replacement. If only one
+    of the two has none, both stay, because a pair is complete or absent."""
+    calls = {e.pair for e in group.placed(Place.RESPONSE) if e.pair and _is_nothing(e)}
+    results = {e.pair: _is_nothing(e) for e in group.placed(Place.RESULT)}
+    return {pair for pair in calls if results.get(pair, True)}
+
+
+def _is_nothing(entry: Entry) -> bool:
+    return entry.replacement == "" or entry.dropped is not None
+
+
+def _shown_entry(entry: Entry, gone: set[str]) -> Entry:
+    text = _shown_text(entry)
+    if text is None:
+        return entry if entry.opened is None else replace(entry, block=entry.opened)
+    if isinstance(entry.block, AssistantThinking):  # verbatim or absent
+        return replace(entry, place=Place.SILENT)
+    is_whole = entry.pair in gone or not isinstance(entry.block, ToolCall | ToolResult)
+    if text and entry.dropped and is_whole:
+        notice = SystemMessage(id=entry.block.id, turn=entry.block.turn, text=text)
+        return replace(entry, block=notice, place=Place.USER, replacement=None)
+    if not text and is_whole:
+        return replace(entry, place=Place.SILENT)
+    return replace(entry, block=stand_in(entry.block, text), replacement=None)
+
+
+def _shown_text(entry: Entry) -> str | None:
+    """The replacement, between the ends of the content that are shown with it."""
+    head, tail = entry.ends
+    if entry.opened is None or not (head or tail):
+        return entry.replacement
+    text = text_of(entry.opened)
+    return f"{text[:head]}{entry.replacement or ''}{text[len(text) - tail :]}"
+
+
+def stand_in(block: Block, text: str) -> Block:
+    """A block of the same kind with only `text` as content: a call keeps its name, a result its outcome, and a pair
+    stays complete. Thinking is verbatim or absent."""
+    match block:
+        case ToolCall():
+            return replace(block, input={"hidden": text}, provider={})
+        case ToolResult():
+            known = replace(block.envelope, key_fields={})
+            parts = (TextPart(text=text),)
+            return replace(block, parts=parts, envelope=known, artifact=ArtifactId(""))
+        case UserAttachment():
+            return replace(
+                block, part=TextPart(text=text), name="hidden"
+            )  # it may say what is hidden
+        case AssistantThinking():
+            return replace(block, provider={})
+        case TurnHeader() | RangeSummary():
+            return block  # never hidden
+        case OpaqueBlock():
+            kept = {name: block.fields[name] for name in _ADDRESS if name in block.fields}
+            return OpaqueBlock(block.tag, {**kept, "text": text})
+        case _:
+            return _with_text(block, text)
+
+
+def _with_text(block: Block, text: str) -> Block:
+    if isinstance(block, OpaqueBlock):
+        return block
+    nothing: dict[str, object] = {"parts": (), "provider": {}}
+    changes = {name: nothing[name] for name in nothing if name in block.__struct_fields__}
+    return replace(block, text=text, **changes)

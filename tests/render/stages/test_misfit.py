@@ -18,7 +18,7 @@ from blocks import (
 from persistence import MemoryStore
 from render import CannotFit, Rendered, commit
 from render.stages._budget import Cause, parts_of
-from render.view._replace import as_shown
+from render.view._group import as_shown
 from render.view._view import slice_visible
 from tests import _builders as make
 from tests.strategies import Play, Step, settings, steps

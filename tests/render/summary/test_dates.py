@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._dates import SECONDS_MAX, minute_of
+from render.summary._text import SECONDS_MAX, minute_of
 
 
 @given(st.floats(min_value=0, max_value=SECONDS_MAX, exclude_max=True))

@@ -23,9 +23,8 @@ from blocks import (
     TurnId,
     path_of,
 )
-from render.summary._changes import changes_of
-from render.summary._file_lines import numbers_in
-from render.summary._layers import IndexRoom, extend_index
+from render.summary._files import changes_of, numbers_in
+from render.summary._index import IndexRoom, extend_index
 from render.summary._reading import Reader
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry, Place

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._outcomes import SEARCHED, outcome
+from render.summary._commands import SEARCHED, outcome
 
 SAID = {
     "== 3 failed, 40 passed, 1 warning in 2.10s ==": "3 failed, 40 passed",

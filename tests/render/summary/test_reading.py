@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 
 from blocks import Block, Layer, Term, encode_event
 from render import Compact, View, apply_range, extractive, plan_range, render
-from render.summary._ahead import TEXT_CHARACTERS, read_ahead
-from render.summary._pieces import Reading, Source
-from render.summary._reading import Reader, Texts, reader_of
+from render.summary._reading import (
+    TEXT_CHARACTERS,
+    Reader,
+    Reading,
+    Source,
+    Texts,
+    read_ahead,
+    reader_of,
+)
 from render.summary._text import layer_text
 from tests import _builders as make
 

@@ -1,7 +1,7 @@
 """Tests of `render/view`: a module's suite has its name, or is given here.
 
-_group, _view: test_fold.py, test_memo.py, test_registry.py, ../stages/test_budget.py, ../../timeline/engine/test_flight.py
-_numbers: test_numbers.py, ../../timeline/engine/test_prepare_summary.py
+_fold: test_fold.py, test_numbers.py, test_calibration.py, ../../timeline/engine/test_prepare_summary.py, ../../timeline/test_total.py
+_group: test_masks.py, test_memo.py, test_replace.py, ../../timeline/engine/test_flight.py
 _provider_blocks: ../../timeline/react/test_provider_blocks.py
-_reducer: test_fold.py, ../../timeline/test_total.py
+_view: test_registry.py, ../stages/test_budget.py
 """

@@ -17,7 +17,7 @@ from blocks import (
     RequestRendered,
 )
 from render import View, commit, fold, open_view
-from render.view._masks import LADDER
+from render.view._group import LADDER
 from tests import _builders as make
 from tests.render.compaction.drawings import drawn
 from tests.render.compaction.talk import turns

@@ -5,8 +5,7 @@ from msgspec.structs import asdict
 
 from blocks import ArtifactId, AssistantThinking, Block, DroppedSpan, Hidden, HideReason
 from render import Place, View, fold
-from render.view._group import Group
-from render.view._masks import LADDER, Mask, place_of, rehide, unbind
+from render.view._group import LADDER, Group, Mask, place_of, rehide, unbind
 from tests import _builders as make
 
 HIDDEN = "the word is albatross"

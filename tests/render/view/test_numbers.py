@@ -3,7 +3,7 @@
 import pytest
 
 from blocks import Answered, EventId, FoldState, RequestRendered, Waiting
-from render.view._numbers import ANSWER_SECONDS, UNKNOWN, WAITING_MAX, answered_of, now_waiting
+from render.view._fold import ANSWER_SECONDS, UNKNOWN, WAITING_MAX, answered_of, now_waiting
 
 
 def sent(name: str, at: float = 0.0) -> RequestRendered:

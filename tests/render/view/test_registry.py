@@ -20,7 +20,7 @@ from blocks import (
     ToolCall,
 )
 from render import Entry, View, commit, fold
-from render.view._registry import Registry
+from render.view._view import Registry
 from tests import _builders as make
 
 Item: TypeAlias = Block | RequestRendered

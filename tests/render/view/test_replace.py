@@ -21,7 +21,7 @@ from blocks import (
     text_of,
 )
 from render import Group, Place, View, commit
-from render.view._replace import as_shown, stand_in
+from render.view._group import as_shown, stand_in
 from tests import _builders as make
 
 SECRET = "tamarind"  # noqa: S105 -- a word

@@ -24,7 +24,7 @@ from blocks import (
     decode_event,
     fault_in,
 )
-from blocks._faults import NESTING_MAX
+from blocks._codec import NESTING_MAX
 from persistence.sessions import read_session
 from render import CompactionPlan, validate_request
 from tests._builders import open_timeline, response, text, text_in, tool_use

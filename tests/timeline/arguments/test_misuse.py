@@ -37,7 +37,7 @@ from blocks import (
     VersionConflictError,
     clean_json,
 )
-from blocks._nearest import QUOTED_MAX
+from blocks._errors import QUOTED_MAX
 from blocks.formats._formats import FORMATS
 from persistence import MemoryStore
 from render import Policy, Summary
