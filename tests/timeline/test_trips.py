@@ -75,13 +75,13 @@ def test_a_render_in_which_nothing_happens_goes_straight_through(talk: Timeline)
 
 def test_a_request_with_news_adds_its_commit(talk: Timeline) -> None:
     entered = trip_of(talk, "render")
-    assert len(files(entered)) <= 44, files(entered)
-    assert len(entered) <= 139, entered
+    assert len(files(entered)) <= 42, files(entered)
+    assert len(entered) <= 137, entered
     assert len(files(entered, "timeline/")) <= 9, files(entered, "timeline/")
 
 
 def test_a_compaction_adds_who_takes_part_in_it(talk: Timeline) -> None:
     entered = trip_of(talk, "compact")
     assert talk.view.compaction is not None
-    assert len(files(entered)) <= 92, files(entered)
+    assert len(files(entered)) <= 77, files(entered)
     assert len(files(entered, "timeline/")) <= 12, files(entered, "timeline/")
