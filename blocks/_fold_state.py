@@ -61,6 +61,8 @@ class Agreed(Struct, frozen=True, kw_only=True):
 class FoldState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The state of the fold just before a version."""
 
+    parent: str = ""
+    """The timeline of which this one began as a copy; empty: none."""
     turns: int = 0
     turn: TurnId = TurnId("")
     """The current turn."""

@@ -37,6 +37,7 @@ from blocks import (
     SummaryPrepared,
     SummaryReplaced,
     SummaryRequested,
+    TimelineForked,
     TokensCounted,
     ToolResult,
     UsageRecorded,
@@ -164,8 +165,8 @@ class _Reducer:
                 self._replace_summary(version, event)
             case SummaryPrepared() | SummaryRequested():
                 self._summarise(event)
-            case RangeExpanded():
-                self._rewrite(version, 0)
+            case RangeExpanded() | TimelineForked():
+                self._branch(version, event)
             case _:  # compactions start a new view (see `View`); other events change nothing shown
                 pass
 
@@ -360,6 +361,13 @@ class _Reducer:
             self._evolve(summaries=self._state.summaries + event.calls)
         else:
             self._prepared = (*self._prepared, event)[-PREPARED_MAX:]
+
+    def _branch(self, version: int, event: RangeExpanded | TimelineForked) -> None:
+        """A compaction was undone, or the log before this event is a copy."""
+        if isinstance(event, TimelineForked):
+            self._evolve(parent=event.parent)
+        else:
+            self._rewrite(version, 0)
 
     def _replace_summary(self, version: int, event: SummaryReplaced) -> None:
         if self._compaction and self._compaction.version == event.compaction:

@@ -552,9 +552,8 @@ class Operations:
         operations, parted, is_new = self, None, False
         hides = history.hides
         yield from inherit(self.engine, hides, exactly=False)
-        newest = yield from _newest(self.engine, BlockAppended, TimelineForked)
-        if isinstance(
-            newest, TimelineForked
+        if _is_fresh_copy(
+            self.engine.view
         ):  # the program may send again what came after the copied part
             hides |= yield from self._hides(and_own=False)
         found = yield from agree(
@@ -592,14 +591,14 @@ class Operations:
         """What is hidden, by what it says, in the timelines of which this one is a fork; with `and_own`, also what is
         hidden in this one."""
         found = (yield from hides_of(self.engine)) if and_own else Hides()
-        names, parent = set[str](), (yield from _parent(self.engine))
+        names, parent = set[str](), _parent(self.engine)
         while parent and parent not in names:
             names.add(parent)
             engine = self._elsewhere(parent).engine
             yield from engine.load()
             hides = yield from hides_of(engine)
             found = attrs.evolve(hides, by_block={}) | found
-            parent = yield from _parent(engine)
+            parent = _parent(engine)
         return found
 
     def _elsewhere(self, name: str) -> Self:
@@ -820,18 +819,13 @@ class Recorder:
         )
 
 
-def _parent(engine: Engine) -> Flow[str]:
+def _parent(engine: Engine) -> str:
     """The timeline of which this one is a fork; empty: none."""
-    name = engine.id.rpartition("~")[0]  # as `sync` names forks
-    forked = None if name else (yield from _newest(engine, TimelineForked))
-    return forked.parent if isinstance(forked, TimelineForked) else name
+    return engine.id.rpartition("~")[0] or engine.view.state.parent  # "~": as `sync` names forks
 
 
-def _newest(engine: Engine, *kinds: type[Event]) -> Flow[Event | None]:
-    """The newest event of these kinds; the whole log is read only if no such event is behind the newest cut."""
-    for is_all in (False, True) if engine.view.compaction else (False,):
-        log = (yield from engine.events()) if is_all else engine.view.events_since_cut
-        for _, event in reversed(log):
-            if isinstance(event, kinds):
-                return event
-    return None
+def _is_fresh_copy(view: View) -> bool:
+    """Whether nothing was appended since the timeline began as a copy."""
+    kinds = (BlockAppended, TimelineForked)
+    newest = next((e for _, e in reversed(view.events_since_cut) if isinstance(e, kinds)), None)
+    return isinstance(newest, TimelineForked)
