@@ -6,6 +6,7 @@ The examples are the same on every run and every machine, so that a change is gr
 """
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,11 @@ from tests.timeline.integrations._frameworks import missing
 SCREENSHOTS = Path(__file__).parent.parent / ".screenshots"
 """What the tests in a browser leave, with the times that they measured."""
 SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # a shell ignores it for what runs in its background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "default",
