@@ -240,7 +240,7 @@ class Compactor:
         try:
             with attempt.away():
                 answer = yield from self.asked(request, view)
-        except Exception as error:
+        except Exception as error:  # a summariser is foreign code and may raise anything
             spent = self.failed_call_cost(request, error)
             if policy.on_failure == "raise":
                 yield from attempt.count(view, further_calls(spent), request.context.now)

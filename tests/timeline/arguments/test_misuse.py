@@ -328,7 +328,7 @@ def long_values(text: str) -> list[Any]:
         {"id": text, "role": text, "content": [call]},
         {"id": "r9", "content": [{"type": "text", "text": "a"}], "usage": text},
         ImagePart(data=text, media_type=text),
-        Note(id=BlockId(text), turn=TurnId(text), text=5),  # type: ignore[arg-type]
+        Note(id=BlockId(text), turn=TurnId(text), text=5),  # type: ignore[arg-type]  # what is wrong here
     ]
 
 

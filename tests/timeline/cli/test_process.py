@@ -75,7 +75,7 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path: Path) -> None:
         [*FOLDLINE, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True
     )
     while not list(tmp_path.glob(".d.*")) and process.poll() is None:
-        time.sleep(0.01)
+        time.sleep(0.01)  # between two looks; the file is the event
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (130, "foldline: interrupted\n")

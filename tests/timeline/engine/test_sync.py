@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 import attrs
 import pytest
@@ -562,3 +562,31 @@ def test_the_same_words_as_in_a_hidden_message_are_shown_where_they_are_new() ->
         written(other, "openai.chat"), format="openai.chat", on_divergence="fork"
     ).timeline
     assert json.dumps(fork.render().request()).count("Go on.") == 2
+
+
+def test_a_history_that_parts_reads_the_log_once_to_see_where_and_never_for_its_origin() -> None:
+    class Counting(MemoryStore):
+        events_read = 0
+
+        def read(self, *given: Any, **options: Any) -> Any:
+            page = super().read(*given, **options)
+            self.events_read += len(page)
+            return page
+
+    store = Counting()
+    timeline = open_timeline(store=store, window=2_000)
+    history: list[dict[str, Any]] = []
+    for number in range(40):
+        history += [
+            {"role": "user", "content": f"Question {number}? " + "word " * 40},
+            {"role": "assistant", "content": [{"type": "text", "text": f"Answer {number}."}]},
+        ]
+        timeline.sync(history, format="anthropic")
+        timeline.render()
+    assert timeline.view.compaction is not None, "its beginning is folded"
+    store.events_read = 0
+    parted = [*history[:-2], {"role": "user", "content": "Another question?"}]
+    fork = timeline.sync(parted, format="anthropic", on_divergence="fork").timeline
+    assert fork.id != timeline.id
+    assert fork.view.state.parent == timeline.id
+    assert store.events_read <= timeline.version, store.events_read

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,21 @@ def bill(up: FakeServer) -> float:
         step, output = exchange.step, exchange.answer.output_tokens
         total += rates.cost(step.uncached, step.read, step.written, output) / 1e6
     return total
+
+
+def both_ways(
+    directly: Callable[[str], None], through: Callable[[str], None]
+) -> tuple[float, Savings]:
+    """What an agent costs at the provider's URL, and what a gateway says of it at its own."""
+    clock = Clock()
+    with provider_at(clock, working(100)) as direct:
+        directly(direct.url)
+        alone = bill(direct)
+    with provider_at(clock, working(100)) as up:
+        options = {"upstream": up.url, "window": WINDOW, "clock": clock}
+        with gateway(store=MemoryStore(), **options) as server:
+            through(server.url)
+        return alone, server.gateway.savings()
 
 
 @pytest.mark.parametrize("control", [{"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}])
@@ -326,15 +341,7 @@ def test_a_cache_that_is_lost_because_the_gateway_s_tools_come_late_is_their_cos
         agent.tools = [*TOOLS, *own] if more else TOOLS
         agent.work("", rounds_max=20)
 
-    clock = Clock()
-    with provider_at(clock, working(100)) as direct:
-        worked(direct.url)
-        alone = bill(direct)
-    with provider_at(clock, working(100)) as up:
-        options = {"upstream": up.url, "window": WINDOW, "clock": clock}
-        with gateway(store=MemoryStore(), **options) as server:
-            worked(server.url, waiting)
-        found = server.gateway.savings()
+    alone, found = both_ways(worked, lambda url: worked(url, waiting))
     assert found.rewritten, "the window is too large to test anything"
     assert found.full == pytest.approx(alone, rel=0.01)
 
@@ -351,15 +358,7 @@ def test_tools_that_are_deferred_or_come_later_are_no_fault_of_the_gateway() -> 
         agent.tools = [*TOOLS, {**TOOLS[0], "name": "now"}]
         agent.work("", rounds_max=1)
 
-    clock = Clock()
-    with provider_at(clock, working(100)) as direct:
-        worked(direct.url)
-        alone = bill(direct)
-    with provider_at(clock, working(100)) as up:
-        options = {"upstream": up.url, "window": WINDOW, "clock": clock}
-        with gateway(store=MemoryStore(), **options) as server:
-            worked(server.url)
-        found = server.gateway.savings()
+    alone, found = both_ways(worked, worked)
     assert found.rewritten, "the window is too large to test anything"
     assert found.busts == 0
     assert found.full == pytest.approx(alone, rel=0.01)
