@@ -2,36 +2,304 @@
 
 A log is not yet a dialogue: responses are in pieces with results in between, results come before their
 calls, and clocks run backwards.  The builder keeps one *stretch* per response, opens turns, pairs results
-with calls, and numbers the blocks once all are in order.
+with calls, and puts times and block ids in order once all is there.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
+import msgspec
 
 from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
     Block,
+    BlockId,
+    CallId,
+    Determinism,
+    Envelope,
+    EventId,
     ImagePart,
     Part,
     SessionFormatError,
     SystemMessage,
     TextPart,
+    ToolCall,
+    ToolResult,
     TurnHeader,
     TurnId,
+    UsageRecorded,
     UserAttachment,
     UserPrompt,
     UserSteer,
+    default_durability,
     text_of_parts,
+    tool_kind,
+    written_paths,
 )
 from blocks.formats import Json, client_text, operator_text
-from persistence.sessions._order import clocked, numbered
-from persistence.sessions._pairing import Pairing, unused
-from persistence.sessions._returned import Returned
-from persistence.sessions._session import Arrived, Notice, Responded, Session
+from persistence.sessions._session import Arrived, Item, Notice, Responded, Session
 from persistence.sessions._source import Source
-from persistence.sessions._stretch import NEW, Asked, Stretch
+
+# What an importer finds.
+
+
+_EXIT: Final = re.compile(
+    r"^\W?(?:(?:The )?(?:Process|Command) (?:exited|completed|finished) with (?:exit )?code|Exit code:?)"
+    r" (-?\d{1,9})\.?\W?$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_HEAD, _TAIL = 40, 300
+"""Characters from the beginning and from the end in which a harness reports the exit code."""
+
+
+@attrs.frozen(kw_only=True)
+class Returned:
+    """The result of a tool call, as an importer reads it."""
+
+    parts: tuple[Part, ...] = ()
+    is_error: bool = False
+    key_fields: Json = attrs.field(factory=dict[str, Any])
+    """What the log says beside the content; `envelope` adds what it finds in the call and the text."""
+    line: int = 0
+
+    def envelope(self, call: ToolCall, started_at: float, ended_at: float) -> Envelope:
+        """The envelope of this result of `call`; a time of 0 is unknown."""
+        key_fields = {**_key_fields(call, self.parts), **self.key_fields}
+        failed = self.is_error or key_fields.get("exit_code", 0) != 0
+        durability = default_durability(call.name, call.input)
+        can_verify = durability == "replayable" and not failed
+        return Envelope(
+            outcome="failure" if failed else "success",
+            key_fields=key_fields,
+            durability=durability,
+            determinism=_mark(self.parts) if can_verify else Determinism(),
+            started_at=started_at,
+            ended_at=ended_at,
+        )
+
+
+def _key_fields(call: ToolCall, parts: tuple[Part, ...]) -> Json:
+    if tool_kind(call.name, call.input) == "command":
+        text = text_of_parts(parts)
+        found = _EXIT.match(text[:_HEAD].partition("\n")[0]) or _EXIT.search(text[-_TAIL:])
+        return {"exit_code": int(found[1])} if found else {}
+    match written_paths(call.name, call.input):
+        case ():
+            return {}
+        case (path,):
+            return {"path": path}
+        case paths:
+            return {"paths": list(paths)}
+
+
+def _mark(parts: tuple[Part, ...]) -> Determinism:
+    """The state of a source that returned only text; for other results it stays empty."""
+    text = text_of_parts(parts) if all(isinstance(part, TextPart) for part in parts) else ""
+    return Determinism.of(text) if text else Determinism()
+
+
+# One response, and everything until the next.
+
+
+NEW = BlockId("")
+"""A placeholder until `numbered` assigns block ids."""
+
+
+@attrs.define(eq=False)
+class Asked:
+    """A tool call of the response."""
+
+    call: ToolCall
+    at: float = 0.0
+    """When it was logged; 0: unknown."""
+
+
+@attrs.define(eq=False)
+class Stretch:
+    """A response, the results of its calls even if they were logged later, and everything else until the next
+    response."""
+
+    id: str
+    turn: TurnId
+    at: float
+    until: float = math.inf
+    """When the next response was requested."""
+    model: str = ""
+    usage: UsageRecorded | None = None
+    blocks: list[Block] = attrs.field(factory=list[Block])
+    results: list[Arrived] = attrs.field(factory=list[Arrived])
+    arrived: list[Arrived] = attrs.field(factory=list[Arrived])
+    _asked: dict[CallId, Asked] = attrs.field(factory=dict[CallId, Asked], init=False)
+
+    def say(self, text: str) -> None:
+        """Add text of the model, unless it is blank."""
+        if text.strip():
+            block = AssistantCompletion(id=NEW, turn=self.turn, response=self.id, text=text)
+            self.blocks.append(block)
+
+    def call(self, call_id: CallId, name: str, tool_input: Json) -> Asked:
+        """Add a tool call to the response."""
+        block = ToolCall(
+            id=NEW,
+            turn=self.turn,
+            response=self.id,
+            call_id=call_id,
+            name=name or "tool",
+            input=tool_input,
+        )
+        self.blocks.append(block)
+        asked = self._asked[call_id] = Asked(block)
+        return asked
+
+    def answer(self, call_id: CallId, returned: Returned, at: float) -> None:
+        """Add the result of one of its calls."""
+        asked = self._asked[call_id]
+        block = ToolResult(
+            id=NEW,
+            turn=self.turn,
+            call_id=call_id,
+            parts=returned.parts,
+            is_error=returned.is_error,
+            envelope=returned.envelope(asked.call, asked.at, at),
+        )
+        # The result is moved to its call, so its time must not be later than the next response.
+        at = max(min(at, self.until), self.at)
+        self.results.append(Arrived(at=at, blocks=(block,)))
+
+    def think(self, provider: Json) -> None:
+        """Add a thinking block, as the provider sent it."""
+        self.blocks.append(
+            AssistantThinking(id=NEW, turn=self.turn, response=self.id, provider=provider)
+        )
+
+    def spent(self, prompt: int, cached: int, output: int, written: int = 0) -> UsageRecorded:
+        """The usage of the response. `prompt` includes the tokens read from the cache (`cached`), but not those written
+        to it (`written`)."""
+        cached = min(cached, prompt)
+        return UsageRecorded(
+            id=EventId(""),
+            at=0.0,
+            model=self.model,
+            response=self.id,
+            uncached=prompt - cached,
+            cache_read=cached,
+            cache_write=written,
+            output=output,
+        )
+
+    @property
+    def is_call(self) -> bool:
+        """Whether the response has more than thinking; otherwise it was interrupted, and nothing of it was sent
+        back."""
+        return not all(isinstance(block, AssistantThinking) for block in self.blocks)
+
+    def items(self) -> Iterator[Item]:
+        if self.is_call:
+            yield Responded(
+                at=self.at,
+                id=self.id,
+                blocks=tuple(self.blocks),
+                model=self.model,
+                usage=self.usage,
+            )
+        # Results come first, because providers require them directly after their calls.
+        yield from self.results
+        yield from self.arrived
+
+
+# Results and their calls.
+
+
+_Owner = TypeVar("_Owner")
+_Result = TypeVar("_Result")
+
+
+@attrs.define
+class Pairing(Generic[_Owner, _Result]):
+    """Matches results to calls; an owner is the response that made a call."""
+
+    early: dict[str, _Result] = attrs.field(factory=dict[str, _Result], init=False)
+    """Results that precede their calls, by the log's id."""
+    _open: defaultdict[str, list[tuple[_Owner, CallId]]] = attrs.field(
+        factory=lambda: defaultdict[str, list[tuple[_Owner, CallId]]](list), init=False
+    )
+    _ids: set[str] = attrs.field(factory=set[str], init=False)
+
+    def call(self, owner: _Owner, raw_id: str) -> tuple[CallId, _Result | None]:
+        """Add a call; return a unique id for it, and its result if that came first."""
+        call_id = CallId(unused(raw_id or "call", self._ids))
+        waiting = self._open[raw_id]
+        if raw_id in self.early:
+            return call_id, self.early.pop(raw_id)
+        waiting.append((owner, call_id))
+        return call_id, None
+
+    def answer(self, raw_id: str, result: _Result) -> tuple[_Owner, CallId] | None:
+        """Add a result; return the owner and the id of its call, or None if the call is not there yet (see `early`).
+
+        Raises:
+            KeyError: all calls with this id have a result, or another result already waits for one.
+        """
+        if raw_id in self.early:
+            raise KeyError(raw_id)
+        if raw_id not in self._open:
+            self.early[raw_id] = result
+            return None
+        waiting = self._open[raw_id]
+        if not waiting:
+            raise KeyError(raw_id)
+        latest = waiting[-1][0]
+        first = next(i for i, (owner, _) in enumerate(waiting) if owner is latest)
+        return waiting.pop(first)
+
+
+def unused(wanted: str, taken: set[str]) -> str:
+    """`wanted` if it is not in `taken`, else `wanted_2` and so on; adds it to `taken`."""
+    found, n = wanted, 1
+    while found in taken:
+        n += 1
+        found = f"{wanted}_{n}"
+    taken.add(found)
+    return found
+
+
+# The last pass: times and ids.
+
+
+def clocked(items: Sequence[Item]) -> Iterator[Item]:
+    """The items with times that never decrease; items before the first known time get that time."""
+    clock = next((item.at for item in items if item.at > 0), 0.0)
+    for item in items:
+        clock = max(clock, item.at)
+        yield attrs.evolve(item, at=clock)
+
+
+def numbered(items: Iterable[Item]) -> Iterator[Item]:
+    """The items with block ids numbered in order, so that the same file always gives the same ids."""
+    n = 0
+    for item in items:
+        blocks: list[Block] = []
+        for block in item.blocks:
+            n += 1
+            blocks.append(_placed(block, BlockId(f"b{n}"), item.at))
+        yield attrs.evolve(item, blocks=tuple(blocks))
+
+
+def _placed(block: Any, block_id: BlockId, at: float) -> Block:
+    if isinstance(block, TurnHeader):
+        return msgspec.structs.replace(block, id=block_id, started_at=at)
+    placed: Block = msgspec.structs.replace(block, id=block_id)
+    return placed
+
+
+# The builder.
+
 
 _Talk = TypeVar("_Talk")
 Voice: TypeAlias = Literal["prompt", "steer"]

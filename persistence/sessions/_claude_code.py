@@ -11,18 +11,16 @@ import attrs
 
 from blocks import UsageRecorded
 from blocks.formats import Json, count, items, obj, parts_of, string
-from persistence.sessions._builder import Builder
-from persistence.sessions._claude import add_response, add_results, words_of
+from persistence.sessions._builder import Builder, Stretch
+from persistence.sessions._messages import add_claude_response, add_claude_results, voice_of
 from persistence.sessions._session import Session
-from persistence.sessions._source import Record, Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
+from persistence.sessions._source import Importer, Record, Source, seconds
 
 NAME = "claude-code"
 _SPOKEN = ("user", "assistant")
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether these are lines of a Claude Code log."""
     return any(
         line.get("type") in _SPOKEN
@@ -32,7 +30,7 @@ def looks(source: Source) -> bool:
     )
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The session in `source`."""
     reader = _Reader(Builder(source, NAME))
     for number, line in _main(source.records):
@@ -46,6 +44,9 @@ def read(source: Source) -> Session:
             case _:
                 pass  # lines that no model saw
     return reader.builder.build()
+
+
+CLAUDE_CODE = Importer(NAME, _looks, _read)
 
 
 def _main(records: Sequence[Record]) -> Sequence[Record]:
@@ -64,13 +65,13 @@ class _Reader:
             return  # a compaction; the session keeps the whole history
         content = obj(line.get("message")).get("content")
         at = seconds(line.get("timestamp"))
-        rest = add_results(self.builder, content, at, number)
+        rest = add_claude_results(self.builder, content, at, number)
         if rest == []:
             return
         if line.get("isMeta"):
             self.builder.attach(parts_of(rest), at, "meta")
         else:
-            self.builder.user(parts_of(rest), at, words_of(rest, content))
+            self.builder.user(parts_of(rest), at, voice_of(rest, content))
 
     def assistant(self, line: Json) -> None:
         message = obj(line.get("message"))
@@ -81,7 +82,7 @@ class _Reader:
         if response is None:
             response = self.builder.respond(response_id)
             self._responses[response_id] = response
-        add_response(self.builder, response, message.get("content"))
+        add_claude_response(self.builder, response, message.get("content"))
         response.model = response.model or string(message.get("model"))
         response.usage = _usage(response, obj(message.get("usage"))) or response.usage
         self.builder.tick(seconds(line.get("timestamp")))

@@ -22,12 +22,9 @@ from blocks.formats import (
     parts_of,
     string,
 )
-from persistence.sessions._builder import Builder
-from persistence.sessions._returned import Returned
+from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
-from persistence.sessions._source import Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
+from persistence.sessions._source import Importer, Source, seconds
 
 NAME = "codex"
 _TYPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
@@ -36,12 +33,12 @@ _HEADER_CHARS = 200
 """How many characters at the beginning of an output may contain its exit code."""
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether these are lines of a Codex rollout."""
     return any(string(line.get("type")) in _TYPES and "payload" in line for _, line in source.head)
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The session in `source`."""
     reader = _Reader(Builder(source, NAME))
     for number, line in source.records:
@@ -58,6 +55,9 @@ def read(source: Source) -> Session:
             case _:
                 pass  # `compacted` replaces the history; the session keeps the whole one
     return reader.builder.build()
+
+
+CODEX = Importer(NAME, _looks, _read)
 
 
 @attrs.define

@@ -6,18 +6,15 @@ from collections.abc import Mapping
 import attrs
 
 from blocks.formats import Json, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder
-from persistence.sessions._returned import Returned
+from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
-from persistence.sessions._source import Record, Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
+from persistence.sessions._source import Importer, Record, Source, seconds
 
 NAME = "copilot"
 _TYPES = frozenset({"session.start", "user.message", "assistant.message", "tool.execution_start"})
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether these are events of Copilot CLI."""
     return any(
         string(event.get("type")) in _TYPES and isinstance(event.get("data"), dict)
@@ -25,7 +22,7 @@ def looks(source: Source) -> bool:
     )
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The main conversation of `source`, or the requested one."""
     builder = Builder(source, NAME)
     agents = {
@@ -44,6 +41,9 @@ def read(source: Source) -> Session:
     for number, event in events:
         reader.event(number, event)
     return builder.build()
+
+
+COPILOT = Importer(NAME, _looks, _read)
 
 
 def _owner(event: Json, agents: Mapping[str, str]) -> str:

@@ -21,11 +21,9 @@ from blocks import (
     encode_event,
 )
 from blocks.formats import string
-from persistence.sessions._order import clocked
-from persistence.sessions._pieces import BYTES_MAX, opened
+from persistence.sessions._builder import Stretch, clocked
 from persistence.sessions._session import Arrived, Notice, Responded, Session
-from persistence.sessions._source import Source
-from persistence.sessions._stretch import Stretch
+from persistence.sessions._source import BYTES_MAX, Importer, Source, opened
 
 EXPORT = NAME = "foldline"
 """The name of foldline's own format."""
@@ -65,12 +63,12 @@ def exported_events(path: str, bytes_max: int = BYTES_MAX) -> list[bytes]:
         return [bytes(line).strip() for _, line in lines][1:]
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether this is an export of foldline."""
     return _HEADER in source.records[0][1]
 
 
-def read(source: Source) -> Session:
+def _read_session(source: Source) -> Session:
     """The session in `source`; its blocks keep their ids.
 
     Hidden and folded blocks are included, because an export has the whole log.
@@ -94,6 +92,9 @@ def read(source: Source) -> Session:
         items=items,
         notices=(*source.notices, *_cut_off(header)),
     )
+
+
+FOLDLINE = Importer(NAME, _looks, _read_session)
 
 
 def _cut_off(header: Mapping[str, object]) -> Iterator[Notice]:

@@ -4,24 +4,21 @@ from typing import Any
 
 from blocks import UsageRecorded, text_of_parts
 from blocks.formats import Json, Result, count, messages_in, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder
-from persistence.sessions._returned import Returned
+from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
-from persistence.sessions._source import Record, Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
+from persistence.sessions._source import Importer, Record, Source, seconds
 
 NAME = "gemini-cli"
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether this is a chat of Gemini CLI."""
     return "projectHash" in source.records[0][1] or any(
         message.get("type") == "gemini" for _, message in source.messages
     )
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The session in `source`."""
     builder = Builder(source, NAME)
     for number, message in _latest(source.messages):
@@ -34,6 +31,9 @@ def read(source: Source) -> Session:
             case _:
                 pass  # `info` and `error` are only for display
     return builder.build()
+
+
+GEMINI = Importer(NAME, _looks, _read)
 
 
 def _latest(messages: tuple[Record, ...]) -> list[Record]:

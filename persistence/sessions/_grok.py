@@ -4,15 +4,14 @@ import attrs
 
 from blocks import text_of_parts
 from blocks.formats import Json, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder
-from persistence.sessions._returned import Returned
+from persistence.sessions._builder import Builder, Returned
 from persistence.sessions._session import Session
-from persistence.sessions._source import Source
+from persistence.sessions._source import Importer, Source
 
 NAME = "grok"
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether these are lines of a Grok history."""
     return any(
         (line.get("type") == "assistant" and "model_id" in line)
@@ -22,12 +21,15 @@ def looks(source: Source) -> bool:
     )
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The session in `source`."""
     reader = _Reader(Builder(source, NAME))
     for number, line in source.records:
         reader.line(number, line)
     return reader.builder.build()
+
+
+GROK = Importer(NAME, _looks, _read)
 
 
 @attrs.define

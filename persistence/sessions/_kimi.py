@@ -4,17 +4,14 @@ import attrs
 
 from blocks import UsageRecorded
 from blocks.formats import Json, count, obj, parts_of, string, tool_input
-from persistence.sessions._builder import Builder
-from persistence.sessions._returned import Returned
+from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
-from persistence.sessions._source import Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
+from persistence.sessions._source import Importer, Source, seconds
 
 NAME = "kimi"
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether these are lines of a Kimi log."""
     return any(
         string(line.get("type")).startswith("context.append_") or "protocol_version" in line
@@ -22,7 +19,7 @@ def looks(source: Source) -> bool:
     )
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The session in `source`."""
     events = [obj(line.get("event")) for _, line in source.records]
     ids = {
@@ -34,6 +31,9 @@ def read(source: Source) -> Session:
     for number, line in source.records:
         reader.line(number, line)
     return reader.builder.build()
+
+
+KIMI = Importer(NAME, _looks, _read)
 
 
 @attrs.define

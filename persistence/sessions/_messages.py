@@ -1,26 +1,31 @@
-"""Adds messages that were read from any provider's format to a session being built."""
+"""Messages in the format of a provider, which many agents log unchanged: how they become a part of a session."""
 
 from collections.abc import Iterable
+from typing import Any
 
-from blocks import text_of_parts
-from blocks.formats import Call, Content, Message, Result, Said, Thought, parts_in
-from persistence.sessions._builder import Builder, Voice
-from persistence.sessions._returned import Returned
-from persistence.sessions._stretch import Stretch
+from msgspec.structs import replace
 
+from blocks import UsageRecorded, text_of_parts
+from blocks.formats import (
+    Call,
+    Content,
+    Json,
+    Message,
+    Result,
+    Said,
+    Thought,
+    items,
+    messages_in,
+    obj,
+    objs,
+    parts_in,
+    string,
+    usage_in,
+)
+from persistence.sessions._builder import Builder, Returned, Stretch, Voice
+from persistence.sessions._source import seconds
 
-def add_said(builder: Builder, response: Stretch, content: Iterable[Content]) -> None:
-    """Add the content of a model's message, except that of server tools and of unknown kinds."""
-    for said in content:
-        match said:
-            case Said(text=text):
-                response.say(text)
-            case Call():
-                builder.call(response, said.call_id, said.name, said.input)
-            case Thought(value=value):
-                response.think(value)
-            case _:
-                pass
+# Any provider's.
 
 
 def add_message(builder: Builder, message: Message, number: int, at: float | None) -> None:
@@ -35,22 +40,127 @@ def add_message(builder: Builder, message: Message, number: int, at: float | Non
         case "system":
             builder.operator(parts, at, message.title or "system")
         case "user" | "tool":
-            results = [c for c in message.content if isinstance(c, Result)]
-            for result in results:
-                returned = Returned(parts=result.parts, is_error=result.is_error, line=number)
-                builder.result(result.call_id, returned, at)
-            voice: Voice = "steer" if results else "prompt"
+            has_results = add_results(builder, message.content, number, at)
             if parts:
-                builder.user(parts, at, voice)
+                builder.user(parts, at, "steer" if has_results else "prompt")
 
 
-def add_history(builder: Builder, said: Iterable[Message], number: int, at: float | None) -> None:
+def add_history(
+    builder: Builder, history: Iterable[Message], number: int, at: float | None
+) -> None:
     """Add consecutive messages; messages of the model with nothing between them are one response."""
     response: Stretch | None = None
-    for message in said:
+    for message in history:
         if message.role != "assistant":
             response = None
             add_message(builder, message, number, at)
             continue
         response = response or builder.respond(message.id)
         add_said(builder, response, message.content)
+
+
+def add_said(builder: Builder, response: Stretch, content: Iterable[Content]) -> None:
+    """Add the content of a model's message, except that of server tools and of unknown kinds."""
+    for piece in content:
+        match piece:
+            case Said(text=text):
+                response.say(text)
+            case Call():
+                builder.call(response, piece.call_id, piece.name, piece.input)
+            case Thought(value=value):
+                response.think(value)
+            case _:
+                pass
+
+
+def add_results(
+    builder: Builder, content: Iterable[Content], number: int, at: float | None
+) -> bool:
+    """Add the results of tools in a message; return whether there are any."""
+    results = [piece for piece in content if isinstance(piece, Result)]
+    for result in results:
+        returned = Returned(parts=result.parts, is_error=result.is_error, line=number)
+        builder.result(result.call_id, returned, at)
+    return bool(results)
+
+
+def definitions(tools: Any) -> tuple[Json, ...]:
+    """`tools` in the form `name`, `description`, `input_schema`; tools without a schema are left out."""
+    return tuple(found for tool in objs(tools) if (found := _definition(tool)))
+
+
+def _definition(tool: Json) -> Json:
+    function = obj(tool.get("function")) or tool
+    schema = function.get("input_schema", function.get("parameters"))
+    name = string(function.get("name"))
+    if not name or not isinstance(schema, dict):
+        return {}
+    return {
+        "name": name,
+        "description": string(function.get("description")),
+        "input_schema": obj(schema),
+    }
+
+
+# Anthropic's.
+
+
+def add_claude_response(builder: Builder, response: Stretch, content: Any) -> None:
+    """Add the blocks of an assistant message, except those of server tools and of unknown kinds."""
+    for message in messages_in({"role": "assistant", "content": content}, "anthropic"):
+        add_said(builder, response, message.content)
+
+
+def add_claude_results(builder: Builder, content: Any, at: float | None, line: int) -> Any:
+    """Add the tool results of a user message; return the rest of its content."""
+    if not isinstance(content, list):
+        return content
+    rest: list[Any] = []
+    for item in items(content):
+        if obj(item).get("type") != "tool_result":
+            rest.append(item)
+            continue
+        for message in messages_in({"role": "user", "content": [item]}, "anthropic"):
+            add_results(builder, message.content, line, at)
+    return rest
+
+
+def voice_of(rest: Any, content: Any) -> Voice:
+    """What the text of a user message is: a steer if the message also has results, because the agent is still
+    running."""
+    return "prompt" if rest == content else "steer"
+
+
+# OpenAI's chat completions.
+
+
+def add_chat_message(builder: Builder, number: int, message: Json) -> None:
+    """Add one chat message of any role."""
+    at = seconds(message.get("timestamp"))
+    for read in messages_in(message, "openai.chat"):
+        parts = parts_in(read.content)
+        match read.role:
+            case "system" if not builder.started:
+                builder.system = "\n\n".join(filter(None, (builder.system, text_of_parts(parts))))
+            case "system":
+                builder.operator(parts, at, message["role"])
+            case "user":
+                builder.user(parts, at)
+            case "assistant":
+                add_chat_response(builder, builder.respond(), message)
+                builder.tick(at)
+            case "tool":
+                add_results(builder, read.content, number, at)
+
+
+def add_chat_response(builder: Builder, response: Stretch, message: Json) -> None:
+    """Add text and tool calls of an assistant message; its reasoning is left out, because it is never sent back."""
+    for read in messages_in({**message, "role": "assistant"}, "openai.chat"):
+        response.say("\n".join(c.text for c in read.content if isinstance(c, Said)))
+        add_said(builder, response, (c for c in read.content if isinstance(c, Call)))
+
+
+def chat_usage(response: Stretch, usage: Json) -> UsageRecorded | None:
+    """The usage that the completion reports; None: not reported."""
+    reported = usage_in(usage)
+    return reported and replace(reported, model=response.model, response=response.id)

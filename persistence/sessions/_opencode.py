@@ -12,18 +12,15 @@ import attrs
 
 from blocks import UsageRecorded
 from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder
-from persistence.sessions._returned import Returned
+from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
-from persistence.sessions._source import Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
+from persistence.sessions._source import Importer, Source, seconds
 
 NAME = "opencode"
 _KINDS = ("session", "message", "part")
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether this is an export of OpenCode, or its storage folder."""
     document = source.document
     if any("parts" in message and "info" in message for message in objs(document.get("messages"))):
@@ -31,7 +28,7 @@ def looks(source: Source) -> bool:
     return any(_kind(path) == "message" and isinstance(document[path], dict) for path in document)
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The requested conversation of `source`, or the first."""
     builder = Builder(source, NAME)
     document = source.document
@@ -40,6 +37,9 @@ def read(source: Source) -> Session:
     for message in objs(builder.pick(talks or [{}]).get("messages")):
         reader.message(obj(message.get("info")), objs(message.get("parts")))
     return builder.build()
+
+
+OPENCODE = Importer(NAME, _looks, _read)
 
 
 def _kind(path: str) -> str:

@@ -9,21 +9,17 @@ import attrs
 
 from blocks import text_of_parts
 from blocks.formats import Json, items, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder
-from persistence.sessions._chat import usage_of
-from persistence.sessions._returned import Returned
+from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._messages import chat_usage, definitions
 from persistence.sessions._session import Session
-from persistence.sessions._source import Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
-from persistence.sessions._tools import definitions
+from persistence.sessions._source import Importer, Source, seconds
 
 NAME = "openhands"
 _SILENT = frozenset({"change_agent_state", "recall", "condensation", "condensation_request"})
 """Actions that no model requested."""
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether these are events of OpenHands, or a run with a history of them."""
     first = source.records[0][1]
     events = _events(first.get("history")) or [event for _, event in source.head]
@@ -33,7 +29,7 @@ def looks(source: Source) -> bool:
     )
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The session in `source`, or the requested one of several runs."""
     reader = _Reader(Builder(source, NAME))
     events = [event for _, event in source.records]
@@ -44,6 +40,9 @@ def read(source: Source) -> Session:
     for event in events:
         reader.event(event)
     return reader.builder.build()
+
+
+OPENHANDS = Importer(NAME, _looks, _read)
 
 
 def _events(history: Any) -> list[Json]:
@@ -99,7 +98,7 @@ class _Reader:
         if response is None:
             response = self.builder.respond(response_id)
             response.model = string(completion.get("model"))
-            response.usage = usage_of(response, obj(completion.get("usage")))
+            response.usage = chat_usage(response, obj(completion.get("usage")))
             response.say(text_of_parts(parts_of(message.get("content", args.get("thought")))))
             if response_id:
                 self._responses[response_id] = response

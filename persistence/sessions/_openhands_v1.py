@@ -4,28 +4,28 @@ import attrs
 
 from blocks import text_of_parts
 from blocks.formats import Json, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder
-from persistence.sessions._returned import Returned
+from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
-from persistence.sessions._source import Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
+from persistence.sessions._source import Importer, Source, seconds
 
 NAME = "openhands-v1"
 _KINDS = frozenset({"ActionEvent", "ObservationEvent", "MessageEvent", "SystemPromptEvent"})
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether these are events of the OpenHands SDK."""
     return any(string(event.get("kind")) in _KINDS for _, event in source.head)
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The session in `source`."""
     reader = _Reader(Builder(source, NAME))
     for number, event in source.records:
         reader.event(number, event)
     return reader.builder.build()
+
+
+OPENHANDS_V1 = Importer(NAME, _looks, _read)
 
 
 @attrs.define

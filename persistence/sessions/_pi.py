@@ -6,18 +6,14 @@ import attrs
 
 from blocks import UsageRecorded
 from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
-from persistence.sessions._branch import path_to
-from persistence.sessions._builder import Builder
-from persistence.sessions._returned import Returned
+from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
-from persistence.sessions._source import Record, Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
+from persistence.sessions._source import Importer, Record, Source, path_to, seconds
 
 NAME = "pi"
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether this is a session of pi: it has pi's header, or a role that only pi uses."""
     return any(
         (entry.get("type") == "session" and "timestamp" in entry)
@@ -28,12 +24,15 @@ def looks(source: Source) -> bool:
     )
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The session in `source`."""
     reader = _Reader(Builder(source, NAME))
     for number, entry in _branch(source.records):
         reader.entry(number, entry)
     return reader.builder.build()
+
+
+PI = Importer(NAME, _looks, _read)
 
 
 def _branch(records: Sequence[Record]) -> Sequence[Record]:

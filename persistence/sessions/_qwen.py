@@ -15,14 +15,10 @@ from blocks.formats import (
     parts_in,
     string,
 )
-from persistence.sessions._branch import path_to
-from persistence.sessions._builder import Builder
+from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._messages import add_said
-from persistence.sessions._returned import Returned
 from persistence.sessions._session import Session
-from persistence.sessions._source import Record, Source
-from persistence.sessions._stretch import Stretch
-from persistence.sessions._times import seconds
+from persistence.sessions._source import Importer, Record, Source, path_to, seconds
 
 NAME = "qwen"
 _SPOKEN = frozenset({"user", "assistant", "tool_result"})
@@ -30,19 +26,22 @@ _TYPED = frozenset({"", "mid_turn_user_message"})
 """Subtypes of the user's own text; texts with other subtypes come from the program."""
 
 
-def looks(source: Source) -> bool:
+def _looks(source: Source) -> bool:
     """Whether these are records of a Qwen Code chat."""
     return any(
         "uuid" in record and "parts" in obj(record.get("message")) for _, record in source.head
     )
 
 
-def read(source: Source) -> Session:
+def _read(source: Source) -> Session:
     """The session in `source`."""
     reader = _Reader(Builder(source, NAME))
     for number, record in _active(source.records):
         reader.record(number, record)
     return reader.builder.build()
+
+
+QWEN = Importer(NAME, _looks, _read)
 
 
 def _active(records: tuple[Record, ...]) -> list[Record]:

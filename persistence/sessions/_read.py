@@ -1,74 +1,64 @@
 """Reads the session file at a path, whatever agent wrote it."""
 
 import os
-from collections.abc import Callable, Mapping
-
-import attrs
+from collections.abc import Mapping
 
 from blocks import MisuseError, SessionFormatError, did_you_mean
-from persistence.sessions import (
-    _anthropic,
-    _claude_code,
-    _codex,
-    _copilot,
-    _cursor,
-    _droid,
-    _export,
-    _gemini,
-    _grok,
-    _inspect,
-    _kimi,
-    _mini,
-    _openai,
-    _opencode,
-    _openhands,
-    _openhands_v1,
-    _pi,
-    _qwen,
-    _request_log,
-    _swe_agent,
-    _tau,
+from persistence.sessions._claude_code import CLAUDE_CODE
+from persistence.sessions._codex import CODEX
+from persistence.sessions._copilot import COPILOT
+from persistence.sessions._export import FOLDLINE
+from persistence.sessions._gemini import GEMINI
+from persistence.sessions._grok import GROK
+from persistence.sessions._kimi import KIMI
+from persistence.sessions._lists import (
+    ANTHROPIC,
+    CURSOR,
+    DROID,
+    INSPECT,
+    MINI,
+    OPENAI,
+    SWE_AGENT,
+    TAU,
 )
-from persistence.sessions._pieces import BYTES_MAX
+from persistence.sessions._opencode import OPENCODE
+from persistence.sessions._openhands import OPENHANDS
+from persistence.sessions._openhands_v1 import OPENHANDS_V1
+from persistence.sessions._pi import PI
+from persistence.sessions._qwen import QWEN
+from persistence.sessions._request_log import REQUEST_LOG
 from persistence.sessions._session import Session
-from persistence.sessions._source import Source, open_source
-
-
-@attrs.frozen
-class _Format:
-    looks: Callable[[Source], bool]
-    read: Callable[[Source], Session]
-
+from persistence.sessions._source import BYTES_MAX, Importer, Source, open_source
 
 # The most specific formats come first, message lists last, because other formats contain those.
-_FORMATS: Mapping[str, _Format] = {
-    module.NAME: _Format(module.looks, module.read)
-    for module in (
-        _export,
-        _claude_code,
-        _codex,
-        _pi,
-        _mini,
-        _swe_agent,
-        _openhands,
-        _openhands_v1,
-        _gemini,
-        _tau,
-        _inspect,
-        _copilot,
-        _kimi,
-        _qwen,
-        _opencode,
-        _droid,
-        _grok,
-        _cursor,
-        _request_log,
-        _anthropic,
-        _openai,
+_IMPORTERS: Mapping[str, Importer] = {
+    importer.name: importer
+    for importer in (
+        FOLDLINE,
+        CLAUDE_CODE,
+        CODEX,
+        PI,
+        MINI,
+        SWE_AGENT,
+        OPENHANDS,
+        OPENHANDS_V1,
+        GEMINI,
+        TAU,
+        INSPECT,
+        COPILOT,
+        KIMI,
+        QWEN,
+        OPENCODE,
+        DROID,
+        GROK,
+        CURSOR,
+        REQUEST_LOG,
+        ANTHROPIC,
+        OPENAI,
     )
 }
 
-FORMATS: tuple[str, ...] = tuple(_FORMATS)
+FORMATS: tuple[str, ...] = tuple(_IMPORTERS)
 """Names of the formats that can be read."""
 
 
@@ -88,12 +78,12 @@ def read_session(
         MisuseError: there is no such format, or the limit is less than 1.
     """
     path = os.fspath(path)
-    if format != "auto" and format not in _FORMATS:
+    if format != "auto" and format not in _IMPORTERS:
         near = did_you_mean(format, FORMATS) or f"; known: auto, {', '.join(FORMATS)}"
         raise MisuseError(f"no session format {format!r}{near}")
     source = open_source(path, bytes_max)
     name = _detect(source) if format == "auto" else format
-    session = _FORMATS[name].read(source)
+    session = _IMPORTERS[name].read(source)
     if not session.items:
         raise SessionFormatError(
             f"{path}: read as {name}, but there is not one message in it; "
@@ -103,8 +93,8 @@ def read_session(
 
 
 def _detect(source: Source) -> str:
-    for name, known in _FORMATS.items():
-        if known.looks(source):
+    for name, importer in _IMPORTERS.items():
+        if importer.looks(source):
             return name
     raise SessionFormatError(
         f"{source.path}: no session format that is known here; known: {', '.join(FORMATS)}"

@@ -1,39 +1,314 @@
 """Logs of requests and responses of any proxy, gateway or SDK, joined into their conversations, the one with the most
 calls first; `log.jsonl#1` is the next.
+
+Each logger uses its own names for the fields, but the bodies are in the provider's format, so a body is searched for in
+all known places and recognized by its form: JSON, JSON in a text, or the text of a stream.
 """
 
-from collections.abc import Sequence
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from json import loads
+from typing import Any, Final, TypeAlias
 
+import attrs
+import msgspec
 from msgspec.structs import replace
 
-from blocks import text_of_parts
+from blocks import CodecError, clean_json, text_of_parts
 from blocks.formats import (
     Call,
     Content,
+    Format,
     Json,
     Response,
+    Result,
+    Said,
     gemini_field,
     messages_in,
     obj,
     objs,
+    parts_in,
     parts_of,
+    response_in,
+    stream_of,
     string,
 )
-from persistence.sessions._bodies import answer_in, request_in
 from persistence.sessions._builder import Builder
-from persistence.sessions._exchange import exchanges_in, logged
-from persistence.sessions._lineage import Step, conversations
-from persistence.sessions._messages import add_history, add_said
+from persistence.sessions._messages import add_history, add_said, definitions
 from persistence.sessions._session import Session
-from persistence.sessions._source import Source
-from persistence.sessions._tools import definitions
+from persistence.sessions._source import Importer, Record, Source, seconds
 
 NAME = "request-log"
 _HEAD = 20
 """Among so many records at the beginning, there must be a request and a response."""
 
+# Requests with their responses, on one line or on two.
 
-def looks(source: Source) -> bool:
+
+_BEGINS: Final = (
+    "request.timestamp",
+    "startTime",
+    "start_time",
+    "startedDateTime",
+    "request_created_at",
+    "created_at",
+    "timestamp",
+)
+_ENDS: Final = ("response.timestamp", "endTime", "end_time", "timestamp")
+_IDS: Final = ("request_id", "requestId", "litellm_call_id", "call_id", "id")
+
+
+@attrs.frozen(kw_only=True)
+class Exchange:
+    """A request and its response."""
+
+    line: int
+    body: Json
+    format: Format
+    """The format of `talk`."""
+    talk: Sequence[Json]
+    """The messages of the request; in formats with items, its items."""
+    began: float | None
+    ended: float | None
+    answer: Response | None = None
+
+
+def logged(source: Source) -> Sequence[Record]:
+    """The records of a log: its lines, or the entries of an HTTP archive."""
+    entries = objs(obj(source.document.get("log")).get("entries"))
+    return [(0, entry) for entry in entries] or source.records
+
+
+def exchanges_in(records: Iterable[Record], skip: Callable[[int, str], None]) -> Iterator[Exchange]:
+    """The requests with their responses, in the order of the requests; `skip` is called for unusable records."""
+    for pair in _paired(records, skip):
+        yield pair.exchange()
+
+
+@attrs.define
+class _Pair:
+    line: int
+    asked: Json
+    body: Json
+    answer: Response | None
+    told: Json
+    """The record with the response; it may be that of the request."""
+
+    def exchange(self) -> Exchange:
+        name, talk = talk_in(self.body)
+        began = _time(self.asked, _BEGINS)
+        ended = _time(self.told, _ENDS)
+        took = self.asked.get("time")
+        if began and "startedDateTime" in self.asked and isinstance(took, int | float):
+            ended = began + took / 1000  # in an HTTP archive, in milliseconds
+        return Exchange(
+            line=self.line,
+            body=self.body,
+            format=name,
+            talk=talk,
+            began=began,
+            ended=ended,
+            answer=self.answer,
+        )
+
+
+def _paired(records: Iterable[Record], skip: Callable[[int, str], None]) -> list[_Pair]:
+    """Pairs of request and response. A response in a record of its own belongs to the request with the same id, or else
+    to the latest request without a response."""
+    pairs: list[_Pair] = []
+    waiting: list[_Pair] = []
+    for number, record in records:
+        body, answer = request_in(record), answer_in(record)
+        if body is not None:
+            pairs.append(_Pair(number, record, body, answer, record))
+            if answer is None:
+                waiting.append(pairs[-1])
+        elif answer is not None and waiting:
+            pair = next((p for p in waiting if _has_id(p.asked, record)), waiting[-1])
+            waiting.remove(pair)
+            pair.answer, pair.told = answer, record
+        elif answer is not None:
+            skip(number, "response without a request, skipped")
+    return pairs
+
+
+def _has_id(asked: Json, told: Json) -> bool:
+    return any(string(asked.get(name)) and asked.get(name) == told.get(name) for name in _IDS)
+
+
+def _time(record: Json, paths: Iterable[str]) -> float | None:
+    return next((at for path in paths if (at := seconds(at_path(record, path)))), None)
+
+
+# Conversations.
+
+
+_Key: TypeAlias = tuple[str, ...]
+_COMPARED: Final = 64
+"""Of steps with equal answers, only this many of the latest are compared."""
+
+
+@attrs.define(eq=False)
+class Step:
+    """A request and its place in a conversation."""
+
+    exchange: Exchange
+    root: str
+    """A hash of the user's first text."""
+    before: "Step | None" = None
+    """The step whose answer this request continues; None: it begins a conversation."""
+    new: Sequence[Json] = ()
+    """The messages of this request that were neither in an earlier request nor an answer."""
+    calls: int = attrs.field(init=False)
+    """The number of answers in the conversation up to this step."""
+    after: "list[Step]" = attrs.field(factory=list["Step"], init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.calls = (self.before.calls if self.before else 0) + bool(self.exchange.answer)
+
+    @property
+    def path(self) -> "list[Step]":
+        """The steps of the conversation up to this one."""
+        steps: list[Step] = []
+        step: Step | None = self
+        while step is not None:
+            steps.append(step)
+            step = step.before
+        return steps[::-1]
+
+
+def conversations(exchanges: Iterable[Exchange]) -> tuple[list[Step], list[Step]]:
+    """The last steps of all conversations, those with the most answers first; and asides: requests whose answer no
+    later request continues, in a conversation that goes on."""
+    lineage = _Lineage()
+    for exchange in exchanges:
+        lineage.add(exchange)
+    kept: list[Step] = []
+    asides: list[Step] = []
+    for siblings in lineage.siblings.values():
+        has_grown = any(step.after for step in siblings)
+        for step in siblings:
+            if not step.after:
+                is_last = step is siblings[-1] and not has_grown
+                (kept if is_last else asides).append(step)
+    return sorted(kept, key=lambda step: -step.calls), asides
+
+
+_Table: TypeAlias = dict[Any, list[Step]]
+
+
+@attrs.define
+class _Lineage:
+    siblings: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
+    """Steps by the step that they continue; for those that begin a conversation, by root and number of messages."""
+    _answers: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
+    """Steps by their root and a part of their answer."""
+    _lengths: _Table = attrs.field(factory=dict[Any, list[Step]], init=False)
+    """Steps by their root and the number of their messages."""
+    _ids: dict[str, Step] = attrs.field(factory=dict[str, Step], init=False)
+
+    def add(self, exchange: Exchange) -> None:
+        """Add the next request of the log."""
+        root = _root(exchange)
+        before, known = self._before(exchange, root)
+        step = Step(exchange, root, before, exchange.talk[known:])
+        size = root, len(exchange.talk)
+        self.siblings.setdefault(before or size, []).append(step)
+        self._lengths.setdefault(size, []).append(step)
+        if before:
+            before.after.append(step)
+        if answer := exchange.answer:
+            self._ids[answer.id] = step
+            for key in _keys(answer.message.content):
+                for whose in (root, ""):
+                    self._answers.setdefault((whose, *key), []).append(step)
+
+    def _before(self, exchange: Exchange, root: str) -> tuple[Step | None, int]:
+        """The step whose answer a request continues, and how many of its messages were known then; (None, 0) if
+        none."""
+        talk, name = exchange.talk, exchange.format
+        earlier = string(exchange.body.get("previous_response_id"))
+        if earlier and earlier in self._ids:
+            return self._ids[earlier], 0
+        for place in reversed(range(len(talk))):
+            said = _said(talk[place], name)
+            if said is None:
+                continue
+            first = place
+            while first and _said(talk[first - 1], name) is not None:
+                first -= 1
+            if step := self._answered(said, root, first):
+                return step, place + 1
+            if step := self._edited(exchange, root, first):
+                return step, place + 1 if step.exchange.answer else first
+        return None, 0
+
+    def _answered(self, said: Sequence[Content], root: str, asked: int) -> Step | None:
+        """The latest step with this answer, if possible one whose request had `asked` messages."""
+        keys = list(_keys(said))
+        calls = [key for key in keys if key[0] == "call"]
+        for key in calls or keys:
+            found = self._answers.get((root, *key), [])
+            if calls and not found:  # a shortened history has the same calls
+                found = self._answers.get(("", *key), [])
+            latest = found[-_COMPARED:]
+            exact = [step for step in latest if len(step.exchange.talk) == asked]
+            if latest:
+                return (exact or latest)[-1]
+        return None
+
+    def _edited(self, exchange: Exchange, root: str, asked: int) -> Step | None:
+        """The latest step with the same messages before its answer: the client edited the answer, or the log lacks
+        it."""
+        if not asked:
+            return None
+        tail = _heard(exchange.talk[asked - 1], exchange.format)
+        found = self._lengths.get((root, asked), [])[-_COMPARED:]
+        same = (
+            s for s in reversed(found) if _heard(s.exchange.talk[-1], s.exchange.format) == tail
+        )
+        return next(same, None)
+
+
+def _root(exchange: Exchange) -> str:
+    """A hash of the user's first text, because texts may be long and requests many."""
+    for item in exchange.talk:
+        for message in messages_in(item, exchange.format):
+            if message.role == "user":
+                return sha256(text_of_parts(parts_in(message.content)).encode()).hexdigest()
+    return ""
+
+
+def _said(item: Json, name: Format) -> Sequence[Content] | None:
+    """The content of a model's message; None if the model did not write it."""
+    messages = [m for m in messages_in(item, name) if m.role == "assistant"]
+    return [c for message in messages for c in message.content] if messages else None
+
+
+def _heard(item: Json, name: Format) -> list[str]:
+    """The text of a message of the user or of tools, and the call ids of its results."""
+    found = [c for message in messages_in(item, name) for c in message.content]
+    ids = [content.call_id for content in found if isinstance(content, Result)]
+    return [text_of_parts(parts_in(found)), *ids]
+
+
+def _keys(content: Iterable[Content]) -> Iterator[_Key]:
+    for said in content:
+        match said:
+            case Call():
+                asked = msgspec.json.encode(said.input, order="deterministic").decode()
+                yield "call", said.call_id, said.name, asked
+            case Said(text=text):
+                yield "text", text.strip()
+            case _:
+                pass
+
+
+# The session.
+
+
+def _looks(source: Source) -> bool:
     """Whether this is a log of requests and responses.
 
     A document with messages but without a model, as the OpenHands SDK writes it, is read as chat messages instead.
@@ -44,7 +319,7 @@ def looks(source: Source) -> bool:
     return any(map(request_in, head)) and any(map(answer_in, head))
 
 
-def read(source: Source) -> Session:
+def _read_log(source: Source) -> Session:
     """The requested conversation of `source`, or the largest."""
     builder = Builder(source, NAME)
     talks, asides = conversations(exchanges_in(logged(source), builder.skip))
@@ -57,6 +332,9 @@ def read(source: Source) -> Session:
     for step in steps:
         _add(builder, step)
     return builder.build()
+
+
+REQUEST_LOG = Importer(NAME, _looks, _read_log)
 
 
 def _open(builder: Builder, body: Json) -> None:
@@ -90,3 +368,158 @@ def _add(builder: Builder, step: Step) -> None:
         response.usage = replace(used, model=response.model, response=response.id)
     add_said(builder, response, _finished(answer))
     builder.tick(exchange.ended)
+
+
+# Bodies.
+
+
+_REQUESTS: Final = (
+    "request_params",
+    "request.body",
+    "request.postData.text",
+    "request",
+    "proxy_server_request.body",
+    "proxy_server_request",
+    "request_body",
+    "requestBody",
+    "input.inputBodyJson",
+    "additional_args.complete_input_dict",
+)
+"""Paths to a request in HTTP archives, and in logs of LiteLLM, Bedrock, tracers and gateways."""
+_RESPONSES: Final = (
+    "response.body",
+    "response.body_raw",
+    "response.content",
+    "response",
+    "response_body",
+    "responseBody",
+    "response_obj",
+    "output.outputBodyJson",
+    "original_response",
+)
+_TALKS: Final = ("messages", "contents", "input")
+_BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking"})
+_DATA: Final = "data:"
+_SEARCHED: Final = 8
+"""How many events of a stream are searched for its format; some of the first may be pings."""
+
+
+def at_path(record: Json, path: str) -> Any:
+    """The value at a path such as `request.body`; None if there is none."""
+    value: Any = record
+    for name in path.split("."):
+        value = obj(value).get(name)
+    return value
+
+
+def request_in(record: Json) -> Json | None:
+    """The body of the request in a record; or the record itself, if it is a request with additions of a gateway."""
+    for path in _REQUESTS:
+        body = obj(_json(at_path(record, path)))
+        if _is_request(body):
+            return body
+    settings = {**obj(record.get("optional_params")), **obj(record.get("model_parameters"))}
+    return {**settings, **record} if _is_request(record) else None
+
+
+def _is_request(body: Json) -> bool:
+    if isinstance(body.get("input"), str):
+        return "model" in body
+    return any(objs(body.get(name)) for name in _TALKS)
+
+
+def talk_in(body: Json) -> tuple[Format, list[Json]]:
+    """The messages of a request, and their format."""
+    if "contents" in body:
+        return "gemini", objs(body["contents"])
+    if messages := objs(body.get("messages")):
+        is_claudes = "system" in body or any(map(_has_block, messages))
+        return "anthropic" if is_claudes else "openai.chat", messages
+    given = body.get("input")
+    return "openai.responses", objs(given) or [{"role": "user", "content": given}]
+
+
+def _has_block(message: Json) -> bool:
+    return any(string(block.get("type")) in _BLOCKS for block in objs(message.get("content")))
+
+
+def answer_in(record: Json) -> Response | None:
+    """The response in a record, or the record itself; None if there is none that can be read."""
+    for path in _RESPONSES:
+        if found := _answer(at_path(record, path)):
+            return found
+    return _answer(record)
+
+
+def _answer(value: Any) -> Response | None:
+    text = _unpacked(obj(value)) or value
+    found = _json(text)
+    if found is None and isinstance(text, str):
+        lines = (line for line in text.splitlines() if line.startswith(_DATA))
+        found = [_json(line.removeprefix(_DATA)) for line in lines]
+    if isinstance(found, list):
+        return _streamed(objs(found))
+    whole = obj(found)
+    return _read(whole, _format(whole))
+
+
+def _unpacked(content: Json) -> str:
+    """The text of a response in an HTTP archive; empty if `content` is not one."""
+    text = string(content.get("text"))
+    if content.get("encoding") != "base64":
+        return text if "mimeType" in content else ""
+    try:
+        return b64decode(text).decode("utf-8", "replace")
+    except ValueError:
+        return ""
+
+
+def _streamed(events: list[Json]) -> Response | None:
+    names: list[Format] = [
+        name for event in events[:_SEARCHED] if (name := _streams(event)) is not None
+    ]
+    if not names:
+        return None
+    name = names[0]
+    stream = stream_of(name, "read_session()")
+    for event in events:
+        stream.add(event)
+    return _read(stream.response() or {}, name)
+
+
+def _streams(event: Json) -> Format | None:
+    kind = string(event.get("type"))
+    if kind == "message_start":
+        return "anthropic"
+    if kind.startswith("response."):
+        return "openai.responses"
+    if objs(event.get("choices")):
+        return "openai.chat"
+    return "gemini" if objs(event.get("candidates")) else None
+
+
+def _read(found: Json, name: Format | None) -> Response | None:
+    response = response_in(found, name) if name else None
+    is_one = response is not None and (response.message.content or response.usage)
+    return response if is_one else None
+
+
+def _format(found: Json) -> Format | None:
+    if objs(found.get("choices")):
+        return "openai.chat"
+    if objs(found.get("candidates")):
+        return "gemini"
+    if isinstance(found.get("output"), list):
+        return "openai.responses"
+    is_claudes = isinstance(found.get("content"), list) and found.get("type") == "message"
+    return "anthropic" if is_claudes else None
+
+
+def _json(value: Any) -> Any:
+    """The value of a JSON text, or None if it is invalid; any other value unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return clean_json(loads(value))
+    except (ValueError, RecursionError, CodecError):
+        return None

@@ -286,7 +286,15 @@ def envelope_in(path: Path) -> Envelope:
 
 
 def test_every_format_has_a_writer() -> None:
-    assert {*WRITERS, "foldline"} == set(FORMATS), "our own export keeps the envelopes it has"
+    without = {*FORMATS} - {*WRITERS, "foldline"}  # our own export keeps the envelopes it has
+    assert without == set(), "write down, in WRITERS above, one call and its result in this format"
+    assert {*WRITERS} <= {*FORMATS}, "a row in persistence/sessions/_read.py is missing"
+
+
+def test_every_format_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[3] / "docs/sessions.md").read_text(encoding="utf-8")
+    table = page.split("| format |", 1)[1].split("\n\n", 1)[0]
+    assert {name for name in FORMATS if f"`{name}`" not in table} == set()
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from blocks import MisuseError, SessionFormatError
 from persistence.sessions import read_session
-from persistence.sessions._pieces import VALUES_MIN
-from persistence.sessions._source import NOTICES_MAX, open_source
+from persistence.sessions._source import NOTICES_MAX, VALUES_MIN, open_source
 
 MB = 2**20
 LIMIT = MB

@@ -1,0 +1,326 @@
+"""Logs that are a list of messages in a provider's format: which field has them, and what an agent adds to them."""
+
+from collections import deque
+
+import attrs
+
+from blocks import text_of_parts
+from blocks.formats import (
+    Call,
+    Content,
+    Json,
+    Result,
+    items,
+    messages_in,
+    obj,
+    objs,
+    parts_of,
+    string,
+)
+from persistence.sessions._builder import Builder, Returned
+from persistence.sessions._messages import (
+    add_chat_message,
+    add_chat_response,
+    add_claude_response,
+    add_claude_results,
+    add_message,
+    chat_usage,
+    definitions,
+    voice_of,
+)
+from persistence.sessions._session import Session
+from persistence.sessions._source import Importer, Source, seconds
+
+# Anthropic's messages, plain or as a whole request with `system` and `tools`.
+
+_CLAUDE_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "document"})
+
+
+def _looks_anthropic(source: Source) -> bool:
+    """Whether these messages have something that only Anthropic's have."""
+    if "messages" in source.document and "system" in source.document:
+        return True
+    return any(
+        string(message.get("role")) in {"user", "assistant"}
+        and any(
+            string(block.get("type")) in _CLAUDE_BLOCKS for block in objs(message.get("content"))
+        )
+        for _, message in source.messages
+    )
+
+
+def _read_anthropic(source: Source) -> Session:
+    builder = Builder(source, "anthropic")
+    document = source.document
+    builder.model = string(document.get("model"))
+    builder.system = text_of_parts(parts_of(document.get("system")))
+    builder.tools = definitions(document.get("tools"))
+    for number, message in source.messages:
+        content, at = message.get("content"), seconds(message.get("timestamp"))
+        match message.get("role"):
+            case "user":
+                rest = add_claude_results(builder, content, at, number)
+                builder.user(parts_of(rest), at, voice_of(rest, content))
+            case "assistant":
+                response = builder.respond(string(message.get("id")))
+                response.model = string(message.get("model"))
+                add_claude_response(builder, response, content)
+                builder.tick(at)
+            case "system":
+                _add_system(builder, message)
+            case _:
+                pass
+    return builder.build()
+
+
+def _add_system(builder: Builder, message: Json) -> None:
+    text = text_of_parts(parts_of(message.get("content")))
+    builder.system = "\n\n".join(filter(None, (builder.system, text)))
+
+
+ANTHROPIC = Importer("anthropic", _looks_anthropic, _read_anthropic)
+
+
+# Factory's Droid: Anthropic's messages, one per line. Most versions name the model in a separate file.
+
+_DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
+
+
+def _looks_droid(source: Source) -> bool:
+    return any(
+        line.get("type") == "session_start"
+        or (
+            line.get("type") == "message"
+            and any(
+                string(block.get("type")) in _DROID_BLOCKS
+                for block in objs(obj(line.get("message")).get("content"))
+            )
+        )
+        for _, line in source.head
+    )
+
+
+def _read_droid(source: Source) -> Session:
+    builder = Builder(source, "droid")
+    for number, line in source.records:
+        if line.get("type") != "message":
+            continue  # its title, its to-do list, a compaction
+        at = seconds(line.get("timestamp"))
+        fields = {**obj(line.get("message")), "id": line.get("id")}
+        for message in messages_in(fields, "anthropic"):
+            add_message(builder, message, number, at)
+            if message.role == "assistant":
+                builder.latest.model = string(fields.get("model"))
+    return builder.build()
+
+
+DROID = Importer("droid", _looks_droid, _read_droid)
+
+
+# Cursor's transcripts: Anthropic's messages, without times and without ids of calls. A result belongs to the first call
+# that has no result yet.
+
+
+def _looks_cursor(source: Source) -> bool:
+    return any(
+        string(line.get("role")) in {"user", "assistant"} and "content" in obj(line.get("message"))
+        for _, line in source.head
+    )
+
+
+def _read_cursor(source: Source) -> Session:
+    builder, ids = Builder(source, "cursor"), _CallIds()
+    for number, line in source.records:
+        fields = {**obj(line.get("message")), "role": line.get("role")}
+        at = seconds(line.get("timestamp"))
+        for message in messages_in(fields, "anthropic"):
+            content = tuple(map(ids.given_to, message.content))
+            add_message(builder, attrs.evolve(message, content=content), number, at)
+    return builder.build()
+
+
+@attrs.define
+class _CallIds:
+    """Ids for calls that have none in the log."""
+
+    _logged: set[str] = attrs.field(factory=set[str], init=False)
+    """The ids that are in the log."""
+    _open: deque[str] = attrs.field(factory=deque[str], init=False)
+    """The ids given here, as long as their calls have no result; oldest first."""
+    _calls: int = attrs.field(default=0, init=False)
+
+    def given_to(self, content: Content) -> Content:
+        match content:
+            case Call(call_id=""):
+                self._calls += 1
+                self._open.append(f"call_{self._calls}")
+                return attrs.evolve(content, call_id=self._open[-1])
+            case Call():
+                self._logged.add(content.call_id)
+                return content
+            case Result() if content.call_id not in self._logged and self._open:
+                return attrs.evolve(content, call_id=self._open.popleft())
+            case _:
+                return content
+
+
+CURSOR = Importer("cursor", _looks_cursor, _read_cursor)
+
+
+# OpenAI's chat messages, plain or as a whole request with `messages` and `tools`.
+
+_CHAT_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+
+
+def _looks_openai(source: Source) -> bool:
+    return any(
+        string(message.get("role")) in _CHAT_ROLES
+        and ("content" in message or "tool_calls" in message)
+        for _, message in source.messages
+    )
+
+
+def _read_openai(source: Source) -> Session:
+    builder = Builder(source, "openai")
+    builder.model = string(source.document.get("model"))
+    builder.tools = definitions(source.document.get("tools"))
+    for number, message in source.messages:
+        add_chat_message(builder, number, message)
+    return builder.build()
+
+
+OPENAI = Importer("openai", _looks_openai, _read_openai)
+
+
+# Results of tau-bench: a list of conversations in chat messages, without times; `file#3` chooses one.
+
+
+def _looks_tau(source: Source) -> bool:
+    return all("traj" in run and "task_id" in run for _, run in source.head)
+
+
+def _read_tau(source: Source) -> Session:
+    builder = Builder(source, "tau-bench")
+    run = builder.pick([run for _, run in source.records])
+    for message in objs(run.get("traj")):
+        add_chat_message(builder, 0, message)
+    return builder.build()
+
+
+TAU = Importer("tau-bench", _looks_tau, _read_tau)
+
+
+# Inspect's evaluation logs: samples with chat messages in which `function` is a name; `file#3` chooses a sample.
+
+
+def _looks_inspect(source: Source) -> bool:
+    return "samples" in source.document and "eval" in source.document
+
+
+def _read_inspect(source: Source) -> Session:
+    builder = Builder(source, "inspect")
+    builder.model = string(obj(source.document.get("eval")).get("model"))
+    sample = builder.pick(objs(source.document.get("samples")))
+    for message in objs(sample.get("messages")):
+        calls = [
+            {"id": call.get("id"), "function": {**call, "name": call.get("function")}}
+            for call in objs(message.get("tool_calls"))
+        ]
+        add_chat_message(builder, 0, {**message, "tool_calls": calls})
+    return builder.build()
+
+
+INSPECT = Importer("inspect", _looks_inspect, _read_inspect)
+
+
+# SWE-agent trajectories: chat messages in `history`, without times. The first user message is the task; later ones are
+# observations. Whole demonstrations are separate messages.
+
+
+def _looks_swe_agent(source: Source) -> bool:
+    return "history" in source.document and "trajectory" in source.document
+
+
+def _read_swe_agent(source: Source) -> Session:
+    builder = Builder(source, "swe-agent")
+    for message in objs(source.document.get("history")):
+        parts = parts_of(message.get("content"))
+        match message.get("role"):
+            case "system":
+                _add_system(builder, message)
+            case _ if message.get("is_demo"):
+                builder.attach(parts, None, "demonstration")
+            case "user" if not builder.latest.id:
+                builder.user(parts, None)
+            case "user":
+                builder.attach(parts, None, "observation")
+            case "assistant":
+                add_chat_response(builder, builder.respond(), message)
+            case "tool":
+                ids = items(message.get("tool_call_ids")) or [message.get("tool_call_id")]
+                builder.result(string(ids[0]), Returned(parts=parts), None)
+            case _:
+                pass
+    return builder.build()
+
+
+SWE_AGENT = Importer("swe-agent", _looks_swe_agent, _read_swe_agent)
+
+
+# mini-swe-agent: chat messages with times in `extra`; before 1.1 a bare list without tool calls. The first user message
+# is the task; all later ones are from the environment: observations (in the bare list), or complaints about a malformed
+# answer.
+
+_MINI = "mini-swe-agent"
+_FIRST_CALL_SECONDS = 5.0
+"""Only answers have times; the first request is assumed to be this much earlier than its answer."""
+
+
+def _looks_mini(source: Source) -> bool:
+    first = source.document
+    if "messages" in first:
+        of_mini = string(first.get("trajectory_format")).startswith(_MINI)
+        return of_mini or "mini_version" in obj(first.get("info"))
+    return any(
+        message.get("role") == "user"
+        and string(message.get("content")).lstrip().startswith("<returncode>")
+        for _, message in source.head
+    )
+
+
+def _read_mini(source: Source) -> Session:
+    builder = Builder(source, _MINI)
+    for _, message in source.messages:
+        extra = obj(message.get("extra"))
+        at = seconds(extra.get("timestamp"))
+        parts = parts_of(message.get("content"))
+        match message.get("role"):
+            case "system":
+                builder.system = builder.system or text_of_parts(parts)
+            case "user" if not builder.latest.id:
+                builder.user(parts, at)
+            case "user":
+                builder.attach(parts, at, "observation")
+            case "assistant":
+                _add_mini_response(builder, message, obj(extra.get("response")), at)
+            case "tool":
+                code = extra.get("returncode")
+                key_fields = {"exit_code": code} if isinstance(code, int) else {}
+                returned = Returned(parts=parts, key_fields=key_fields)
+                builder.result(string(message.get("tool_call_id")), returned, at)
+            case _:
+                pass  # `exit`: the end of the run, which no model saw
+    return builder.build()
+
+
+def _add_mini_response(builder: Builder, message: Json, completion: Json, at: float | None) -> None:
+    if at and not builder.clock:
+        builder.tick(at - _FIRST_CALL_SECONDS)
+    response = builder.respond(string(completion.get("id")))
+    response.model = string(completion.get("model"))
+    response.usage = chat_usage(response, obj(completion.get("usage")))
+    add_chat_response(builder, response, message)
+    builder.tick(at)
+
+
+MINI = Importer(_MINI, _looks_mini, _read_mini)
