@@ -26,7 +26,7 @@ CORE := tests/blocks tests/persistence/sessions tests/timeline/test_timeline.py 
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers adapters clients docs clean
+.PHONY: help demo test test-slow test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers adapters clients docs clean
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -51,7 +51,9 @@ else
 	@$(BIN)/foldline sessions --limit 1 </dev/null
 endif
 
-test: checks pytest ## check style, types and the documentation, and run all tests
+test: $(TESTING) ## check style, types and the documentation, and run the tests (four minutes)
+	@$(MAKE) --no-print-directory --jobs=2 lint types imports site
+	@$(MAKE) --no-print-directory pytest
 
 checks: $(TESTING) ## check everything that can be checked without running it
 	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports site
@@ -69,8 +71,12 @@ pyright: $(TESTING) ## check types once more, with another checker
 imports: $(TESTING) ## check who may import whom
 	$(BIN)/lint-imports
 
-pytest: $(TESTING) ## run the tests
-	$(BIN)/python -m pytest -q -n auto
+pytest: $(TESTING) ## run the tests that are not slow
+	$(BIN)/python -m pytest -q -n auto -m 'not slow'
+
+test-slow: $(TESTING) ## the rest: databases with servers, kills, terminals, a browser, all properties at length, the second type checker
+	@$(MAKE) --no-print-directory pyright
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto -m 'slow or property'
 
 package: $(TESTING) ## build wheel and sdist, check them, install each into an environment of its own, and try it
 	$(PIP) install --quiet build twine
@@ -99,7 +105,7 @@ pythons: ## test the core with Python 3.12 to 3.14, as far as they are here
 core: $(TESTING)
 	$(BIN)/python -m pytest -q -n auto $(CORE)
 
-test-long: $(TESTING) ## run them at length: ten times the examples, others each time, longer lives (half an hour)
+test-long: $(TESTING) ## run all of them at length: forty times the examples, others each time, longer lives (half an hour)
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -q -n auto
 
 mutants: $(TESTING) ## break the code on purpose: which break does no test see? (a day; SAMPLE=400 or MODULES='render/view/_fold.py ...': an hour)

@@ -7,7 +7,7 @@ import os
 from typing import Final, TypeVar
 
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "default")
-"""`default`, `long` (`make test-long`) or `few` (`make mutants`)."""
+"""`default`, `full` (`make test-slow`), `long` (`make test-long`) or `few` (`make mutants`)."""
 
 _T = TypeVar("_T")
 

@@ -1,8 +1,9 @@
 """What holds for every test: no network, no models of the user's own, and as many generated examples as the occasion allows.
 
-The examples are the same on every run and every machine, so that a change is green or it is not.
-`HYPOTHESIS_PROFILE=long` (`make test-long`) looks longer, and at others each time; `few` hardly looks
-(`make mutants`).
+The examples are the same on every run and every machine, so that a change is green or it is not.  `make test` leaves
+out what is marked `slow` (below: which suites), and looks at ten examples of a property; `make test-slow`
+(`HYPOTHESIS_PROFILE=full`) runs these, and all properties with forty.  `HYPOTHESIS_PROFILE=long` (`make test-long`) runs
+everything, looks longer, and at others each time; `few` hardly looks (`make mutants`).
 """
 
 import os
@@ -26,13 +27,14 @@ if (
 ):  # a shell ignores it for what runs in its background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile(
-    "default",
-    deadline=None,
-    max_examples=40,
-    derandomize=True,
-    suppress_health_check=SLOW_IS_FINE,
-)
+for name, examples in (("few", 5), ("default", 10), ("full", 40)):
+    settings.register_profile(
+        name,
+        deadline=None,
+        max_examples=examples,
+        derandomize=True,
+        suppress_health_check=SLOW_IS_FINE,
+    )
 settings.register_profile(
     "long",
     deadline=None,
@@ -40,10 +42,50 @@ settings.register_profile(
     derandomize=False,
     suppress_health_check=SLOW_IS_FINE,
 )
-settings.register_profile(
-    "few", deadline=None, max_examples=5, derandomize=True, suppress_health_check=SLOW_IS_FINE
-)
 settings.load_profile(PROFILE)
+
+
+SLOW_FIXTURES = frozenset({"postgres", "victim", "browser"})
+SLOW_SUITES = (
+    "tests/persistence/duckdb/",  # its contract; what others do with it is tested on memory and SQLite, too
+    "tests/persistence/postgres/",
+    "tests/persistence/testing/",
+    "tests/persistence/artifacts/test_duckdb.py",
+    "tests/persistence/test_kills.py",
+    "tests/persistence/test_repair.py",
+    "tests/test_docs.py::test_a_reader_who_checks_types",
+    "tests/test_docs.py::test_captures",
+    "tests/test_examples.py",
+    "tests/test_fuzz.py",
+    "tests/test_packaging.py",
+    "tests/timeline/cli/test_looking.py",  # processes, terminals and kills, from here on
+    "tests/timeline/cli/test_mcp.py",
+    "tests/timeline/cli/test_process.py",
+    "tests/timeline/cli/test_proxy.py",
+    "tests/timeline/cli/test_usage.py",
+    "tests/timeline/cli/test_wrap.py",
+    "tests/timeline/fake_provider/test_agent.py",
+    "tests/timeline/gateway/test_faults.py",
+    "tests/timeline/gateway/test_keys.py",
+    "tests/timeline/gateway/test_kills.py",
+    "tests/timeline/integrations/",
+    "tests/timeline/react/test_cancel.py",
+    "tests/timeline/react/test_long.py",
+    "tests/timeline/react/test_two_hosts.py",
+    "tests/timeline/report/test_browser.py",
+    "tests/timeline/summarizers/test_chaos.py",
+    "tests/timeline/test_growth.py",
+)
+"""What takes long because it is real: databases with processes of their own, kills, terminals, browsers, long lives."""
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return (
+        item.nodeid.startswith(SLOW_SUITES)
+        or not SLOW_FIXTURES.isdisjoint(fixtures)
+        or "duckdb" in item.nodeid.partition("[")[2]
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -55,8 +97,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`network` allows what it names: sockets on the loopback interface."""
+    """`network` allows what it names: sockets on the loopback interface. `slow` and `property` are found by what a test
+    is: nobody need remember to write them."""
     for item in items:
+        if _is_slow(item):
+            item.add_marker("slow")
+        if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
+            item.add_marker("property")
         if item.get_closest_marker("network"):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))
 

@@ -237,33 +237,35 @@ def test_a_reader_who_checks_types_can_copy_from_the_first_pages(tmp_path: Path)
     assert ran.returncode == 0, ran.stdout
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_data_in_a_page_can_be_parsed(name: str) -> None:
-    for shown in shown_in(PAGES[name]):
-        if shown.language == "json":
-            json.loads(shown.text)
-        elif shown.language == "toml":
-            tomllib.loads(shown.text)
+def test_data_in_a_page_can_be_parsed(subtests: pytest.Subtests) -> None:
+    for name, page in PAGES.items():
+        with subtests.test(name=name):
+            for shown in shown_in(page):
+                if shown.language == "json":
+                    json.loads(shown.text)
+                elif shown.language == "toml":
+                    tomllib.loads(shown.text)
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_fence_says_its_language(name: str) -> None:
-    for shown in shown_in(PAGES[name]):
-        assert shown.language, f"line {shown.line - 1}"
+def test_every_fence_says_its_language(subtests: pytest.Subtests) -> None:
+    for name, page in PAGES.items():
+        with subtests.test(name=name):
+            for shown in shown_in(page):
+                assert shown.language, f"line {shown.line - 1}"
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_links_lead_somewhere(name: str) -> None:
-    page = PAGES[name]
-    text = FENCE.sub("", page.read_text(encoding="utf-8"))
-    for match in LINK.finditer(text):
-        target, _, anchor = match["target"].partition("#")
-        if "://" in target:
-            continue
-        file = (page.parent / target).resolve() if target else page
-        assert file.exists(), match[0]
-        if anchor:
-            assert anchor in anchors(file), match[0]
+def test_links_lead_somewhere(subtests: pytest.Subtests) -> None:
+    for name, page in PAGES.items():
+        with subtests.test(name=name):
+            text = FENCE.sub("", page.read_text(encoding="utf-8"))
+            for match in LINK.finditer(text):
+                target, _, anchor = match["target"].partition("#")
+                if "://" in target:
+                    continue
+                file = (page.parent / target).resolve() if target else page
+                assert file.exists(), match[0]
+                if anchor:
+                    assert anchor in anchors(file), match[0]
 
 
 def anchors(page: Path) -> set[str]:
@@ -273,11 +275,12 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_numbers_of_the_policy_are_those_of_today(name: str) -> None:
+def test_numbers_of_the_policy_are_those_of_today(subtests: pytest.Subtests) -> None:
     """Written as `keep_ratio` (0.1)."""
-    for field, number in DEFAULT.findall(PAGES[name].read_text(encoding="utf-8")):
-        assert float(number) == getattr(Policy(), field), field
+    for name, page in PAGES.items():
+        with subtests.test(name=name):
+            for field, number in DEFAULT.findall(page.read_text(encoding="utf-8")):
+                assert float(number) == getattr(Policy(), field), field
 
 
 # What is generated.
@@ -421,20 +424,22 @@ def concepts() -> list[str]:
     return text.split('"Concepts": """')[1].split('"""')[0].split()
 
 
-@pytest.mark.parametrize("name", concepts())
-def test_a_concept_has_a_drawing_and_an_example(name: str) -> None:
-    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    assert re.search(r"^!\[[^\]]{20,}\]\(images/[\w-]+\.svg\)$", page, re.MULTILINE)
-    assert "```python" in page or "<!-- output of:" in page
+def test_a_concept_has_a_drawing_and_an_example(subtests: pytest.Subtests) -> None:
+    for name in concepts():
+        with subtests.test(name=name):
+            page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+            assert re.search(r"^!\[[^\]]{20,}\]\(images/[\w-]+\.svg\)$", page, re.MULTILINE)
+            assert "```python" in page or "<!-- output of:" in page
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda p: p.name
-)
-def test_a_drawing_is_told_to_who_does_not_see_it_and_asks_nothing_of_elsewhere(path: Path) -> None:
-    root = ET.parse(path).getroot()  # noqa: S314 -- our own
-    text = path.read_text(encoding="utf-8")
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert path.name in PLOTS or root.findtext("{http://www.w3.org/2000/svg}title")
-    assert 'href="http' not in text
-    assert "<script" not in text
+def test_a_drawing_is_told_to_who_does_not_see_it_and_asks_nothing_of_elsewhere(
+    subtests: pytest.Subtests,
+) -> None:
+    for path in sorted((ROOT / "docs" / "images").glob("*.svg")):
+        with subtests.test(path=path):
+            root = ET.parse(path).getroot()  # noqa: S314 -- our own
+            text = path.read_text(encoding="utf-8")
+            assert root.tag == "{http://www.w3.org/2000/svg}svg"
+            assert path.name in PLOTS or root.findtext("{http://www.w3.org/2000/svg}title")
+            assert 'href="http' not in text
+            assert "<script" not in text

@@ -60,16 +60,19 @@ def test_the_reference_has_every_package_that_exports_something(reference: Modul
     assert set(reference.PACKAGES) == set(EXPORTS) - {"blocks.formats"}  # read by adapters only
 
 
-@pytest.mark.parametrize("package", sorted(set(EXPORTS) - {"blocks.formats"}))
-def test_every_public_name_and_method_has_a_sentence(package: str, reference: ModuleType) -> None:
-    found = {public.name: public for public in reference.exports(package)}
-    assert set(found) == set(EXPORTS[package].split())
-    for name, public in found.items():
-        assert public.doc, name
-        if isinstance(public.node, ast.ClassDef):
-            for method in reference.functions(public.node, public.module):
-                told = method.name.startswith("_") or reference.told(method, name)
-                assert told, f"{name}.{method.name}"
+def test_every_public_name_and_method_has_a_sentence(
+    subtests: pytest.Subtests, reference: ModuleType
+) -> None:
+    for package in sorted(set(EXPORTS) - {"blocks.formats"}):
+        with subtests.test(package=package):
+            found = {public.name: public for public in reference.exports(package)}
+            assert set(found) == set(EXPORTS[package].split())
+            for name, public in found.items():
+                assert public.doc, name
+                if isinstance(public.node, ast.ClassDef):
+                    for method in reference.functions(public.node, public.module):
+                        told = method.name.startswith("_") or reference.told(method, name)
+                        assert told, f"{name}.{method.name}"
 
 
 def told_fields(kind: type, reference: ModuleType) -> set[str]:
@@ -91,13 +94,14 @@ def fields_of(kind: type) -> Iterator[str]:
         yield from (field.name for field in msgspec.structs.fields(kind))
 
 
-@pytest.mark.parametrize("kind", DATA, ids=lambda kind: kind.__name__)
 def test_every_setting_and_every_field_of_an_event_or_hook_has_a_sentence(
-    kind: type, reference: ModuleType
+    subtests: pytest.Subtests, reference: ModuleType
 ) -> None:
-    shown = {name for name in fields_of(kind) if not name.startswith("_")}
-    assert shown
-    assert not shown - told_fields(kind, reference) - {"id"}
+    for kind in DATA:
+        with subtests.test(kind=kind):
+            shown = {name for name in fields_of(kind) if not name.startswith("_")}
+            assert shown
+            assert not shown - told_fields(kind, reference) - {"id"}
 
 
 def test_open_says_what_each_of_its_options_means() -> None:
@@ -105,18 +109,18 @@ def test_open_says_what_each_of_its_options_means() -> None:
     assert set(said) >= set(Options.__annotations__)
 
 
-@pytest.mark.parametrize("event", get_args(KnownEvent), ids=lambda kind: kind.__name__)
-def test_every_event_is_in_the_table_of_events(event: type) -> None:
+def test_every_event_is_in_the_table_of_events(subtests: pytest.Subtests) -> None:
     page = (ROOT / "docs" / "blocks-and-events.md").read_text(encoding="utf-8")
-    assert f"| `{event.__name__}` |" in page
+    for event in get_args(KnownEvent):
+        with subtests.test(event=event):
+            assert f"| `{event.__name__}` |" in page
 
 
-@pytest.mark.parametrize(
-    "hook", [*attrs.fields(Hooks), *attrs.fields(AgentHooks)], ids=lambda f: f.name
-)
-def test_every_hook_is_on_the_page_about_hooks(hook: "attrs.Attribute[object]") -> None:
+def test_every_hook_is_on_the_page_about_hooks(subtests: pytest.Subtests) -> None:
     page = (ROOT / "docs" / "how-to" / "hooks.md").read_text(encoding="utf-8")
-    assert f"`{hook.name}" in page
+    for name in [hook.name for cls in (Hooks, AgentHooks) for hook in attrs.fields(cls)]:
+        with subtests.test(name=name):
+            assert f"`{name}" in page
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
@@ -125,12 +129,13 @@ def commands() -> dict[str, argparse.ArgumentParser]:
     return named
 
 
-@pytest.mark.parametrize("name", commands())
-def test_every_command_and_each_of_its_options_has_a_sentence(name: str) -> None:
-    command = commands()[name]
-    assert command.description
-    for action in command._actions:
-        assert action.help, f"{name} {action.option_strings or action.dest}"
+def test_every_command_and_each_of_its_options_has_a_sentence(subtests: pytest.Subtests) -> None:
+    for name in commands():
+        with subtests.test(name=name):
+            command = commands()[name]
+            assert command.description
+            for action in command._actions:
+                assert action.help, f"{name} {action.option_strings or action.dest}"
 
 
 def test_every_environment_variable_that_the_code_reads_is_on_the_page_about_settings() -> None:

@@ -18,71 +18,76 @@ OPENAI = [model for model in known_models() if model.provider == "openai.respons
 GEMINI = [model for model in known_models() if model.provider == "gemini"]
 
 
-@pytest.mark.parametrize("model", known_models(), ids=lambda model: model.name)
-def test_a_row_is_plausible(model: Model) -> None:
-    assert model.known
-    assert model.output_tokens_max < model.tokens_window
-    assert model.input_tokens_max < model.tokens_window
-    assert model.price_input < model.price_output
-    assert model_named(model.name) == model
-    for alias in model.aliases:
-        assert model_named(alias) == model
+def test_a_row_is_plausible(subtests: pytest.Subtests) -> None:
+    for model in known_models():
+        with subtests.test(model=model):
+            assert model.known
+            assert model.output_tokens_max < model.tokens_window
+            assert model.input_tokens_max < model.tokens_window
+            assert model.price_input < model.price_output
+            assert model_named(model.name) == model
+            for alias in model.aliases:
+                assert model_named(alias) == model
 
 
-@pytest.mark.parametrize("model", CLAUDE, ids=lambda model: model.name)
-def test_a_row_of_anthropics_is_plausible(model: Model) -> None:
-    rates = provider_of(model).rates(model, 1_000)
-    assert rates.read < rates.input == model.price_input
-    # provider docs, prompt caching: a 5 minute write costs 1.25 of the input price, an hour 2
-    assert rates.writes == {
-        300: pytest.approx(1.25 * model.price_input),
-        3_600: pytest.approx(2 * model.price_input),
-    }
-    assert model.price_output == pytest.approx(5 * model.price_input)
+def test_a_row_of_anthropics_is_plausible(subtests: pytest.Subtests) -> None:
+    for model in CLAUDE:
+        with subtests.test(model=model):
+            rates = provider_of(model).rates(model, 1_000)
+            assert rates.read < rates.input == model.price_input
+            # provider docs, prompt caching: a 5 minute write costs 1.25 of the input price, an hour 2
+            assert rates.writes == {
+                300: pytest.approx(1.25 * model.price_input),
+                3_600: pytest.approx(2 * model.price_input),
+            }
+            assert model.price_output == pytest.approx(5 * model.price_input)
 
 
-@pytest.mark.parametrize("model", OPENAI, ids=lambda model: model.name)
-def test_a_row_of_openais_is_plausible(model: Model) -> None:
+def test_a_row_of_openais_is_plausible(subtests: pytest.Subtests) -> None:
     """Provider docs, prompt caching: a write for 30 minutes costs 1.25 of the input, for 12 hours 2.5, on the
     models that take marks; others write for nothing. Model pages: long prompts cost twice the input."""
-    assert model.cache_tokens_min == 1_024
-    shares = [price / model.price_input for price in model.price_writes]
-    takes_marks = model.name.startswith(("gpt-6", "gpt-5.6"))
-    assert (model.cache_kind == "marks") is takes_marks
-    assert shares == pytest.approx([1.25, 2.5] if takes_marks else [])
-    assert model.price_read is not None
-    assert model.price_read <= model.price_input
-    if model.long_prompt_tokens:
-        assert model.long_prompt_tokens == 272_000
-        assert model.long_price_input == 2 * model.price_input
-        assert model.long_price_output == pytest.approx(1.5 * model.price_output)
-    assert (model.token_factor, model.tool_overhead_tokens) == (1.0, 12)
-    if model.input_tokens_max:
-        assert model.input_tokens_max == model.tokens_window - model.output_tokens_max
+    for model in OPENAI:
+        with subtests.test(model=model):
+            assert model.cache_tokens_min == 1_024
+            shares = [price / model.price_input for price in model.price_writes]
+            takes_marks = model.name.startswith(("gpt-6", "gpt-5.6"))
+            assert (model.cache_kind == "marks") is takes_marks
+            assert shares == pytest.approx([1.25, 2.5] if takes_marks else [])
+            assert model.price_read is not None
+            assert model.price_read <= model.price_input
+            if model.long_prompt_tokens:
+                assert model.long_prompt_tokens == 272_000
+                assert model.long_price_input == 2 * model.price_input
+                assert model.long_price_output == pytest.approx(1.5 * model.price_output)
+            assert (model.token_factor, model.tool_overhead_tokens) == (1.0, 12)
+            if model.input_tokens_max:
+                assert model.input_tokens_max == model.tokens_window - model.output_tokens_max
 
 
-@pytest.mark.parametrize("model", GEMINI, ids=lambda model: model.name)
-def test_a_row_of_geminis_is_plausible(model: Model) -> None:
-    assert (model.tokens_window, model.output_tokens_max) == (1_048_576, 65_536)
-    assert model.cache_kind == "prefix"
+def test_a_row_of_geminis_is_plausible(subtests: pytest.Subtests) -> None:
+    for model in GEMINI:
+        with subtests.test(model=model):
+            assert (model.tokens_window, model.output_tokens_max) == (1_048_576, 65_536)
+            assert model.cache_kind == "prefix"
 
 
-@pytest.mark.parametrize("model", CLAUDE, ids=lambda model: model.name)
-def test_generations_hang_together(model: Model) -> None:
+def test_generations_hang_together(subtests: pytest.Subtests) -> None:
     """Provider docs, vision and pricing: the new tokenizer and the large images came with 4.7."""
-    if model.tokenizer == "new":
-        assert (model.token_factor, model.image_tokens_max, model.image_edge_max) == (
-            1.5,
-            4_784,
-            2_576,
-        )
-    else:
-        assert (model.token_factor, model.image_tokens_max, model.image_edge_max) == (
-            1.2,
-            1_568,
-            1_568,
-        )
-        assert not model.thinking_bound
+    for model in CLAUDE:
+        with subtests.test(model=model):
+            if model.tokenizer == "new":
+                assert (model.token_factor, model.image_tokens_max, model.image_edge_max) == (
+                    1.5,
+                    4_784,
+                    2_576,
+                )
+            else:
+                assert (model.token_factor, model.image_tokens_max, model.image_edge_max) == (
+                    1.2,
+                    1_568,
+                    1_568,
+                )
+                assert not model.thinking_bound
 
 
 def test_the_cheap_model_has_two_tiers() -> None:
