@@ -21,7 +21,6 @@ EDGES = frozenset(
     {
         "persistence/testing/_contract.py",
         "timeline/summarizers/_model.py",
-        "timeline/engine/_prepare_summary.py",
         "timeline/_flow.py",
         "timeline/gateway/_app.py",
         "timeline/observe/_hooks.py",

@@ -1,6 +1,6 @@
 """An append-only timeline of blocks, rendered into the next model request.
 
-The basic names load at import. Agents, `AsyncTimeline` and `ModelSummarizer` load on first use.
+The basic names load at import. Agents and `ModelSummarizer` load on first use.
 """
 
 from importlib import import_module as _import_module
@@ -16,6 +16,7 @@ from timeline._models import known_models as known_models  # noqa: E402
 from timeline._models import model_named as model_named  # noqa: E402
 from timeline._policies import named_policies as named_policies  # noqa: E402
 from timeline._policies import policy_named as policy_named  # noqa: E402
+from timeline._timeline import AsyncTimeline as AsyncTimeline  # noqa: E402
 from timeline._timeline import Timeline as Timeline  # noqa: E402
 from timeline.engine._settings import Options as Options  # noqa: E402
 from timeline.engine._sync import Synced as Synced  # noqa: E402
@@ -30,7 +31,6 @@ from timeline.summarizers._summarizer import SummaryFailedError as SummaryFailed
 from timeline.summarizers._summarizer import SummaryRequest as SummaryRequest  # noqa: E402
 
 if TYPE_CHECKING:
-    from timeline._async import AsyncTimeline as AsyncTimeline
     from timeline.observe._quality import Quality as Quality
     from timeline.observe._quality import quality_of as quality_of
     from timeline.react import AsyncReactAgent as AsyncReactAgent
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 _LATER = {
     "AnthropicSummarizer": "timeline.summarizers._model",
     "ModelSummarizer": "timeline.summarizers._model",
-    "AsyncTimeline": "timeline._async",
     "Quality": "timeline.observe._quality",
     "quality_of": "timeline.observe._quality",
     "aretry_with_compaction": "timeline.react._retry",

@@ -16,12 +16,13 @@ import time
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import attrs
 
 from timeline.observe._hooks import acall, call
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 Calls: TypeAlias = Generator[Callable[[], Any], Any, _T]
@@ -140,6 +141,12 @@ class Doze:
 
 Effect: TypeAlias = RunBlocking | AskSummarizer | CallHook | Begin | Await | Pause | Doze
 Flow: TypeAlias = Generator[Effect, Any, _T]
+
+
+def blocking(do: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -> Flow[_T]:
+    """Call a function that may take long, such as a store's."""
+    answer: _T = yield RunBlocking(partial(do, *args, **named))
+    return answer
 
 
 # Running a flow.

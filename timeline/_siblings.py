@@ -6,7 +6,6 @@ package.  `blocks`, which is imported first, reports a `timeline` that is not ou
 """
 
 from importlib import import_module
-from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -58,6 +57,8 @@ def _has(name: str, known: str) -> bool:
 
 def _others(name: str) -> str:
     """The other distributions that installed a package of this name here."""
+    from importlib.metadata import distributions  # here, because it takes long to import
+
     found = (
         f"{other.name} {other.version}"
         for other in distributions()

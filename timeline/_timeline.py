@@ -1,26 +1,51 @@
-"""The timeline: append to it, render it, reopen it later."""
+"""The timeline: append to it, render it, reopen it later; `Timeline`, and `AsyncTimeline` with `await`.
+
+Both are shells over one list of operations (`Operations`): a shell runs the flow of an operation, and takes its
+parameters and docstring from it (`bound`).
+"""
+
+from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast
+from hashlib import sha256
+from os import PathLike
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    Unpack,
+    cast,
+)
 
 import attrs
 
-from blocks import CallId, TimelineId, checked_calls, misfit
-from persistence import EventStore
-from render import View
-from timeline._flow import Flow, drive, run
-from timeline.engine._followers import Follower
-from timeline.engine._following import Following
-from timeline.engine._open import Opening
-from timeline.engine._operations import Operations
-from timeline.engine._settings import Options, Settings
-from timeline.engine._snapshot import Shot, Snapshot
-from timeline.engine._streaming import Arriving, Recording
+from blocks import CallId, MisuseError, TimelineId, checked_calls, misfit
+from blocks.formats import Json, event_of
+from persistence import EventStore, MemoryStore, open_store
+from render import Rendered, View, show
+from timeline._arguments import System, Tools, checked_name, checked_options
+from timeline._flow import Flow, arun, blocking, drive, run
+from timeline.engine._artifacts import ArtifactService, Sealing, opener_of
+from timeline.engine._compaction import Compactor
+from timeline.engine._engine import Engine
+from timeline.engine._following import AsyncFollower, Follower, Following
+from timeline.engine._operations import Arriving, Operations, Shot
+from timeline.engine._removal import Retention
+from timeline.engine._settings import Options, Settings, time_ordered
 from timeline.engine._sync import Synced
+from timeline.observe._hooks import Hooks
 from timeline.observe._traces import Traces
+from timeline.summarizers._summarizer import ExtractiveSummarizer
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, Requester
@@ -30,6 +55,7 @@ _S = TypeVar("_S", bound="Shell")
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _F = TypeVar("_F", bound=Callable[..., object])
+_Forked_co = TypeVar("_Forked_co", covariant=True)
 
 
 @attrs.define(kw_only=True, eq=False, repr=False)
@@ -57,12 +83,12 @@ class Shell:
         return self._operations.settings
 
     @property
-    def artifacts(self) -> "ArtifactStore | None":
+    def artifacts(self) -> ArtifactStore | None:
         """The artifact store for large results, opened on first use; None: there is none."""
         return self._operations.engine.artifact_service.store
 
     @property
-    def requester(self) -> "Requester":
+    def requester(self) -> Requester:
         """The requester on whose behalf artifacts are stored and read."""
         return self._operations.engine.artifact_service.reader
 
@@ -198,13 +224,13 @@ class Timeline(Shell):
     def _run(self, flow: Flow[_T]) -> _T:
         return run(self._operations.engine.current(flow), self._lock)
 
-    def _shot(self, flow: Flow[Shot]) -> "Snapshot[Timeline]":
+    def _shot(self, flow: Flow[Shot]) -> Snapshot[Timeline]:
         return Snapshot(shot=self._run(flow), timeline=self)
 
-    def _forked(self, flow: Flow[Operations]) -> "Timeline":
+    def _forked(self, flow: Flow[Operations]) -> Timeline:
         return type(self)(operations=self._run(flow))
 
-    def _synced(self, flow: Flow[Synced[Operations]]) -> "Synced[Timeline]":
+    def _synced(self, flow: Flow[Synced[Operations]]) -> Synced[Timeline]:
         found = self._run(flow)
         same = found.timeline is self._operations
         return found.on(self if same else type(self)(operations=found.timeline))
@@ -270,3 +296,326 @@ class Timeline(Shell):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@checked_calls()
+@attrs.define(kw_only=True, eq=False, repr=False)
+class AsyncTimeline(Shell):
+    """One conversation, for asyncio; see `Timeline`.
+
+    Commits run in threads, summarisers and hooks may be coroutine functions, and calls run in
+    the order in which they were made. Open a timeline with `await AsyncTimeline.open(...)`; `fork` of a snapshot
+    is awaited, too.
+
+    A timeline belongs to the event loop in which it was opened until that loop is closed; every method raises a
+    `MisuseError` in another one.
+    """
+
+    _home: _Home = attrs.field(
+        default=attrs.Factory(lambda self: _Home(self._operations), takes_self=True), init=False
+    )
+
+    @classmethod
+    @documented_as(Timeline.open)
+    async def open(cls, name: str, **options: Unpack[Options]) -> Self:
+        """Open a timeline; create it if it does not exist. See `Timeline.open`."""
+        opening = Opening(name, options)
+        try:
+            await arun(opening.flow())
+        except BaseException:
+            await arun(blocking(opening.give_up))
+            raise
+        return cls(operations=opening.operations, owned=opening.owned)
+
+    async def _run(self, flow: Flow[_T]) -> _T:
+        return await arun(self._operations.engine.current(flow), self._home.lock())
+
+    async def _shot(self, flow: Flow[Shot]) -> Snapshot[Awaitable[AsyncTimeline]]:
+        return Snapshot(shot=await self._run(flow), timeline=self)
+
+    async def _forked(self, flow: Flow[Operations]) -> AsyncTimeline:
+        return type(self)(operations=await self._run(flow))
+
+    async def _synced(self, flow: Flow[Synced[Operations]]) -> Synced[AsyncTimeline]:
+        found = await self._run(flow)
+        same = found.timeline is self._operations
+        return found.on(self if same else type(self)(operations=found.timeline))
+
+    def _recorded(self, flow: Flow[Arriving]) -> AsyncRecording:
+        return AsyncRecording(arriving=drive(flow), record=self.record)
+
+    def _followed(self, flow: Flow[Following]) -> AsyncFollower:
+        return AsyncFollower(drive(flow))
+
+    append = bound(_run, Operations.append)
+    user = bound(_run, Operations.user)
+    steer = bound(_run, Operations.steer)
+    followup = bound(_run, Operations.followup)
+    attach = bound(_run, Operations.attach)
+    record = bound(_run, Operations.record)
+    recording = bound(_recorded, Operations.recording)
+    sync = bound(_synced, Operations.sync)
+    tool_result = bound(_run, Operations.tool_result)
+    notice = bound(_run, Operations.notice)
+    close_calls = bound(_run, Operations.close_calls)
+    learn = bound(_run, Operations.learn)
+    note = bound(_run, Operations.note)
+    plan = bound(_run, Operations.plan)
+    hide = bound(_run, Operations.hide)
+    restore = bound(_run, Operations.restore)
+    flush = bound(_run, Operations.flush)
+
+    render = bound(_run, Operations.render)
+    compact = bound(_run, Operations.compact)
+    calibrate = bound(_run, Operations.calibrate)
+    upgrade_summary = bound(_run, Operations.upgrade_summary)
+    expand = bound(_run, Operations.expand)
+    propose = bound(_run, Operations.propose)
+    commit_plan = bound(_run, Operations.commit_plan)
+    retain = bound(_run, Operations.retain)
+    forget = bound(_run, Operations.forget)
+
+    read = bound(_run, Operations.read)
+    search = bound(_run, Operations.search)
+    events = bound(_run, Operations.events)
+    follow = bound(_followed, Operations.follow)
+    at = bound(_run, Operations.at)
+    render_at = bound(_run, Operations.render_at)
+    snapshot = bound(_shot, Operations.snapshot)
+    fork = bound(_forked, Operations.fork)
+
+    async def close(self) -> None:
+        """Flush; then close the store if `open` created it, even if the flush fails. Idempotent."""
+        lock = self._home.lock()
+        await arun(self._operations.preparation.finish())
+        async with lock:
+            engine = self._operations.engine
+            if engine.closed:
+                return
+            try:
+                await arun(engine.close())
+            finally:
+                engine.closed = True  # also if it was cancelled
+                if self._owned is not None:
+                    await arun(blocking(self._owned.close))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+@attrs.define(eq=False)
+class _Home:
+    """The event loop that a timeline is used in, and its lock there.
+
+    A lock of asyncio works in one event loop only. Once that loop is closed, nothing in it will ever release the lock,
+    and the timeline may go on in another one.
+    """
+
+    _operations: Operations
+    _loop: Any = attrs.field(default=None, init=False)
+    _lock: Any = attrs.field(default=None, init=False)
+    _moving: Any = attrs.field(factory=threading.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.lock()
+
+    def lock(self) -> Any:
+        """The timeline's lock.
+
+        Raises:
+            MisuseError: the timeline is in use in another event loop.
+        """
+        import asyncio  # here, because it takes a sixth of the library's import time
+
+        loop = asyncio.get_running_loop()
+        with self._moving:
+            if self._loop is not loop:
+                if self._loop is not None and not self._loop.is_closed():
+                    raise MisuseError(
+                        f"timeline {self._operations.engine.id!r} is in use in another event loop: call it"
+                        " there (asyncio.run_coroutine_threadsafe does that from any thread), or open it"
+                        " here too, with the same store (AsyncTimeline.open)"
+                    )
+                self._operations.preparation.forget()
+                self._loop, self._lock = loop, asyncio.Lock()
+            return self._lock
+
+
+# Opening.
+
+CACHE_KEY_LENGTH: Final = 32
+"""Number of characters of the hash of a timeline's name. The name itself is not sent to the provider."""
+
+
+@attrs.define
+class Opening:
+    """A timeline that is being opened. If `flow` fails, its driver must call `give_up`."""
+
+    name: str
+    options: Options
+    operations: Operations = attrs.field(init=False)
+    owned: EventStore | None = attrs.field(default=None, init=False)
+    """The store, if it was opened for this timeline."""
+
+    def flow(self) -> Flow[None]:
+        """Open the store, then read the window."""
+        yield from blocking(self._prepare)
+        yield from self.operations.engine.load()
+
+    def _prepare(self) -> None:
+        name = TimelineId(checked_name(self.name, "open()"))
+        options = cast("Options", checked_options(self.options))
+        settings = Settings.of(options)
+        store = options.get("store") or MemoryStore()
+        if isinstance(store, str | PathLike):
+            store = self.owned = open_store(store)
+        self.operations = operations_of(name, store, settings, options)
+
+    def give_up(self) -> None:
+        """Close the store if it was opened here. Safe to call more than once."""
+        if self.owned is not None:
+            self.owned.close()
+
+
+def operations_of(
+    name: TimelineId, store: EventStore, settings: Settings, options: Options
+) -> Operations:
+    """The operations of a timeline that is not loaded yet."""
+    clock = options.get("clock", time.time)
+    artifact_service = ArtifactService(
+        timeline=name,
+        opener=opener_of(store, options.get("artifacts", ""), options.get("keys"), clock),
+        requester=options.get("requester"),
+        probe=options.get("probe"),
+        clock=clock,
+        seconds=settings.policy.artifact_seconds,
+    )
+    can_externalize = artifact_service.opener is not None
+    sealing = Sealing(
+        service=artifact_service,
+        ids=options.get("ids", time_ordered),
+        policy=settings.policy,
+        is_possible=can_externalize and settings.can_encrypt,
+        is_needed=not isinstance(store, MemoryStore),
+    )
+    settings = attrs.evolve(
+        settings,
+        can_externalize=can_externalize,
+        can_seal=sealing.is_possible or not sealing.is_needed,
+        cache_key=sha256(f"foldline:{name}".encode()).hexdigest()[:CACHE_KEY_LENGTH],
+    )
+    retention = Retention.of(options.get("retention"), options.get("archive"), store)
+    observers, traces = tuple(options.get("observers", ())), Traces(name, options.get("tracer"))
+    engine = Engine(
+        id=name,
+        store=store,
+        ids=options.get("ids", time_ordered),
+        clock=clock,
+        sealing=sealing,
+        retention=attrs.evolve(retention, observers=observers),
+        traces=traces,
+        observers=observers,
+        artifact_service=artifact_service,
+        compactor=Compactor(
+            hooks=options.get("hooks", Hooks()),
+            summarizer=options.get("summarizer", ExtractiveSummarizer()),
+            artifact_service=artifact_service,
+            traces=traces,
+        ),
+    )
+    return Operations(engine=engine, settings=settings)
+
+
+# Recording a stream.
+
+
+@attrs.define(kw_only=True, eq=False)
+class _Recording:
+    """Takes the events of a stream, and records their content when it ends."""
+
+    _arriving: Arriving = attrs.field(alias="arriving")
+    _record: Callable[..., Any] = attrs.field(alias="record")
+    version: int | None = attrs.field(default=None, init=False)
+    """The version of the timeline after the recording; None: not recorded yet, or nothing arrived."""
+
+    def add(self, event: object) -> None:
+        """Take the next event of the stream: the SDK's object, or its JSON.
+
+        Raises:
+            ArgumentError: it is not an event of this format.
+        """
+        self._arriving.stream.add(event_of(event))
+
+    @property
+    def response(self) -> Json | None:
+        """The JSON of the response as far as it arrived; None: nothing arrived."""
+        return self._arriving.stream.response()
+
+
+class Recording(_Recording):
+    """Takes the events of a stream; leaving its `with` block records their content once."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        response = self.response
+        if response is not None and self.version is None:
+            known = self._arriving
+            self.version = self._record(response, known.rendered, format=known.format)
+
+
+class AsyncRecording(_Recording):
+    """A `Recording` for `async with`."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        response = self.response
+        if response is not None and self.version is None:
+            known = self._arriving
+            recorded: Awaitable[int] = self._record(response, known.rendered, format=known.format)
+            self.version = await recorded
+
+
+# Snapshots.
+
+
+class _Forkable(Protocol[_Forked_co]):
+    def fork(self, name: str, *, at: int | None = None) -> _Forked_co: ...
+
+
+@checked_calls()
+@attrs.frozen(kw_only=True)
+class Snapshot(Generic[_Forked_co]):
+    """A timeline as it was at one moment. It decides nothing, writes nothing and never changes."""
+
+    _shot: Shot = attrs.field(alias="shot")
+    _timeline: _Forkable[_Forked_co] = attrs.field(alias="timeline", repr=False, eq=False)
+
+    @property
+    def version(self) -> int:
+        """Events in the log at that moment."""
+        return self._shot.version
+
+    @property
+    def view(self) -> View:
+        """The log at that moment, from the latest summary onward."""
+        return self._shot.view
+
+    def render(self, *, system: System = None, tools: Tools = None) -> Rendered:
+        """The request that the log rendered to at that moment: always the same bytes."""
+        context = self._shot.settings.context(system, tools, self._shot.at)
+        return show(self._shot.view, context)
+
+    def fork(self, name: str) -> _Forked_co:
+        """A new timeline that begins as a copy of that moment.
+
+        Raises:
+            TimelineExistsError: there is already a timeline of this name.
+        """
+        return self._timeline.fork(name, at=self._shot.version)

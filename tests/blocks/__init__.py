@@ -3,8 +3,8 @@
 _beside: ../timeline/test_siblings.py
 _block, _events, _fold_state, _ids, _summary, _window: test_codec.py
 _content: test_text.py, test_codec.py
-_codec: test_codec.py, ../timeline/arguments/test_deep.py
-_errors: test_errors.py, ../timeline/arguments/test_misuse.py
+_codec: test_codec.py, ../timeline/test_deep.py
+_errors: test_errors.py, ../timeline/test_misuse.py
 _tools: test_envelope.py
 _naming: test_paths.py, ../timeline/engine/test_paths.py
 """

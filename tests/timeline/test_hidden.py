@@ -34,7 +34,7 @@ from tests.timeline.report.pages import Page
 from timeline import SummaryRequest, Timeline
 from timeline.cli._main import obey
 from timeline.engine._gist import gists
-from timeline.engine._sharing import without_hidden
+from timeline.engine._hiding import without_hidden
 from timeline.gateway._reading import StoreReader
 from timeline.react import reading_tools
 from timeline.report import Prompting, report_html, reported_log

@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from blocks import TimelineId
     from persistence import read_bytes
     from persistence.sessions import export_lines
-    from timeline.engine._sharing import without_hidden
+    from timeline.engine._hiding import without_hidden
     from timeline.replay import atomic_write
 
     with looked_at(options) as store:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from persistence import EventStore
     from render import CompactionPlan
     from timeline import Options, Timeline
-    from timeline.arguments._fixed import System, Tools
+    from timeline._arguments import System, Tools
 
 NAME = "plan"
 HELP = "show what a compaction would do now, without doing it"

@@ -7,7 +7,7 @@ from timeline.cli._console import answer, plural, say
 from timeline.cli._store import checked_name, opened, store_option
 
 if TYPE_CHECKING:
-    from timeline.engine._retention import Keeping
+    from timeline.engine._removal import Keeping
 
 NAME = "retain"
 HELP = "archive or delete the events that the compactions of a timeline have folded"

@@ -60,7 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print a row for each block, oldest first; or the block at a path."""
     from blocks import TimelineId
-    from timeline.engine._sharing import without_hidden
+    from timeline.engine._hiding import without_hidden
     from timeline.replay import places
 
     _check(options)
@@ -114,7 +114,7 @@ def _tell(name: str, rows: "Sequence[Row]", chosen: "Sequence[Row]") -> None:
 def _follow(options: argparse.Namespace, store: "EventStore", events: "Sequence[Recorded]") -> int:
     """Print the blocks so far, then each new one as it arrives; in JSON, one per line."""
     from timeline import Timeline
-    from timeline.engine._sharing import without_hidden
+    from timeline.engine._hiding import without_hidden
     from timeline.replay import places
 
     shown, rows = events if options.hidden else without_hidden(events), Rows.new()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from blocks import Recorded, TimelineId
     from persistence import EventStore, StoreLocation
     from persistence.sessions import Session
-    from timeline.arguments._fixed import System, Tools
+    from timeline._arguments import System, Tools
 
 _Row = TypeVar("_Row")
 

@@ -1,49 +1,76 @@
-"""The artifact service: moves content out of the prompt into an artifact store, brings back artifacts that
-the agent names, and checks the sources of results that could be read again.
+"""Artifacts of a timeline: content outside of its log, and the content of confidential results.
 
-Errors here are logged, and the content stays where it is; the agent's loop never sees them.
+`ArtifactService` moves content out of the prompt into an artifact store, brings back artifacts that the agent names,
+and checks the sources of results that could be read again. Errors there are logged, and the content stays where it is;
+the agent's loop never sees them.
+
+`Sealing` puts the content of confidential results into the store before anything is written to the log, and reads it
+from there when the log is read; see `blocks._sealed`. Content that is no longer available (expired, forgotten, or its
+key lost) is shown as a sentence that says so, so that a log always renders.
 """
+
+from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
+import msgspec
 
 from blocks import (
+    ENCRYPTED,
     AccessRefusedError,
     ArtifactId,
+    Block,
+    BlockAppended,
+    BlockId,
     CallId,
     Determinism,
+    Event,
+    LogWindow,
+    MisuseError,
+    Recorded,
     SealedContent,
+    Sensitivity,
+    StructuredSummary,
+    SystemMessage,
     TimelineId,
     ToolCall,
     ToolResult,
     TurnId,
     decode_content,
+    encode_content,
+    leaves,
+    path_of,
     text_of,
+    without_content,
 )
 from persistence import EventStore, HoldsArtifacts
 from render import (
     CompactionPlan,
     Context,
     Externalize,
+    Place,
+    Policy,
     Returned,
     View,
+    redaction_of,
     replayable_calls,
     returned,
     total_tokens,
 )
-from timeline._flow import Flow, RunBlocking
+from timeline._flow import Flow, blocking
 
 if TYPE_CHECKING:
     from persistence import ArtifactStore, KeyRing, Requester
 
 log = logging.getLogger("foldline")
+
 
 Probe: TypeAlias = Callable[[ToolCall], Determinism | None]
 """The current state of a call's source; None: unknown."""
@@ -65,29 +92,29 @@ class ArtifactService:
     """One timeline's access to its artifacts; the store is opened on first use."""
 
     timeline: TimelineId
-    opener: "Callable[[], ArtifactStore] | None" = None
-    requester: "Requester | None" = None
+    opener: Callable[[], ArtifactStore] | None = None
+    requester: Requester | None = None
     """The requester on whose behalf artifacts are stored and read; None: one with the timeline's name."""
     probe: Probe | None = None
     clock: Callable[[], float] = time.time
     seconds: float = 0.0
     """Seconds after which stored artifacts expire; 0: never."""
-    _store: "ArtifactStore | None" = attrs.field(default=None, init=False)
+    _store: ArtifactStore | None = attrs.field(default=None, init=False)
     _turn: TurnId = attrs.field(default=TurnId(""), init=False)
-    _held: dict[ArtifactId, "Content | None"] = attrs.field(
+    _held: dict[ArtifactId, Content | None] = attrs.field(
         factory=dict[ArtifactId, "Content | None"], init=False, repr=False
     )
     """Artifacts that were read during this turn. Each is read once and kept until the turn ends; None: unreadable."""
 
     @property
-    def store(self) -> "ArtifactStore | None":
+    def store(self) -> ArtifactStore | None:
         """The artifact store; None: there is none."""
         if self._store is None and self.opener is not None:
             self._store = self.opener()
         return self._store
 
     @property
-    def reader(self) -> "Requester":
+    def reader(self) -> Requester:
         """The requester on whose behalf artifacts are read."""
         if self.requester is None:
             from persistence import Requester
@@ -119,8 +146,9 @@ class ArtifactService:
             block = results.get(proposal.blocks[0])
             if block and block.artifact == proposal.artifact:
                 continue  # already stored
-            put = partial(self._put, proposal, text_of(block) if block else "")
-            if (yield RunBlocking(put)) != proposal.artifact:
+            if (
+                yield from blocking(self._put, proposal, text_of(block) if block else "")
+            ) != proposal.artifact:
                 return False
         return True
 
@@ -152,14 +180,14 @@ class ArtifactService:
             self._turn, self._held = view.turn, {}
         for artifact in artifacts:
             if artifact not in self._held:
-                self._held[artifact] = yield RunBlocking(partial(self._read, artifact, context))
+                self._held[artifact] = yield from blocking(self._read, artifact, context)
         found = [content for a in artifacts if (content := self._held[a]) is not None]
         return returned(found, context, context.limit - total_tokens(view, context))
 
     def sweep(self) -> Flow[None]:
         """Remove expired artifacts, if artifacts of this timeline expire."""
         if self.seconds and self.store is not None:
-            yield RunBlocking(self.store.sweep)
+            yield from blocking(self.store.sweep)
 
     def drop(self) -> None:
         """Discard all content that was read, because some of it may have been forgotten."""
@@ -210,7 +238,7 @@ class ArtifactService:
         if built_in.issuperset(context.policy.rungs):
             return found
         for call in replayable_calls(view, context):
-            state: Determinism | None = yield RunBlocking(partial(self._look, call))
+            state = yield from blocking(self._look, call)
             if state is not None:
                 found[call.call_id] = state
         return found
@@ -227,10 +255,10 @@ class ArtifactService:
 
 def opener_of(
     store: EventStore,
-    given: "ArtifactStore | Path | str | None",
-    keys: "KeyRing | None",
+    given: ArtifactStore | Path | str | None,
+    keys: KeyRing | None,
     clock: Callable[[], float],
-) -> "Callable[[], ArtifactStore] | None":
+) -> Callable[[], ArtifactStore] | None:
     """A function that opens the given store: an artifact store, a folder or a URL; "": the folder beside the log."""
     if given is None:
         return None
@@ -243,9 +271,192 @@ def opener_of(
     return lambda: given
 
 
-def _opened(
-    given: Path | str, keys: "KeyRing | None", clock: Callable[[], float]
-) -> "ArtifactStore":
+def _opened(given: Path | str, keys: KeyRing | None, clock: Callable[[], float]) -> ArtifactStore:
     from persistence import open_artifacts
 
     return open_artifacts(given, keys=keys, clock=clock)
+
+
+# Confidential results.
+
+
+@attrs.define(kw_only=True, repr=False)
+class Sealing:
+    """Moves the content of one timeline's confidential results to artifacts, and reads it back."""
+
+    service: ArtifactService
+    ids: Callable[[], str]
+    policy: Policy
+    is_possible: bool
+    """Whether there are an artifact store and keys."""
+    is_needed: bool
+    """Whether the log outlives the process. A log in memory need not be encrypted."""
+    _known: dict[ArtifactId, SealedContent] = attrs.field(
+        factory=dict[ArtifactId, SealedContent], init=False
+    )
+    """The contents that the view shows, by artifact."""
+    next_expiry: float | None = attrs.field(default=None, init=False)
+    """When the first of these contents expires, in seconds since the epoch; None: none does."""
+
+    # Writing.
+
+    def sealed(self, events: Sequence[Event], view: View) -> Flow[list[Event]]:
+        """The events, with the content of confidential results moved to artifacts. If they are not written, call
+        `put_back`.
+
+        Raises:
+            MisuseError: a result is confidential, and there is no artifact store or no key for it.
+        """
+        made: list[Event] = []
+        tools: dict[CallId, str] = {}
+        is_by_tool = any(own.sensitivity for own in self.policy.tools.values())
+        for event in events:
+            made.append(event)
+            if isinstance(event, BlockAppended) and isinstance(event.block, ToolCall):
+                tools[event.block.call_id] = event.block.name
+            if isinstance(event, BlockAppended) and isinstance(event.block, ToolResult):
+                call = event.block.call_id
+                tool = (tools.get(call) or _tool_of(event.block, view)) if is_by_tool else ""
+                block = yield from self._sealed(event.block, tool)
+                made[-1] = msgspec.structs.replace(event, block=block)
+        return made
+
+    def _sealed(self, block: ToolResult, tool: str) -> Flow[ToolResult]:
+        sensitivity = self._sensitivity(block, tool)
+        if block.artifact or sensitivity not in ENCRYPTED:
+            return block
+        if not self.is_possible:
+            if self.is_needed:
+                raise MisuseError(confidential(f"the result of call {block.call_id!r:.100}"))
+            return block
+        known = msgspec.structs.replace(block.envelope, sensitivity=sensitivity)
+        content = SealedContent(
+            parts=block.parts, salt=self.ids(), expires_at=self.service.expires_at()
+        )
+        artifact = yield from blocking(self._put, content, path_of(block), sensitivity)
+        self._hold(artifact, content)
+        return msgspec.structs.replace(block, envelope=known, artifact=artifact)
+
+    def _sensitivity(self, block: ToolResult, tool: str) -> Sensitivity:
+        """The sensitivity that the policy gives the tool, or else the one that the result declares."""
+        tools = self.policy.tools
+        own = tools.get(tool) if tools else None
+        return (own.sensitivity if own else None) or block.envelope.sensitivity
+
+    def _put(self, content: SealedContent, path: str, sensitivity: Sensitivity) -> ArtifactId:
+        from persistence import ArtifactDescription
+
+        about = ArtifactDescription(
+            timeline=self.service.timeline,
+            tenant=self.service.reader.tenant,
+            sensitivity=sensitivity,
+            expires_at=content.expires_at,
+            mime="application/json",
+            path=path,
+            about="a confidential result",
+        )
+        return self._store.put(encode_content(content), about)
+
+    def put_back(self, events: Sequence[Event]) -> Flow[None]:
+        """Remove the artifacts of events that were not written after all."""
+        from persistence import ForgetsArtifacts
+
+        for artifact in _artifacts(events) & self._known.keys():
+            del self._known[artifact]
+            if isinstance(store := self._store, ForgetsArtifacts):
+                yield from blocking(store.forget, self.service.timeline, artifact)
+
+    # Reading.
+
+    def opened(self, events: Sequence[Recorded]) -> Flow[tuple[Recorded, ...]]:
+        """The events, with the contents of sealed results read from their artifacts."""
+        made: list[Recorded] = []
+        for version, event in events:
+            if isinstance(event, BlockAppended):
+                block = yield from self.opened_block(event.block)
+                if block is not event.block:
+                    event = msgspec.structs.replace(event, block=block)  # noqa: PLW2901 -- the same event
+            made.append((version, event))
+        return tuple(made)
+
+    def opened_window(self, window: LogWindow) -> Flow[LogWindow]:
+        """The window with the contents of its sealed results; contents of other results are discarded."""
+        named = _artifacts(event for _, event in window.events)
+        known, self._known, self.next_expiry = self._known, {}, None
+        for name in named & known.keys():
+            if not self._is_over(known[name]):
+                self._hold(name, known[name])
+        if not named:
+            return window
+        return attrs.evolve(window, events=(yield from self.opened(window.events)))
+
+    def opened_block(self, block: Block) -> Flow[Block]:
+        """A block with its content, if that is in an artifact."""
+        if not isinstance(block, ToolResult) or not block.artifact:
+            return block
+        known = self._known.get(block.artifact)
+        if known is None or self._is_over(known):
+            found = yield from blocking(self.service.sealed, block.artifact)
+            if isinstance(found, str):
+                self._known.pop(block.artifact, None)
+                return without_content(block, found)
+            known = found
+            self._hold(block.artifact, found)
+        return msgspec.structs.replace(block, parts=known.parts)
+
+    @property
+    def _store(self) -> ArtifactStore:
+        store = self.service.store
+        assert store is not None  # noqa: S101 -- only called if there is one
+        return store
+
+    def _is_over(self, content: SealedContent) -> bool:
+        return bool(content.expires_at) and content.expires_at <= self.service.clock()
+
+    def _hold(self, artifact: ArtifactId, content: SealedContent) -> None:
+        self._known[artifact] = content
+        if content.expires_at:
+            self.next_expiry = min(content.expires_at, self.next_expiry or content.expires_at)
+
+    def drop(self) -> None:
+        """Discard all contents that were read, because some may have been forgotten."""
+        self._known, self.next_expiry = {}, None
+
+
+def unquoted(summary: StructuredSummary, view: View) -> StructuredSummary:
+    """A model's summary without what comes only from confidential results in the view, which the model has read in its
+    prompt."""
+    secret = [
+        msgspec.structs.replace(entry.opened, artifact=ArtifactId(""))
+        for entry in view.entries
+        if isinstance(entry.opened, ToolResult)
+    ]
+    said = [entry.block for entry in view.entries]
+    if secret and view.compaction is not None:
+        known = leaves(msgspec.to_builtins(view.compaction.event.summary))
+        said.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=known))
+        said += [entry.block for entry in view.compaction.head.entries]
+    return redaction_of(secret, [summary], said).redacted(summary)
+
+
+def confidential(what: str) -> str:
+    """The error text for a confidential result that cannot be stored safely."""
+    return (
+        f"{what} is confidential, and there is nowhere to keep it but the log, which is not encrypted. Open the timeline with keys=Keys(...) and an artifact store, or say"
+        ' that it is not confidential: sensitivity="internal", of the tool or of the policy'
+    )
+
+
+def _artifacts(events: Iterable[Event]) -> set[ArtifactId]:
+    """The artifacts of the sealed results among these events."""
+    blocks = (event.block for event in events if isinstance(event, BlockAppended))
+    return {block.artifact for block in blocks if isinstance(block, ToolResult) and block.artifact}
+
+
+def _tool_of(block: ToolResult, view: View) -> str:
+    """The name of the tool that was called; empty if the view does not show the call."""
+    for group in reversed(view.groups):
+        for entry in group.placed(Place.RESPONSE):
+            if isinstance(entry.block, ToolCall) and entry.block.call_id == block.call_id:
+                return entry.block.name
+    return ""

@@ -5,18 +5,27 @@ that were prepared ahead of time, too.  Those of other timelines of the same sto
 through the artifact store, which separates tenants and records every search: an artifact whose content is a key
 (`shared_key`) names the log and the version of the summary.  It does not contain the summary, which is removed
 together with its log.
+
+`Preparation` has a summary written while the agent works, so that the compaction itself need not wait for a model:
+above a soft threshold (`Policy.prepare_ratio`), a plan is made and summarised in the background; the answer becomes an
+event of its own (`SummaryPrepared`).  When the compaction is due, the answer is used if its range is unchanged.
+Appends in the meantime are allowed, and a restart finds the summary that was paid for.
 """
 
+from __future__ import annotations
+
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 import msgspec
 
 from blocks import (
     AccessRefusedError,
+    BlockId,
     BlocksHidden,
     Event,
     EventId,
@@ -24,6 +33,7 @@ from blocks import (
     RangeCompacted,
     Recorded,
     RungError,
+    StructuredSummary,
     SummaryPrepared,
     SummaryRequested,
     Trigger,
@@ -40,23 +50,23 @@ from render import (
     Summary,
     View,
     apply_compaction,
+    compaction_due,
     decide,
     extractive,
     gains_enough,
     open_view,
     plan_at,
     plan_compaction,
+    recut,
     shared_key,
     skip,
     summary_key,
     total_tokens,
     truncated,
 )
-from timeline._flow import CallHook, Flow, RunBlocking
+from timeline._flow import Await, Begin, CallHook, Flow, blocking
 from timeline._models import model_named
-from timeline.engine._artifacts import ArtifactService
-from timeline.engine._attempt import Attempt, NoSuchEditError, edited_plan, outcome, rewritten
-from timeline.engine._sealing import unquoted
+from timeline.engine._artifacts import ArtifactService, unquoted
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
@@ -64,14 +74,19 @@ from timeline.summarizers._summarizer import (
     Patience,
     Summarizer,
     SummaryRequest,
+    checked_summary,
     is_free,
     model_asked,
 )
 
 if TYPE_CHECKING:
-    from timeline.engine._engine import Engine
+    from asyncio import Task
+    from concurrent.futures import Future
+
+    from timeline.engine._engine import Attempt, Engine
 
 log = logging.getLogger("foldline")
+
 
 KEY_TYPE: Final = "application/vnd.foldline.summary-key"
 """The MIME type is not text, so that a key is never shown to a model."""
@@ -345,13 +360,13 @@ class Compactor:
 
     # Summaries that another timeline has paid for.
 
-    def paid_elsewhere(self, request: SummaryRequest, engine: "Engine") -> Flow[Summary | None]:
+    def paid_elsewhere(self, request: SummaryRequest, engine: Engine) -> Flow[Summary | None]:
         """The summary that another timeline has paid for, for equal content and the same requester; None: there is
         none."""
         key = self._shared_key(request)
         if not key:
             return None
-        event: SummaryPrepared | None = yield RunBlocking(partial(self._found, key, engine))
+        event = yield from blocking(self._found, key, engine)
         if event is None:
             return None
         source, paid = request.plan.source_hash, event.provenance
@@ -359,12 +374,12 @@ class Compactor:
         known = msgspec.structs.replace(reused, stop_reason=paid.stop_reason)
         return Summary(summary=event.summary, provenance=known)
 
-    def share(self, request: SummaryRequest, kept: SummaryPrepared, engine: "Engine") -> Flow[None]:
+    def share(self, request: SummaryRequest, kept: SummaryPrepared, engine: Engine) -> Flow[None]:
         """Make a summary that is now in the log available to other timelines."""
         key = self._shared_key(request)
         for version, event in reversed(engine.view.events_since_cut):
             if key and isinstance(event, SummaryPrepared) and event.key == kept.key:
-                yield RunBlocking(partial(self._enter, key, version, event, engine))
+                yield from blocking(self._enter, key, version, event, engine)
                 return
 
     def _shared_key(self, request: SummaryRequest) -> str:
@@ -373,7 +388,7 @@ class Compactor:
             return ""
         return shared_key(request.plan, request.view, request.context, model, service.reading_as)
 
-    def _found(self, key: str, engine: "Engine") -> SummaryPrepared | None:
+    def _found(self, key: str, engine: Engine) -> SummaryPrepared | None:
         service = self.artifact_service
         try:
             if service is None or (store := service.store) is None:
@@ -392,7 +407,7 @@ class Compactor:
             return None  # the summary may quote hidden blocks
         return found
 
-    def _enter(self, key: str, version: int, event: SummaryPrepared, engine: "Engine") -> None:
+    def _enter(self, key: str, version: int, event: SummaryPrepared, engine: Engine) -> None:
         from persistence import ArtifactDescription
 
         service = self.artifact_service
@@ -434,3 +449,164 @@ def with_request(event: SummaryPrepared) -> tuple[SummaryRequested | SummaryPrep
     if not event.provenance.reused:
         return (event,)
     return SummaryRequested(id=EventId(""), at=event.at, calls=0), event
+
+
+# Edits of hooks.
+
+Edited: TypeAlias = tuple[PlannedCompaction, Summary | None]
+"""A plan, and its summary if the hook has given one."""
+
+
+class NoSuchEditError(Exception):
+    """An edit cannot be carried out; the message says why."""
+
+
+def edited_plan(view: View, planned: PlannedCompaction, edit: Edit, context: Context) -> Edited:
+    """The plan after a hook's edit, and the summary that the hook has given.
+
+    Raises:
+        NoSuchEditError: the plan cannot be changed in this way.
+    """
+    if planned.fitted is None:
+        raise NoSuchEditError("this compaction folds nothing")
+    if edit.keep_from is not None:
+        changed = recut(planned, _version(view, edit.keep_from), context)
+        if changed is None or changed.fitted is None:
+            raise NoSuchEditError(f"no compaction may cut at {edit.keep_from!r}")
+        planned = changed
+    if edit.summary is None or callable(edit.summary):
+        return planned, None
+    known = Provenance(source_hash=planned.fitted.range.source_hash if planned.fitted else "")
+    return planned, Summary(summary=_checked(edit.summary), provenance=known)
+
+
+def rewritten(summary: Summary, edit: Edit, attempt: Attempt) -> Flow[Summary]:
+    """The summary as changed by the function of a hook's edit, if it has one."""
+    if not callable(edit.summary):
+        return summary
+    with attempt.away():
+        changed: object = yield CallHook(edit.summary, summary.summary)
+    return attrs.evolve(summary, summary=_checked(changed))
+
+
+def outcome(
+    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
+) -> View:
+    """The view after an edited compaction.
+
+    Raises:
+        NoSuchEditError: the request would not fit, or the compaction would free too little.
+    """
+    after = apply_compaction(view, planned, summary, context)
+    tokens = total_tokens(after, context)
+    if after.compaction is view.compaction or tokens > context.limit:
+        raise NoSuchEditError(f"it leaves {tokens} tokens of {planned.plan.tokens_before}")
+    return after
+
+
+def _version(view: View, key: int | str) -> int:
+    entries = view.entries
+    found = (e.version for e in entries if key in (e.version, e.path, e.block.id))
+    return next(found, 0)
+
+
+def _checked(given: object) -> StructuredSummary:
+    if not isinstance(given, StructuredSummary):
+        raise NoSuchEditError(f"a summary is a StructuredSummary, not {type(given).__name__}")
+    try:
+        return checked_summary(given)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise NoSuchEditError(f"this summary holds what it cannot: {error}") from error
+
+
+# Summaries that are prepared ahead of time.
+
+
+_inside: ContextVar[bool] = ContextVar("preparing", default=False)
+"""Set in the flow of a preparation and in whatever it starts, so that a preparation does not wait for itself."""
+
+
+@attrs.define
+class Preparation:
+    """Prepares summaries in the background, at most one at a time."""
+
+    engine: Engine
+    is_possible: bool = attrs.field(init=False)
+    """Whether the summariser calls a model at all."""
+    _work: Future[None] | Task[None] | None = attrs.field(default=None, init=False)
+    _tried: int = attrs.field(default=-1, init=False)
+    """Version of the compaction after which a preparation was last started."""
+
+    def __attrs_post_init__(self) -> None:
+        self.is_possible = not self.engine.compactor.is_free
+
+    def start(self, context: Context) -> Flow[None]:
+        """Start a preparation if `prepare_ratio` is exceeded and none is running; at most once between two
+        compactions, even if it fails."""
+        view = self.engine.view
+        newest = view.compaction.version if view.compaction else 0
+        if self._tried == newest or (self._work and not self._work.done()):
+            return
+        request = self.engine.compactor.to_prepare(view, context)
+        if request:
+            self._tried = newest
+            self._work = yield Begin(self._prepared(request))
+
+    def _prepared(self, request: SummaryRequest) -> Flow[None]:
+        """Call the summariser, and commit the answer unless blocks were hidden meanwhile."""
+        _inside.set(True)
+        engine, compactor = self.engine, self.engine.compactor
+        try:
+            summary = yield from compactor.paid_elsewhere(request, engine)
+            if summary is None:
+                summary = yield from self._asked(request)
+            event = compactor.worth_keeping(request, summary)
+            if event:
+                fit = partial(_still_useful, withheld=request.view.state.withheld)
+                yield from engine.current(engine.commit(*with_request(event), fit=fit))
+                yield from compactor.share(request, event, engine)
+        except Exception:
+            log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
+
+    def _asked(self, request: SummaryRequest) -> Flow[Summary]:
+        """The summariser's answer; all calls for it are counted."""
+        engine, compactor = self.engine, self.engine.compactor
+        if compactor.is_counted:
+            yield from self._count(1)
+        try:
+            summary = yield from compactor.asked(request, engine.view)
+        except Exception as error:
+            yield from self._count(further_calls(compactor.failed_call_cost(request, error)))
+            raise
+        yield from self._count(further_calls(summary.provenance))
+        return summary
+
+    def _count(self, calls: int) -> Flow[None]:
+        if calls:
+            now = self.engine.clock()
+            event = SummaryRequested(id=EventId(""), at=now, calls=calls)
+            yield from self.engine.current(self.engine.commit(event))
+
+    def wait(self, context: Context) -> Flow[None]:
+        """If a compaction is due now, wait for the preparation, so that the same summary is not paid for twice."""
+        if self._work and not self._work.done() and compaction_due(self.engine.view, context):
+            yield from self.finish()
+            yield from self.engine.catch_up()
+
+    def forget(self) -> None:
+        """Forget the preparation, because the event loop that it ran in is closed."""
+        self._work = None
+
+    def finish(self) -> Flow[None]:
+        """Wait until the preparation has ended."""
+        if self._work and not self._work.done() and not _inside.get():
+            yield Await(self._work)
+
+
+def _still_useful(
+    view: View, events: Sequence[Event], withheld: Collection[BlockId]
+) -> Sequence[Event]:
+    """The events, or none if blocks were hidden meanwhile or the same summary is in the log already."""
+    known = {event.key for event in view.prepared}
+    is_known = any(isinstance(e, SummaryPrepared) and e.key in known for e in events)
+    return () if is_known or view.state.withheld != withheld else events

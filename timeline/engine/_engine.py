@@ -4,23 +4,33 @@ The engine keeps the view of one log. A render runs the pipeline on this view an
 artifacts); its decisions are events, and are committed before the request is handed out. An append makes events of
 blocks. Both commit directly after the view, and catch up with the store first if it holds more.
 
-Several timelines may write one log, in one process or in many.  The slower writer retries: a fact is appended
-unchanged; what depends on the log is checked again after the other writers' events; a decision is made anew.
+Several timelines may write one log, in one process or in many.  The slower writer waits, longer after each conflict and
+never in step with others, and tries again (`Engine.repeated`): a fact is appended unchanged; what depends on the log is
+checked again after the other writers' events; a decision is made anew.  This starves no writer: what is retried is
+short (a render that lost a conflict need not decide everything anew, see `Engine.settle_behind`), and each conflict
+means that another writer succeeded.
 """
 
+from __future__ import annotations
+
+import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakSet
+from zlib import crc32
 
 import attrs
 import msgspec
 
 from blocks import (
     Answered,
+    ArtifactId,
     Block,
     BlockAppended,
+    BlockId,
     ClosedError,
     DataError,
     Event,
@@ -36,6 +46,7 @@ from blocks import (
     SummaryRequested,
     TimelineId,
     TokensCounted,
+    ToolResult,
     Trigger,
     UnknownPathError,
     UsageRecorded,
@@ -53,33 +64,37 @@ from render import (
     Context,
     Decided,
     Need,
+    RangePlan,
     Rendered,
+    Summary,
     Validator,
     View,
     commit,
     compaction_due,
+    decide,
     handed_out,
     open_view,
     render,
     total_tokens,
     wanted,
 )
-from timeline._flow import Flow, RunBlocking
-from timeline.arguments._blocks import checked_blocks
-from timeline.arguments._checks import checked_time
-from timeline.engine._artifacts import ArtifactService
-from timeline.engine._attempt import Attempt, Made
+from timeline._arguments import TIME, checked, checked_blocks
+from timeline._flow import CallHook, Flow, Pause, blocking
+from timeline.engine._artifacts import ArtifactService, Sealing
 from timeline.engine._compaction import Compactor
-from timeline.engine._contest import Contest, rest_after
-from timeline.engine._retention import Retention, window_until
-from timeline.engine._sealing import Sealing
+from timeline.engine._following import Signal
+from timeline.engine._hiding import summary_in, withheld_as, without_hidden
+from timeline.engine._removal import Retention, window_until
 from timeline.engine._settings import IdFactory
-from timeline.engine._sharing import summary_in, without_hidden
-from timeline.engine._signal import Signal
-from timeline.engine._withholding import withheld_as
-from timeline.observe._traces import Traces
+from timeline.observe._hooks import Edit
+from timeline.observe._steps import Observer, StepKind, steps_of
+from timeline.observe._traces import Span, Traces, compacted_attributes, provider_name
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
+log = logging.getLogger("foldline")
+
+
 Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
 """Adapts events to the view after which they are appended; a `MisuseError` says that they do not fit there."""
 
@@ -109,9 +124,20 @@ NEAR_KNOWN = 1000
 PASSES_MAX = 8
 """Times that one render is repeated because its hooks and observers have appended events. Events that they append
 during the last pass are not in the request."""
+OVERTAKEN_MAX: Final = 2
+"""Conflicts in one render after which its decisions are committed even if others have appended since."""
+CONFLICTS_MAX: Final = 300
+"""Conflicts in a row, after about fifteen seconds of waiting, before a commit gives up."""
+REST_SECONDS: Final = 0.001
+"""Longest wait in seconds after the first conflict, about the duration of a commit; it doubles with each conflict."""
+REST_SECONDS_MAX: Final = 0.1
 
-Teller: TypeAlias = Callable[[View, Rendered], Flow[None]]
-"""Tells observers about a request, given the view before its decisions."""
+
+def rest_after(name: str, conflicts: int) -> float:
+    """Seconds that a writer waits after this many conflicts in a row. The wait grows with each conflict, and depends
+    on the writer's name, so that different writers do not retry at the same time."""
+    longest = min(REST_SECONDS * 2.0 ** min(conflicts, 10), REST_SECONDS_MAX)
+    return longest * crc32(f"{name} {conflicts}".encode()) / 2**32
 
 
 @attrs.define(kw_only=True, repr=False)
@@ -131,8 +157,9 @@ class Engine:
     compactor: Compactor = attrs.field(factory=Compactor)
     retention: Retention = attrs.field(factory=Retention)
     traces: Traces = attrs.field(factory=Traces)
+    observers: tuple[Observer, ...] = ()
+    """Receive the steps of each render."""
     rest: Callable[[str, int], float] = rest_after
-    """Seconds that a writer with this name waits after this many conflicts in a row."""
     view: View = attrs.field(factory=View, init=False)
     pending: tuple[Event, ...] = attrs.field(default=(), init=False)
     closed: bool = attrs.field(default=False, init=False)
@@ -148,10 +175,22 @@ class Engine:
 
     # Rendering.
 
-    def render(
-        self, context: Context, tell: "Teller | None" = None, *, force: bool = False
-    ) -> Flow[Rendered]:
-        """Render: decide, commit the decisions, and return the request.
+    def render(self, context: Context, *, force: bool = False) -> Flow[Rendered]:
+        """Render, and report the steps to observers and the tracer."""
+        if not self.observers and self.traces.tracer is None:
+            return (yield from self._rendered(context, None, force=force))
+        about = {
+            "gen_ai.provider.name": provider_name(context.provider.name),
+            "gen_ai.request.model": context.model.name,
+        }
+        with self.traces.span("foldline.render", about) as span:
+            report = _Report(self.id, context, self.observers, span)
+            rendered = yield from self._rendered(context, report, force=force)
+            span.set_attributes(_totals(rendered) | compacted_attributes(self.view))
+        return rendered
+
+    def _rendered(self, context: Context, report: _Report | None, *, force: bool) -> Flow[Rendered]:
+        """Decide, commit the decisions, and return the request.
 
         If hooks or observers append events meanwhile, everything is decided again, so that the request contains them.
         """
@@ -162,16 +201,16 @@ class Engine:
             if passes:
                 yield from self.catch_up()
             passes += 1
-            made = yield from self.repeated(partial(self._settled, context, attempt, force=forced))
+            made = yield from self.repeated(self._settled, context, attempt, force=forced)
             version, rendered, forced = self.view.version, made.rendered, False
             decisions += rendered.decisions
             if rendered.decisions:
                 yield from self.compactor.report(
                     rendered.decisions, made.tokens, rendered.tokens, attempt
                 )
-            if tell is not None and not attempt.is_nested:
+            if report is not None and not attempt.is_nested:
                 with attempt.away():
-                    yield from tell(made.before, rendered)
+                    yield from report.steps(made.before, rendered)
             if self.view.version == version or passes == PASSES_MAX:
                 break
         yield from self.hand_out(handed_out(rendered, context))
@@ -179,7 +218,7 @@ class Engine:
             return attrs.evolve(rendered, decisions=decisions)
         return rendered
 
-    def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow["Made"]:
+    def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow[Made]:
         """Decide and render, and commit the decisions."""
         before, version = self.view, self.version
         self._validator = self._validator or context.provider.validator()
@@ -265,13 +304,15 @@ class Engine:
         answers: Answered | None = None,
     ) -> Flow[int]:
         """Append blocks and further facts in one commit; `answers` is the request that the blocks answer."""
-        events = self.appended(blocks, *facts, at=at, answers=answers)
-        events = yield from self.sealing.sealed(events, self.view)
-        try:
-            return (yield from self.commit(*events, fit=fit))
-        except (MisuseError, DataError):  # nothing was written
-            yield from self.sealing.put_back(events)
-            raise
+        return (
+            yield from self.append_events(
+                self.appended(blocks, *facts, at=at, answers=answers), fit
+            )
+        )
+
+    def append_events(self, events: Sequence[Event], fit: Fit = as_they_are) -> Flow[int]:
+        """Append events in one commit, with the content of confidential results in artifacts; return the new version."""
+        return (yield from self._with_sealed(events, self._committed, fit))
 
     def append_sealed(self, events: Sequence[Event]) -> Flow[int]:
         """Append events directly after the view, with the content of confidential results in artifacts; return the
@@ -280,9 +321,23 @@ class Engine:
         Raises:
             VersionConflictError: another writer was faster; see `repeated`.
         """
+        return (yield from self._with_sealed(events, self.append_here))
+
+    def _with_sealed(
+        self,
+        events: Sequence[Event],
+        write: Callable[Concatenate[Sequence[Event], _P], Flow[int]],
+        *args: _P.args,
+        **named: _P.kwargs,
+    ) -> Flow[int]:
+        """Write events after the content of confidential results among them has been put into artifacts."""
+        if not any(
+            isinstance(e, BlockAppended) and isinstance(e.block, ToolResult) for e in events
+        ):
+            return (yield from write(events, *args, **named))
         sealed = yield from self.sealing.sealed(events, self.view)
         try:
-            return (yield from self.append_here(sealed))
+            return (yield from write(sealed, *args, **named))
         except (MisuseError, DataError, VersionConflictError):  # nothing was written
             yield from self.sealing.put_back(sealed)
             raise
@@ -297,7 +352,7 @@ class Engine:
         """The events that append these blocks, followed by further facts."""
         if not blocks and not facts:
             raise MisuseError("nothing to append: give at least one block")
-        now = checked_time(self.clock() if at is None else at)
+        now = checked(self.clock() if at is None else at, TIME, "append()", "at")
         events = (
             BlockAppended(
                 id=EventId(self.ids()), at=now, block=block, answers=None if index else answers
@@ -313,9 +368,12 @@ class Engine:
 
         For facts that are true whatever happened before, or that `fit` adapts; not for decisions.
         """
+        return (yield from self._committed(events, fit))
+
+    def _committed(self, events: Sequence[Event], fit: Fit) -> Flow[int]:
         self.check_open()
         stamped = tuple(self._stamp(event) for event in events)
-        return (yield from self.repeated(lambda: self._fitted(stamped, fit)))
+        return (yield from self.repeated(self._fitted, stamped, fit))
 
     def _fitted(self, events: Sequence[Event], fit: Fit) -> Flow[int]:
         """Append events, as adapted by `fit`, directly after the view."""
@@ -336,19 +394,41 @@ class Engine:
         yield from self._write((*self.pending, *events), self.version)
         return self._is_durable(commit(self.view, *events))
 
-    def repeated(self, decide: Callable[[], Flow[_T]]) -> Flow[_T]:
+    def repeated(
+        self, decide: Callable[_P, Flow[_T]], *args: _P.args, **named: _P.kwargs
+    ) -> Flow[_T]:
         """Run a flow that decides and commits; after a version conflict, run it again on an up-to-date view.
 
         Raises:
-            VersionConflictError: other writers were faster at every try.
+            VersionConflictError: other writers were faster at `CONFLICTS_MAX` tries, or waiting cannot help.
         """
-        contest = self._contest()
+        name, conflicts = "", 0
         while True:
             try:
-                return (yield from decide())
+                return (yield from decide(*args, **named))
             except VersionConflictError as conflict:
-                yield from contest.lost(conflict)
+                is_given_up = isinstance(
+                    conflict.__cause__, VersionConflictError
+                )  # by an inner flow
+                if (
+                    is_given_up or conflict.expected == conflict.found
+                ):  # the store contradicts itself
+                    raise
+                conflicts += 1
+                if conflicts >= CONFLICTS_MAX:
+                    raise self._hopeless(conflict) from conflict
+            name = name or self.ids()
+            yield Pause(self.rest(name, conflicts))
             yield from self.catch_up()
+
+    def _hopeless(self, conflict: VersionConflictError) -> VersionConflictError:
+        expected, found = conflict.expected, conflict.found
+        advice = (
+            f"timeline {self.id!r}: somebody else appended first {CONFLICTS_MAX} times in a row"
+            f" (expected version {expected}, found {found}); nothing of this call is written. Repeat it when"
+            " fewer append at once, or give each writer a timeline of its own (fork)"
+        )
+        return VersionConflictError(expected=expected, found=found, advice=advice)
 
     def settle(self, view: View) -> Flow[int]:
         """Commit the decisions of a view after the pending events; return the new version."""
@@ -377,21 +457,20 @@ class Engine:
         Such decisions concern events before that version, so later appends do not affect them. They are not committed
         if others have hidden, restored or compacted something, or undone a compaction.
         """
-        stamped, contest = [self._stamp(event) for event in decided], self._contest()
-        while True:
-            yield from self.catch_up()
-            if self.version - version > NEWS_MAX:
-                return False
-            news = yield from self._news(version, self.version)
-            if not all(isinstance(event, _PLAIN) for _, event in news):
-                return False
-            try:
-                yield from self.append_here(stamped)
-            except VersionConflictError as conflict:
-                yield from contest.lost(conflict)
-            else:
-                yield from self.retention.after(self.store, self.id, stamped)
-                return True
+        stamped = [self._stamp(event) for event in decided]
+        yield from self.catch_up()
+        if is_done := (yield from self.repeated(self._settled_behind, stamped, version)):
+            yield from self.retention.after(self.store, self.id, stamped)
+        return is_done
+
+    def _settled_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
+        if self.version - version > NEWS_MAX:
+            return False
+        news = yield from self._news(version, self.version)
+        if not all(isinstance(event, _PLAIN) for _, event in news):
+            return False
+        yield from self.append_here(decided)
+        return True
 
     def flush(self) -> Flow[int]:
         """Commit the pending events."""
@@ -402,9 +481,9 @@ class Engine:
             return
         was_behind, self._behind = self._behind, True  # reset when the view has the events
         try:
-            written, append = [sealed(event) for event in events], self.store.append
-            with self.traces.call("append", self.store, len(events)):
-                yield RunBlocking(partial(append, self.id, written, expected_version=version))
+            written = [sealed(event) for event in events]
+            append = partial(self.store.append, self.id, written, expected_version=version)
+            yield from self._stored("append", append, len(events))
         except (VersionConflictError, MisuseError, DataError):  # nothing was written
             self._behind = was_behind
             raise
@@ -429,8 +508,18 @@ class Engine:
             return event
         return msgspec.structs.replace(event, id=EventId(self.ids()))
 
-    def _contest(self) -> Contest:
-        return Contest(self.id, self.rest, self.ids)
+    def _stored(self, name: str, call: Callable[[], _T], events: int | None = None) -> Flow[_T]:
+        """The answer of the store to a call, in a span if there is a tracer. `events` is the number of events that it
+        writes; None: it reads some."""
+        if self.traces.tracer is None:
+            return (yield from blocking(call))
+        with self.traces.call(name, self.store, events or 0) as span:
+            answer = yield from blocking(call)
+            if events is None:
+                page: Any = answer
+                read = page.events if isinstance(page, LogWindow) else page
+                span.set_attributes({"foldline.events": len(read)})
+        return answer
 
     def check_current(self, view: View) -> None:
         """Check that a view differs from the current one only by its own decisions.
@@ -454,17 +543,17 @@ class Engine:
 
     def catch_up(self) -> Flow[None]:
         """Load events that other writers or an interrupted commit have appended."""
-        head: int = yield RunBlocking(partial(self.store.head, self.id))
-        if self._behind or self.sealing.is_out_of_date or not 0 <= head - self.version <= NEWS_MAX:
+        head = yield from blocking(self.store.head, self.id)
+        expiry = self.sealing.next_expiry
+        is_old = self._behind or (expiry is not None and expiry <= self.clock())
+        if is_old or not 0 <= head - self.version <= NEWS_MAX:
             yield from self.load()
         elif head != self.version:
             yield from self._fold_news(head)
 
     def load(self) -> Flow[None]:
         """Read the window from the store; pending events stay pending, unless the store has them."""
-        with self.traces.call("load", self.store) as span:
-            window: LogWindow = yield RunBlocking(lambda: self.store.load_window(self.id))
-            span.set_attributes({"foldline.events": len(window.events)})
+        window = yield from self._stored("load", partial(self.store.load_window, self.id))
         there = {event.id for _, event in window.events}
         self.pending = tuple(event for event in self.pending if event.id not in there)
         self._go_on_from(open_view((yield from self.sealing.opened_window(window))))
@@ -483,11 +572,8 @@ class Engine:
         news: list[Recorded] = []
         while version + len(news) < head:  # the store limits the size of a page
             after, limit = version + len(news), head - version - len(news)
-            with self.traces.call("read", self.store) as span:
-                page: Sequence[Recorded] = yield RunBlocking(
-                    partial(self.store.read, self.id, after=after, limit=limit)
-                )
-                span.set_attributes({"foldline.events": len(page)})
+            read = partial(self.store.read, self.id, after=after, limit=limit)
+            page = yield from self._stored("read", read)
             if not page:
                 break
             news += page
@@ -531,7 +617,7 @@ class Engine:
         from persistence import block_at
 
         try:
-            found: Block | None = yield RunBlocking(lambda: block_at(self.store, self.id, path))
+            found = yield from blocking(block_at, self.store, self.id, path)
         except ForgottenError:
             if (found := self._carried(path)) is None:
                 raise
@@ -553,9 +639,7 @@ class Engine:
         view, entries = self.view, self.view.entries
         head = view.compaction.head.entries if view.compaction else ()
         first = entries[0].version if entries else self.version + 1
-        page: Sequence[Recorded] = yield RunBlocking(
-            partial(self._page, max(0, first - 1 - NEAR_KNOWN))
-        )
+        page = yield from self._page(max(0, first - 1 - NEAR_KNOWN))
         blocks = (event.block for _, event in page if isinstance(event, BlockAppended))
         folded = [path_of(block) for block in blocks if block.id not in view.state.withheld]
         shown = (entry.path for entry in (*head, *entries) if entry.original is None)
@@ -564,8 +648,7 @@ class Engine:
 
     def kept(self) -> Flow[Kept]:
         """The information about which events of the log are still stored."""
-        kept: Kept = yield RunBlocking(partial(kept_of, self.store, self.id))
-        return kept
+        return (yield from blocking(kept_of, self.store, self.id))
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """All events of the log that are still stored, oldest first."""
@@ -573,7 +656,7 @@ class Engine:
         oldest = max(after, (yield from self.kept()).forgotten)
         while True:
             start = found[-1][0] if found else oldest
-            page: Sequence[Recorded] = yield RunBlocking(partial(self._page, start))
+            page = yield from self._page(start)
             if not page:
                 return found
             found += page
@@ -601,5 +684,172 @@ class Engine:
             attrs.evolve(window, events=(yield from self.sealing.opened(window.events)))
         )
 
-    def _page(self, after: int) -> Sequence[Recorded]:
-        return self.store.read(self.id, after=after, limit=PAGE)
+    def _page(self, after: int) -> Flow[Sequence[Recorded]]:
+        return (yield from blocking(self.store.read, self.id, after=after, limit=PAGE))
+
+
+# One render.
+
+
+@attrs.frozen(kw_only=True)
+class Made:
+    """A rendered request whose decisions are committed."""
+
+    before: View
+    """The view before the decisions."""
+    tokens: int
+    """Tokens of the request before a compaction."""
+    rendered: Rendered
+
+
+_Answers: TypeAlias = dict[str, tuple[int, dict[BlockId, ArtifactId], Summary]]
+
+
+@attrs.define(kw_only=True)
+class Attempt:
+    """The state of one render, or of another operation that may call hooks and summarisers."""
+
+    engine: Engine
+    kept: list[Event] = attrs.field(factory=list[Event])
+    """Decisions of this render that are already committed."""
+    made: Made | None = None
+    """The first request whose decisions were committed although others had appended since."""
+    _conflicts: int = attrs.field(default=0, init=False)
+    _compacted: int = attrs.field(init=False)
+    """Version of the newest compaction when the attempt began."""
+    is_told: bool = False
+    """Whether the hooks before a compaction have been called."""
+    vetoed: bool = False
+    is_counted: bool = False
+    """Whether the next call of the summariser is counted already: a decision was made anew before it was called."""
+    edits: list[Edit] = attrs.field(factory=list[Edit])
+    _summaries: _Answers = attrs.field(factory=_Answers, init=False)
+    """By source hash: the cut, the blocks that were hidden on request at that time, and the summary."""
+    _latest: View | None = attrs.field(default=None, init=False, repr=False)
+    """The view after the last commit of `keep`."""
+    is_nested: bool = False
+    """Whether another flow of this timeline is waiting for foreign code, which may have started this attempt.
+    Foreign code is then not called again, because the calls could recurse without end."""
+
+    def __attrs_post_init__(self) -> None:
+        self._compacted = self.engine.view.compacted
+
+    @contextmanager
+    def away(self) -> Generator[None]:
+        """Mark the engine as waiting for foreign code inside this block."""
+        self.engine.away += 1
+        try:
+            yield
+        finally:
+            self.engine.away -= 1
+
+    def is_first(self, view: View) -> bool:
+        """Whether nothing was compacted since the attempt began, by it or by others."""
+        return self.made is None and view.compacted == self._compacted
+
+    def is_overtaken(self) -> bool:
+        """Count a conflict; return whether there were so many that deciding again would probably fail, too."""
+        self._conflicts += 1
+        return self._conflicts >= OVERTAKEN_MAX
+
+    def keep(self, view: View) -> Flow[View]:
+        """Commit the decisions of a view so far; return the view after the commit."""
+        yield from self.engine.settle(view)
+        self.kept += view.decisions
+        self._latest = self.engine.view
+        return self._latest
+
+    def count_next(self, view: View, now: float) -> Flow[View]:
+        """Commit that the summariser is called next, once even if everything is decided anew before that; return the
+        view after the commit."""
+        is_counted, self.is_counted = self.is_counted, True
+        view = view if is_counted else (yield from self.count(view, 1, now))
+        self.is_counted = False
+        return view
+
+    def count(self, view: View, calls: int, now: float) -> Flow[View]:
+        """Commit so many calls for a summary, with the decisions of a view so far; return the view after the commit."""
+        if not calls:
+            return view
+        event = SummaryRequested(id=EventId(""), at=now, calls=calls)
+        return (yield from self.keep(decide(view, event)))
+
+    def current(self, view: View) -> View:
+        """The view to continue from after an edit has failed: the one after the last `keep`, if there was one.
+
+        Raises:
+            VersionConflictError: something else was appended, too.
+        """
+        if self._latest is not None and self._latest is self.engine.view:
+            return self._latest
+        self.engine.check_current(view)
+        return view
+
+    def hear(self, hook: object, answer: object) -> None:
+        """Record the answer of a hook before a compaction."""
+        match answer:
+            case False:
+                self.vetoed = True
+            case Edit():
+                self.edits.append(answer)
+            case None | True:
+                pass
+            case _:
+                log.warning("hook %r answered %r, which means nothing", hook, type(answer).__name__)
+
+    def summary_of(self, plan: RangePlan, view: View) -> Summary | None:
+        """The summariser's answer for this range; None: there is none, or the hidden blocks have changed since."""
+        _, withheld, summary = self._summaries.get(plan.source_hash, (0, None, None))
+        return summary if withheld == view.state.withheld else None
+
+    def answered(self, plan: RangePlan, view: View, summary: Summary) -> None:
+        """Record a summariser's answer."""
+        self._summaries[plan.source_hash] = (plan.cut, view.state.withheld, summary)
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """The cuts of the ranges that were summarised."""
+        return tuple(cut for cut, _, _ in self._summaries.values())
+
+
+# Reports to observers and tracers.
+
+_STEP_FIELDS: Final = (
+    *("tokens_before", "tokens_after", "tokens_freed"),
+    *("blocks", "first", "last", "detail"),
+)
+"""The fields of a step that become attributes in a trace."""
+_LAST_STEPS: Final[frozenset[StepKind]] = frozenset({"rehydrated", "rendered"})
+
+
+@attrs.define
+class _Report:
+    """Reports one render, once its decisions are committed. Its result is reported once, however often it is
+    repeated."""
+
+    _timeline: TimelineId
+    _context: Context
+    _observers: tuple[Observer, ...]
+    _span: Span
+    _is_repeated: bool = attrs.field(default=False, init=False)
+
+    def steps(self, before: View, rendered: Rendered) -> Flow[None]:
+        """Report the steps from this view to this request."""
+        is_repeated, self._is_repeated = self._is_repeated, True
+        for step in steps_of(self._timeline, before, rendered, self._context):
+            if is_repeated and step.kind in _LAST_STEPS:
+                continue
+            fields = {f"foldline.{name}": getattr(step, name) for name in _STEP_FIELDS}
+            self._span.add_event(f"foldline.{step.kind}", fields)
+            for observer in self._observers:
+                yield CallHook(observer, step)
+
+
+def _totals(rendered: Rendered) -> dict[str, str | int | bool]:
+    return {
+        "foldline.tokens": rendered.tokens,
+        "foldline.limit": rendered.account.limit,
+        "foldline.messages": len(rendered.messages),
+        "foldline.cache_points": len(rendered.cache_points),
+        "foldline.fits": rendered.fits,
+    }

@@ -2,22 +2,30 @@
 
 Appends of any process are found by polling the store, less often the longer nothing is appended.  A
 `Watchable` store wakes the follower, so that there is no delay inside one process.  A store that also hears of
-appends of other processes is polled only as a precaution.
+appends of other processes is polled only as a precaution.  `Follower` and `AsyncFollower` are the iterators that
+`follow` returns.
 """
 
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, Self
 from weakref import finalize
 
 import attrs
 
 from blocks import ClosedError, Recorded
 from persistence import HearsOthers, Watchable
-from timeline._flow import Doze, Flow, RunBlocking
-from timeline.engine._engine import Engine
-from timeline.engine._signal import Signal
+from timeline._flow import Doze, Flow, arun, blocking, run
+
+if TYPE_CHECKING:
+    from timeline.engine._engine import Engine
+
 
 FOLLOW_SECONDS: Final = (0.02, 1.0)
 """Seconds between two polls of the store: at first, and after nothing has come for a while."""
@@ -25,6 +33,47 @@ PRECAUTION: Final = 10
 """Factor by which a store that reports all appends is polled less often. A lost notification then costs seconds, and
 a thousand followers together poll a hundred times a second."""
 PAGE: Final = 500
+
+
+@attrs.define(eq=False)
+class Signal:
+    """A signal that wakes waiting threads and asyncio tasks; it may be given from any thread."""
+
+    _said: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _listener: Callable[[], object] | None = attrs.field(default=None, init=False)
+
+    def say(self) -> None:
+        """Give the signal."""
+        self._said.set()
+        if listener := self._listener:
+            with contextlib.suppress(RuntimeError):  # the event loop was closed
+                listener()
+
+    def forget(self) -> None:
+        """Reset the signal."""
+        self._said.clear()
+
+    def wait(self, seconds: float) -> float:
+        """Wait for the signal, at most this many seconds; return the seconds waited."""
+        begun = time.monotonic()
+        self._said.wait(seconds)
+        return time.monotonic() - begun
+
+    async def await_(self, seconds: float) -> float:
+        """The same for asyncio, without blocking a thread."""
+        import asyncio
+
+        begun, heard = time.monotonic(), asyncio.Event()
+        self._listener = partial(asyncio.get_running_loop().call_soon_threadsafe, heard.set)
+        try:
+            if not self._said.is_set():
+                async with asyncio.timeout(seconds):
+                    await heard.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._listener = None
+        return time.monotonic() - begun
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -97,9 +146,9 @@ class Following:
         return first, longest
 
     def _look(self) -> Flow[Sequence[Recorded]]:
-        read = partial(self.engine.store.read, self.engine.id, after=self._read, limit=PAGE)
+        read = self.engine.store.read
         try:
-            page: Sequence[Recorded] = yield RunBlocking(read)
+            page = yield from blocking(read, self.engine.id, after=self._read, limit=PAGE)
         except ClosedError:
             if self.is_over:  # the store was closed during the poll
                 return ()
@@ -107,3 +156,61 @@ class Following:
         if page:
             self._read = page[-1][0]
         return page
+
+
+# What the shells return.
+
+
+@attrs.define(eq=False)
+class _Followed:
+    _following: Following
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._following.engine.id!r}: version {self.version}>"
+
+    @property
+    def version(self) -> int:
+        """Version of the last event that the iterator returned: `follow(after=version)` continues from there."""
+        return self._following.version
+
+    def close(self) -> None:
+        """End the iteration, even while a thread waits for the next event. Idempotent, callable from any thread."""
+        self._following.close()
+
+
+class Follower(_Followed):
+    """An iterator over events with their versions, closed at the end of a `with` block."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Recorded:
+        found = self._following.at_hand() or run(self._following.next())
+        if found is None:
+            raise StopIteration
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncFollower(_Followed):
+    """A `Follower` for `async for` and `async with`."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Recorded:
+        found = self._following.at_hand() or await arun(self._following.next())
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()

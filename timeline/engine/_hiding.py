@@ -1,28 +1,69 @@
-"""Hiding and restoring blocks on request, in a timeline and in its forks; see `_withholding`."""
+"""Hiding and restoring blocks on request, in a timeline and in its forks.
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+What is decided is a pure function of a view and its log. If a block is hidden while it is visible, nothing later can
+quote it, because the view holds only its replacement.  If a compaction has already folded it, or a rung has quoted it
+in a pointer, the quotations are removed: the summary in force, and the texts of pointers and dropped spans, are
+replaced by what they say without the block.  A past view, and a fork that begins there, are decided upon in the same
+way: what is hidden now is hidden in them, too.  `without_hidden` makes a log that may be shown to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, Self
 
 import attrs
+import msgspec
+from msgspec.structs import replace
 
 from blocks import (
     ArtifactId,
     Block,
     BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    Carried,
+    CompactionSkipped,
+    Envelope,
+    Event,
+    EventId,
     Hidden,
+    HideReason,
     Naming,
+    RangeCompacted,
+    RangeSummary,
     Recorded,
+    SummaryPrepared,
+    SummaryReplaced,
+    ToolCall,
     ToolResult,
     artifact_id,
+    images_of,
     label_of,
     path_at,
     text_of,
+    withheld_after,
+    withheld_in,
 )
-from render import View
+from render import (
+    Compaction,
+    Entry,
+    Redaction,
+    View,
+    decide,
+    redaction_of,
+    said_by,
+    stand_in,
+    without_excerpts,
+)
 from timeline._flow import Flow
-from timeline.engine._engine import Engine
-from timeline.engine._sharing import blocks_of
-from timeline.engine._withholding import Hides, changed, withheld_as, without_quotes
+
+if TYPE_CHECKING:
+    from timeline.engine._engine import Engine
+
 
 REPLACEMENT: Final = "[hidden on request]"
 """The default text in place of a hidden block."""
@@ -153,3 +194,321 @@ def content_id(block: Block) -> ArtifactId:
     if not isinstance(block, ToolResult):
         return ArtifactId("")
     return block.artifact or artifact_id(text_of(block).encode(errors="surrogatepass"))
+
+
+# What is decided.
+
+
+FORGOTTEN: Final = "[forgotten on request]"
+"""The text in place of a forgotten block, also in the log."""
+
+
+@attrs.frozen(kw_only=True)
+class Hides:
+    """What is hidden on request in a timeline, for those that continue it."""
+
+    by_block: Mapping[BlockId, Hidden] = attrs.field(factory=dict[BlockId, Hidden])
+    by_content: Mapping[bytes, Hidden] = attrs.field(factory=dict[bytes, Hidden])
+    """The same by what the blocks say and no visible block does, because a program that goes back and on again sends
+    them once more."""
+
+    @classmethod
+    def of(cls, log: Sequence[Recorded]) -> Self:
+        """The hides of this log."""
+        hidden = withheld_after(log)
+        blocks = [block for _, block in blocks_of(log)] if hidden else []
+        said = {_content(block): hidden[block.id] for block in blocks if block.id in hidden}
+        shown = (_content(block) for block in blocks if block.id not in hidden)
+        for content in (_content(), *shown):
+            said.pop(content, None)
+        return cls(by_block=hidden, by_content=said)
+
+    def __or__(self, other: Self) -> Self:
+        return attrs.evolve(
+            self,
+            by_block={**self.by_block, **other.by_block},
+            by_content={**self.by_content, **other.by_content},
+        )
+
+    def again(self, blocks: Iterable[Block], there: Collection[BlockId]) -> Iterator[Hidden]:
+        """The hides of blocks that say what a hidden block says that is not among those `there`."""
+        for block in blocks if self.by_content else ():
+            found = self.by_content.get(_content(block))
+            if found is None and isinstance(block, ToolResult):  # as the log has a confidential one
+                found = self.by_content.get(_content(replace(block, parts=(), envelope=Envelope())))
+            if found and found.block not in there:
+                yield replace(found, block=block.id)
+
+
+def _content(block: Block | None = None) -> bytes:
+    """What a block says, or what one says that says nothing."""
+    if block is None:
+        return msgspec.json.encode(("", "", ()))
+    call = block.call_id if isinstance(block, ToolCall | ToolResult) else ""
+    return msgspec.json.encode((call, said_by(block).strip(), images_of(block)))
+
+
+def is_forgotten(block: Block) -> bool:
+    """Whether only a placeholder of a block is left."""
+    return stand_in(block, FORGOTTEN) == block
+
+
+def withheld_as(
+    view: View, log: Sequence[Recorded], now: Mapping[BlockId, Hidden], at: float
+) -> View:
+    """The view after decisions by which those blocks of its log are hidden on request that are in `now`, and no
+    others; `log` has the events up to the view's version."""
+    known = view.state.withheld
+    if not known and not now:
+        return view
+    there = {block.id for _, block in blocks_of(log)}
+    if not known and there.isdisjoint(now):
+        return view
+    hidden = [item for block, item in now.items() if block in there and block not in known]
+    after = changed(view, hidden, [block for block in known if block not in now], at)
+    # Even if nothing changes: the events that removed quotations came after those that hid the blocks.
+    return without_quotes(after, log, at)
+
+
+def changed(view: View, hidden: Sequence[Hidden], restored: Collection[BlockId], at: float) -> View:
+    """The view after decisions that hide some blocks on request and show others again."""
+    events: list[Event] = []
+    if hidden:
+        events.append(_hides(at, hidden, "requested"))
+        # A dropped span is shown as one line at its first block; that line stays.
+        entries = (view.find(item.block) for item in hidden)
+        dropped = [_as_shown(e, e) for e in entries if e and e.hidden_as == "dropped"]
+        events += [_hides(at, dropped, "dropped", redacted=True)] if dropped else []
+    if restored:
+        events.append(BlocksRestored(id=EventId(""), at=at, blocks=tuple(restored)))
+        lines = [*_next_lines(view, frozenset(restored))]
+        events += [_hides(at, lines, "dropped", redacted=True)] if lines else []
+    return reduce(decide, events, view)
+
+
+def without_quotes(view: View, log: Sequence[Recorded], at: float) -> View:
+    """The view after decisions that remove quotations of what is hidden on request from its summary and from
+    replacements, and bring back to the summary those of other blocks; `log` lacks the decisions so far."""
+    blocks = dict(blocks_of(log))
+    texts = _texts(view, log)
+    hidden = {v: b for v, b in blocks.items() if b.id in texts and not is_forgotten(b)}
+    is_all = texts.keys() <= {block.id for block in blocks.values()}
+    fold = view.compaction
+    written = _written(fold, log if is_all else ()) if fold else None
+    quoting = [e for e in view.entries if e.replacement and e.hidden_as not in (None, "requested")]
+    parts = [written, *((entry.replacement, entry.dropped) for entry in quoting)]
+    redaction = redaction_of(hidden.values(), parts, shown(blocks.values(), texts))
+    events: list[Event] = []
+    if fold and written:
+        new = without_quotations(written, hidden, redaction)
+        if new != fold.event.summary:
+            events.append(_rewritten(fold, new, at))
+    for reason, entries in groupby(quoting, key=_reason):
+        masked = [(e, _masked(e, redaction)) for e in entries]
+        differing = [_as_shown(entry, left) for entry, left in masked if left is not entry]
+        events += [_hides(at, differing, reason, redacted=True)] if reason and differing else []
+    return reduce(decide, events, view)
+
+
+def _reason(entry: Entry) -> HideReason | None:
+    return entry.hidden_as
+
+
+def _texts(view: View, log: Sequence[Recorded]) -> dict[BlockId, str]:
+    """What is shown in place of each block that is hidden on request."""
+    decided = ((view.version, event) for event in view.decisions)
+    now = withheld_in(decided, withheld_after(log))
+    return {block: item.replacement for block, item in now.items()}
+
+
+def _written(compaction: Compaction, log: Sequence[Recorded]) -> RangeSummary:
+    """The summary in force as the log has it; without a log as it is now, because quotations of blocks that are not
+    stored any more would not be found again."""
+    written = compaction.event.summary
+    for version, event in log:
+        match event:
+            case RangeCompacted() if version == compaction.version:
+                written = event.summary
+            case SummaryReplaced(redacted=False) if event.compaction == compaction.version:
+                written = event.summary
+            case _:
+                pass
+    return written
+
+
+def _rewritten(compaction: Compaction, summary: RangeSummary, at: float) -> SummaryReplaced:
+    return SummaryReplaced(
+        id=EventId(""),
+        at=at,
+        compaction=compaction.version,
+        summary=summary,
+        provenance=compaction.event.provenance,
+        redacted=True,
+    )
+
+
+def _hides(
+    at: float, hidden: Sequence[Hidden], reason: HideReason, *, redacted: bool = False
+) -> BlocksHidden:
+    return BlocksHidden(
+        id=EventId(""), at=at, hidden=tuple(hidden), reason=reason, redacted=redacted
+    )
+
+
+def _as_shown(entry: Entry, shown: Entry) -> Hidden:
+    """The `Hidden` record that makes `entry` appear as `shown` does."""
+    return Hidden(
+        block=entry.block.id,
+        replacement=shown.replacement or "",
+        artifact=shown.artifact,
+        dropped=shown.dropped,
+        head=shown.ends[0],
+        tail=shown.ends[1],
+    )
+
+
+def _next_lines(view: View, restored: Collection[BlockId]) -> Iterator[Hidden]:
+    """For each dropped span whose first block is restored: the record that moves its line to its next block."""
+    line: Entry | None = None
+    for entry in view.entries:
+        if entry.dropped:
+            line = entry if entry.block.id in restored else None
+        elif line and line.dropped and entry.version > line.dropped.last:
+            line = None
+        elif line and entry.hidden_as == "dropped" and entry.block.id not in restored:
+            yield _as_shown(entry, line)
+            line = None
+
+
+def _masked(entry: Entry, redaction: Redaction) -> Entry:
+    """A hidden entry without quotations of other hidden blocks in its replacement."""
+    text, span = redaction.masked(entry.replacement or ""), redaction.redacted(entry.dropped)
+    if text == entry.replacement and span == entry.dropped:
+        return entry
+    return replace(entry, replacement=text, dropped=span)
+
+
+# A log without what is hidden.
+
+
+def without_hidden(log: Sequence[Recorded]) -> Sequence[Recorded]:
+    """A log that may be shown to others: blocks that are hidden on request are replaced by their texts, and all
+    quotations of them are removed."""
+    withheld = {block: item.replacement for block, item in withheld_after(log).items()}
+    shown = taken_back(log, withheld, withheld)
+    return [(version, _nameless(event)) for version, event in shown] if withheld else log
+
+
+def summary_in(log: Sequence[Recorded], name: BlockId) -> RangeSummary | None:
+    """The summary with this id as it was last written; None: there is none."""
+    written = (
+        event for _, event in reversed(log) if isinstance(event, RangeCompacted | SummaryReplaced)
+    )
+    return next((event.summary for event in written if event.summary.id == name), None)
+
+
+def taken_back(
+    log: Sequence[Recorded], gone: Mapping[BlockId, str], withheld: Mapping[BlockId, str]
+) -> Sequence[Recorded]:
+    """A log in which the blocks of `gone` are replaced by texts and quotations of them are removed, even if blocks
+    of `withheld`, which others do not see either, say the same."""
+    if not gone:
+        return log
+    blocks = dict(blocks_of(log))
+    hidden = {version: block for version, block in blocks.items() if block.id in gone}
+    quoting = (part for _, event in log for part in _quoting(event))
+    said = shown(blocks.values(), {**withheld, **gone})
+    redaction = redaction_of(hidden.values(), quoting, said)
+    return [(version, _without(event, hidden, gone, redaction)) for version, event in log]
+
+
+def blocks_of(log: Sequence[Recorded]) -> Iterator[tuple[int, Block]]:
+    """The blocks of a log and their versions; also carried ones that are not stored any more."""
+    first = log[0][0] if log else 0
+    for version, event in log:
+        if isinstance(event, BlockAppended):
+            yield version, event.block
+        elif isinstance(event, RangeCompacted):
+            yield from (
+                (each.version, each.block) for each in event.carried if each.version < first
+            )
+
+
+def shown(blocks: Iterable[Block], texts: Mapping[BlockId, str]) -> Iterator[Block]:
+    """The blocks, with the replacements of those that have a text."""
+    for block in blocks:
+        yield stand_in(block, texts[block.id]) if block.id in texts else block
+
+
+def without_quotations(
+    summary: RangeSummary, hidden: Collection[int], redaction: Redaction
+) -> RangeSummary:
+    """The summary without excerpts of the blocks with these versions, and without other quotations."""
+    return redaction.redacted(without_excerpts(summary, hidden))
+
+
+def _nameless(event: Event) -> Event:
+    """The event without the ids of hidden artifacts, because they are hashes of the content."""
+    if not isinstance(event, BlocksHidden) or event.reason != "requested":
+        return event
+    hidden = (replace(item, artifact=ArtifactId("")) for item in event.hidden)
+    return replace(event, hidden=tuple(hidden))
+
+
+def _quoting(event: Event) -> Iterator[object]:
+    """The parts of an event that may quote a block."""
+    match event:
+        case RangeCompacted():
+            yield event.summary
+            yield from event.state.ordinals
+        case SummaryReplaced() | SummaryPrepared():
+            yield event.summary
+        case BlocksHidden() if event.reason != "requested":
+            yield from ((item.replacement, item.dropped) for item in event.hidden)
+        case CompactionSkipped():
+            yield event.detail
+        case _:
+            pass
+
+
+def _without(
+    event: Event, hidden: Collection[int], gone: Mapping[BlockId, str], redaction: Redaction
+) -> Event:
+    match event:
+        case BlockAppended():
+            [block] = shown([event.block], gone)
+            return replace(event, block=block)
+        case RangeCompacted():
+            names = event.state.ordinals.items()
+            left = {name: number for name, number in names if not redaction.quotes(name)}
+            return replace(
+                event,
+                summary=without_quotations(event.summary, hidden, redaction),
+                carried=tuple(_carried(each, gone) for each in event.carried),
+                state=replace(event.state, ordinals=left),
+            )
+        case SummaryReplaced():
+            return replace(event, summary=without_quotations(event.summary, hidden, redaction))
+        case SummaryPrepared():
+            return replace(event, summary=redaction.redacted(event.summary))
+        case BlocksHidden() if event.reason != "requested":
+            texts = (
+                replace(
+                    item,
+                    replacement=redaction.masked(item.replacement),
+                    dropped=redaction.redacted(item.dropped),
+                )
+                for item in event.hidden
+            )
+            return replace(event, hidden=tuple(texts))
+        case CompactionSkipped():
+            return replace(event, detail=redaction.masked(event.detail))
+        case _:
+            return event
+
+
+def _carried(item: Carried, gone: Mapping[BlockId, str]) -> Carried:
+    if item.block.id not in gone:
+        return item
+    text = gone[item.block.id]
+    return replace(item, block=stand_in(item.block, text), clipped=text if item.clipped else "")

@@ -5,19 +5,22 @@ top to bottom: what appends content; what hides it and shows it again; what make
 what makes the timeline agree with a history that another program keeps, in a fork if need be; what removes content
 from the store for good; and what only reads.
 
-An operation checks its arguments and says what is to happen; the engine reads and writes the log. `Recorder`, at the
-end, makes the blocks of one turn.
+An operation checks its arguments and says what is to happen; the engine reads and writes the log. What an append must
+fulfil (its turn, and that it is not in the log yet) is checked again after each version conflict (`in_turn`), on the
+log with the other writers' events.
 """
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import attrs
 from msgspec.structs import replace
 
 from blocks import (
+    AlreadyRecordedError,
     Answered,
     ArgumentError,
     Block,
@@ -29,66 +32,92 @@ from blocks import (
     EventId,
     MisuseError,
     Note,
+    OpaqueBlock,
     Plan,
     Recorded,
+    Sources,
     SystemMessage,
     TextPart,
-    TimelineExistsError,
-    TimelineForked,
     TimelineId,
+    TokensCounted,
     ToolResult,
     TurnHeader,
     TurnId,
+    UnknownCallError,
     UsageRecorded,
     UserAttachment,
     UserFollowup,
     UserPrompt,
     UserSteer,
+    in_words,
 )
-from blocks.formats import Format, checked_format, standing_key, stream_of
+from blocks.formats import (
+    Answer,
+    Format,
+    Stream,
+    answer_of,
+    checked_format,
+    dumped,
+    response_from,
+    standing_key,
+    stream_of,
+)
 from persistence import Removed, Retains
-from render import Account, CompactionPlan, Context, Rendered, View, show
-from timeline._flow import Flow, RunBlocking
-from timeline.arguments._blocks import answered_by, refuse_repeated_response, refuse_repeated_result
-from timeline.arguments._checks import (
-    checked_choice,
-    checked_interval,
+from render import (
+    PROVIDERS,
+    Account,
+    CompactionPlan,
+    Context,
+    Json,
+    Rendered,
+    View,
+    account,
+    show,
+)
+from timeline._arguments import (
+    COUNT,
+    INTERVAL,
+    TIMEOUT,
+    VERSION,
+    Given,
+    Output,
+    System,
+    Tools,
+    checked,
     checked_keys,
     checked_kind,
     checked_name,
+    checked_prompt,
     checked_struct,
     checked_text,
-    checked_timeout,
-    checked_whole,
     checked_words,
+    given_parts,
+    output_parts,
 )
-from timeline.arguments._fixed import System, Tools
-from timeline.arguments._given import Given, Output, checked_prompt, given_parts, output_parts
-from timeline.engine._counting import calibrate
-from timeline.engine._engine import Engine
-from timeline.engine._fits import in_turn, new_turn, this_turn, turn_of
+from timeline._flow import AskSummarizer, Flow, blocking
+from timeline.engine._compaction import Preparation
+from timeline.engine._engine import Engine, Fit
 from timeline.engine._following import FOLLOW_SECONDS, Following
-from timeline.engine._forgetting import Forgotten, forget_artifact, forget_block, forget_timeline
-from timeline.engine._hiding import hide, hides_of, inherit, restore
-from timeline.engine._history import History, history_of
-from timeline.engine._observers import Observers
-from timeline.engine._once import Appended, append_once, refuse_folded_response
+from timeline.engine._hiding import hide, restore
 from timeline.engine._plans import commit_plan, expand, propose, upgrade
-from timeline.engine._prepare_summary import Preparation
-from timeline.engine._recording import Reading
-from timeline.engine._retention import Keeping, Retention
-from timeline.engine._settings import IdFactory, Settings
-from timeline.engine._snapshot import Shot
-from timeline.engine._streaming import Arriving
+from timeline.engine._removal import (
+    Forgotten,
+    Keeping,
+    Retention,
+    forget_artifact,
+    forget_block,
+    forget_timeline,
+)
+from timeline.engine._settings import Settings
 from timeline.engine._sync import (
-    ON_DIVERGENCE,
-    Agreement,
+    DIVERGENCE,
+    History,
     OnDivergence,
     Synced,
-    agree,
-    refused,
+    agreeing,
+    fork,
+    history_of,
 )
-from timeline.engine._withholding import Hides
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
@@ -98,9 +127,36 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = "Interrupted: this call did not finish. It may have had a part of its effects."
 
 
-def _preparation_of(operations: "Operations") -> Preparation:
-    engine = operations.engine
-    return Preparation(engine, is_possible=not engine.compactor.is_free)
+class Appended(int):
+    """The version after an append, and the sources that were already in the log."""
+
+    known: Mapping[str, int]
+    """For each source that was already in the log: the version of its newest block. No block of these sources was
+    appended."""
+
+    def __new__(cls, version: int, known: Mapping[str, int]) -> Self:
+        made = super().__new__(cls, version)
+        made.known = known
+        return made
+
+
+@attrs.define(kw_only=True)
+class Arriving:
+    """A response that is being streamed."""
+
+    format: Format
+    rendered: Rendered | None = None
+    stream: Stream
+
+
+@attrs.frozen(kw_only=True)
+class Shot:
+    """The state that a snapshot keeps."""
+
+    view: View = attrs.field(repr=False)
+    version: int
+    settings: Settings = attrs.field(repr=False)
+    at: float
 
 
 @attrs.frozen(kw_only=True)
@@ -109,10 +165,8 @@ class Operations:
 
     engine: Engine
     settings: Settings
-    observers: Observers | None = None
-    """Receive the steps of a render; None: there are none."""
     preparation: Preparation = attrs.field(
-        default=attrs.Factory(_preparation_of, takes_self=True), init=False
+        default=attrs.Factory(lambda self: Preparation(self.engine), takes_self=True), init=False
     )
 
     # Appending.
@@ -126,7 +180,20 @@ class Operations:
             MisuseError: no block is given, an argument is not a block, or `at` is not a time.
             CodecError: a block holds a value that JSON cannot represent.
         """
-        return (yield from append_once(self.engine, blocks, at))
+        events = self.engine.appended(blocks, at=at)
+        sources = dict.fromkeys(block.source for block in blocks if getattr(block, "source", ""))
+        if not sources:
+            return Appended((yield from self.engine.append_events(events)), {})
+        return (yield from self.engine.repeated(self._appended_once, events, tuple(sources)))
+
+    def _appended_once(self, events: Sequence[Event], sources: Sequence[str]) -> Flow[Appended]:
+        engine, known = self.engine, dict[str, int]()
+        for source in sources:
+            version = engine.view.sourced_at(source) or (yield from folded_at(engine, source))
+            known.update({source: version} if version else {})
+        new = [e for e in events if not (isinstance(e, BlockAppended) and e.block.source in known)]
+        version = (yield from engine.append_sealed(new)) if new else engine.version
+        return Appended(version, known)
 
     def user(self, text: str, *parts: Given) -> Flow[int]:
         """Append the user's prompt; this opens a turn.
@@ -135,11 +202,10 @@ class Operations:
             MisuseError: the text is not a string, is empty and there are no parts, or a part cannot be shown.
             CodecError: a part holds a value that JSON cannot represent.
         """
-        found = checked_prompt(text, parts, "user()")
+        shown = checked_prompt(text, parts, "user()")
         turn = self.engine.view.new_turn
-        recorder = Recorder(ids=self.engine.ids, turn=turn)
-        header = TurnHeader(id=recorder.new_id(), turn=turn, started_at=self.engine.clock())
-        prompt = UserPrompt(id=recorder.new_id(), turn=turn, text=text, parts=found)
+        header = TurnHeader(id=self._new_id(), turn=turn, started_at=self.engine.clock())
+        prompt = UserPrompt(id=self._new_id(), turn=turn, text=text, parts=shown)
         return (yield from self.engine.append([header, prompt], fit=in_turn(new_turn)))
 
     def steer(self, text: str) -> Flow[int]:
@@ -148,7 +214,7 @@ class Operations:
         Raises:
             MisuseError: the text is not a string, or is empty.
         """
-        return (yield from self._said(UserSteer, text, "steer()"))
+        return (yield from self._append_text(UserSteer, text, "steer()"))
 
     def followup(self, text: str) -> Flow[int]:
         """Append a text that the user said during a turn, delivered when the agent is done.
@@ -156,7 +222,7 @@ class Operations:
         Raises:
             MisuseError: the text is not a string, or is empty.
         """
-        return (yield from self._said(UserFollowup, text, "followup()"))
+        return (yield from self._append_text(UserFollowup, text, "followup()"))
 
     def attach(
         self,
@@ -185,22 +251,19 @@ class Operations:
             )
         text = name if part is None else part
         given: Given = TextPart(text=text) if isinstance(text, str) else text
-        [found] = given_parts([given], "user", "attach()")
-        if isinstance(found, TextPart):
-            checked_words(found.text, "attach()")
+        [shown] = given_parts([given], "user", "attach()")
+        if isinstance(shown, TextPart):
+            checked_words(shown.text, "attach()")
         elif standing:
             raise ArgumentError(
                 "attach(): a standing instruction is a text; attach other parts without standing=True"
             )
-        key = standing_key(
-            "rules", name if part is not None else "", text=name if part is None else ""
-        )
-        made = self._recorder
+        key = standing_key("rules", "", text=name) if part is None else standing_key("rules", name)
         block = UserAttachment(
-            id=made.new_id(),
-            turn=made.turn,
+            id=self._new_id(),
+            turn=this_turn(self.engine.view),
             name="instructions" if part is None else name,
-            part=found,
+            part=shown,
             mime=mime,
             standing=key if standing else "",
         )
@@ -212,7 +275,7 @@ class Operations:
         Raises:
             MisuseError: the text is not a string, or is empty.
         """
-        return (yield from self._said(Note, text, "note()"))
+        return (yield from self._append_text(Note, text, "note()"))
 
     def plan(self, text: str) -> Flow[int]:
         """Append the agent's current plan; it replaces the previous one.
@@ -220,7 +283,7 @@ class Operations:
         Raises:
             MisuseError: the text is not a string, or is empty.
         """
-        return (yield from self._said(Plan, text, "plan()"))
+        return (yield from self._append_text(Plan, text, "plan()"))
 
     def record(
         self,
@@ -241,9 +304,7 @@ class Operations:
             CodecError: the response holds a value that JSON cannot represent.
         """
         answers = answered_by(rendered, self.engine.view.version)
-        made = self._recorder
-        reading = Reading(provider=self.settings.provider, new_id=made.new_id, turn=made.turn)
-        answer = reading.answer(response, format)
+        answer = self._answer(response, format)
         facts: list[Event] = []
         if answer.usage:
             now, estimated = self.engine.clock(), self.engine.view.state.tokens
@@ -254,6 +315,17 @@ class Operations:
         yield from refuse_folded_response(self.engine, answer.id)
         once = in_turn(this_turn, partial(refuse_repeated_response, response=answer.id))
         return (yield from self.engine.append(answer.blocks, *facts, fit=once, answers=answers))
+
+    def _answer(self, response: object, name: Format | None) -> Answer:
+        """The blocks and the usage of a response with its own ids, in the format `name` or, if this is None, in that
+        of the model's provider."""
+        provider, turn = self.settings.provider, this_turn(self.engine.view)
+        if name is not None and checked_format(name, "record()") not in PROVIDERS:
+            return answer_of(response_from(response, name), self._new_id, turn)
+        if name is not None:
+            provider = PROVIDERS[name]
+            response = dumped(response, f"a response of the format {name!r}")
+        return provider.read(response, self._new_id, turn)
 
     def recording(
         self,
@@ -305,10 +377,15 @@ class Operations:
         checked_text(call_id, "tool_result()", "call_id")
         if envelope is not None:
             checked_kind(envelope, Envelope, "tool_result()", "envelope")
-        known = envelope or Envelope(outcome="failure" if is_error else "success")
         turn = partial(turn_of, call_id=CallId(call_id))
-        made = Recorder(ids=self.engine.ids, turn=turn(self.engine.view))
-        result = made.result(call_id, output, known, is_error=is_error)
+        result = ToolResult(
+            id=self._new_id(),
+            turn=turn(self.engine.view),
+            call_id=CallId(call_id),
+            parts=output_parts(output, "tool_result()"),
+            is_error=is_error,
+            envelope=envelope or Envelope(outcome="failure" if is_error else "success"),
+        )
         once = in_turn(turn, partial(refuse_repeated_result, call_id=CallId(call_id)))
         return (yield from self.engine.append([result], fit=once))
 
@@ -318,7 +395,7 @@ class Operations:
         Raises:
             MisuseError: the text is not a string, or is empty.
         """
-        return (yield from self._said(SystemMessage, text, "notice()"))
+        return (yield from self._append_text(SystemMessage, text, "notice()"))
 
     def close_calls(self, text: str = INTERRUPTED) -> Flow[tuple[CallId, ...]]:
         """Append results for open calls that nobody will answer, for example after a crash; return these calls.
@@ -331,16 +408,20 @@ class Operations:
         """
         checked_words(text, "close_calls()")
         yield from self.engine.load()
-        return (yield from self.engine.repeated(lambda: self._closed(text)))
+        return (yield from self.engine.repeated(self._closed, text))
 
     def _closed(self, text: str) -> Flow[tuple[CallId, ...]]:
         group = self.engine.view.groups[-1] if self.engine.view.groups else None
         unanswered = group.unanswered if group else ()
         calls = [call for entry, call in unanswered if group and entry.version > group.sealed]
-        known = Envelope(outcome="partial")
         results = [
-            attrs.evolve(self._recorder, turn=call.turn).result(
-                call.call_id, text, known, is_error=True
+            ToolResult(
+                id=self._new_id(),
+                turn=call.turn,
+                call_id=call.call_id,
+                parts=(TextPart(text=text),),
+                is_error=True,
+                envelope=Envelope(outcome="partial"),
             )
             for call in calls
         ]
@@ -352,20 +433,18 @@ class Operations:
         """Commit the pending events: summaries that were paid for, and their calls, if that failed at the time."""
         return (yield from self.engine.flush())
 
-    def _said(
+    def _append_text(
         self,
         kind: type[UserSteer | UserFollowup | Note | Plan | SystemMessage],
         text: str,
         call: str,
     ) -> Flow[int]:
         checked_words(text, call)
-        made = self._recorder
-        block = kind(id=made.new_id(), turn=made.turn, text=text)
+        block = kind(id=self._new_id(), turn=this_turn(self.engine.view), text=text)
         return (yield from self.engine.append([block], fit=in_turn(this_turn)))
 
-    @property
-    def _recorder(self) -> "Recorder":
-        return Recorder(ids=self.engine.ids, turn=this_turn(self.engine.view))
+    def _new_id(self) -> BlockId:
+        return BlockId(self.engine.ids())
 
     # What is shown.
 
@@ -399,10 +478,10 @@ class Operations:
             SummaryFailedError: the summariser failed, and `Policy.on_failure` is "raise"; other errors of
                 the summariser may then come through, too.
         """
-        context = self.settings.context(system, tools, self.engine.clock())
+        context = self._context(system, tools)
         if self.preparation.is_possible:
             yield from self.preparation.wait(context)
-        rendered = yield from self._rendered(context, force=False)
+        rendered = yield from self.engine.render(context)
         if self.preparation.is_possible:
             yield from self.preparation.start(context)
         return rendered
@@ -415,15 +494,13 @@ class Operations:
             VersionConflictError: other writers of this timeline were faster at every try.
             SummaryFailedError: as from `render`.
         """
-        context = self.settings.context(system, tools, self.engine.clock())
+        context = self._context(system, tools)
         if self.preparation.is_possible:
             yield from self.preparation.finish()
-        return (yield from self._rendered(context, force=True))
+        return (yield from self.engine.render(context, force=True))
 
-    def _rendered(self, context: Context, *, force: bool) -> Flow[Rendered]:
-        if self.observers is None:
-            return (yield from self.engine.render(context, force=force))
-        return (yield from self.observers.render(self.engine, context, force=force))
+    def _context(self, system: System, tools: Tools) -> Context:
+        return self.settings.context(system, tools, self.engine.clock())
 
     def upgrade_summary(
         self,
@@ -440,11 +517,7 @@ class Operations:
             SummaryFailedError: as from `render`.
             ForgottenError: the original blocks were forgotten.
         """
-        return (
-            yield from upgrade(
-                self.engine, self.settings.context(system, tools, self.engine.clock()), summarizer
-            )
-        )
+        return (yield from upgrade(self.engine, self._context(system, tools), summarizer))
 
     def expand(self) -> Flow[int]:
         """Undo the newest compaction: all blocks that it removed from the prompt are visible again.
@@ -462,11 +535,7 @@ class Operations:
         Raises:
             MisuseError: the system prompt or a tool's definition is not valid.
         """
-        return (
-            yield from propose(
-                self.engine, self.settings.context(system, tools, self.engine.clock())
-            )
-        )
+        return (yield from propose(self.engine, self._context(system, tools)))
 
     def commit_plan(
         self, plan: CompactionPlan, *, system: System = None, tools: Tools = None
@@ -479,11 +548,7 @@ class Operations:
             MisuseError: it is not a plan, or the artifact store refused the content to be moved.
         """
         checked_struct(plan, CompactionPlan, "commit_plan()", "plan")
-        return (
-            yield from commit_plan(
-                self.engine, plan, self.settings.context(system, tools, self.engine.clock())
-            )
-        )
+        return (yield from commit_plan(self.engine, plan, self._context(system, tools)))
 
     def calibrate(self, *, system: System = None, tools: Tools = None) -> Flow[Account]:
         """Have the provider count the next request (`count_tokens` of `open`), and correct the estimate by
@@ -493,10 +558,32 @@ class Operations:
             MisuseError: there is no `count_tokens`, or it does not return a number of tokens; or the system
                 prompt or a tool's definition is not valid.
         """
-        context = self.settings.context(system, tools, self.engine.clock())
-        return (yield from calibrate(self.engine, context, self.settings.count_tokens))
-
-    # Queries: these leave the timeline unchanged.
+        context = self._context(system, tools)
+        count, engine = self.settings.count_tokens, self.engine
+        engine.check_open()
+        if count is None:
+            raise MisuseError(
+                "calibrate(): nobody counts; open the timeline with count_tokens=, a function of a request"
+            )
+        shown = show(engine.view, context)
+        request = {"model": shown.model, **shown.request()}
+        tokens: object = yield AskSummarizer(
+            partial(_count, count, request), partial(_acount, count, request)
+        )
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens <= 0:
+            raise MisuseError(
+                f"count_tokens returns a number of tokens, not {in_words(tokens)}; of an SDK's answer, "
+                "its input_tokens"
+            )
+        fact = TokensCounted(
+            id=EventId(engine.ids()),
+            at=engine.clock(),
+            model=shown.model,
+            input=tokens,
+            estimated=shown.account.estimated,
+        )
+        yield from engine.commit(fact)
+        return account(engine.view, context)
 
     # Agreeing with another program's history, and forks.
 
@@ -530,79 +617,21 @@ class Operations:
             VersionConflictError: other writers of this timeline were faster at every try.
             ForgottenError: events that a fork needs were forgotten.
         """
-        checked_choice(on_divergence, ON_DIVERGENCE, "sync()", "on_divergence")
-        checked_whole(after, "sync()", "after")
+        checked(on_divergence, DIVERGENCE, "sync()", "on_divergence")
+        checked(after, VERSION, "sync()", "after")
         history = messages if isinstance(messages, History) else None  # already parsed
         history = history or history_of(messages, checked_format(format, "sync()"), after)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
-        operations, parted, found = yield from self._agreeing(history, on_divergence, answers)
+        engine, parted, agreement = yield from agreeing(
+            self.engine, history, on_divergence, answers
+        )
         return Synced(
-            appended=found.appended,
-            kept=history.messages - found.appended,
+            appended=agreement.appended,
+            kept=history.messages - agreement.appended,
             diverged_at=None if parted is None else history.number(parted),
             system=history.system,
-            timeline=operations,
+            timeline=self if engine is self.engine else attrs.evolve(self, engine=engine),
         )
-
-    def _agreeing(
-        self, history: History, on_divergence: OnDivergence, answers: Answered | None
-    ) -> Flow[tuple[Self, int | None, Agreement]]:
-        """This timeline or its fork, after it was made to agree with a history, and where this one diverged. What is
-        hidden on request where the program has been stays hidden where it goes."""
-        operations, parted, is_new = self, None, False
-        hides = history.hides
-        yield from inherit(self.engine, hides, exactly=False)
-        if _is_fresh_copy(
-            self.engine.view
-        ):  # the program may send again what came after the copied part
-            hides |= yield from self._hides(and_own=False)
-        found = yield from agree(
-            self.engine, attrs.evolve(history, hides=hides), on_divergence, answers
-        )
-        while found.diverged_at is not None:
-            if on_divergence == "raise" or is_new:
-                raise refused(operations.engine, history, found)
-            parted = found.diverged_at if parted is None else parted
-            hides |= yield from operations._hides(and_own=True)
-            operations, is_new = yield from operations._branch(found)
-            yield from inherit(operations.engine, hides, exactly=False)
-            history = attrs.evolve(history, hides=hides)
-            found = yield from agree(operations.engine, history, on_divergence, None, found.origin)
-        return operations, parted, found
-
-    def _branch(self, found: Agreement) -> Flow[tuple[Self, bool]]:
-        """The fork for a history that has diverged from this timeline, and whether the fork is new: an existing fork
-        if the history diverged there before; a new timeline if the two have nothing in common."""
-        for name in found.forks[:-1]:
-            known = self._elsewhere(name)
-            yield from known.engine.load()
-            if known.engine.version:
-                return known, False
-        if found.version:
-            try:
-                return (yield from self.fork(found.forks[-1], at=found.version)), True
-            except TimelineExistsError:
-                pass  # an earlier call has already created this fork
-        other = self._elsewhere(found.forks[-1])
-        yield from other.engine.load()
-        return other, not other.engine.version
-
-    def _hides(self, *, and_own: bool) -> Flow[Hides]:
-        """What is hidden, by what it says, in the timelines of which this one is a fork; with `and_own`, also what is
-        hidden in this one."""
-        found = (yield from hides_of(self.engine)) if and_own else Hides()
-        names, parent = set[str](), _parent(self.engine)
-        while parent and parent not in names:
-            names.add(parent)
-            engine = self._elsewhere(parent).engine
-            yield from engine.load()
-            hides = yield from hides_of(engine)
-            found = attrs.evolve(hides, by_block={}) | found
-            parent = _parent(engine)
-        return found
-
-    def _elsewhere(self, name: str) -> Self:
-        return attrs.evolve(self, engine=attrs.evolve(self.engine, id=TimelineId(name)))
 
     def fork(self, name: str, *, at: int | None = None) -> Flow[Self]:
         """Create a timeline in the same store that begins as a copy of this one, at version `at` (default: now). What
@@ -616,22 +645,9 @@ class Operations:
         """
         checked_name(name, "fork()")
         if at is not None:
-            checked_whole(at, "fork()", "at")
-        yield from self.engine.flush()
-        version = self.engine.version if at is None else at
-        event = TimelineForked(
-            id=EventId(self.engine.ids()),
-            at=self.engine.clock(),
-            parent=self.engine.id,
-            version=version,
-        )
-        source, store, target = self.engine.id, self.engine.store, TimelineId(name)
-        yield RunBlocking(lambda: store.fork(source, target, event, at=version))
-        forked = attrs.evolve(self, engine=attrs.evolve(self.engine, id=target))
-        yield from forked.engine.load()
-        if version != self.engine.version:
-            yield from inherit(forked.engine, (yield from hides_of(self.engine)), exactly=True)
-        return forked
+            checked(at, VERSION, "fork()", "at")
+        engine = yield from fork(self.engine, TimelineId(name), at)
+        return attrs.evolve(self, engine=engine)
 
     # Removing.
 
@@ -653,9 +669,8 @@ class Operations:
         compaction = self.engine.view.compaction
         if wanted.keeping == "keep" or compaction is None or not isinstance(store, Retains):
             return Removed()
-        trim = partial(wanted.trim, store, self.engine.id, compaction.event.cut)
-        done: Removed = yield RunBlocking(trim)
-        return done
+        cut = compaction.event.cut
+        return (yield from blocking(wanted.trim, store, self.engine.id, cut))
 
     def forget(self, path: str | None = None, *, artifact: str | None = None) -> Flow[Forgotten]:
         """Remove a block, an artifact or, without arguments, the whole timeline from the store for good; return what
@@ -705,13 +720,11 @@ class Operations:
             MisuseError: the query is not a string or has no words, or the limit is not positive.
         """
         checked_text(query, "search()", "query")
-        checked_whole(limit, "search()", "limit", 1)
+        checked(limit, COUNT, "search()", "limit")
         from persistence import search_blocks
 
         store, name = self.engine.store, self.engine.id
-        search = partial(search_blocks, store, query, name, limit, hidden=hidden)
-        found: Sequence[Hit] = yield RunBlocking(search)
-        return found
+        return (yield from blocking(search_blocks, store, query, name, limit, hidden=hidden))
 
     def events(self, *, after: int = 0) -> Flow[Sequence[Recorded]]:
         """The log, with versions, oldest first.
@@ -720,7 +733,7 @@ class Operations:
             MisuseError: `after` is not a version.
             ForgottenError: some of these events were forgotten; the message says which are left.
         """
-        checked_whole(after, "events()", "after")
+        checked(after, VERSION, "events()", "after")
         (yield from self.engine.kept()).refuse_forgotten(self.engine.id, after + 1)
         return (yield from self.engine.events(after))
 
@@ -743,14 +756,14 @@ class Operations:
         Raises:
             MisuseError: `after` is not a version, or `timeout` or `interval` are not seconds.
         """
-        checked_whole(after, "follow()", "after")
+        checked(after, VERSION, "follow()", "after")
         self.engine.check_open()
         yield from ()
         return Following(
             engine=self.engine,
             version=after,
-            timeout=checked_timeout(timeout, "follow()"),
-            interval=checked_interval(interval, "follow()"),
+            timeout=checked(timeout, TIMEOUT, "follow()", "timeout"),
+            interval=checked(interval, INTERVAL, "follow()", "interval"),
         )
 
     def at(self, version: int, *, hidden: bool = False) -> Flow[View]:
@@ -761,7 +774,7 @@ class Operations:
             MisuseError: the log has no such version.
             ForgottenError: events that it needs were forgotten.
         """
-        checked_whole(version, "at()", "version")
+        checked(version, VERSION, "at()", "version")
         events: list[Recorded] = yield from self.engine.events()
         last = events[-1][0] if events else 0
         if not 0 <= version <= last:
@@ -781,7 +794,7 @@ class Operations:
             ForgottenError: events that it needs were forgotten.
         """
         view = yield from self.at(version, hidden=hidden)
-        return show(view, self.settings.context(system, tools, self.engine.clock()))
+        return show(view, self._context(system, tools))
 
     def snapshot(self) -> Flow[Shot]:
         """A snapshot of the timeline, which stays the same whatever is appended later."""
@@ -791,41 +804,117 @@ class Operations:
         )
 
 
-# The parts of the operations.
+# Conditions of an append.
 
 
-@attrs.frozen(kw_only=True)
-class Recorder:
-    """Makes blocks of one turn."""
+def this_turn(view: View) -> TurnId:
+    return view.turn or TurnId("t1")
 
-    ids: IdFactory
-    turn: TurnId
 
-    def new_id(self) -> BlockId:
-        """The next block id."""
-        return BlockId(self.ids())
+def new_turn(view: View) -> TurnId:
+    return view.new_turn
 
-    def result(
-        self, call_id: str, output: Output, envelope: Envelope, *, is_error: bool
-    ) -> ToolResult:
-        """A result with a tool's output: a text, or parts (foldline's, or the provider's content blocks)."""
-        return ToolResult(
-            id=self.new_id(),
-            turn=self.turn,
-            call_id=CallId(call_id),
-            parts=output_parts(output, "tool_result()"),
-            is_error=is_error,
-            envelope=envelope,
+
+def turn_of(view: View, call_id: CallId) -> TurnId:
+    return view.turn_of(call_id) or this_turn(view)
+
+
+def in_turn(turn: Callable[[View], TurnId], check: Callable[[View], None] | None = None) -> Fit:
+    """A `Fit` that appends blocks in the turn that `turn` finds in the view, unless `check` raises."""
+
+    def fit(view: View, events: Sequence[Event]) -> Sequence[Event]:
+        if check is not None:
+            check(view)
+        return [_moved(event, turn(view)) for event in events]
+
+    return fit
+
+
+def _moved(event: Event, turn: TurnId) -> Event:
+    if not isinstance(event, BlockAppended) or event.block.turn == turn:
+        return event
+    if isinstance(event.block, OpaqueBlock):
+        return event
+    return replace(event, block=replace(event.block, turn=turn))
+
+
+def refuse_repeated_response(view: View, response: str) -> None:
+    """Refuse a response whose id is in the log.
+
+    This and `refuse_repeated_result` are checked before each try to commit, because another process may have been
+    faster.
+
+    Raises:
+        AlreadyRecordedError: the response is in the log; the error has the version of its last event.
+    """
+    if response and (version := view.recorded_at(response)):
+        raise AlreadyRecordedError(f"response {response!r}", version)
+
+
+def refuse_repeated_result(view: View, call_id: CallId) -> None:
+    """Refuse the result of a call that was not made, or that already has a result.
+
+    Raises:
+        UnknownCallError: there is no such call; the error names the open calls.
+        AlreadyRecordedError: the call has a result; the error has its version.
+    """
+    unanswered = view.unanswered(call_id)
+    if unanswered is None:
+        raise UnknownCallError(call_id, view.groups[-1].open_calls if view.groups else ())
+    if unanswered <= 0:
+        version = view.answered_at(call_id)
+        raise AlreadyRecordedError(f"the result of call {call_id!r}", version)
+
+
+def answered_by(rendered: Rendered | None, version: int, call: str = "record()") -> Answered | None:
+    """The reference to the request that a response answers; None: `rendered` is None. `version` is the timeline's
+    version.
+
+    Raises:
+        MisuseError: `rendered` is not a rendered request, or is of another timeline.
+    """
+    if rendered is None:
+        return None
+    if not isinstance(cast("object", rendered), Rendered):
+        raise MisuseError(f"{call}: rendered is what render() returned, not {in_words(rendered)}")
+    if rendered.shown > version:
+        raise MisuseError(
+            f"{call}: this request showed version {rendered.shown}, and the timeline has {version}: "
+            "record the response where the request came from"
         )
+    return Answered(shown=rendered.shown, sent=rendered.sent)
 
 
-def _parent(engine: Engine) -> str:
-    """The timeline of which this one is a fork; empty: none."""
-    return engine.id.rpartition("~")[0] or engine.view.state.parent  # "~": as `sync` names forks
+def folded_at(engine: Engine, source: str) -> Flow[int]:
+    """Version of a folded block that came from this source or response; 0: there is none."""
+    if not source or source not in Sources(engine.view.state.sources):
+        return 0
+    from persistence import source_at
+
+    return (yield from blocking(source_at, engine.store, engine.id, source))
 
 
-def _is_fresh_copy(view: View) -> bool:
-    """Whether nothing was appended since the timeline began as a copy."""
-    kinds = (BlockAppended, TimelineForked)
-    newest = next((e for _, e in reversed(view.events_since_cut) if isinstance(e, kinds)), None)
-    return isinstance(newest, TimelineForked)
+def refuse_folded_response(engine: Engine, response: str) -> Flow[None]:
+    """Refuse a response that is in the folded part of the log.
+
+    Raises:
+        AlreadyRecordedError: the response is in that part; the error has the version of its newest block.
+    """
+    if version := (yield from folded_at(engine, response)):
+        raise AlreadyRecordedError(f"response {response!r}", version)
+
+
+# Counting by the provider.
+
+
+def _count(count: Callable[[Json], Any], request: Json) -> object:
+    answer = count(request)
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise MisuseError("count_tokens is async and this timeline is not; use AsyncTimeline")
+    return answer
+
+
+async def _acount(count: Callable[[Json], Any], request: Json) -> object:
+    answer: object | Awaitable[object] = count(request)
+    return await answer if inspect.isawaitable(answer) else answer

@@ -1,7 +1,7 @@
 """Compactions as data: proposing a plan, committing it later, undoing it, and rewriting its summary."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial, reduce
+from functools import reduce
 from itertools import groupby
 from typing import Any
 
@@ -40,8 +40,7 @@ from render import (
     total_tokens,
 )
 from timeline._flow import Flow
-from timeline.engine._attempt import Attempt
-from timeline.engine._engine import Engine
+from timeline.engine._engine import Attempt, Engine
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 
@@ -122,7 +121,7 @@ def expand(engine: Engine) -> Flow[int]:
     """Undo the newest compaction: all blocks that it removed from the prompt are visible again."""
     yield from engine.flush()
     yield from engine.load()
-    found = yield from engine.repeated(lambda: _expanded(engine))
+    found = yield from engine.repeated(_expanded, engine)
     yield from engine.load()
     return found
 
@@ -225,8 +224,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
         return False
     request = SummaryRequest(plan=found.range, view=before, context=found.context)
     attempt = Attempt(engine=engine, is_nested=engine.away > 0)
-    rewritten = partial(_rewritten, engine, request, summarizer, attempt)
-    summary, paid = yield from engine.repeated(rewritten)
+    summary, paid = yield from engine.repeated(_rewritten, engine, request, summarizer, attempt)
     if summary is None:
         return False
     written = compaction_event(before, found.range, summary, found.context)

@@ -26,12 +26,11 @@ from render import (
     compaction_due,
     provider_of,
 )
+from timeline._arguments import System, Tools, checked_options, fixed_content, fixed_of
 from timeline._models import model_named
 from timeline._policies import policy_named
-from timeline.arguments._fixed import System, Tools, fixed_content, fixed_of
-from timeline.arguments._options import checked_options
 from timeline.engine._artifacts import Probe
-from timeline.engine._retention import Keeping
+from timeline.engine._removal import Keeping
 from timeline.observe._hooks import Hooks
 from timeline.observe._steps import Observer
 from timeline.observe._traces import Tracer

@@ -1,7 +1,19 @@
-"""Making a timeline agree with the history that another program keeps."""
+"""Making a timeline agree with the history that another program keeps.
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+A `History` is what the other program has, piece by piece, with a hash of each of its prefixes. Synced messages are
+recognized by such a hash, which is stored with the last block (`BlockAppended.agrees`): they are not compared again, and
+no edit of them goes unnoticed.  Messages that were recorded in other ways since then may differ in details. They are
+recognized by ids (`parting`): a message by its own id, a call and its result by the id of the call; without ids, by
+their content.  The history need not contain thinking, notes, plans, notices, steers and follow-ups.
+
+What the log lacks is appended, in one commit (`Filler`). If the two have diverged, the timeline is forked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import groupby
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import attrs
@@ -11,29 +23,61 @@ from msgspec.structs import replace
 from blocks import (
     Agreed,
     Answered,
+    AssistantBlock,
+    AssistantCompletion,
     AssistantThinking,
+    Block,
     BlockAppended,
     BlockId,
     BlocksHidden,
+    CallId,
     Event,
     EventId,
     HistoryDivergedError,
     OpaqueBlock,
+    Part,
     Recorded,
+    SystemMessage,
+    TextPart,
+    TimelineExistsError,
+    TimelineForked,
+    TimelineId,
+    ToolCall,
+    ToolResult,
     TurnHeader,
+    TurnId,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    text_of_parts,
 )
-from blocks.formats import Thought
-from timeline._flow import Flow
+from blocks.formats import (
+    INTERRUPTION,
+    BlockMaker,
+    Call,
+    ClientText,
+    Format,
+    Message,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    client_text,
+    messages_from,
+    parts_in,
+)
+from render import View
+from timeline._flow import Flow, blocking
 from timeline.engine._engine import Engine
-from timeline.engine._foreign import Filler
-from timeline.engine._history import History
-from timeline.engine._parting import Missing, Parting, parting
-from timeline.engine._sharing import blocks_of
+from timeline.engine._hiding import Hides, blocks_of, hides_of, inherit
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
+
+
 OnDivergence: TypeAlias = Literal["raise", "fork", "follow"]
-ON_DIVERGENCE: Final[tuple[OnDivergence, ...]] = ("raise", "fork", "follow")
+DIVERGENCE: Final = (OnDivergence, "one of raise, fork, follow")
 FORK_HASH: Final = 12
 """Length of the hash at the end of a fork's name."""
 ELSEWHERE: Final = "?"
@@ -49,7 +93,7 @@ class Origin:
     newest: str = ELSEWHERE
     """The hash of their newest request without an answer, which all other thinking answers."""
 
-    def after(self, other: "Origin | None") -> "Origin":
+    def after(self, other: Origin | None) -> Origin:
         """Both, of which the history has diverged from the other one first."""
         if other is None:
             return self
@@ -77,7 +121,7 @@ class Synced(Generic[_T]):
     timeline: _T
     """The timeline that now agrees with the history: this one, or a fork of it if they diverged."""
 
-    def on(self, timeline: _U) -> "Synced[_U]":
+    def on(self, timeline: _U) -> Synced[_U]:
         """The same result with another timeline object."""
         return Synced(
             appended=self.appended,
@@ -107,6 +151,106 @@ class Agreement:
     """If they differ: what the timeline knows about the thinking of the history."""
 
 
+def agreeing(
+    engine: Engine, history: History, on_divergence: OnDivergence, answers: Answered | None
+) -> Flow[tuple[Engine, int | None, Agreement]]:
+    """A timeline or its fork, after it was made to agree with a history; and the number of steps of the history before
+    the timeline diverged from it, None if it did not. What is hidden on request where the program has been stays hidden
+    where it goes.
+
+    Raises:
+        HistoryDivergedError: the two have diverged, and `on_divergence` is "raise".
+    """
+    parted, is_new = None, False
+    hides = history.hides
+    yield from inherit(engine, hides, exactly=False)
+    if _is_fresh_copy(engine.view):  # the program may send again what came after the copied part
+        hides |= yield from _ancestors_hides(engine)
+    agreement = yield from agree(engine, attrs.evolve(history, hides=hides), on_divergence, answers)
+    while agreement.diverged_at is not None:
+        if on_divergence == "raise" or is_new:
+            number = history.number(agreement.diverged_at)
+            raise HistoryDivergedError(engine.id, message=number, version=agreement.place)
+        parted = agreement.diverged_at if parted is None else parted
+        own = yield from hides_of(engine)
+        hides |= (yield from _ancestors_hides(engine)) | own
+        engine, is_new = yield from _branch(engine, agreement)
+        yield from inherit(engine, hides, exactly=False)
+        history = attrs.evolve(history, hides=hides)
+        agreement = yield from agree(engine, history, on_divergence, None, agreement.origin)
+    return engine, parted, agreement
+
+
+def fork(engine: Engine, name: TimelineId, at: int | None = None) -> Flow[Engine]:
+    """A new timeline in the same store that begins as a copy of this one at version `at` (None: now), with what is hidden
+    on request now.
+
+    Raises:
+        MisuseError: the log has no such version.
+        ForgottenError: events that the window there needs were forgotten.
+        TimelineExistsError: there is already a timeline of this name.
+        UnknownTimelineError: nothing was ever appended to this timeline.
+    """
+    yield from engine.flush()
+    version = engine.version if at is None else at
+    event = TimelineForked(
+        id=EventId(engine.ids()), at=engine.clock(), parent=engine.id, version=version
+    )
+    yield from blocking(engine.store.fork, engine.id, name, event, at=version)
+    copy = attrs.evolve(engine, id=name)
+    yield from copy.load()
+    if version != engine.version:
+        yield from inherit(copy, (yield from hides_of(engine)), exactly=True)
+    return copy
+
+
+def _branch(engine: Engine, agreement: Agreement) -> Flow[tuple[Engine, bool]]:
+    """The fork for a history that has diverged from this timeline, and whether the fork is new: an existing fork if the
+    history diverged there before; a new timeline if the two have nothing in common."""
+    for name in agreement.forks[:-1]:
+        known = yield from _loaded(engine, name)
+        if known.version:
+            return known, False
+    if agreement.version:
+        try:
+            name = TimelineId(agreement.forks[-1])
+            return (yield from fork(engine, name, agreement.version)), True
+        except TimelineExistsError:
+            pass  # an earlier call has already created this fork
+    other = yield from _loaded(engine, agreement.forks[-1])
+    return other, not other.version
+
+
+def _ancestors_hides(engine: Engine) -> Flow[Hides]:
+    """What is hidden in the timelines of which this one is a fork, by what it says."""
+    hides, names, parent = Hides(), set[str](), _parent(engine)
+    while parent and parent not in names:
+        names.add(parent)
+        ancestor = yield from _loaded(engine, parent)
+        hides = attrs.evolve((yield from hides_of(ancestor)), by_block={}) | hides
+        parent = _parent(ancestor)
+    return hides
+
+
+def _loaded(engine: Engine, name: str) -> Flow[Engine]:
+    """Another timeline of the same store."""
+    other = attrs.evolve(engine, id=TimelineId(name))
+    yield from other.load()
+    return other
+
+
+def _parent(engine: Engine) -> str:
+    """The timeline of which this one is a fork; empty: none."""
+    return engine.id.rpartition("~")[0] or engine.view.state.parent  # "~": as `sync` names forks
+
+
+def _is_fresh_copy(view: View) -> bool:
+    """Whether nothing was appended since the timeline began as a copy."""
+    kinds = (BlockAppended, TimelineForked)
+    newest = next((e for _, e in reversed(view.events_since_cut) if isinstance(e, kinds)), None)
+    return isinstance(newest, TimelineForked)
+
+
 def agree(
     engine: Engine,
     history: History,
@@ -119,16 +263,9 @@ def agree(
     `answers` is the request that the newest answer in the history answers. `origin` are the timelines that the history
     has diverged from, if any: a provider that binds thinking to what precedes it gets it only if the same does here.
     """
-    appending = partial(_agreed, engine, history, on_divergence, answers, origin)
-    found: Agreement = yield from engine.repeated(appending)
+    found = yield from engine.repeated(_agreed, engine, history, on_divergence, answers, origin)
     first = Origin(newest=answers.sent) if answers else origin
     return attrs.evolve(found, origin=found.origin and found.origin.after(first))
-
-
-def refused(engine: Engine, history: History, found: Agreement) -> HistoryDivergedError:
-    """The error for a history that was edited."""
-    number = history.number(found.diverged_at or 0)
-    return HistoryDivergedError(engine.id, message=number, version=found.place)
 
 
 def _agreed(
@@ -277,3 +414,463 @@ def _newest_answer(missing: Sequence[Missing]) -> Missing | None:
         found = each if is_said and not is_behind else found
         is_behind = is_said
     return found
+
+
+# The history.
+
+
+FORM: Final = "1"
+"""The prefix of the hash of a history; hashes with different prefixes are not comparable."""
+Own: TypeAlias = Thought | Verbatim
+"""Content that only a provider reads. It is not compared, because a program may drop it."""
+Piece: TypeAlias = Message | Said | Call | Result
+"""Content that becomes one block. A `Message` holds all parts of a message by the user or the system."""
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """One piece of a history, with the content before it that only a provider reads."""
+
+    number: int
+    """Index of its message in the given list."""
+    message: Message
+    own: tuple[Own, ...]
+    """The content just before it that only a provider reads."""
+    piece: Piece | None
+    """The piece; None: the history ends with content that only a provider reads."""
+
+
+@attrs.frozen(kw_only=True)
+class History:
+    """The history of another program's conversation.
+
+    Histories are compared piece by piece and not by messages, because a message that has one result now may have two
+    later.
+    """
+
+    steps: tuple[Step, ...]
+    chain: tuple[str, ...]
+    """For each number of pieces, from 0: the hash of that many pieces."""
+    system: str
+    """The system prompt at its beginning; empty: none."""
+    messages: int
+    """Number of messages with content."""
+    after: int = 0
+    """The timeline's version after which the history begins."""
+    hides: Hides = attrs.field(factory=Hides)
+    """What is hidden on request where the program has been so far, if that is not the timeline that is synced."""
+
+    def number(self, step: int) -> int:
+        """Index in the given list of a step's message; for the number after the last step, the next index."""
+        if step < len(self.steps):
+            return self.steps[step].number
+        return self.steps[-1].number + 1 if self.steps else 0
+
+    def agrees(self, count: int) -> Agreed:
+        """The mark for the first `count` pieces."""
+        return Agreed(pieces=count, chain=self.chain[count])
+
+    def is_like(self, mark: Agreed) -> bool:
+        """Whether a mark is of a history with the same hash form and the same starting version."""
+        return mark.chain.startswith(self.chain[0])
+
+    def is_at(self, mark: Agreed | None) -> bool:
+        """Whether the history begins with the pieces that a mark stands for."""
+        return mark is not None and (
+            mark.pieces < len(self.chain) and self.chain[mark.pieces] == mark.chain
+        )
+
+
+def history_of(messages: object, format: Format, after: int = 0) -> History:  # noqa: A002 -- as everywhere
+    """The history in a list of messages that begins after version `after` of a timeline.
+
+    Raises:
+        ArgumentError: it is not a list of messages of this format.
+        CodecError: a message holds a value that cannot be stored.
+    """
+    reader = HistoryReader(format=format, after=after)
+    reader.add(messages)
+    return reader.history()
+
+
+@attrs.define(kw_only=True)
+class HistoryReader:
+    """Reads a growing history; each message is read once."""
+
+    format: Format
+    after: int = 0
+    """The timeline's version after which the history begins."""
+    _steps: list[Step] = attrs.field(factory=list[Step], init=False)
+    _chain: list[str] = attrs.field(init=False)
+    _digest: bytes = attrs.field(default=b"", init=False)
+    _own: list[Own] = attrs.field(factory=list[Own], init=False)
+    """Content that only a provider reads, to be attached to the next step."""
+    _last: tuple[int, Message] | None = attrs.field(default=None, init=False)
+    _system: list[str] = attrs.field(factory=list[str], init=False)
+    _newest: str = attrs.field(default="", init=False)
+    _count: int = attrs.field(default=0, init=False)
+    """Number of messages that were read."""
+    _telling: int = attrs.field(default=0, init=False)
+    """Number of these messages that have a step."""
+
+    def __attrs_post_init__(self) -> None:
+        self._chain = [f"{FORM}@{self.after}:" if self.after else f"{FORM}:"]
+
+    def add(self, messages: object) -> None:
+        """Read further messages.
+
+        Raises:
+            ArgumentError: it is not a list of messages of this format; the error names the wrong one.
+            CodecError: a message holds a value that cannot be stored.
+        """
+        for read in messages_from(messages, self.format):
+            for message in read:
+                self._newest = message.instructions or self._newest
+                if message.role == "system" and self._last is None:
+                    self._system.append(text_of_parts(parts_in(message.content)))
+                elif message.content:
+                    self._say(message)
+            self._count += 1
+
+    def history(self) -> History:
+        """The history of all messages that were read so far."""
+        steps, telling = tuple(self._steps), self._telling
+        if self._last and self._own:
+            number, message = self._last
+            telling += self._is_first_of(number)
+            steps += (Step(number=number, message=message, own=tuple(self._own), piece=None),)
+        return History(
+            steps=steps,
+            chain=tuple(self._chain),
+            system="\n\n".join(text for text in (*self._system, self._newest) if text.strip()),
+            messages=telling,
+            after=self.after,
+        )
+
+    def _say(self, message: Message) -> None:
+        for piece in _pieces(message):
+            self._last = self._count, message
+            if isinstance(piece, Thought | Verbatim):
+                self._own.append(piece)
+                continue
+            step = Step(number=self._count, message=message, own=tuple(self._own), piece=piece)
+            self._telling += self._is_first_of(self._count)
+            self._steps.append(step)
+            self._own.clear()
+            self._digest = sha256(self._digest + _content(piece)).digest()
+            self._chain.append(f"{self._chain[0]}{self._digest.hex()[:32]}")
+
+    def _is_first_of(self, number: int) -> bool:
+        """Whether no step of the message with this index was added yet; steps are in the order of the messages."""
+        return not self._steps or self._steps[-1].number != number
+
+
+def _pieces(message: Message) -> Iterator[Piece | Own]:
+    """The pieces of a message, one per block; tool results come first."""
+    for content in message.content:
+        if isinstance(content, Said | Call | Result | Thought | Verbatim):
+            yield content
+    if parts := parts_in(message.content):
+        yield attrs.evolve(message, content=tuple(parts))
+
+
+def _content(piece: Piece) -> bytes:
+    """The content of a piece as JSON, without ids that a program may change."""
+    match piece:
+        case Message(role=role, content=content):
+            said: object = (role, content)
+        case Said(text=text):
+            said = ("said", text)
+        case Call(call_id=call_id, name=name, input=asked):
+            said = ("call", call_id, name, asked)
+        case Result(call_id=call_id, parts=parts, is_error=is_error):
+            said = ("result", call_id, parts, is_error)
+    return msgspec.json.encode(said)
+
+
+# How far a history and a log agree.
+
+
+@attrs.frozen(kw_only=True)
+class Missing:
+    """The part of a step that the log lacks."""
+
+    count: int
+    """Number of steps up to and including this one."""
+    step: Step
+    pieces: tuple[Piece | Own, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Parting:
+    """How far a history and a log agree."""
+
+    missing: tuple[Missing, ...] = ()
+    """The parts that the log lacks, in order."""
+    found: int = 0
+    """Number of steps up to and including the last one that the log has."""
+    diverged: int | None = None
+    """Number of steps before the first one that differs from the log; None: none differs."""
+    version: int = 0
+    """Version of the block in the log that differs from that step."""
+    ahead: int = 0
+    """Version of the first block that follows in the log after the history ends; 0: none."""
+
+
+def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> Parting:
+    """Compare a history with a log; `log` has the events after the mark `start`."""
+    appended = [(version, e) for version, e in log if isinstance(e, BlockAppended)]
+    marks = (event.agrees for _, event in appended if event.agrees is not None)
+    counts = (mark.pieces for mark in marks if history.is_like(mark))
+    differs = min((count for count in counts if count < len(history.chain)), default=0)
+    walk = _Walk([_Known(version=version, block=event.block) for version, event in appended])
+    return walk.along(history.steps, start.pieces if start else 0, differs)
+
+
+@attrs.define(kw_only=True)
+class _Known:
+    """A block of the log."""
+
+    version: int
+    block: Block
+    is_taken: bool = False
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the history must contain it, too."""
+        return isinstance(self.block, UserPrompt | AssistantCompletion | ToolCall | ToolResult)
+
+
+class _Walk:
+    """Matches the blocks of a log with the pieces of a history, in order."""
+
+    def __init__(self, known: Sequence[_Known]) -> None:
+        self._known = known
+        self._at = 0
+        """Index before which all blocks were matched or skipped."""
+        self._is_over = False
+        """Whether the log has no more blocks to compare."""
+        self._response: str = ""
+        """Id of the response that was last matched as a whole."""
+
+    def along(self, steps: Sequence[Step], start: int, differs: int) -> Parting:
+        """The result for the steps after the first `start`; `differs` is the number of the first step that is known
+        to differ, or 0."""
+        missing: list[Missing] = []
+        found = start
+        for count, step in enumerate(steps[start:], start + 1):
+            place, lacking = self._next(), self._lacking(step)
+            if lacking is None or count == differs:
+                return Parting(diverged=count - 1, version=place.version if place else 0)
+            if lacking:
+                missing.append(Missing(count=count, step=step, pieces=lacking))
+            elif step.piece is not None:
+                found = count
+        further = self._next()
+        ahead = further.version if further and not missing else 0
+        return Parting(missing=tuple(missing), found=found, ahead=ahead)
+
+    def _next(self) -> _Known | None:
+        """The first block that the history must contain and that was not matched yet."""
+        rest = range(self._at, len(self._known))
+        known = (self._known[index] for index in rest)
+        return next((k for k in known if k.is_required and not k.is_taken), None)
+
+    def _lacking(self, step: Step) -> tuple[Piece | Own, ...] | None:
+        """The pieces of a step that the log lacks; pieces that it has are marked as matched. None: the log has
+        something else there."""
+        piece = step.piece
+        if self._is_over:
+            return step.own if piece is None else (*step.own, piece)
+        own = () if self._next() else tuple(one for one in step.own if not self._take(one))
+        if piece is None:
+            return own
+        if self._take_response(step.message) or self._take(piece):
+            return ()
+        place = self._next()
+        self._is_over = place is None
+        if place and not (isinstance(piece, Result) and isinstance(place.block, ToolResult)):
+            return () if isinstance(piece, Message) and piece.role == "system" else None
+        return (*own, piece)
+
+    def _take(self, piece: Piece | Own) -> bool:
+        """Match a piece with a block. Tool results may be in any order, so a result may match any of the results
+        that come next."""
+        is_result = isinstance(piece, Result)
+        for index in range(self._at, len(self._known)):
+            known = self._known[index]
+            if known.is_taken:
+                continue
+            if _is_same(piece, known.block):
+                known.is_taken = True
+                self._at = self._at if is_result else index + 1
+                return True
+            if known.is_required and not (is_result and isinstance(known.block, ToolResult)):
+                return False
+        return False
+
+    def _take_response(self, message: Message) -> bool:
+        """Match all blocks of a response with its message, if they come next or were matched last."""
+        if message.role != "assistant" or not message.id:
+            return False
+        if message.id == self._response:
+            return True
+        for index in range(self._at, len(self._known)):
+            known = self._known[index]
+            if message.id in _ids(known.block):
+                known.is_taken = True
+                self._at, self._response = index + 1, message.id
+            elif known.is_required:
+                break
+        return message.id == self._response
+
+
+def _ids(block: Block) -> tuple[str, str]:
+    response: object = ""
+    if isinstance(block, AssistantBlock):
+        response = block.response
+    elif isinstance(block, OpaqueBlock):
+        response = block.fields.get("response")
+    return block.source, str(response)
+
+
+def _is_same(piece: Piece | Own, block: Block) -> bool:
+    own = piece.id if isinstance(piece, Message) else piece.source
+    if own and own == block.source:
+        return True
+    match piece, block:
+        case (Call(call_id=asked), ToolCall(call_id=known)) | (
+            Result(call_id=asked),
+            ToolResult(call_id=known),
+        ):
+            return asked == known
+        case Said(text=text), AssistantCompletion():
+            return text.strip() == block.text.strip()
+        case Thought(value=value), AssistantThinking():
+            return value == block.provider
+        case Verbatim(value=value), OpaqueBlock():
+            return bool(value == block.fields.get("value"))
+        case Message(role="system"), SystemMessage():
+            return text_of_parts(parts_in(piece.content)) == block.text
+        case Message(), _:
+            return _are_words(parts_in(piece.content), block)
+        case _:
+            return False
+
+
+def _are_words(parts: Sequence[Part], block: Block) -> bool:
+    """Whether a block has the content of a user's message: the same text or, without any text, the same parts."""
+    if isinstance(block, UserAttachment):
+        return tuple(parts) == (block.part,)
+    if not isinstance(block, UserPrompt | UserSteer | UserFollowup):
+        return False
+    said = [part for part in parts if isinstance(part, TextPart)]
+    own = [TextPart(text=block.text), *(p for p in block.parts if isinstance(p, TextPart))]
+    if said:
+        return text_of_parts(said) == text_of_parts(own if block.text else own[1:])
+    return not block.text and tuple(parts) == block.parts
+
+
+# The blocks that a log lacks.
+
+
+@attrs.define(kw_only=True)
+class Filler:
+    """Makes the blocks for the missing messages of a history, one message after the other."""
+
+    view: View
+    new_id: Callable[[], BlockId]
+    now: float
+    _turn: TurnId = attrs.field(init=False)
+    _turns: int = attrs.field(default=0, init=False)
+    """Number of turns that were opened here."""
+    _is_fresh: bool = attrs.field(default=False, init=False)
+    """Whether the newest turn was opened here and contains only context so far."""
+    _is_opening: bool = attrs.field(init=False)
+    """Whether the model has not answered yet."""
+    _asked: dict[CallId, TurnId] = attrs.field(factory=dict[CallId, TurnId], init=False)
+    """The turns of the calls that were made here."""
+
+    def __attrs_post_init__(self) -> None:
+        self._turn = self.view.turn
+        self._is_opening = not self.view.state.rounds
+
+    def blocks(self, missing: Missing) -> list[Block]:
+        """The blocks for the missing pieces of one step."""
+        content = [
+            content
+            for piece in missing.pieces
+            for content in (piece.content if isinstance(piece, Message) else (piece,))
+        ]
+        # Text beside tool results reaches an agent that is still working.
+        is_meanwhile = any(isinstance(c, Result) for c in missing.step.message.content)
+        voice = UserSteer if is_meanwhile else UserPrompt
+        made = list(self._made(attrs.evolve(missing.step.message, content=tuple(content)), voice))
+        self._asked.update((b.call_id, b.turn) for b in made if isinstance(b, ToolCall))
+        return made
+
+    def _made(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
+        for result in [piece for piece in message.content if isinstance(piece, Result)]:
+            yield from self._opened()
+            turn = self._turn_of(CallId(result.call_id))
+            yield attrs.evolve(self._maker, turn=turn).result(result, message.id)
+        match message.role:
+            case "assistant":
+                yield from self._opened()
+                self._is_fresh = self._is_opening = False
+                yield from self._maker.spoken(message)
+            case "system":
+                yield from self._opened()
+                yield from self._maker.told(message)
+            case _ if parts_in(message.content):
+                yield from self._heard(message, voice)
+            case _:
+                pass
+
+    def _heard(self, message: Message, voice: type[UserPrompt | UserSteer]) -> Iterator[Block]:
+        """The blocks of a user's message in its order: the user's words, and attachments for what the user's program
+        added. Words after an attachment are a prompt of their own; after an interruption, even beside results."""
+        parts = parts_in(message.content)
+        has_words_ahead = not all(map(self._client_text, parts))
+        for client, run in groupby(parts, self._client_text):
+            is_asked = voice is UserPrompt and (has_words_ahead or not client)
+            yield from self._next_turn() if is_asked and not self._is_fresh else self._opened()
+            if client:
+                yield from (self._attachment(part, client, message.id) for part in run)
+                voice = UserPrompt if client.name == INTERRUPTION else voice
+            else:
+                has_words_ahead = self._is_fresh = False
+                yield from self._maker.words(attrs.evolve(message, content=tuple(run)), voice)
+
+    def _attachment(self, part: Part, client: ClientText, source: str) -> Block:
+        return UserAttachment(
+            id=self.new_id(),
+            turn=self._turn,
+            source=source,
+            name=client.name,
+            part=part,
+            standing=client.standing,
+        )
+
+    @property
+    def _maker(self) -> BlockMaker:
+        return BlockMaker(new_id=self.new_id, turn=self._turn)
+
+    def _opened(self) -> Iterator[Block]:
+        """A turn header, if no turn is open yet."""
+        return iter(()) if self._turn else self._next_turn()
+
+    def _next_turn(self) -> Iterator[Block]:
+        number = int(self.view.new_turn.removeprefix("t")) + self._turns
+        self._turn, self._turns = TurnId(f"t{number}"), self._turns + 1
+        self._is_fresh = True
+        yield TurnHeader(id=self.new_id(), turn=self._turn, started_at=self.now)
+
+    def _turn_of(self, call_id: CallId) -> TurnId:
+        return self._asked.get(call_id) or self.view.turn_of(call_id) or self._turn
+
+    def _client_text(self, part: Part) -> ClientText | None:
+        """What a part is that the user's client wrote; None for the user's own words and for pictures."""
+        if not isinstance(part, TextPart):
+            return None
+        return client_text(part.text, is_opening=self._is_opening)

@@ -11,10 +11,10 @@ import attrs
 from blocks import MisuseError
 from persistence import EventStore, open_store
 from render import Policy
+from timeline._arguments import checked_options
 from timeline._policies import policy_named
 from timeline._serving import LOOPBACK, AppServer, is_loopback
 from timeline._timeline import Timeline
-from timeline.arguments._options import checked_options
 from timeline.engine._settings import Options
 from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage

@@ -17,7 +17,7 @@ from blocks import AssistantThinking, BlockId, HideReason, RangeCompacted, Usage
 from render import Group, Json, Model, Overflow, Policy, Rendered, View
 from timeline._models import model_named
 from timeline._timeline import Timeline
-from timeline.engine._history import History
+from timeline.engine._sync import History
 from timeline.gateway._admission import Visit
 from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, with_control

@@ -7,10 +7,9 @@ import attrs
 
 from blocks import ENCRYPTED, FoldlineError, ToolCall, checked_calls
 from timeline._apis import Api, api_of
-from timeline._async import AsyncTimeline
+from timeline._arguments import Given, checked_prompt
 from timeline._flow import adrive, drive
-from timeline._timeline import Timeline
-from timeline.arguments._given import Given, checked_prompt
+from timeline._timeline import AsyncTimeline, Timeline
 from timeline.observe._hooks import acall, call
 from timeline.react._asking import Ask, Asker, Effect, Flow, Notify, RunTools
 from timeline.react._calling import Done, withheld

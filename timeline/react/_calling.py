@@ -33,9 +33,9 @@ from blocks import (
     fields_in,
 )
 from persistence import EVENT_BYTES_MAX
+from timeline._arguments import Output, output_parts
 from timeline._flow import adrive, drive
-from timeline.arguments._given import Output, output_parts
-from timeline.engine._sealing import confidential
+from timeline.engine._artifacts import confidential
 from timeline.react._signature import accepted
 from timeline.react._tool import Function, Tool, ToolReply
 

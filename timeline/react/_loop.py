@@ -22,8 +22,8 @@ from blocks import (
     UserSteer,
 )
 from render import Place, Rendered, View
-from timeline.arguments._given import Given
-from timeline.engine._sealing import confidential
+from timeline._arguments import Given
+from timeline.engine._artifacts import confidential
 from timeline.react._asking import Flow, Notify, RunTools, asked
 from timeline.react._hooks import (
     Outcome,

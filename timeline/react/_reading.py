@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from blocks import AccessRefusedError, MisuseError, UnknownPathError
-from timeline._async import AsyncTimeline
 from timeline._flow import Calls, adrive, drive
-from timeline._timeline import Timeline
+from timeline._timeline import AsyncTimeline, Timeline
 from timeline.react._pages import (
     BYTES_MAX,
     HITS_MAX,

@@ -11,10 +11,9 @@ from typing import Any, TypeVar, cast
 
 from blocks import EventId, UsageRecorded
 from render import Overflow, Rendered, overflow_of
-from timeline._async import AsyncTimeline
+from timeline._arguments import System, Tools
 from timeline._flow import Calls, adrive, drive
-from timeline._timeline import Timeline
-from timeline.arguments._fixed import System, Tools
+from timeline._timeline import AsyncTimeline, Timeline
 from timeline.react._asking import Use
 
 log = logging.getLogger("foldline")

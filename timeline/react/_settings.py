@@ -9,8 +9,7 @@ import attrs
 from blocks import Determinism, MisuseError, ToolCall, in_words
 from render import Json, Rendered
 from timeline._apis import api_of
-from timeline.arguments._checks import checked_whole
-from timeline.arguments._fixed import System, fixed_content
+from timeline._arguments import COUNT, System, checked, fixed_content
 from timeline.react._calling import Caller
 from timeline.react._hooks import AgentHooks
 from timeline.react._tool import Function, Tool, as_tool
@@ -51,7 +50,7 @@ def is_kind(kind: type, what: str) -> Any:
 
 
 def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    checked_whole(value, "an agent", attribute.name, 1)
+    checked(value, COUNT, "an agent", attribute.name)
 
 
 @attrs.frozen(kw_only=True)

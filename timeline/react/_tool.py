@@ -23,7 +23,7 @@ from attrs.validators import in_, instance_of, optional
 from blocks import Determinism, Durability, MisuseError, Sensitivity, ToolKind, checked_calls
 from blocks import Outcome as ResultOutcome
 from render import Json
-from timeline.arguments._given import Output
+from timeline._arguments import Output
 from timeline.react._signature import Signature, required
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -8,9 +8,9 @@ from attrs.validators import in_
 from blocks import ToolCall
 from persistence.sessions import Session
 from render import Json, Model, Policy, provider_of
+from timeline._arguments import System, Tools
 from timeline._models import guess_about, known_models, model_named
 from timeline._policies import policy_named
-from timeline.arguments._fixed import System, Tools
 
 Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
 

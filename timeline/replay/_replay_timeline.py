@@ -10,8 +10,8 @@ from blocks import Block
 from persistence import EventStore
 from persistence.sessions import Session
 from render import Rendered, View, show
+from timeline._arguments import System, Tools
 from timeline._timeline import Timeline
-from timeline.arguments._fixed import System, Tools
 from timeline.engine._settings import Options, Settings, counted
 from timeline.replay._options import ReplayOptions
 

@@ -26,7 +26,7 @@ from blocks import (
     text_of,
 )
 from render import Context, Group, Rendered, Validator, View, commit, fold, show
-from timeline.arguments._fixed import System, Tools
+from timeline._arguments import System, Tools
 from timeline.engine._settings import Settings
 from timeline.replay._bill import Bill
 from timeline.replay._flatten import Flattener

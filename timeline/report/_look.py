@@ -9,9 +9,9 @@ import attrs
 
 from blocks import Recorded, TimelineId, UsageRecorded
 from persistence import EventStore, kept_of
+from timeline._arguments import System, Tools
 from timeline._models import model_named
 from timeline._timeline import Timeline
-from timeline.arguments._fixed import System, Tools
 from timeline.engine._settings import Options
 from timeline.report._collect import Collector, Prompting
 from timeline.report._sharing import changes_what_is_shared, shareable

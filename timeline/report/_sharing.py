@@ -13,7 +13,7 @@ from blocks import (
     ToolResult,
     is_sealed,
 )
-from timeline.engine._sharing import taken_back, without_hidden
+from timeline.engine._hiding import taken_back, without_hidden
 
 CONFIDENTIAL: Final = "[confidential]"
 

@@ -5,6 +5,6 @@ _heard: anthropic/test_encode.py, test_logs.py
 _media: openai/test_parts.py, gemini/test_parts.py
 _overflow: anthropic/test_overflow.py, openai/test_overflow.py, gemini/test_overflow.py
 _names: anthropic/test_wire_ids.py
-_read: openai/responses/test_read.py, openai/chat/test_read.py, ../../timeline/arguments/test_misuse.py
+_read: openai/responses/test_read.py, openai/chat/test_read.py, ../../timeline/test_misuse.py
 _rounds: test_logs.py, gemini/test_encode.py
 """

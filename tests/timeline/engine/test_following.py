@@ -288,7 +288,6 @@ def test_who_is_dropped_is_not_woken_any_more() -> None:
         {"timeout": True},
         {"interval": 1.0},
         {"interval": (0, 1)},
-        {"interval": (2, 1)},
         {"interval": (1, float("inf"))},
     ],
     ids=str,

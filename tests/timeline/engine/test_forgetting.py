@@ -31,7 +31,7 @@ from persistence import ArtifactDescription, DuckDBStore, EventStore, MemoryStor
 from render import Summary
 from tests._builders import Ids, open_timeline, request_bytes
 from timeline import SummaryRequest, Timeline
-from timeline.engine._sharing import without_hidden
+from timeline.engine._hiding import without_hidden
 
 T = TimelineId("talk")
 SECRET = "xyzzy4711plugh"  # noqa: S105 -- of nobody

@@ -29,7 +29,7 @@ from tests import _builders as make
 from tests._builders import open_timeline, response, text, tool_use
 from tests.strategies import Play, Step, settings, steps
 from timeline import SummaryRequest, Timeline
-from timeline.engine._sharing import without_hidden
+from timeline.engine._hiding import without_hidden
 from timeline.react import reading_tools
 from timeline.react._reading import WITHHELD
 

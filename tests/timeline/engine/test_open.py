@@ -76,7 +76,7 @@ def test_options_that_are_none_hold_no_file(path: Path, options: dict[str, Any])
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, MemoryError])
 @pytest.mark.parametrize(
-    "step", ["engine._open.verbs_of", "engine._open.ArtifactService", "engine._engine.Engine.load"]
+    "step", ["_timeline.operations_of", "_timeline.ArtifactService", "engine._engine.Engine.load"]
 )
 def test_whatever_goes_wrong_after_the_file_is_open_lets_go_of_it(
     path: Path, step: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch

@@ -57,7 +57,7 @@ from timeline import (
     SummaryRequest,
     Timeline,
 )
-from timeline.engine._contest import CONFLICTS_MAX, rest_after
+from timeline.engine._engine import CONFLICTS_MAX, rest_after
 
 WRITERS = 6
 EACH = sized(12, 40)

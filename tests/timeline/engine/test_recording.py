@@ -21,7 +21,7 @@ from tests._builders import LOOSE, CharCounter, open_timeline
 from tests.blocks.formats.test_stream import STREAMS
 from tests.foreign import Model, responded
 from timeline import AsyncTimeline, Timeline
-from timeline.engine._streaming import Recording
+from timeline._timeline import Recording
 
 FORMATS: list[Format] = [
     *("anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai")

@@ -30,9 +30,9 @@ from persistence import Hit
 from render import CompactionPlan, Rendered, View
 from tests._builders import open_timeline, response, text, tool_use
 from timeline import AsyncTimeline, Options, Timeline
-from timeline.engine._followers import Follower
+from timeline._timeline import Snapshot
+from timeline.engine._following import Follower
 from timeline.engine._operations import Operations
-from timeline.engine._snapshot import Snapshot
 
 NAMES = sorted(name for name in dir(Timeline) if not name.startswith("_"))
 METHODS = [name for name in NAMES if callable(getattr(Timeline, name))]

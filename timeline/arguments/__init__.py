@@ -1,1 +1,0 @@
-"""Checks of what callers pass, before anything is done with it."""

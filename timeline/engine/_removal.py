@@ -1,0 +1,319 @@
+"""Removing events from the store: on request, and after compactions.
+
+A timeline, a block or an artifact is forgotten on request (`forget_timeline`, `forget_block`, `forget_artifact`). A
+block is hidden first, so that the view and all other writers of this timeline are in the same state as after `hide`;
+then every stored event that contains or quotes the block is replaced.  Last, the store's files are rewritten.  Copies
+are not reached; the result says where there may be one.
+
+`Retention` says what happens to events that the window no longer needs:
+
+    keep      all events stay in the store
+    archive   older events are moved into files in a folder, and are read from there
+    forget    older events are removed
+
+It is applied after a compaction is committed.  An error is logged and reported to observers; the compaction stays
+valid, and the next one tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+
+import attrs
+
+from blocks import (
+    BlockAppended,
+    Event,
+    FoldlineError,
+    LogWindow,
+    MisuseError,
+    RangeCompacted,
+    Recorded,
+    TimelineId,
+    in_short,
+    is_sealed,
+    window_of,
+    withheld_after,
+)
+from persistence import EventStore, Kept, Removed, Retains, kept_of
+from timeline._flow import CallHook, Flow, blocking
+from timeline.engine._hiding import (
+    FORGOTTEN,
+    content_id,
+    hide,
+    is_forgotten,
+    taken_back,
+    targets_of,
+)
+from timeline.observe._steps import Observer, Step
+
+if TYPE_CHECKING:
+    from timeline.engine._engine import Engine
+
+log = logging.getLogger("foldline")
+
+
+# Forgetting on request.
+
+
+OUTSIDE: Final = (
+    "backups and copies of the store's files, and blocks of the disk that they used",
+    "what the provider keeps of requests that were sent",
+)
+MADE_OF: Final = "the block that it was made of; forget that, too"
+REPEATED: Final = "other blocks that say the same, and a model's words for it"
+
+
+@attrs.frozen(kw_only=True)
+class Forgotten:
+    """What was removed, and where copies may remain."""
+
+    timeline: TimelineId
+    events: int = 0
+    """Number of events that were removed, or replaced because they held or quoted the content."""
+    blocks: int = 0
+    artifacts: int = 0
+    size: int = 0
+    """Bytes: the JSON of events that were removed or replaced, and the content of artifacts."""
+    may_remain: tuple[str, ...] = ()
+    """Places where a copy may remain."""
+
+
+def forget_timeline(engine: Engine) -> Flow[Forgotten]:
+    """Remove a timeline with its archives and artifacts."""
+    engine.check_open()
+    store = _retaining(engine)
+    log = yield from engine.events()
+    blocks = sum(isinstance(event, BlockAppended) for _, event in log)
+    kept = yield from engine.kept()
+    copies = yield from blocking(_copies, engine.store, engine.id)
+    artifacts, size, lasting = yield from _forget_artifacts(engine)
+    removed, left = yield from blocking(_erased, store, partial(store.remove, engine.id))
+    engine.pending = ()
+    yield from engine.load()
+    shared = [archive.file for archive in kept.archives if archive.file not in removed.unused]
+    return Forgotten(
+        timeline=engine.id,
+        events=removed.events,
+        blocks=blocks,
+        artifacts=artifacts,
+        size=removed.size + size,
+        may_remain=(
+            *copies,
+            *(f"the archive {file}" for file in shared),
+            *lasting,
+            *left,
+            *OUTSIDE,
+        ),
+    )
+
+
+def forget_block(engine: Engine, key: str) -> Flow[Forgotten]:
+    """Replace a block by a placeholder in every stored event, and remove all quotations of it.
+
+    Raises:
+        UnknownPathError: no block has this path or id.
+        ForgottenError: it was forgotten already.
+    """
+    store = _retaining(engine)
+    [target] = yield from targets_of(engine, [key])
+    yield from hide(engine, [key], FORGOTTEN)
+    log = yield from engine.events()
+    gone = {} if is_forgotten(target.block) else {target.block.id: FORGOTTEN}  # repeated call
+    withheld = {block: item.replacement for block, item in withheld_after(log).items()}
+    after = taken_back(log, gone, withheld)
+    changed = {v: new for (v, old), (_, new) in zip(log, after, strict=True) if new != old}
+    found = content_id(target.block)
+    artifacts, size, lasting = (
+        (yield from _forget_artifacts(engine, found)) if found else (0, 0, ())
+    )
+    rewrite = partial(store.rewrite, engine.id, changed)
+    removed, left = yield from blocking(_erased, store, rewrite)
+    yield from engine.load()
+    copies = yield from blocking(_copies, engine.store, engine.id)
+    return Forgotten(
+        timeline=engine.id,
+        events=removed.events,
+        blocks=1,
+        artifacts=artifacts,
+        size=removed.size + size,
+        may_remain=(*copies, *lasting, *left, REPEATED, *OUTSIDE),
+    )
+
+
+def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
+    """Remove an artifact that was stored for this timeline.
+
+    Raises:
+        MisuseError: there is no such artifact, or it belongs to another timeline.
+    """
+    engine.check_open()
+    number, size, lasting = yield from _forget_artifacts(engine, artifact)
+    log = yield from engine.events()
+    is_all = any(
+        isinstance(e, BlockAppended) and content_id(e.block) == artifact and is_sealed(e.block)
+        for _, e in log
+    )
+    if not number:
+        why = (
+            "; ".join(lasting)
+            or "its metadata names another timeline, or there is no such artifact"
+        )
+        raise MisuseError(f"no artifact {artifact!r} of timeline {engine.id!r} was removed: {why}")
+    store = engine.store
+    left: tuple[str, ...] = ()
+    if isinstance(store, Retains):
+        left = yield from blocking(store.erase)
+    return Forgotten(
+        timeline=engine.id,
+        artifacts=number,
+        size=size,
+        may_remain=(*(() if is_all else (MADE_OF,)), *left, *OUTSIDE),
+    )
+
+
+def _retaining(engine: Engine) -> Retains:
+    if not isinstance(engine.store, Retains):
+        raise MisuseError("this store cannot remove events, so nothing can be forgotten in it")
+    return engine.store
+
+
+def _erased(store: Retains, remove: Callable[[], Removed]) -> tuple[Removed, tuple[str, ...]]:
+    """Remove events, and rewrite the store's files so that nothing of them is left; return what was removed, and
+    where copies may remain."""
+    removed = remove()
+    for file in removed.unused:
+        Path(file).unlink(missing_ok=True)
+    return removed, store.erase()
+
+
+def _forget_artifacts(
+    engine: Engine, artifact: str | None = None
+) -> Flow[tuple[int, int, tuple[str, ...]]]:
+    """The number of artifacts that were removed, their size in bytes, and the reasons why some may remain."""
+    service = engine.artifact_service
+    store = service.store
+    if store is None:
+        return 0, 0, ()
+    from persistence import ForgetsArtifacts
+
+    if not isinstance(store, ForgetsArtifacts):
+        return 0, 0, ("artifacts: their store cannot forget",)
+    found = yield from blocking(store.forget, engine.id, artifact)
+    service.drop()
+    engine.sealing.drop()
+    yield from engine.load()
+    return len(found), sum(metadata.size for metadata in found), ()
+
+
+def _copies(store: EventStore, timeline: TimelineId) -> tuple[str, ...]:
+    """The names of forks of a timeline, and of the timeline that it was forked from."""
+    infos = store.list()
+    began = [info.created_at for info in infos if info.id == timeline]
+    alike = [info.id for info in infos if info.id != timeline and info.created_at in began]
+    return tuple(f"timeline {name!r}" for name in alike if _is_copy(store, timeline, name))
+
+
+def _is_copy(store: EventStore, timeline: TimelineId, name: TimelineId) -> bool:
+    """Whether two timelines share their first event; also True if one of them has no events."""
+    gone = max(kept_of(store, each).forgotten for each in (timeline, name))
+    mine, other = (store.read(each, after=gone, limit=1) for each in (timeline, name))
+    return not mine or not other or mine[0][1].id == other[0][1].id
+
+
+# Retention after a compaction.
+
+
+Keeping: TypeAlias = Literal["keep", "archive", "forget"]
+"""What to do with events that the window no longer needs."""
+STEP: Final = 10_000
+"""Largest number of events in one archive file, because these are in memory together."""
+
+
+@attrs.frozen(kw_only=True)
+class Retention:
+    """What to do with older events, and the folder for archived ones."""
+
+    keeping: Keeping = "keep"
+    folder: str = ""
+    observers: tuple[Observer, ...] = ()
+    """Functions that are called when retention fails."""
+
+    @classmethod
+    def of(
+        cls, keeping: str | None, archive: str | PathLike[str] | None, store: EventStore
+    ) -> Retention:
+        """The retention for these options of `Timeline.open`.
+
+        Raises:
+            MisuseError: no such retention; an archive without a folder, or the reverse; or the store cannot remove
+                events.
+        """
+        if keeping not in (None, *get_args(Keeping)):
+            kinds = ", ".join(get_args(Keeping))
+            raise MisuseError(f"retention={in_short(repr(keeping))}: give one of {kinds}")
+        if (keeping == "archive") != (archive is not None):
+            raise MisuseError('retention="archive" and archive=FOLDER go together')
+        if archive is not None and not Path(archive).is_dir():
+            raise MisuseError(f"no folder {archive} to archive in; create it")
+        if keeping in ("archive", "forget") and not isinstance(store, Retains):
+            raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
+        folder = "" if archive is None else fspath(archive)
+        return cls(keeping=keeping or "keep", folder=folder)  # type: ignore[arg-type]  # one of them
+
+    def after(
+        self, store: EventStore, timeline: TimelineId, decided: Sequence[Event]
+    ) -> Flow[None]:
+        """After these decisions are committed: archive or forget the events that they have folded."""
+        folds = [event for event in decided if isinstance(event, RangeCompacted)]
+        if self.keeping == "keep" or not folds or not isinstance(store, Retains):
+            return
+        try:
+            yield from blocking(self.trim, store, timeline, folds[-1].cut)
+        except (FoldlineError, OSError) as error:
+            log.warning("%r: retention is to be repeated", timeline, exc_info=True)
+            for observer in self.observers:
+                yield CallHook(observer, _failed(timeline, folds[-1], error))
+
+    def trim(self, store: Retains, timeline: TimelineId, before: int) -> Removed:
+        """Archive or forget all events before version `before`."""
+        if self.keeping == "forget":
+            return store.trim(timeline, before)
+        done = Removed()
+        while (first := store.kept(timeline).first) < before:
+            step = store.trim(timeline, min(first + STEP, before), archive=self.folder)
+            done = Removed(events=done.events + step.events, size=done.size + step.size)
+        return done
+
+
+def _failed(timeline: TimelineId, fold: RangeCompacted, error: Exception) -> Step:
+    return Step(
+        timeline=timeline,
+        kind="unretained",
+        at=fold.at,
+        tokens_before=fold.tokens_after,
+        tokens_after=fold.tokens_after,
+        limit=0,
+        last=fold.cut - 1,
+        detail=str(error),
+    )
+
+
+def window_until(
+    log: Sequence[Recorded], last: int, kept: Kept, timeline: TimelineId, what: str
+) -> LogWindow:
+    """The window of a log up to version `last`; `log` has all events that are still stored.
+
+    Raises:
+        ForgottenError: the window needs events that were forgotten; `what` names the operation for the message.
+    """
+    window = window_of([recorded for recorded in log if recorded[0] <= last])
+    compaction = window.compaction[1] if window.compaction else None
+    first = compaction.cut if isinstance(compaction, RangeCompacted) else 1
+    kept.refuse_forgotten(timeline, first, what)
+    return window
