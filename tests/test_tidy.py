@@ -27,7 +27,7 @@ EDGES = frozenset(
         "timeline/observe/_hooks.py",
         "timeline/engine/_artifacts.py",
         "timeline/engine/_compaction.py",
-        "timeline/react/_calling.py",
+        "timeline/react/_tools.py",
     }
 )
 """The only places that catch what they did not expect: hooks, tools, models' clients and other

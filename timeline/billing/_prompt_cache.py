@@ -58,10 +58,12 @@ class CacheStep:
 
     @property
     def total(self) -> int:
+        """All tokens of the request."""
         return self.read + self.write + self.uncached
 
     @property
     def write(self) -> int:
+        """Tokens written, however long they are kept."""
         return sum(self.written.values())
 
 
