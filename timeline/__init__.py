@@ -31,8 +31,8 @@ from timeline.summarizers._summarizer import SummaryRequest as SummaryRequest  #
 
 if TYPE_CHECKING:
     from timeline._async import AsyncTimeline as AsyncTimeline
-    from timeline.observe._quality import Quality as Quality
-    from timeline.observe._quality import quality_of as quality_of
+    from timeline.observe._steps import Quality as Quality
+    from timeline.observe._steps import quality_of as quality_of
     from timeline.react import AsyncReactAgent as AsyncReactAgent
     from timeline.react import ReactAgent as ReactAgent
     from timeline.react import tool as tool
@@ -46,8 +46,8 @@ _LATER = {
     "AnthropicSummarizer": "timeline.summarizers._model",
     "ModelSummarizer": "timeline.summarizers._model",
     "AsyncTimeline": "timeline._async",
-    "Quality": "timeline.observe._quality",
-    "quality_of": "timeline.observe._quality",
+    "Quality": "timeline.observe._steps",
+    "quality_of": "timeline.observe._steps",
     "aretry_with_compaction": "timeline.react._loop",
     "overflow_in": "timeline.react._loop",
     "retry_with_compaction": "timeline.react._loop",

@@ -2,5 +2,6 @@
 
 _apis: react/test_long.py, summarizers/test_model.py
 _flow: engine/test_interrupts.py, engine/test_plans.py, engine/test_racing.py, arguments/test_misuse.py
+_models: test_models.py, test_model_files.py
 _serving: test_serving.py, gateway/test_passing.py, fake_provider/test_by_hand.py
 """
