@@ -25,7 +25,7 @@ from timeline import policy_named
 from timeline.cli._console import progress_bar
 from timeline.cli._tuning import bounds, tell_tuned
 from timeline.replay import ReplayOptions, Trial, Tuning, tune
-from timeline.replay._tune import try_policies, tuned_of
+from timeline.replay._tune import Bench, tuned_of, worker_map
 
 SOURCES = ("cc", "codex", "pi", "mini")
 AT_LEAST = "far=0.96,far_context=0.89,far_wide=0.86,quotes=0.8,rules=0.99"
@@ -72,10 +72,11 @@ def value_of(text: str) -> object:
 def tried(
     policies: Sequence[tuple[Policy, Mapping[str, Any]]], window: int, jobs: int
 ) -> list[Trial]:
-    """Try these policies on the recorded sessions."""
-    with progress_bar("replays", 0) as progress:
-        given = options(window)
-        return try_policies(recorded(), policies, given, processes=jobs, progress=progress)
+    """Try exactly these policies, each given with its changed fields, on the recorded sessions that have a recall."""
+    with progress_bar("replays", 0) as progress, worker_map(jobs) as mapped:
+        bench = Bench(mapped=mapped, options=options(window), progress=progress)
+        first = bench.first(recorded(), policies[0], len(policies))
+        return [first, *bench.evaluate(policies[1:])]
 
 
 def options(window: int, policy: Policy | str = "default") -> ReplayOptions:

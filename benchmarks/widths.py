@@ -21,9 +21,7 @@ from benchmarks.results import keep, kept
 from benchmarks.tune import options, sessions
 from persistence.sessions import read_session
 from timeline.replay import Sent, replay
-from timeline.replay._needs import Need, needs_of
-from timeline.replay._recall import share_around
-from timeline.replay._words import Words
+from timeline.replay._recall import Need, RequestTexts, needs_of, share_around
 
 WIDTHS = (20, 40, 80, 150, 300, 600)
 
@@ -36,7 +34,7 @@ def measured(job: tuple[Path, str, int]) -> Shares | None:
     path, policy, window = job
     session = read_session(path)
     sent: list[str] = []
-    words = Words()
+    words = RequestTexts()
 
     def keep(each: Sent) -> None:
         sent.append(words.of(each.rendered))

@@ -22,6 +22,7 @@ PACKAGES = (
     "persistence.testing",
     "timeline.react",
     "timeline.tokens",
+    "timeline.billing",
     "timeline.replay",
     "timeline.report",
     "timeline.gateway",

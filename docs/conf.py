@@ -36,7 +36,7 @@ TREE = {
     "Reference": """
         reference reference/commands settings reference/timeline reference/blocks reference/render
         reference/persistence reference/persistence.sessions reference/persistence.testing
-        reference/timeline.react reference/timeline.tokens reference/timeline.replay
+        reference/timeline.react reference/timeline.tokens reference/timeline.billing reference/timeline.replay
         reference/timeline.report reference/timeline.gateway reference/timeline.fake_provider
     """,
     "How good it is": """

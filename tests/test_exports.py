@@ -98,6 +98,10 @@ EXPORTS = {
         replay reserve_store atomic_write Replayed replay_with_log
         LeftOut Trial Tuned Tuning telling_window tune
     """,
+    "timeline.billing": """
+        CacheRequest CacheStep FlatBlock Flattener PromptCache RunningBill SummaryCall numbered price
+        summary_price summary_units units whole_prompt_ttl
+    """,
     "timeline.gateway": """
         Gateway GatewayServer Savings
     """,

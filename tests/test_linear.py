@@ -13,7 +13,7 @@ from render import overflow_of
 from render.summary._identifiers import identifiers
 from render.summary._quote import escaped
 from timeline import Timeline
-from timeline.replay._names import rare_names
+from timeline.replay._recall import rare_names
 
 CHARACTERS = 30_000
 RATIO_MAX = 12

@@ -10,7 +10,7 @@ from benchmarks.peers.driver import HERE, PEERS, PeerFailedError
 from benchmarks.peers.measure import Recording, Writer, full_history, neutral
 from benchmarks.peers.run import Candidate, Engine, Piece, Ran, Run, candidate
 from render import PROVIDERS
-from timeline.replay._flatten import Flattener
+from timeline.billing import Flattener
 from timeline.tokens import O200kCounter
 
 CALL = {"type": "tool_use", "id": "c1", "name": "bash", "input": {"command": "ls"}}

@@ -31,25 +31,25 @@ from timeline.summarizers._summarizer import SummaryFailedError as SummaryFailed
 from timeline.summarizers._summarizer import SummaryRequest as SummaryRequest  # noqa: E402
 
 if TYPE_CHECKING:
-    from timeline.observe._quality import Quality as Quality
-    from timeline.observe._quality import quality_of as quality_of
+    from timeline.observe._steps import Quality as Quality
+    from timeline.observe._steps import quality_of as quality_of
     from timeline.react import AsyncReactAgent as AsyncReactAgent
     from timeline.react import ReactAgent as ReactAgent
     from timeline.react import tool as tool
-    from timeline.react._retry import aretry_with_compaction as aretry_with_compaction
-    from timeline.react._retry import overflow_in as overflow_in
-    from timeline.react._retry import retry_with_compaction as retry_with_compaction
+    from timeline.react._loop import aretry_with_compaction as aretry_with_compaction
+    from timeline.react._loop import overflow_in as overflow_in
+    from timeline.react._loop import retry_with_compaction as retry_with_compaction
     from timeline.summarizers._model import AnthropicSummarizer as AnthropicSummarizer
     from timeline.summarizers._model import ModelSummarizer as ModelSummarizer
 
 _LATER = {
     "AnthropicSummarizer": "timeline.summarizers._model",
     "ModelSummarizer": "timeline.summarizers._model",
-    "Quality": "timeline.observe._quality",
-    "quality_of": "timeline.observe._quality",
-    "aretry_with_compaction": "timeline.react._retry",
-    "overflow_in": "timeline.react._retry",
-    "retry_with_compaction": "timeline.react._retry",
+    "Quality": "timeline.observe._steps",
+    "quality_of": "timeline.observe._steps",
+    "aretry_with_compaction": "timeline.react._loop",
+    "overflow_in": "timeline.react._loop",
+    "retry_with_compaction": "timeline.react._loop",
     "AsyncReactAgent": "timeline.react",
     "ReactAgent": "timeline.react",
     "tool": "timeline.react",

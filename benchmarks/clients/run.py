@@ -13,9 +13,9 @@ from benchmarks.clients.agents import KEY, Client
 from benchmarks.clients.play import Place, play
 from benchmarks.clients.task import HELPER, MAIN, SIDE, Task
 from render import Json, provider_of
+from timeline.billing import price
 from timeline.fake_provider import Exchange, FakeProvider, FakeServer
 from timeline.gateway import Gateway, GatewayServer, Savings
-from timeline.replay._price import price
 
 RULE: Final = "Every commit message ends with ZEBRA-4711."
 """What the project lays down."""

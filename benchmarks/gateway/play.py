@@ -19,8 +19,7 @@ from persistence.sessions import Responded, Session
 from render import Rendered
 from timeline.fake_provider._app import app_of
 from timeline.replay import ReplayOptions, replay
-from timeline.replay._reference import FullHistory
-from timeline.replay._replay_timeline import Clock
+from timeline.replay._replay import Clock, FullHistory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,10 +19,9 @@ from blocks import (
 from persistence import open_store
 from persistence.sessions import Item, Responded, Session
 from render import Model, provider_of
+from timeline.billing import Flattener, RunningBill
 from timeline.fake_provider import Call, Exchange, FakeProvider, Reply
-from timeline.replay._bill import Bill
-from timeline.replay._flatten import Flattener
-from timeline.replay._replay_timeline import Clock
+from timeline.replay._replay import Clock
 from timeline.tokens import counter_for
 
 ROOM: Final = 40_000
@@ -63,7 +62,7 @@ class Judge:
 
     model: Model
     window: int
-    bill: Bill
+    bill: RunningBill
     refused: list[str] = attrs.field(init=False, factory=list[str])
     """The upstream's reasons for refusing requests."""
     over: int = attrs.field(init=False, default=0)
@@ -74,7 +73,7 @@ class Judge:
     def of(cls, model: Model, window: int) -> "Judge":
         """A new judge; nothing is sent yet."""
         flattener = Flattener(counter_for("model", model), provider_of(model))
-        return cls(model, window, Bill(model=model, flattener=flattener))
+        return cls(model, window, RunningBill(model=model, flattener=flattener))
 
     def take(self, at: float, request: Mapping[str, Any]) -> None:
         """Bill one request that arrived."""

@@ -9,7 +9,7 @@ from typing import IO, Any, Self
 import attrs
 import msgspec
 
-from timeline.replay._price import SummaryCall
+from timeline.billing import SummaryCall
 
 HERE = Path(__file__).resolve().parent
 PLACES = HERE.parents[1] / ".peers"

@@ -23,10 +23,9 @@ from benchmarks.peers.driver import Child
 from benchmarks.peers.measure import Recording, Row, options, row_of
 from persistence import MemoryStore
 from render import Json, Rendered
-from timeline.replay._bill import Bill
-from timeline.replay._recall import Memory
-from timeline.replay._replay import Replay
-from timeline.replay._replay_timeline import Clock
+from timeline.billing import RunningBill
+from timeline.replay._recall import RecallMeter
+from timeline.replay._replay import Clock, Replay
 
 Changed: TypeAlias = Callable[[Json], tuple[Json, float]]
 """Returns the request that is sent on, and the milliseconds that this took."""
@@ -54,8 +53,8 @@ def untouched(recording: Recording) -> Row:
 
 def _through(name: str, recording: Recording, changed: Changed, clock: Clock | None = None) -> Row:
     model = Replay.begin(recording.session, options(recording.window), MemoryStore())
-    bill = Bill(model=model.replayed.settings.model, flattener=recording.flattener)
-    memory, over, session = Memory.of(recording.session), 0, id_of(recording.session)
+    bill = RunningBill(model=model.replayed.settings.model, flattener=recording.flattener)
+    memory, over, session = RecallMeter.of(recording.session), 0, id_of(recording.session)
     milliseconds: list[float] = []
     for call, moment in enumerate(recording.moments):
         if clock:

@@ -11,12 +11,10 @@ from benchmarks.peers.driver import Child, Message
 from persistence import MemoryStore
 from persistence.sessions import Responded, Session
 from render import PROVIDERS, Rendered
+from timeline.billing import Flattener, RunningBill
 from timeline.replay import ReplayOptions
-from timeline.replay._bill import Bill
-from timeline.replay._flatten import Flattener
-from timeline.replay._recall import Memory
-from timeline.replay._reference import FullHistory
-from timeline.replay._replay import Replay
+from timeline.replay._recall import RecallMeter
+from timeline.replay._replay import FullHistory, Replay
 from timeline.tokens import O200kCounter
 
 _MARK = {"type": "ephemeral"}
@@ -109,7 +107,7 @@ def recorded(session: Session, window: int) -> Recording:
 
 def _reference(session: Session, chosen: ReplayOptions, flattener: Flattener) -> FullHistory:
     model = Replay.begin(session, chosen, MemoryStore()).replayed.settings.model
-    return FullHistory.begin(session, chosen, Bill(model=model, flattener=flattener))
+    return FullHistory.begin(session, chosen, RunningBill(model=model, flattener=flattener))
 
 
 def neutral(
@@ -215,8 +213,8 @@ def measured(child: Child, recording: Recording) -> Row:
     """Measure a peer on a session."""
     child.begin(recording.window, recording.fixed_tokens)
     model = Replay.begin(recording.session, options(recording.window), MemoryStore())
-    bill = Bill(model=model.replayed.settings.model, flattener=recording.flattener)
-    memory, writer = Memory.of(recording.session), Writer()
+    bill = RunningBill(model=model.replayed.settings.model, flattener=recording.flattener)
+    memory, writer = RecallMeter.of(recording.session), Writer()
     over, sums = 0, 0
     milliseconds: list[float] = []
     for call, moment in enumerate(recording.moments):
@@ -244,7 +242,7 @@ def ours(policy: str, recording: Recording) -> Row:
 
 def full_history(recording: Recording) -> Row:
     """Measure sending everything, the reference for costs."""
-    memory = Memory.of(recording.session)
+    memory = RecallMeter.of(recording.session)
     over = 0
     for call, moment in enumerate(recording.moments):
         if moment.full_tokens > recording.window:
@@ -254,7 +252,11 @@ def full_history(recording: Recording) -> Row:
 
 
 def row_of(
-    engine: str, cost: float, memory: Memory, counted: tuple[int, int, int], ms: Sequence[float]
+    engine: str,
+    cost: float,
+    memory: RecallMeter,
+    counted: tuple[int, int, int],
+    ms: Sequence[float],
 ) -> Row:
     """The figures of an engine on one session."""
     recall = memory.recall

@@ -12,8 +12,8 @@ from blocks import AssistantCompletion, Block, ToolCall, ToolResult, UserPrompt,
 from persistence import MemoryStore
 from persistence.sessions import Session
 from render import PROVIDERS
-from timeline.replay._flatten import Flattener
-from timeline.replay._replay_timeline import ReplayTimeline
+from timeline.billing import Flattener
+from timeline.replay._replay import ReplayTimeline
 from timeline.tokens import O200kCounter
 
 SIZES = (1_000, 10_000, 100_000)

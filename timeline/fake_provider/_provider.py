@@ -16,6 +16,7 @@ from attrs.validators import gt, optional
 
 from render import Json, Model, provider_of
 from timeline._models import known_models, model_named
+from timeline.billing import CacheStep, FlatBlock, Flattener, PromptCache, whole_prompt_ttl
 from timeline.fake_provider._fault import ApiError, Fault
 from timeline.fake_provider._http_request import HttpRequest
 from timeline.fake_provider._json import child, prompt_of
@@ -23,8 +24,6 @@ from timeline.fake_provider._reply import Answer, Reply, drafts_of
 from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder
 from timeline.fake_provider.wires import MESSAGES, WIRES, Spoken, Wire
-from timeline.replay._cache import CacheStep, FlatBlock, PromptCache, kept_unasked
-from timeline.replay._flatten import Flattener
 from timeline.tokens import ModelCounter
 
 _SECONDS = {"5m": 300, "1h": 3_600}
@@ -64,7 +63,7 @@ class Meter:
 
     def bill(self, request: Json, flat: Sequence[FlatBlock], at: float) -> CacheStep:
         """The billing of an accepted request, which is then added to the cache."""
-        return self._cache.step(at, flat, kept_unasked(request, self.counter.model))
+        return self._cache.step(at, flat, whole_prompt_ttl(request, self.counter.model))
 
 
 _LOST: Final = Reply(text="Nobody will ever read all of this sentence.")

@@ -28,16 +28,16 @@ from blocks import Bill, CacheEntry, EventId, Part, TimelineId, UsageRecorded
 from blocks.formats import count, obj, string
 from persistence import EventStore
 from render import Json, Model, provider_of
-from timeline.gateway._body import Body
-from timeline.gateway._rewriting import Call
-from timeline.replay._cache import (
+from timeline.billing import (
     CacheRequest,
     CacheStep,
     FlatBlock,
     PromptCache,
-    kept_unasked,
     numbered,
+    whole_prompt_ttl,
 )
+from timeline.gateway._body import Body
+from timeline.gateway._rewriting import Call
 from timeline.report._savings import Savings, lately_billed
 from timeline.tokens import TextCounter
 
@@ -87,7 +87,7 @@ class Counted:
     fixed: int
     """How many of them come before the conversation."""
     unasked: int
-    """See `kept_unasked`."""
+    """See `whole_prompt_ttl`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -291,7 +291,7 @@ class _Books:
         control = body.value("cache_control")
         if isinstance(control, dict) and blocks:
             self._mark(blocks, cast("Json", control))
-        unasked = kept_unasked({_OPTIONS: body.value(_OPTIONS)}, self.model)
+        unasked = whole_prompt_ttl({_OPTIONS: body.value(_OPTIONS)}, self.model)
         return Counted(blocks, len(fixed), unasked)
 
     def _mark(self, blocks: list[FlatBlock], control: Json) -> None:

@@ -18,7 +18,7 @@ from blocks import (
 )
 from persistence import EventStore
 from timeline.react import ToolReply
-from timeline.react._pages import MARK, Room, refused
+from timeline.react._reading import MARK, Room, refused
 
 PAGE: Final = 200
 ROWS_MAX: Final = 200

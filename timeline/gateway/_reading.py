@@ -35,7 +35,7 @@ from timeline.engine._gist import gists
 from timeline.engine._settings import Options, Settings
 from timeline.gateway._outline import Outline, first_words, version_range
 from timeline.react import Tool, ToolReply, reading_tools, tool
-from timeline.react._pages import HITS_MAX, MARK, Room, refused
+from timeline.react._reading import HITS_MAX, MARK, Room, refused
 
 READER: Final = "mcp"
 HITS: Final = 10

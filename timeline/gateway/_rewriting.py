@@ -22,7 +22,7 @@ from timeline.gateway._admission import Visit
 from timeline.gateway._apis import Api, Speaker
 from timeline.gateway._body import Body, with_control
 from timeline.gateway._lineage import Conversation, Lineage
-from timeline.react._retry import measured
+from timeline.react._loop import measured
 
 LONG_BETA: Final = "context-1m"
 """The name of the beta that gives a model a window of a million tokens."""

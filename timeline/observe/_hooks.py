@@ -12,7 +12,6 @@ from blocks import ArgumentError, StructuredSummary, checked_calls, in_words
 from render import CompactionPlan
 
 log = logging.getLogger("foldline")
-
 Answer: TypeAlias = "bool | Edit | None"
 BeforeCompaction: TypeAlias = Callable[["Compacting"], "Answer | Awaitable[Answer]"]
 AfterCompaction: TypeAlias = Callable[["Compacted"], "Any | Awaitable[Any]"]

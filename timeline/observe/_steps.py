@@ -1,12 +1,23 @@
-"""What a render did, step by step, for observers and traces.
+"""What happened, derived from a log: what a render did, step by step, and signs of whether prompts had what was needed.
 
-Each decision is one step, with the tokens of the whole request before and after it.  Steps are
-derived from the committed events, and only if there is an observer or a tracer.
+Each decision of a render is one step, with the tokens of the whole request before and after it.  Steps are derived from
+the committed events, and only if there is an observer or a tracer.
+
+The quality signals:
+
+    asked_again    a call that repeats an earlier one, in the same or other words, whose result was
+                   hidden or folded at that moment; or a question that a hidden or folded block answers
+    explicit_read  the model read something back with a reading tool
+    rehydrated     an artifact came back into a prompt by itself
+    task_end       whether a turn ended with the agent's answer
+
+The view `quality` of a DuckDB file computes them; for events of another store, in a database in memory.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
 
@@ -17,9 +28,11 @@ from blocks import (
     Event,
     HideReason,
     RangeCompacted,
+    Recorded,
     SkipReason,
     SummaryPrepared,
     TimelineId,
+    TurnId,
 )
 from render import Context, Rendered, View, commit, total_tokens
 
@@ -177,3 +190,63 @@ def _step(event: Event, versions: dict[BlockId, int]) -> Step | None:
             return step(kind="prepared", last=event.cut - 1)
         case _:
             return None
+
+
+# Quality signals
+
+
+Signal: TypeAlias = Literal["asked_again", "explicit_read", "rehydrated", "task_end"]
+SIGNALS: Final[tuple[Signal, ...]] = ("asked_again", "explicit_read", "rehydrated", "task_end")
+COMPLETED: Final = "completed"
+
+
+@attrs.frozen
+class Row:
+    """One quality signal at one place in the log."""
+
+    signal: Signal
+    version: int
+    """Version of the event that shows it."""
+    turn: TurnId
+    detail: str
+    """The tool or `question`, with the place of the earlier call or answer; the artifacts; `completed`
+    or `unfinished`."""
+
+
+@attrs.frozen(kw_only=True)
+class Quality:
+    """All quality signals of a log, in the order of the log."""
+
+    rows: tuple[Row, ...] = ()
+    compactions: int = 0
+
+    @property
+    def totals(self) -> dict[Signal, int]:
+        """The number of signals of each kind."""
+        counts = Counter(row.signal for row in self.rows)
+        return {signal: counts[signal] for signal in SIGNALS}
+
+    @property
+    def per_compaction(self) -> dict[Signal, float]:
+        """The number of signals of each kind per compaction; empty if there was no compaction."""
+        if not self.compactions:
+            return {}
+        return {signal: count / self.compactions for signal, count in self.totals.items()}
+
+    @property
+    def completed(self) -> int:
+        """The number of turns that ended with the agent's answer."""
+        return sum(row.signal == "task_end" and row.detail == COMPLETED for row in self.rows)
+
+
+def quality_of(events: Iterable[Recorded]) -> Quality:
+    """The quality signals of a whole log."""
+    from persistence import quality_rows  # here, because it loads DuckDB
+
+    log = list(events)
+    rows = (
+        Row(cast("Signal", signal), version, TurnId(turn), detail)
+        for signal, version, turn, detail in quality_rows(log)
+    )
+    compactions = sum(isinstance(event, RangeCompacted) for _, event in log)
+    return Quality(rows=tuple(rows), compactions=compactions)

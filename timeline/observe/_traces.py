@@ -25,7 +25,6 @@ from render import View
 
 Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
 Attributes: TypeAlias = dict[str, Any]
-
 MESSAGE_MAX: Final = 500
 """Largest number of characters of an error's message in a span."""
 _PROVIDERS: Final = {"gemini": "gcp.gemini"}
@@ -51,14 +50,10 @@ class Tracer(Protocol):
 class _NoSpan:
     """The span if there is no tracer: it does nothing."""
 
-    def set_attributes(self, attributes: Any) -> None:
+    def set_attributes(self, *_: Any, **__: Any) -> None:
         pass
 
-    def set_status(self, status: Any, description: str | None = None) -> None:
-        pass
-
-    def add_event(self, name: str, attributes: Any = None) -> None:
-        pass
+    set_status = add_event = set_attributes
 
 
 NO_SPAN: Final[Span] = _NoSpan()

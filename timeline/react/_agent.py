@@ -1,28 +1,39 @@
-"""The agents: a sync and an async shell around one loop."""
+"""The agents: a sync and an async shell around one loop, and the spans of their work.
+
+A response is requested whole or streamed.  The spans of a run, a model call and a tool call belong to the agent's
+timeline, and exist only if that has a tracer.
+"""
 
 import logging
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from blocks import ENCRYPTED, FoldlineError, ToolCall, checked_calls
+from blocks.formats import as_json
+from render import Json
 from timeline._apis import Api, api_of
 from timeline._arguments import Given, checked_prompt
 from timeline._flow import adrive, drive
-from timeline._timeline import AsyncTimeline, Timeline
+from timeline._timeline import AsyncTimeline, Shell, Timeline
 from timeline.observe._hooks import acall, call
-from timeline.react._asking import Ask, Asker, Effect, Flow, Notify, RunTools
-from timeline.react._calling import Done, withheld
-from timeline.react._hooks import Outcome
-from timeline.react._loop import Loop
-from timeline.react._settings import AgentSettings, is_kind
-from timeline.react._spans import answered, chat_span, ran, returned, run_span, tool_span
+from timeline.observe._traces import (
+    Span,
+    compacted_attributes,
+    failed,
+    provider_name,
+    usage_attributes,
+)
+from timeline.react._loop import Ask, Effect, Flow, Loop, Notify, RunTools
+from timeline.react._settings import AgentSettings, Outcome, is_kind
+from timeline.react._tools import CallResult, withheld
 
 if TYPE_CHECKING:
     from asyncio import Semaphore
 
-log = logging.getLogger("foldline")
 
+log = logging.getLogger("foldline")
 PARALLEL_MAX: Final = 16
 """Largest number of tools of one round that run at the same time."""
 
@@ -65,7 +76,7 @@ class ReactAgent(AgentSettings):
     def _drive(self, flow: Flow[Outcome]) -> Outcome:
         with run_span(self.timeline, self.name) as span:
             try:
-                return ran(span, drive(flow, self._perform))
+                return end_run(span, drive(flow, self._perform))
             except BaseException:
                 self._settle()
                 raise
@@ -81,19 +92,27 @@ class ReactAgent(AgentSettings):
         match effect:
             case Ask():
                 with chat_span(self.timeline, effect.arguments) as span:
-                    response = Asker(self.client, self._api, self).ask(effect.arguments)
-                    return answered(span, self.timeline, response)
+                    return end_chat(span, self.timeline, self._ask(effect.arguments))
             case RunTools():
-                return [self._run_one(tool_call) for tool_call in effect.calls]
+                return [self._call_tool(tool_call) for tool_call in effect.calls]
             case Notify():
                 return [call(hook, effect.argument) for hook in effect.hooks]
             case use:
                 return use()
 
-    def _run_one(self, tool_call: ToolCall) -> Any:
+    def _ask(self, arguments: Json) -> Any:
+        if not self.stream:
+            return self._api.create(self.client, arguments)
+        telling = self._api.telling()
+        for text in telling.texts(self.client, arguments):
+            for hook in self.hooks.on_text:
+                call(hook, text)
+        return telling.response
+
+    def _call_tool(self, tool_call: ToolCall) -> Any:
         with tool_span(self.timeline, tool_call) as span:
-            done = returned(span, self.caller.call(tool_call))
-        return _append(self, done)
+            result = end_tool(span, self.caller.call(tool_call))
+        return _append(self, result)
 
 
 @checked_calls()
@@ -125,7 +144,7 @@ class AsyncReactAgent(AgentSettings):
     async def _drive(self, flow: Flow[Outcome]) -> Outcome:
         with run_span(self.timeline, self.name) as span:
             try:
-                return ran(span, await adrive(flow, self._perform))
+                return end_run(span, await adrive(flow, self._perform))
             except BaseException:
                 from asyncio import shield
 
@@ -142,8 +161,7 @@ class AsyncReactAgent(AgentSettings):
         match effect:
             case Ask():
                 with chat_span(self.timeline, effect.arguments) as span:
-                    response = await Asker(self.client, self._api, self).aask(effect.arguments)
-                    return answered(span, self.timeline, response)
+                    return end_chat(span, self.timeline, await self._ask(effect.arguments))
             case RunTools():
                 return await self._run(effect.calls)
             case Notify():
@@ -151,12 +169,21 @@ class AsyncReactAgent(AgentSettings):
             case use:
                 return await use()
 
+    async def _ask(self, arguments: Json) -> Any:
+        if not self.stream:
+            return await self._api.create(self.client, arguments)
+        telling = self._api.telling()
+        async for text in telling.atexts(self.client, arguments):
+            for hook in self.hooks.on_text:
+                await acall(hook, text)
+        return telling.response
+
     async def _run(self, calls: tuple[ToolCall, ...]) -> list[int]:
         """Run all calls concurrently; each result is appended as soon as it arrives."""
         import asyncio  # here, as in `timeline._flow`
 
         room = asyncio.Semaphore(PARALLEL_MAX)
-        tasks = [asyncio.create_task(self._run_one(tool_call, room)) for tool_call in calls]
+        tasks = [asyncio.create_task(self._call_tool(tool_call, room)) for tool_call in calls]
         try:
             return await asyncio.gather(*tasks)
         except BaseException:
@@ -165,18 +192,86 @@ class AsyncReactAgent(AgentSettings):
             await asyncio.wait(tasks)
             raise
 
-    async def _run_one(self, tool_call: ToolCall, room: "Semaphore") -> int:
+    async def _call_tool(self, tool_call: ToolCall, room: "Semaphore") -> int:
         async with room:
             with tool_span(self.timeline, tool_call) as span:
-                done = returned(span, await self.caller.acall(tool_call))
-        version: int = await _append(self, done)
+                result = end_tool(span, await self.caller.acall(tool_call))
+        version: int = await _append(self, result)
         return version
 
 
-def _append(agent: ReactAgent | AsyncReactAgent, done: Done) -> Any:
+def _append(agent: ReactAgent | AsyncReactAgent, result: CallResult) -> Any:
     """Append the result of a call; with an async agent, await this."""
-    if done.envelope.sensitivity in ENCRYPTED and not agent.timeline.settings.can_seal:
-        done = withheld(done)
+    if result.envelope.sensitivity in ENCRYPTED and not agent.timeline.settings.can_seal:
+        result = withheld(result)
     return agent.timeline.tool_result(
-        done.call.call_id, done.output, is_error=done.is_error, envelope=done.envelope
+        result.call.call_id, result.output, is_error=result.is_error, envelope=result.envelope
     )
+
+
+# Spans
+
+
+FAILED_TOOL: Final = "tool_error"
+"""The type of a failed tool call's error: the conventions ask for a short name, and the tool's output is content."""
+
+
+def run_span(timeline: Shell, name: str) -> AbstractContextManager[Span]:
+    """The span of an agent's run; the agent may have a name."""
+    about = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": provider_name(timeline.settings.provider.name),
+        "gen_ai.request.model": timeline.settings.model.name,
+        **({"gen_ai.agent.name": name} if name else {}),
+    }
+    return timeline.traces.span(f"invoke_agent {name}".rstrip(), about)
+
+
+def end_run(span: Span, outcome: Outcome) -> Outcome:
+    """Add the result of a run to its span."""
+    used = outcome.usage
+    span.set_attributes(
+        usage_attributes(used) | {"foldline.stop": outcome.stop, "foldline.rounds": outcome.rounds}
+    )
+    return outcome
+
+
+def chat_span(timeline: Shell, arguments: Json) -> AbstractContextManager[Span]:
+    """The span of one call to the model."""
+    asked = (
+        {"gen_ai.request.max_tokens": arguments["max_tokens"]} if "max_tokens" in arguments else {}
+    )
+    provider = timeline.settings.provider.name
+    about = asked | compacted_attributes(timeline.view)
+    return timeline.traces.chat(timeline.settings.model.name, provider, about)
+
+
+def end_chat(span: Span, timeline: Shell, response: Any) -> Any:
+    """Add the attributes of a response to its span."""
+    if timeline.traces.are_on:
+        answer = as_json(response)
+        named = {"id": answer.get("id"), "model": answer.get("model")}
+        span.set_attributes(
+            usage_attributes(timeline.settings.provider.usage(response))
+            | {f"gen_ai.response.{name}": str(value) for name, value in named.items() if value}
+            | {"gen_ai.response.finish_reasons": [timeline.settings.provider.stop(response)]}
+        )
+    return response
+
+
+def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[Span]:
+    """The span of one tool call."""
+    about = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.name,
+        "gen_ai.tool.call.id": call.call_id,
+        "gen_ai.tool.type": "function",
+    }
+    return timeline.traces.span(f"execute_tool {call.name}", about)
+
+
+def end_tool(span: Span, result: CallResult) -> CallResult:
+    """Add the result of a tool call to its span."""
+    if result.is_error:
+        failed(span, FAILED_TOOL)
+    return result

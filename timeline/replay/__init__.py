@@ -1,24 +1,24 @@
 """Runs a recorded session through the engine, call by call, and computes what it would have cost."""
 
-from timeline.replay._atomic import atomic_write as atomic_write
-from timeline.replay._compare import Means as Means
-from timeline.replay._compare import compared as compared
 from timeline.replay._coverage import Coverage as Coverage
 from timeline.replay._coverage import coverage as coverage
 from timeline.replay._coverage import places as places
-from timeline.replay._dump import Dump as Dump
-from timeline.replay._dump import Sent as Sent
-from timeline.replay._dump import dump_to as dump_to
 from timeline.replay._options import ReplayOptions as ReplayOptions
-from timeline.replay._reserve import reserve_store as reserve_store
+from timeline.replay._options import telling_window as telling_window
+from timeline.replay._output import Dump as Dump
+from timeline.replay._output import Sent as Sent
+from timeline.replay._output import atomic_write as atomic_write
+from timeline.replay._output import dump_to as dump_to
+from timeline.replay._output import reserve_store as reserve_store
+from timeline.replay._replay import Replayed as Replayed
+from timeline.replay._replay import replay as replay
+from timeline.replay._replay import replay_with_log as replay_with_log
 from timeline.replay._result import Point as Point
 from timeline.replay._result import ReplayResult as ReplayResult
-from timeline.replay._run import Replayed as Replayed
-from timeline.replay._run import replay as replay
-from timeline.replay._run import replay_with_log as replay_with_log
-from timeline.replay._trial import LeftOut as LeftOut
-from timeline.replay._trial import Trial as Trial
+from timeline.replay._tune import LeftOut as LeftOut
+from timeline.replay._tune import Means as Means
+from timeline.replay._tune import Trial as Trial
 from timeline.replay._tune import Tuned as Tuned
 from timeline.replay._tune import Tuning as Tuning
+from timeline.replay._tune import compared as compared
 from timeline.replay._tune import tune as tune
-from timeline.replay._window import telling_window as telling_window

@@ -1,22 +1,29 @@
 """The options of a replay, and the defaults that it takes from the session."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 from attrs.validators import in_
 
-from blocks import ToolCall
+from blocks import ToolCall, text_of
 from persistence.sessions import Session
 from render import Json, Model, Policy, provider_of
 from timeline._arguments import System, Tools
 from timeline._models import guess_about, known_models, model_named
 from timeline._policies import policy_named
+from timeline.tokens import counter_for
 
 Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
-
 MODEL = "claude-sonnet-5-5"
 """The model whose prices and rules apply if the session's own is not in the table."""
 SYSTEM = "You are an agent that works with tools. Do what the user asks, and say what was done."
+TELLING_SHARE: Final = 0.6
+"""The window as a share of the whole session: it is compacted a few times, and much of it stays."""
+WINDOWS: Final = tuple(
+    digits * 10**zeros for zeros in range(3, 7) for digits in (8, 10, 15, 20, 30, 40, 60)
+)
+ROOM_TOKENS_MIN: Final = 6_000
+"""The least tokens besides system prompt and tools; with fewer, every call would compact."""
 
 
 @attrs.frozen(kw_only=True)
@@ -109,3 +116,24 @@ def _default(provider: str) -> Model:
     of_it = (m for m in known_models() if _company(m.provider) == _company(provider))
     ours = model_named(MODEL)
     return ours if _company(provider) == _company(ours.provider) else next(of_it, ours)
+
+
+def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None, int]:
+    """The window in tokens, rounded, and the approximate tokens of the whole session.
+
+    The window is None if the session is too short to be compacted, or exceeds its model's own window.
+    """
+    model = options.model_for(session)
+    count = counter_for("estimate", model).count
+    blocks = (block for item in session.items for block in item.blocks)
+    fixed = sum(
+        count(str(part)) for part in (options.system_for(session), *_tools(session, options))
+    )
+    whole = fixed + sum(count(text_of(block)) for block in blocks)
+    most = TELLING_SHARE * min(whole, model.tokens_window)
+    fits = [n for n in WINDOWS if fixed + ROOM_TOKENS_MIN <= n <= most]
+    return (max(fits) if fits and whole <= model.tokens_window else None), whole
+
+
+def _tools(session: Session, options: ReplayOptions) -> list[object]:
+    return list(options.tools_for(session) or ())

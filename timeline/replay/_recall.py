@@ -1,27 +1,87 @@
-"""Measures recall: how much of what the agent used next its request still had.
+"""Measures recall: how much of what the agent used next its request still had; independent of the engine.
+
+A response *needs* a name that it writes and that occurred before.  A name that last occurred more
+than five calls earlier is *far*, otherwise *near*.  Names in more than `TRIVIAL_SHARE` of all texts
+do not count, since every engine still has them.
+
+    call       0    1    2    3    4    5    6    7    8
+    a.py       ●         ●                            ○      six calls earlier: far
+    b.py                      ●                       ○      five calls earlier: near
+    c.py                                              ○      new: could not be lost
+
+It *quotes* a far line if it writes it again word for word: mostly code that it edits.
 
 Only calls where the full history exceeds the window are measured; at others everything can be sent.
 Calls that needed nothing are left out; all others have the same weight in the average.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from statistics import fmean
-from typing import Self
+from string import ascii_letters
+from typing import Final, Self
 
 import attrs
 
-from persistence.sessions import Session
-from render import Rendered
-from timeline.replay._needs import Need, Needs, needs_of
+from blocks import (
+    AssistantBlock,
+    AssistantThinking,
+    Block,
+    ToolCall,
+    ToolResult,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    leaves,
+    text_of,
+)
+from persistence.sessions import Responded, Session
+from render import Json, Rendered
 from timeline.replay._result import Recall
-from timeline.replay._surroundings import WIDE_CHARACTERS, around, share_found
-from timeline.replay._words import Words
 
+NEAR_CALLS: Final = 5
+TRIVIAL_SHARE: Final = 0.3
+"""A name or line that occurs in a larger share of all texts does not count."""
+OCCURRENCES_MAX: Final = 3
+"""The number of latest occurrences whose surroundings are compared; one of them is enough."""
+RULE_CHARACTERS: Final = 300
+"""The first characters of a user's text that the request must have unchanged."""
+SURROUNDINGS_MIN: Final = 8
+"""The least characters besides the name for surroundings to count."""
+LINE_CHARACTERS: Final = 40
+WIDE_CHARACTERS: Final = 150
 DIGITS = 4
 
 
+@attrs.frozen
+class Need:
+    """A name that a response used, and its earlier surroundings."""
+
+    name: str
+    lines: tuple[str, ...] = ()
+    """The name with its line, for each occurrence, newest first; empty if it always stood alone."""
+    wides: tuple[str, ...] = ()
+    """The name with its line and the neighbouring lines, newest first."""
+    texts: tuple[str, ...] = attrs.field(default=(), repr=False)
+    """The latest texts that had the name, newest first."""
+
+
 @attrs.frozen(kw_only=True)
-class Kept:
+class Needs:
+    """What one response needed."""
+
+    near: tuple[Need, ...] = ()
+    far: tuple[Need, ...] = ()
+    quotes: tuple[str, ...] = ()
+    """The far lines that the response repeated."""
+    rules: tuple[str, ...] = ()
+    """The beginning of each of the user's texts so far."""
+
+
+@attrs.frozen(kw_only=True)
+class CallRecall:
     """The shares of what one call needed that its request had; None if it needed nothing of that kind."""
 
     near: float | None = None
@@ -34,12 +94,34 @@ class Kept:
 
 
 @attrs.define
-class Memory:
+class RequestTexts:
+    """Joins the texts of requests; caches the texts of blocks."""
+
+    _block_texts: dict[int, tuple[Json, str]] = attrs.field(
+        init=False, factory=dict[int, tuple[Json, str]]
+    )
+    """Texts by identity: the renderer uses the same object for an unmarked block in every request."""
+
+    def of(self, rendered: Rendered) -> str:
+        """The text of system prompt and messages, each block on lines of its own; without thinking and tools."""
+        return "\n".join(self._texts(rendered))
+
+    def _texts(self, rendered: Rendered) -> Iterator[str]:
+        provider = rendered.provider
+        for _, content in provider.contents(rendered.system, (), rendered.messages):
+            cached = self._block_texts.get(id(content))
+            if cached is None or cached[0] is not content:
+                cached = self._block_texts[id(content)] = content, provider.text(content)
+            yield cached[1]
+
+
+@attrs.define
+class RecallMeter:
     """Measures the recall of one session, call by call in order."""
 
     needs: tuple[Needs, ...]
-    measured: list[Kept] = attrs.field(init=False, factory=list[Kept])
-    _words: Words = attrs.field(init=False, factory=Words)
+    measured: list[CallRecall] = attrs.field(init=False, factory=list[CallRecall])
+    _texts: RequestTexts = attrs.field(init=False, factory=RequestTexts)
 
     @classmethod
     def of(cls, session: Session) -> Self:
@@ -48,19 +130,16 @@ class Memory:
 
     def measure(self, call: int, rendered: Rendered) -> None:
         """Measure how much of what the response of this call used its request had."""
-        self.measured.append(kept(self.needs[call], self._words.of(rendered)))
+        self.measured.append(recall_of(self.needs[call], self._texts.of(rendered)))
 
     @property
     def recall(self) -> Recall:
         """The means over the calls measured."""
-        return Recall(
-            near=_mean(call.near for call in self.measured),
-            far=_mean(call.far for call in self.measured),
-            far_context=_mean(call.far_context for call in self.measured),
-            far_wide=_mean(call.far_wide for call in self.measured),
-            quotes=_mean(call.quotes for call in self.measured),
-            surroundings=_mean(call.surroundings for call in self.measured),
-        )
+        means = {
+            field.name: _mean(getattr(call, field.name) for call in self.measured)
+            for field in attrs.fields(Recall)
+        }
+        return Recall(**means)
 
     @property
     def rules(self) -> float | None:
@@ -68,12 +147,12 @@ class Memory:
         return _mean(call.rules for call in self.measured)
 
 
-def kept(needs: Needs, text: str) -> Kept:
+def recall_of(needs: Needs, text: str) -> CallRecall:
     """The shares of what a response needed that a request with this text has."""
     far = [need.name in text for need in needs.far]
     # Without the name, its surroundings do not count.
     named = list(zip(needs.far, far, strict=True))
-    return Kept(
+    return CallRecall(
         near=_share([need.name in text for need in needs.near]),
         far=_share(far),
         far_context=_share([is_there and _any(need.lines, text) for need, is_there in named]),
@@ -95,10 +174,288 @@ def share_around(need: Need, text: str, characters: int = WIDE_CHARACTERS) -> fl
     return max((share_found(excerpt, text) for excerpt in excerpts), default=1.0)
 
 
-def _share(found: Sequence[float]) -> float | None:
-    return sum(found) / len(found) if found else None
+def _share(shares: Sequence[float]) -> float | None:
+    return sum(shares) / len(shares) if shares else None
 
 
 def _mean(shares: Iterable[float | None]) -> float | None:
-    known = [share for share in shares if share is not None]
-    return round(fmean(known), DIGITS) if known else None
+    defined = [share for share in shares if share is not None]
+    return round(fmean(defined), DIGITS) if defined else None
+
+
+# What each response needed
+
+
+def needs_of(session: Session) -> tuple[Needs, ...]:
+    """What each call of the session needed."""
+    past = _Past(wanted=_repeatable(session))
+    calls: list[_Call] = []
+    for item in session.items:
+        if isinstance(item, Responded):
+            calls.append(past.call(item.blocks))
+        for block in item.blocks:
+            # The next call is the first to read what arrives for the agent.
+            is_round = isinstance(block, AssistantBlock | ToolResult)
+            past.add(block, len(calls) - is_round)
+    return tuple(past.needs(number, call) for number, call in enumerate(calls))
+
+
+def _repeatable(session: Session) -> frozenset[str]:
+    """Every line that any response wrote; no other line need be remembered."""
+    return frozenset(line for item in session.calls for line in _lines_written(item.blocks))
+
+
+@attrs.frozen
+class _Use:
+    """A name in a response: how many texts had it by then, and the call of the latest of them."""
+
+    name: str
+    texts: int
+    call: int
+
+
+@attrs.frozen
+class _Call:
+    """What a response wrote again, with the state of the past at that time."""
+
+    uses: tuple[_Use, ...]
+    lines: dict[str, int]
+    """The lines, each with the call of its last occurrence."""
+    rules: tuple[str, ...]
+
+
+@attrs.define(kw_only=True)
+class _Past:
+    """The texts of a session so far, and the places of names and wanted lines in them."""
+
+    wanted: frozenset[str]
+    texts: list[str] = attrs.field(factory=list[str])
+    calls: list[int] = attrs.field(factory=list[int])
+    """For each text, the call that first had it."""
+    places: dict[str, list[int]] = attrs.field(factory=dict[str, list[int]])
+    lines: dict[str, int] = attrs.field(factory=dict[str, int])
+    """For each wanted line, the call that last had it."""
+    line_texts: Counter[str] = attrs.field(factory=Counter[str])
+    """For each wanted line, the number of texts that have it."""
+    rules: list[str] = attrs.field(factory=list[str])
+
+    def add(self, block: Block, call: int) -> None:
+        """Add a block to the history."""
+        text = _text(block)
+        for name in rare_names(text):
+            self.places.setdefault(name, []).append(len(self.texts))
+        lines = quotable_lines(text) & self.wanted
+        self.lines |= dict.fromkeys(lines, call)
+        self.line_texts.update(lines)
+        if text:
+            self.texts.append(text)
+            self.calls.append(call)
+        if isinstance(block, UserPrompt | UserFollowup | UserSteer):
+            rule = block.text[:RULE_CHARACTERS].strip()
+            self.rules += [rule] if rule else []
+
+    def call(self, response: Sequence[Block]) -> _Call:
+        """Which names and lines of the past a response writes again."""
+        lines = sorted(_lines_written(response) & self.lines.keys())
+        last = {line: self.lines[line] for line in lines}
+        return _Call(tuple(self._uses(response)), last, tuple(self.rules))
+
+    def _uses(self, response: Sequence[Block]) -> Iterator[_Use]:
+        written = set[str]().union(*(rare_names(_written(block)) for block in response))
+        for name in sorted(written & self.places.keys()):
+            places = self.places[name]
+            yield _Use(name, len(places), self.calls[places[-1]])
+
+    def needs(self, number: int, call: _Call) -> Needs:
+        """The names and lines that a call wrote again, without those that are common in the session."""
+        common = TRIVIAL_SHARE * len(self.texts)
+        far = number - NEAR_CALLS
+        rare = [use for use in call.uses if len(self.places[use.name]) <= common]
+        lines = [line for line, last in call.lines.items() if last < far]
+        return Needs(
+            near=tuple(self._need(use) for use in rare if use.call >= far),
+            far=tuple(self._need(use) for use in rare if use.call < far),
+            quotes=tuple(line for line in lines if self.line_texts[line] <= common),
+            rules=call.rules,
+        )
+
+    def _need(self, use: _Use) -> Need:
+        places = reversed(self.places[use.name][: use.texts])
+        texts = [self.texts[place] for place in places]
+        return Need(
+            name=use.name,
+            lines=_surroundings(texts, use.name, line_around),
+            wides=_surroundings(texts, use.name, wide_around),
+            texts=tuple(texts[:OCCURRENCES_MAX]),
+        )
+
+
+def _surroundings(
+    texts: Sequence[str], name: str, around: Callable[[str, str], str]
+) -> tuple[str, ...]:
+    """The surroundings of the name in the first few texts that have any."""
+    surroundings = filter(None, (around(text, name) for text in texts))
+    return tuple(islice(surroundings, OCCURRENCES_MAX))
+
+
+def _text(block: Block) -> str:
+    """The text of a block that a later response can refer to; empty for thinking, which is soon dropped."""
+    return "" if isinstance(block, AssistantThinking) else text_of(block)
+
+
+def _lines_written(response: Sequence[Block]) -> set[str]:
+    return set[str]().union(*(quotable_lines(_written(block)) for block in response))
+
+
+def _written(block: Block) -> str:
+    """The text that the model composed; without a tool's name, which its definition has."""
+    return leaves(block.input) if isinstance(block, ToolCall) else _text(block)
+
+
+# The text around a name
+
+
+def line_around(text: str, name: str) -> str:
+    """The last occurrence with up to 40 characters of its line on each side; empty if there are too few."""
+    at = text.rfind(name)
+    end = at + len(name)
+    start = max(_line_start(text, at), at - LINE_CHARACTERS)
+    return _enough(text[start : min(_line_end(text, end), end + LINE_CHARACTERS)], name)
+
+
+def wide_around(text: str, name: str) -> str:
+    """The same with the neighbouring lines, up to 150 characters on each side."""
+    at = text.rfind(name)
+    end = at + len(name)
+    first, last = _line_start(text, at), _line_end(text, end)
+    before = _line_start(text, first - 1) if first else 0
+    after = _line_end(text, last + 1)
+    start = max(before, at - WIDE_CHARACTERS)
+    return _enough(text[start : min(after, end + WIDE_CHARACTERS)], name)
+
+
+def around(text: str, name: str, characters: int) -> str:
+    """The last occurrence with up to `characters` on each side, across line breaks."""
+    at = text.rfind(name)
+    return text[max(at - characters, 0) : at + len(name) + characters]
+
+
+def share_found(excerpt: str, text: str) -> float:
+    """The share of an excerpt's characters that are in lines which the text also has.
+
+    Order, indentation and a viewer's line numbers do not matter.
+    """
+    if excerpt in text:
+        return 1.0
+    lines = list(bare_lines(excerpt))
+    total = sum(map(len, lines))
+    return sum(len(line) for line in lines if line in text) / total if total else 0.0
+
+
+def _line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _enough(around: str, name: str) -> str:
+    around = around.strip()
+    return around if len(around) >= len(name) + SURROUNDINGS_MIN else ""
+
+
+# Lines that count as quotations: neither too short nor too long.  A viewer's line number is not part of the line:
+# `   12→total = 0` and `total = 0` are the same line.
+
+
+LINE_CHARACTERS_MIN: Final = 20
+"""Shorter lines recur by chance."""
+LINE_CHARACTERS_MAX: Final = 400
+"""Longer lines are usually data."""
+_LINE_NUMBER = re.compile(r"\d{1,6}[→\t:|]\s*")
+
+
+def quotable_lines(text: str) -> set[str]:
+    """The lines of 20 to 400 characters with a letter or digit, without white space around them."""
+    return {line for line in bare_lines(text) if _is_quotable(line)}
+
+
+def bare_lines(text: str) -> Iterator[str]:
+    """Every line without white space around it and without a viewer's line number."""
+    for line in map(str.strip, text.split("\n")):
+        number = _LINE_NUMBER.match(line) if line[:1].isdigit() else None
+        yield line[number.end() :] if number else line
+
+
+def _is_quotable(line: str) -> bool:
+    return LINE_CHARACTERS_MIN <= len(line) <= LINE_CHARACTERS_MAX and any(map(str.isalnum, line))
+
+
+# Rare names: paths, URLs, dotted, snake_case and camelCase names, ids, numbers.  This is deliberately not the engine's
+# own recogniser: with the same one, recall would not notice the names that the engine overlooks.
+
+
+NAME_CHARACTERS_MIN: Final = 6
+"""Shorter names are too common."""
+NAME_CHARACTERS_MAX: Final = 200
+"""Longer names are usually data."""
+BLACKED_OUT: Final = "REDACTED"
+"""The text that recorders put in place of secrets; it does not count as a name."""
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_COLON = r":(?://|\\)"
+"""What follows the scheme of a URL or the drive of a Windows path."""
+# Linear: every character is visited a bounded number of times, whatever the text.  A path is tried
+# where a run of its characters begins, not again at each of them; a run without path or dotted name
+# is matched as a whole, and `_WORD` then searches it for other names.
+_CANDIDATE = re.compile(
+    r"https?://[^\s\"'`<>()\[\]{}|\\,;]+"  # a URL
+    rf"|(?:(?<![\w.@~+-]){_UUID}[\w.@~+-]++(?:/[\w.@~+-]++)++"  # a UUID followed by a path
+    rf"|{_UUID})"
+    r"|[A-Za-z]:\\[\w.\\-]++(?:[@~+][\w.@~+-]*+(?:/[\w.@~+-]++)++)?+"  # a Windows path, perhaps followed by another path
+    r"|(?:(?<![\w.@~+-])[\w.@~+-]++)?+(?:/[\w.@~+-]++)++"  # a path
+    r"|[A-Za-z_][\w-]*+(?:"
+    r"(?:\.[A-Za-z_]\w*+)++"  # a dotted name
+    rf"|(?<=[\w-]{{4}})(?!{_COLON}))"  # hyphened words
+    rf"|[A-Za-z_][\w-]*-(?={_UUID}\w*+{_COLON})"  # hyphened words up to a last UUID or word
+    rf"|[A-Za-z_][\w-]*-(?=\w*+{_COLON})"
+    r"|[A-Za-z_]\w{5,}+"  # a word; most are not names
+    r"|\d{4,}+|[0-9a-f]{7,}+"  # a number, a hash
+    r"|(?:[-.@~+]|[^\W\dA-Za-z_])++"  # no name
+)
+_WORD = re.compile(rf"{_UUID}|[A-Za-z_]\w{{5,}}+|\d{{4,}}+|[0-9a-f]{{7,}}+")
+_FIRST = re.compile(_UUID)
+_WINDOWS = re.compile("(?=[@~+])")
+_LETTERS = frozenset("_" + ascii_letters)
+_INSIDE = re.compile(r"[/\\]|(?<=.)\.(?=.)|[^_]_+[^_]|[a-z][A-Z]|[A-Z]{2}[a-z]|^\d.*-")
+"""What a name contains and a plain word does not."""
+_HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}")
+
+
+def rare_names(text: str) -> set[str]:
+    """The identifiers in a text that cannot be guessed."""
+    names = {candidate.rstrip(".-:/") for candidate in _candidates(text)}
+    return {name for name in names if _is_rare(name)}
+
+
+def _candidates(text: str) -> set[str]:
+    names, words = set[str](), list[str]()
+    for candidate in set(_CANDIDATE.findall(text)):
+        if ":\\" in candidate:
+            names.update(_WINDOWS.split(candidate, 1))
+        elif "/" in candidate and (first := _FIRST.match(candidate)):
+            names.update((first[0], candidate[first.end() :]))
+        elif "/" in candidate or ("." in candidate and candidate[0] in _LETTERS):
+            names.add(candidate)
+        else:
+            words.append(candidate)
+    return names.union(_WORD.findall("\n".join(words)))
+
+
+def _is_rare(name: str) -> bool:
+    if name.isdigit():
+        return len(name) <= NAME_CHARACTERS_MAX
+    if not NAME_CHARACTERS_MIN <= len(name) <= NAME_CHARACTERS_MAX or BLACKED_OUT in name:
+        return False
+    return bool(_INSIDE.search(name) or _HASH.fullmatch(name))

@@ -2,35 +2,147 @@
 
 For each item of the session the clock is set to its time; before a response the next request is
 rendered, priced and dumped; then the recorded blocks are appended.  Recorded compactions and usage
-are ignored, since they belong to other prompts.
+are ignored, since they belong to other prompts.  Beside it runs the reference: the same session with
+everything sent and good cache marks.
+
+The session is replayed in memory.  Its complete log is written to a database in one commit and read
+back, so nothing is left half-written.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
+from os import PathLike
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Final, Self, TypeAlias
 
 import attrs
 
-from blocks import BlocksHidden, CompactionSkipped, Event, RangeCompacted
-from persistence import EventStore
+from blocks import (
+    Block,
+    BlocksHidden,
+    CompactionSkipped,
+    Event,
+    HideReason,
+    RangeCompacted,
+    Recorded,
+    TimelineId,
+)
+from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Item, Responded, Session
-from render import Rendered, open_view, provider_of
-from timeline.replay._asked import Asked
-from timeline.replay._bill import Bill
+from render import Policy, Rendered, View, open_view, provider_of, show
+from timeline._arguments import System, Tools
+from timeline._timeline import Timeline
+from timeline.billing import Flattener, RunningBill
+from timeline.engine._settings import Options, Settings, counted
 from timeline.replay._coverage import Coverage, coverage
-from timeline.replay._dump import Dump, Sent
-from timeline.replay._flatten import Flattener
 from timeline.replay._options import ReplayOptions
-from timeline.replay._recall import Memory
-from timeline.replay._reference import FullHistory
-from timeline.replay._replay_timeline import ReplayTimeline
-from timeline.replay._result import Point
-from timeline.replay._standin import StandIn
+from timeline.replay._output import Dump, Sent, reserve_store
+from timeline.replay._recall import RecallMeter
+from timeline.replay._result import CacheTotals, Cost, Milliseconds, Point, ReplayResult
+from timeline.replay._summarizers import RecordingSummarizer, StandIn
 from timeline.tokens import counter_for
 
 CHECK_EVERY_CALLS = 50
-
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of calls done and the number of all calls."""
+NOTICES_MAX = 100
+_HIDE_WORDS: Final[Mapping[HideReason, str]] = {
+    "expired": "pruned",
+    "clipped": "clipped",
+    "externalized": "moved",
+    "cleared": "moved",
+    "dropped": "moved",
+}
+"""The words in `Point.events` for events that hide blocks."""
+_COMPACTED: Final = frozenset({"compacted", "moved"})
+"""The words for a compaction in `Point.events`."""
+_NEVER: Final = 10**9
+EVERYTHING = Policy(
+    name="everything",
+    trigger_tokens=_NEVER,
+    trigger_ratio=1.0,
+    cold_ratio=1.0,
+    clip_ratio=1.0,
+    turns_intact=_NEVER,
+    turns_visible=_NEVER,
+    rounds_intact=_NEVER,
+    rounds_visible=_NEVER,
+    prune_tokens_min=_NEVER,
+)
+"""A policy that prunes, clips and compacts nothing."""
+
+
+def replay(
+    session: Session,
+    options: ReplayOptions | None = None,
+    *,
+    store: "str | PathLike[str] | None" = None,
+    dump: Dump | None = None,
+    progress: Progress | None = None,
+) -> ReplayResult:
+    """Replay a session; with `store` (a path or URL), save its log there.
+
+    Raises:
+        MisuseError: there is no such counter or policy; the window cannot even hold system prompt and
+            tools; or the store already has a timeline of this name.
+        StoreLockedError: another process has the store open.
+    """
+    return replay_with_log(session, options, store=store, dump=dump, progress=progress).result
+
+
+def replay_with_log(
+    session: Session,
+    options: ReplayOptions | None = None,
+    *,
+    store: "str | PathLike[str] | None" = None,
+    dump: Dump | None = None,
+    progress: Progress | None = None,
+) -> "Replayed":
+    """Like `replay`, but also returns the log, which a report needs."""
+    options = options or ReplayOptions()
+    name = TimelineId(options.name or session.name)
+    place = nullcontext() if store is None else reserve_store(locate_store(store), name)
+    with place as saved:
+        running = Replay.begin(session, options, MemoryStore(), dump)
+        running.run(progress)
+        size = _save(running, saved)
+        return Replayed(
+            result=result_of(running, options.counter, size),
+            log=running.replayed.timeline.events(),
+            timeline=running.replayed,
+            full=running.full,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Replayed:
+    """A finished replay with its log."""
+
+    result: ReplayResult
+    log: Sequence[Recorded] = attrs.field(repr=False)
+    timeline: "ReplayTimeline" = attrs.field(repr=False)
+    """The timeline that rendered its requests."""
+    full: Sequence[tuple[int, float]] = attrs.field(repr=False)
+    """Tokens and dollars of sending everything, for each call."""
+
+
+def _save(running: "Replay", saved: EventStore | None) -> int:
+    """Write the log to a database, and to `saved`, and compare; returns the bytes of a file with only this log."""
+    name = running.replayed.timeline.id
+    events = [event for _, event in running.replayed.timeline.events()]
+    if saved is not None:
+        saved.append(name, events, expected_version=0)
+    with TemporaryDirectory(prefix="foldline-") as folder:
+        path = Path(folder) / "replay.duckdb"
+        with closing(open_store(path)) as store:
+            store.append(name, events, expected_version=0)
+        with closing(open_store(path)) as store:
+            running.compare(store)
+        return path.stat().st_size
 
 
 @attrs.define(kw_only=True)
@@ -39,11 +151,11 @@ class Replay:
 
     session: Session
     store: EventStore
-    replayed: ReplayTimeline
-    bill: Bill
-    reference: FullHistory
-    memory: Memory
-    writer: StandIn | Asked | None = None
+    replayed: "ReplayTimeline"
+    bill: RunningBill
+    reference: "FullHistory"
+    memory: RecallMeter
+    writer: StandIn | RecordingSummarizer | None = None
     """Writes summaries and records their calls; None for extractive summaries, which cost nothing."""
     dump: Dump | None = None
     guess: str = ""
@@ -72,15 +184,15 @@ class Replay:
         model = replayed.settings.model
         counter = counter_for(options.counter, model)
         flattener = Flattener(counter, provider_of(model))
-        bill = Bill(model=model, flattener=flattener)
-        full = Bill(model=model, flattener=flattener)
+        bill = RunningBill(model=model, flattener=flattener)
+        full = RunningBill(model=model, flattener=flattener)
         return cls(
             session=session,
             store=store,
             replayed=replayed,
             bill=bill,
             reference=FullHistory.begin(session, options, full),
-            memory=Memory.of(session),
+            memory=RecallMeter.of(session),
             writer=writer,
             dump=dump,
             guess=options.guess_for(session),
@@ -93,61 +205,53 @@ class Replay:
             MisuseError: the window has no room for a conversation.
         """
         self.replayed.settings.check_room(self.replayed.system, self.replayed.tools)
-        total = len(self.session.calls)
         for item in self.session.items:
             spent = self.reference.bill.dollars
             full_tokens = self.reference.step(item)
             if isinstance(item, Responded):
                 self.full.append((full_tokens, self.reference.bill.dollars - spent))
-                self._call(item, full_tokens)
+                self._call(item.at, full_tokens)
             self.replayed.append(item.at, item.blocks)
-            done = len(self.points)
-            if isinstance(item, Responded) and progress:
-                progress(done, total)
-            if isinstance(item, Responded) and done % CHECK_EVERY_CALLS == 0:
-                self.check()
+            if isinstance(item, Responded):
+                if progress:
+                    progress(len(self.points), len(self.session.calls))
+                if len(self.points) % CHECK_EVERY_CALLS == 0:
+                    self.check()
         self.check()
 
-    def _call(self, item: Item, full_tokens: int) -> None:
+    def _call(self, at: float, full_tokens: int) -> None:
         """Render, price and dump the request of one model call."""
-        rendered, ms = self.replayed.render(item.at)
-        summaries = self.writer.taken() if self.writer else ()
+        call = len(self.points)
+        rendered, ms = self.replayed.render(at)
+        summaries = self.writer.take_calls() if self.writer else ()
         self.bill.summarized(summaries)
-        step = self.bill.send(item.at, rendered)
+        step = self.bill.send(at, rendered)
         if self.writer:
-            self.writer.sent(item.at, step)
+            self.writer.sent(at, step)
         if full_tokens > self.replayed.settings.limit:
-            self.memory.measure(len(self.points), rendered)
-        self._note(rendered, item.at, full_tokens)
-        self.milliseconds.append(ms)
-        if self.dump:
-            call = len(self.points) - 1
-            self.dump(Sent(call=call, ts=item.at, rendered=rendered, summaries=summaries, ms=ms))
-
-    def _note(self, rendered: Rendered, at: float, full_tokens: int) -> None:
+            self.memory.measure(call, rendered)
+        words = tuple(filter(None, map(_word, rendered.decisions)))
+        tokens = rendered.tokens
         self.points.append(
-            Point(
-                call=len(self.points),
-                at=at,
-                tokens=rendered.tokens,
-                full_tokens=full_tokens,
-                events=_words(rendered.decisions),
-            )
+            Point(call=call, at=at, tokens=tokens, full_tokens=full_tokens, events=words)
         )
+        self.milliseconds.append(ms)
         self.decisions += rendered.decisions
         self.notices |= {n.rpartition(": ")[0]: n for n in rendered.notices}
         self.violations += len(rendered.violations)
         self.over_window += not rendered.fits
         reason = rendered.cannot_fit
         self.cannot_fit += reason is not None and reason.reason == "over_limit"
+        if self.dump:
+            self.dump(Sent(call=call, ts=at, rendered=rendered, summaries=summaries, ms=ms))
 
     def check(self) -> None:
         """Check that every block is accounted for and that the log, read back, gives the same view."""
         timeline = self.replayed.timeline
         timeline.flush()
-        found = coverage(timeline.events(), timeline.view)
-        problems = (*self.coverage.problems, *found.problems)
-        self.coverage = attrs.evolve(found, problems=tuple(dict.fromkeys(problems)))
+        now = coverage(timeline.events(), timeline.view)
+        problems = dict.fromkeys((*self.coverage.problems, *now.problems))
+        self.coverage = attrs.evolve(now, problems=tuple(problems))
         self.compare(self.store)
 
     def compare(self, store: EventStore) -> None:
@@ -158,31 +262,187 @@ class Replay:
         self.reopened_equal &= live.content_hash == again.content_hash
 
 
-def _writer(options: ReplayOptions) -> StandIn | Asked | None:
+def _writer(options: ReplayOptions) -> StandIn | RecordingSummarizer | None:
     match options.summarizer:
         case "extractive":
             return None
         case "stand-in":
             return StandIn()
         case "anthropic":
-            return Asked.at(options.base_url)
+            return RecordingSummarizer.at(options.base_url)
 
 
-def _words(decisions: Sequence[Event]) -> tuple[str, ...]:
-    """A word for each decision."""
-    words: list[str] = []
-    for event in decisions:
-        match event:
-            case RangeCompacted():
-                words.append("compacted")
-            case CompactionSkipped():
-                words.append("skipped")
-            case BlocksHidden(reason="expired"):
-                words.append("pruned")
-            case BlocksHidden(reason="clipped"):
-                words.append("clipped")
-            case BlocksHidden(reason="externalized" | "cleared" | "dropped"):
-                words.append("moved")
-            case _:
-                pass
-    return tuple(words)
+def _word(decision: Event) -> str | None:
+    """The word for a decision in `Point.events`."""
+    match decision:
+        case RangeCompacted():
+            return "compacted"
+        case CompactionSkipped():
+            return "skipped"
+        case BlocksHidden(reason=reason):
+            return _HIDE_WORDS.get(reason)
+        case _:
+            return None
+
+
+# The timelines of a replay
+
+
+@attrs.define
+class Clock:
+    """A clock that returns the time it was set to."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@attrs.frozen(kw_only=True)
+class ReplayTimeline:
+    """A timeline, its clock, and the system prompt and tools of its requests."""
+
+    timeline: Timeline
+    settings: Settings
+    system: System
+    tools: Tools
+    clock: Clock
+
+    @classmethod
+    def begin(
+        cls, session: Session, options: ReplayOptions, store: EventStore, extra: Options
+    ) -> Self:
+        """Create a timeline in `store`; `extra` overrides `options`."""
+        clock = Clock()
+        chosen: Options = {
+            "model": options.model_for(session),
+            "policy": options.policy_for_replay(),
+            "counter": options.counter,
+            "keep_thinking": options.keep_thinking,
+        }
+        if options.window is not None:
+            chosen["window"] = options.window
+        chosen |= {"store": store, "clock": clock, "ids": counted(), **extra}
+        return cls(
+            timeline=Timeline.open(options.name or session.name, **chosen),
+            settings=Settings.of(chosen),
+            system=options.system_for(session),
+            tools=options.tools_for(session),
+            clock=clock,
+        )
+
+    def render(self, at: float) -> tuple[Rendered, float]:
+        """Render the request at a time; returns it with the milliseconds that rendering took."""
+        self.clock.now = at
+        began = perf_counter()
+        rendered = self.timeline.render(system=self.system, tools=self.tools)
+        return rendered, (perf_counter() - began) * 1_000
+
+    def append(self, at: float, blocks: Sequence[Block]) -> None:
+        """Append the blocks that came next."""
+        self.clock.now = at
+        self.timeline.append(*blocks)
+
+    def shown(self, view: View) -> Rendered:
+        """The request for a view of this timeline; makes no decisions."""
+        context = self.settings.context(self.system, self.tools, self.clock.now)
+        return show(view, context)
+
+
+@attrs.frozen(kw_only=True)
+class FullHistory:
+    """The same session, replayed without a limit on the prompt."""
+
+    replayed: ReplayTimeline
+    bill: RunningBill
+
+    @classmethod
+    def begin(cls, session: Session, options: ReplayOptions, bill: RunningBill) -> "FullHistory":
+        """Start the reference; nothing is sent yet."""
+        replayed = ReplayTimeline.begin(
+            session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
+        )
+        return cls(replayed=replayed, bill=bill)
+
+    def step(self, item: Item) -> int:
+        """Replay one item of the session; returns the tokens of its request, 0 if it has none."""
+        tokens = 0
+        if isinstance(item, Responded):
+            rendered, _ = self.replayed.render(item.at)
+            tokens = self.bill.send(item.at, rendered).total
+        self.replayed.append(item.at, item.blocks)
+        return tokens
+
+
+# The result
+
+
+def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
+    """The result of a finished replay."""
+    session, replayed, bill = replay.session, replay.replayed, replay.bill
+    tokens = [point.tokens for point in replay.points]
+    hides = [event for event in replay.decisions if isinstance(event, BlocksHidden)]
+    events = Counter(hide.reason for hide in hides)
+    blocks = Counter(hide.reason for hide in hides for _ in hide.hidden)
+    folds = [event for event in replay.decisions if isinstance(event, RangeCompacted)]
+    return ReplayResult(
+        session=session.name,
+        format=session.format,
+        model=replayed.settings.model.name,
+        recorded=session.model,
+        guess=replay.guess,
+        window=replayed.settings.limit,
+        policy=replayed.settings.policy.name,
+        counter=counter,
+        calls=len(replay.points),
+        blocks=replay.coverage.blocks,
+        events=replayed.timeline.version,
+        turns=len({block.turn for item in session.items for block in item.blocks}),
+        rounds=len(session.calls),
+        tool_calls=replay.coverage.tool_calls,
+        tool_results=replay.coverage.tool_results,
+        compactions=sum(not _COMPACTED.isdisjoint(point.events) for point in replay.points),
+        folds=len(folds),
+        prunes=events["expired"],
+        clips=events["clipped"],
+        externalized=blocks["externalized"],
+        cleared=blocks["cleared"],
+        dropped=blocks["dropped"],
+        split_turns=sum(fold.summary.split_turn_id is not None for fold in folds),
+        tokens_max=max(tokens, default=0),
+        tokens_mean=round(fmean(tokens)) if tokens else 0,
+        over_window_calls=replay.over_window,
+        cannot_fit=replay.cannot_fit,
+        validity_violations=replay.violations,
+        warm_busts=bill.busts,
+        cache=CacheTotals(read=bill.read, write=bill.write, uncached=bill.uncached),
+        cost=_cost(bill.dollars, bill.summary_dollars, replay.reference.bill.dollars),
+        units=_cost(bill.units, bill.summary_units, replay.reference.bill.units),
+        recall=replay.memory.recall,
+        rules=replay.memory.rules,
+        ms_per_call=_milliseconds(replay.milliseconds),
+        store_bytes=store_bytes,
+        coverage=replay.coverage,
+        reopened_equal=replay.reopened_equal,
+        notices=_notices(replay),
+        points=tuple(replay.points),
+    )
+
+
+def _cost(prompt: float, summaries: float, full: float) -> Cost:
+    return Cost(prompt=prompt, summaries=summaries, total=prompt + summaries, full_history=full)
+
+
+def _milliseconds(values: Sequence[float]) -> Milliseconds:
+    ordered = sorted(values) or [0.0]
+    last = len(ordered) - 1
+    p50, p99 = ordered[last // 2], ordered[round(0.99 * last)]
+    return Milliseconds(p50=round(p50, 2), p99=round(p99, 2), max=round(ordered[last], 2))
+
+
+def _notices(replay: Replay) -> tuple[str, ...]:
+    read = (f"line {n.line}: {n.text}" if n.line else n.text for n in replay.session.notices)
+    notices = (*read, *replay.notices.values())
+    if (left := len(notices) - NOTICES_MAX) > 0:
+        return (*notices[:NOTICES_MAX], f"{left:,} more such notices are left out here")
+    return notices

@@ -1,4 +1,4 @@
-"""The entry point of the tuner: finds the cheapest policy that keeps the given bounds.
+"""Compares policies, and finds the cheapest one that keeps the given bounds.
 
 Every policy is replayed over all sessions that exceed the window and then use older names; others have
 no recall.  To reveal a policy that fits one agent only, the choice is repeated without each source of
@@ -6,37 +6,71 @@ sessions and measured on the sessions left out.
 """
 
 import signal
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import cached_property
 from multiprocessing import get_context
+from statistics import fmean
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import attrs
 
-from blocks import ArgumentError, MisuseError
+from blocks import ArgumentError, MisuseError, PolicyError, did_you_mean, in_words
 from persistence import MemoryStore
 from persistence.sessions import Session
 from render import Policy
 from timeline.replay._options import ReplayOptions
-from timeline.replay._replay import Progress, Replay
-from timeline.replay._report import result_of
+from timeline.replay._replay import Progress, Replay, result_of
 from timeline.replay._result import ReplayResult
-from timeline.replay._search import SPACE, Search
-from timeline.replay._trial import (
-    LeftOut,
-    Trial,
-    check_measured,
-    checked_bounds,
-    front,
-    left_out,
-)
 
+MEASURES: Final = ("far", "far_context", "far_wide", "quotes", "surroundings", "rules")
+"""The fields of `Means` that measure what is kept: shares from 0 to 1."""
+DIGITS: Final = 3
+"""The decimals to which trials are compared."""
+GRADED: Final = "surroundings"
+SPACE: Final[Mapping[str, Sequence[Any]]] = {
+    "index_ratio": (0.0, 0.08, 0.15, 0.22, 0.3, 0.38, 0.45, 0.55, 0.65),
+    "keep_ratio": (0.04, 0.06, 0.08, 0.1, 0.14, 0.2, 0.3),
+    "clip_ratio": (0.025, 0.035, 0.04, 0.05, 0.07, 0.1, 0.16),
+    "trigger_ratio": (0.7, 0.8, 0.85, 0.9, 0.97),
+    "index_layer": (0.0, 0.2, 0.3, 0.4),
+    "index_rebuilt": (0.6, 0.7, 0.75, 0.85),
+    "target_ratio": (0.5, 0.6, 0.7, 0.8, 0.88),
+    "enough_ratio": (0.3, 0.4, 0.5, 0.65, 0.75),
+    "cold_ratio": (0.3, 0.4, 0.5, 0.65, 0.8),
+    "user_ratio": (0.06, 0.09, 0.12, 0.18),
+}
+"""The fields to vary and their values in ascending order; the fields with most effect come first."""
+STEPS: Final = (2, 1)
 TRIALS: Final = 40
 AT_LEAST: Final[Mapping[str, float]] = {"far": 0.95}
-
 _Job: TypeAlias = tuple[Session, ReplayOptions]
 _Map: TypeAlias = Callable[[Callable[[_Job], ReplayResult], Sequence[_Job]], Iterator[ReplayResult]]
+Evaluate: TypeAlias = Callable[[Sequence[tuple[Policy, Mapping[str, Any]]]], Sequence["Trial"]]
+"""Tries policies, each given with its changed fields."""
+Rank: TypeAlias = Callable[["Trial"], tuple[float, ...]]
+
+
+def checked_bounds(at_least: Mapping[str, float]) -> Mapping[str, float]:
+    """Check the bounds and return them.
+
+    Raises:
+        ArgumentError: there are no bounds, a measure does not exist, or a value is not a share.
+    """
+    if not set(at_least) - {GRADED}:
+        raise ArgumentError(
+            f"give a bound for at least one of {', '.join(m for m in MEASURES if m != GRADED)}; "
+            f"{GRADED!r} alone is no aim: half of everything is of no use"
+        )
+    for name, least in at_least.items():
+        if name not in MEASURES:
+            near = did_you_mean(name, MEASURES) or f"; known: {', '.join(MEASURES)}"
+            raise ArgumentError(f"no measure {name!r}{near}")
+        if isinstance(least, bool) or not 0 <= least <= 1:
+            raise ArgumentError(f"{name!r} must be a share from 0 to 1 (got {in_words(least)})")
+    return MappingProxyType(dict(at_least))
 
 
 def _positive(_: object, attribute: Any, value: int) -> None:
@@ -66,11 +100,11 @@ class Tuning:
 class Tuned:
     """The result of a search."""
 
-    best: Trial
+    best: "Trial"
     """The cheapest trial that keeps the bounds; if none does, the one that misses them least."""
-    trials: tuple[Trial, ...]
+    trials: tuple["Trial", ...]
     """All trials in order; the first is that of the starting policy."""
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple["LeftOut", ...]
     at_least: Mapping[str, float]
 
     @property
@@ -79,7 +113,7 @@ class Tuned:
         return not self.best.shortfall(self.at_least)
 
     @property
-    def front(self) -> list[Trial]:
+    def front(self) -> list["Trial"]:
         """The trials that no other trial beats in both cost and average recall, cheapest first."""
         return front(self.trials)
 
@@ -101,8 +135,8 @@ def tune(
     """
     options, tuning = options or ReplayOptions(), tuning or Tuning()
     base = options.policy_given()
-    with _mapped(min(tuning.processes, 2 * len(sessions))) as mapped:
-        bench = _Bench(mapped=mapped, options=options, progress=progress)
+    with worker_map(min(tuning.processes, 2 * len(sessions))) as mapped:
+        bench = Bench(mapped=mapped, options=options, progress=progress)
         first = bench.first(sessions, (base, {}), tuning.trials)
         check_measured(first, tuning.at_least)
         search = Search(
@@ -118,34 +152,15 @@ def tune(
     return tuned_of(search.trials, tuning.at_least)
 
 
-def try_policies(
-    sessions: Sequence[Session],
-    policies: Sequence[tuple[Policy, Mapping[str, Any]]],
-    options: ReplayOptions | None = None,
-    *,
-    processes: int = 1,
-    progress: Progress | None = None,
-) -> list[Trial]:
-    """Try exactly these policies, each given with its changed fields, on the sessions that have a recall.
-
-    Raises:
-        MisuseError: as for `tune`.
-    """
-    with _mapped(processes) as mapped:
-        bench = _Bench(mapped=mapped, options=options or ReplayOptions(), progress=progress)
-        first = bench.first(sessions, policies[0], len(policies))
-        return [first, *bench.evaluate(policies[1:])]
-
-
-def tuned_of(trials: Sequence[Trial], at_least: Mapping[str, float]) -> Tuned:
+def tuned_of(trials: Sequence["Trial"], at_least: Mapping[str, float]) -> Tuned:
     """The best of these trials, with its check on sessions left out; of equal trials the first."""
     best = min(trials, key=lambda trial: trial.rank(at_least))
-    checks = left_out(trials, at_least)
+    checks = choices_without(trials, at_least)
     return Tuned(best=best, trials=tuple(trials), left_out=checks, at_least=at_least)
 
 
 @attrs.define(kw_only=True)
-class _Bench:
+class Bench:
     """Replays policies over the sessions that have a recall."""
 
     mapped: _Map
@@ -157,7 +172,7 @@ class _Bench:
 
     def first(
         self, sessions: Sequence[Session], given: tuple[Policy, Mapping[str, Any]], trials: int
-    ) -> Trial:
+    ) -> "Trial":
         """Try the starting policy on all sessions; later trials use only the sessions that have a recall."""
         base, changes = given
         self.total = trials * len(sessions)
@@ -172,7 +187,7 @@ class _Bench:
         self.total = len(sessions) + (trials - 1) * len(pressed)
         return Trial(policy=base, results=tuple(result for _, result in pressed), changes=changes)
 
-    def evaluate(self, policies: Sequence[tuple[Policy, Mapping[str, Any]]]) -> list[Trial]:
+    def evaluate(self, policies: Sequence[tuple[Policy, Mapping[str, Any]]]) -> list["Trial"]:
         """Try these policies, each given with its changed fields."""
         count = len(self.sessions)
         results = self._replayed([(s, policy) for policy, _ in policies for s in self.sessions])
@@ -185,7 +200,7 @@ class _Bench:
     def _replayed(self, jobs: Sequence[tuple[Session, Policy]]) -> list[ReplayResult]:
         results: list[ReplayResult] = []
         given = [(session, attrs.evolve(self.options, policy=policy)) for session, policy in jobs]
-        for result in self.mapped(replayed, given):
+        for result in self.mapped(result_for, given):
             results.append(result)
             self.done += 1
             if self.progress:
@@ -193,7 +208,7 @@ class _Bench:
         return results
 
 
-def replayed(job: _Job) -> ReplayResult:
+def result_for(job: _Job) -> ReplayResult:
     """Run one replay in memory; the result has no curve."""
     session, options = job
     running = Replay.begin(session, options, MemoryStore())
@@ -206,19 +221,271 @@ def _counts(result: ReplayResult) -> bool:
 
 
 @contextmanager
-def _mapped(processes: int) -> Generator[_Map]:
+def worker_map(processes: int) -> Generator[_Map]:
     """A `map` over that many processes; 1 means the current process."""
     if processes == 1:
         yield map
         return
     # Not forked: a forked process that had threads may deadlock.
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _left_alone)
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _ignore_interrupts)
     try:
         yield pool.map
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _left_alone() -> None:
+def _ignore_interrupts() -> None:
     """Ignore Ctrl-C in a worker: the main process handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+# The search: varies one field after the other along a declared list of values.
+#
+#     keep_ratio    0.04  0.06  0.08 [0.1] 0.14  0.2  0.3      two steps each way first, then one;
+#     index_ratio   0.0   0.08  0.16  0.24  0.3 [0.38] 0.46    on, for as long as it gets better
+#
+# Nothing is random: the same sessions and options give the same trials in the same order.
+
+
+@attrs.define(kw_only=True)
+class Search:
+    """A search from one policy to better ones."""
+
+    base: Policy
+    space: Mapping[str, Sequence[Any]]
+    evaluate: Evaluate
+    rank: Rank
+    """The sort key of a trial; the smallest is the best."""
+    trials_max: int
+    trials: list["Trial"]
+    """The trials so far, in order; the first is that of `base`."""
+    best: "Trial"
+    _tried: set[tuple[Any, ...]] = attrs.field(init=False, factory=set[tuple[Any, ...]])
+
+    def run(self) -> None:
+        """Search until no step improves the policy, or the trials are used up."""
+        self._tried.add(self._point(self.base))
+        for step in STEPS:
+            while self._around(step):
+                pass
+
+    def _around(self, step: int) -> bool:
+        """Vary every field once; returns whether the policy improved."""
+        before = self.best
+        for field in self.space:
+            while self._move(field, (-step, step)):
+                pass
+        return self.best is not before
+
+    def _move(self, field: str, steps: Sequence[int]) -> bool:
+        """Try the values that many steps away; returns whether one of them is better."""
+        values = self._values(field)
+        at = values.index(getattr(self.best.policy, field))
+        places = [at + step for step in steps if 0 <= at + step < len(values)]
+        found = self._try([{field: values[place]} for place in places])
+        better = min(found, key=self.rank, default=self.best)
+        if self.rank(better) < self.rank(self.best):
+            self.best = better
+            return True
+        return False
+
+    def _values(self, field: str) -> list[Any]:
+        """The values of a field, including that of the first policy."""
+        return sorted({*self.space[field], getattr(self.base, field)})
+
+    def _try(self, moves: Sequence[Mapping[str, Any]]) -> Sequence["Trial"]:
+        """Try the policies of these moves that were not tried before."""
+        fresh = [made for move in moves if (made := self._made(move))]
+        found = self.evaluate(fresh[: self.trials_max - len(self.trials)])
+        self.trials += found
+        return found
+
+    def _made(self, move: Mapping[str, Any]) -> tuple[Policy, Mapping[str, Any]] | None:
+        """The policy after a move and its changes; None if it is invalid or was tried before."""
+        try:
+            policy = attrs.evolve(self.best.policy, **move)
+        except PolicyError:
+            return None
+        point = self._point(policy)
+        if point in self._tried:
+            return None
+        self._tried.add(point)
+        before = self._point(self.base)
+        fields = zip(self.space, point, before, strict=True)
+        return policy, {field: new for field, new, old in fields if new != old}
+
+    def _point(self, policy: Policy) -> tuple[Any, ...]:
+        return tuple(getattr(policy, field) for field in self.space)
+
+
+# Trials: cost and recall of one policy on some sessions, compared with the bounds.  They are ranked by the number of
+# prompts over the window, then by how far they miss the bounds, then by cost; less is better.
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Trial:
+    """One policy on sessions that all exceed the window and use older names."""
+
+    policy: Policy
+    results: tuple[ReplayResult, ...] = attrs.field(repr=False)
+    """One result for each session, in the order given."""
+    changes: Mapping[str, Any]
+    """The fields that differ from the first policy of the search, with their values."""
+
+    @cached_property
+    def means(self) -> "Means":
+        """The policy's averages over the sessions."""
+        (means,) = compared(self.results)
+        return means
+
+    def on(self, sessions: Collection[int]) -> "Trial":
+        """The same trial on some of the sessions, given by index."""
+        chosen = (result for at, result in enumerate(self.results) if at in sessions)
+        return attrs.evolve(self, results=tuple(chosen))
+
+    def shortfall(self, at_least: Mapping[str, float]) -> float:
+        """The sum by which it misses the bounds; 0 if it keeps them all."""
+        return sum(short for _, short in self.missed(at_least))
+
+    def missed(self, at_least: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+        """The measures below their bounds and by how much; a measure that no session has is left out."""
+        for name, least in at_least.items():
+            value = getattr(self.means, name)
+            if value is not None and value < least:
+                yield name, least - value
+
+    def rank(self, at_least: Mapping[str, float]) -> tuple[int, float, float]:
+        """The sort key of this trial; the smallest is the best."""
+        over = sum(result.over_window_calls for result in self.results)
+        short = self.shortfall(at_least)
+        return over, round(short, DIGITS), round(self.means.cost, DIGITS)
+
+
+def front(trials: Iterable[Trial]) -> list[Trial]:
+    """The trials that no other trial beats in both cost and average recall, cheapest first."""
+    found: list[Trial] = []
+    for trial in sorted(trials, key=lambda trial: (trial.means.cost, -trial.means.kept)):
+        if not found or trial.means.kept > found[-1].means.kept:
+            found.append(trial)
+    return found
+
+
+@attrs.frozen(kw_only=True)
+class LeftOut:
+    """The policy chosen without some sessions, and its result on them."""
+
+    name: str
+    """The format left out; if all sessions have one format, the session left out."""
+    chosen: Trial
+    """The best trial on the other sessions."""
+    there: Trial
+    """The trial of the same policy on the sessions left out."""
+
+
+def choices_without(trials: Sequence[Trial], at_least: Mapping[str, float]) -> tuple[LeftOut, ...]:
+    """Leave out each format in turn, or each session; empty if there is only one session."""
+    groups = _groups(trials[0].results)
+    everything = set(range(len(trials[0].results)))
+    found: list[LeftOut] = []
+    for name, group in groups.items():
+        if others := everything - group:
+            chosen = min(trials, key=lambda trial: trial.on(others).rank(at_least))
+            found.append(LeftOut(name=name, chosen=chosen, there=chosen.on(group)))
+    return tuple(found)
+
+
+def _groups(results: Sequence[ReplayResult]) -> dict[str, set[int]]:
+    """The indexes of the sessions, by format or by name."""
+    formats = {result.format for result in results}
+    groups: dict[str, set[int]] = {}
+    for at, result in enumerate(results):
+        if len(formats) > 1:
+            groups.setdefault(result.format, set()).add(at)
+        else:
+            name = result.session
+            groups[name if name not in groups else f"{name} ({at + 1})"] = {at}
+    return groups
+
+
+def check_measured(trial: Trial, at_least: Mapping[str, float]) -> None:
+    """Check that every bound can be measured.
+
+    Raises:
+        MisuseError: none of the sessions has this measure.
+    """
+    for name in at_least:
+        if getattr(trial.means, name) is None:
+            raise MisuseError(
+                f"no session says anything about {name!r}; leave its bound out, or give other sessions"
+            )
+
+
+# Means.  Only sessions that exceed the window and then use older names are counted, also for costs; the others do not
+# tell policies apart.  A policy is on the front if no other one costs less and keeps as much of the far names, and none
+# keeps more for the same cost.
+
+
+@attrs.frozen(kw_only=True)
+class Means:
+    """The averages of one policy over the sessions."""
+
+    policy: str
+    sessions: int
+    """The number of sessions that count."""
+    cost: float
+    """The share of the cost of sending everything, in tokens of ordinary input."""
+    far: float
+    far_context: float
+    far_wide: float
+    quotes: float | None
+    """None if no far line was repeated."""
+    surroundings: float
+    rules: float | None
+    """None if no session has a text of the user."""
+    busts: float
+    """Calls in 100 that lost a cache that was still warm."""
+    is_front: bool = False
+
+    @property
+    def kept(self) -> float:
+        """The mean of all measures of what is kept."""
+        return fmean(v for name in MEASURES if (v := getattr(self, name)) is not None)
+
+
+def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
+    """The means of each policy, in the order of the results; empty if no session counts."""
+    pressed = [result for result in results if result.recall.far is not None]
+    names = dict.fromkeys(result.policy for result in pressed)
+    means = [_means(name, [r for r in pressed if r.policy == name]) for name in names]
+    return tuple(attrs.evolve(mean, is_front=_is_front(mean, means)) for mean in means)
+
+
+def _means(policy: str, results: Sequence[ReplayResult]) -> "Means":
+    return Means(
+        policy=policy,
+        sessions=len(results),
+        cost=fmean(result.units.ratio for result in results),
+        far=_mean(results, lambda result: result.recall.far) or 0.0,
+        far_context=_mean(results, lambda result: result.recall.far_context) or 0.0,
+        far_wide=_mean(results, lambda result: result.recall.far_wide) or 0.0,
+        quotes=_mean(results, lambda result: result.recall.quotes),
+        surroundings=_mean(results, lambda result: result.recall.surroundings) or 0.0,
+        rules=_mean(results, lambda result: result.rules),
+        busts=fmean(100 * result.warm_busts / result.calls for result in results),
+    )
+
+
+def _mean(
+    results: Iterable[ReplayResult], value: Callable[[ReplayResult], float | None]
+) -> float | None:
+    known = [number for result in results if (number := value(result)) is not None]
+    return fmean(known) if known else None
+
+
+def _is_front(mean: Means, others: Iterable[Means]) -> bool:
+    return not any(
+        other.cost <= mean.cost
+        and other.far >= mean.far
+        and (other.cost, other.far) != (mean.cost, mean.far)
+        for other in others
+    )

@@ -27,9 +27,8 @@ from blocks import (
 )
 from render import Context, Group, Rendered, Validator, View, commit, fold, show
 from timeline._arguments import System, Tools
+from timeline.billing import Flattener, RunningBill
 from timeline.engine._settings import Settings
-from timeline.replay._bill import Bill
-from timeline.replay._flatten import Flattener
 from timeline.report._calls import Call, Everything, billed, columns, word_of
 from timeline.report._lives import VISIBLE, Lives
 from timeline.report._requests import Requests
@@ -74,7 +73,7 @@ class Collector:
     _views: dict[int, View] = attrs.field(factory=dict[int, View], init=False)
     """The views since the latest request, by version."""
     _whole: Whole = attrs.field(init=False)
-    _bill: Bill = attrs.field(init=False)
+    _bill: RunningBill = attrs.field(init=False)
     _validator: Validator = attrs.field(init=False)
     """Validates the requests that are rendered again; a report does not show its verdicts."""
     _everything: Everything = attrs.field(init=False)
@@ -89,7 +88,7 @@ class Collector:
         settings = self.prompting.settings
         model = settings.model
         flattener = Flattener(counter_for(self.prompting.counter, model), settings.provider)
-        self._bill = Bill(model=model, flattener=flattener)
+        self._bill = RunningBill(model=model, flattener=flattener)
         self._validator = settings.provider.validator()
         self._everything = Everything(model)
         self._whole = Whole(self.prompting.context(0.0))

@@ -1,70 +1,17 @@
-"""Three token counters: as the model counts, in plain o200k tokens, or by a cheap estimate."""
+"""Three token counters: as the model counts, in plain o200k tokens, or by a cheap estimate; and the counts of requests."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from hashlib import sha256
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, cast
 
 import attrs
 
-from blocks import MisuseError, Part, did_you_mean
-from render import Model
-from timeline.tokens._chunks import (
-    CHUNK_CHARS_MAX,
-    EXACT_BYTES_MAX,
-    chunks,
-    lines,
-    utf8_bytes,
-)
+from blocks import MisuseError, Part, checked_calls, did_you_mean, in_words
+from render import Json, Model, Provider, provider_of
+from timeline.tokens._o200k import CountCache, o200k_tokens, utf8_bytes
 from timeline.tokens._parts import flat_part_tokens, part_tokens
-from timeline.tokens._ranks import o200k
 
-_DIGEST_CHARS_MIN = 512
-"""Texts that are shorter are keys themselves, because a digest would take more time and memory."""
-
-Key: TypeAlias = str | bytes
-
-
-@attrs.define
-class CountCache:
-    """A bounded cache with two generations: when the younger one is full, it replaces the older one, and a new one
-    starts empty.
-
-    Recently used entries are always in one of them. Threads need no lock, because every step is one operation on one
-    dict, and a lost entry is only counted again.
-    """
-
-    entries_max: int = 65_536
-    _young: dict[Key, int] = attrs.field(init=False, factory=dict[Key, int])
-    _old: dict[Key, int] = attrs.field(init=False, factory=dict[Key, int])
-
-    def get(self, text: str, count: Callable[[str], int]) -> int:
-        """The count of `text`, computed by `count` if it is not cached."""
-        key = text if len(text) < _DIGEST_CHARS_MIN else _digest(text)
-        tokens = self._young.get(key)
-        if tokens is None:
-            tokens = self._old.get(key)
-            if tokens is None:
-                tokens = count(text)
-            if len(self._young) >= self.entries_max // 2:
-                self._old, self._young = self._young, {}
-            self._young[key] = tokens
-        return tokens
-
-    def total(self, texts: Sequence[str], count: Callable[[str], int]) -> int:
-        """The sum of the counts of `texts`."""
-        known = list(map(self._young.get, texts))  # finds those that are keys themselves
-        others = (text for text, tokens in zip(texts, known, strict=True) if tokens is None)
-        return sum(filter(None, known)) + sum(self.get(text, count) for text in others)
-
-
-def _digest(text: str) -> bytes:
-    return sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-_plain = CountCache()
-"""o200k tokens of texts and of lines."""
 _SCALED = (
     (0.20, bytes(range(ord("a"), ord("z") + 1))),
     (1.00, bytes(range(ord("A"), ord("Z") + 1))),
@@ -78,21 +25,6 @@ _SCALED = (
 )
 _UNSCALED = bytes(range(0xE0, 0xF0))
 """First byte of three: CJK, about one token a character under every tokenizer."""
-
-
-def estimated(text: str, factor: float) -> int:
-    """Tokens of `text` for a tokenizer with this factor over o200k."""
-    data = text.encode("utf-8", "surrogatepass")
-    scaled = sum(weight * _among(data, members) for weight, members in _SCALED)
-    tokens = round(scaled * factor + _among(data, _UNSCALED))
-    return min(max(tokens, min(len(data), 1)), len(data))
-
-
-def _among(data: bytes, members: bytes) -> int:
-    """The number of bytes of `data` that are in `members`."""
-    return len(data) - len(data.translate(None, members))
-
-
 _CJK = re.compile(
     "[\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+"
 )
@@ -117,6 +49,23 @@ class TextCounter(Protocol):
         ...
 
 
+@lru_cache(maxsize=32)
+def counter_for(name: str, model: Model) -> TextCounter:
+    """The counter `model`, `o200k` or `estimate`; always the same object, with its cached counts."""
+    match name:
+        case "model":
+            return ModelCounter(model)
+        case "o200k":
+            return _O200K
+        case "estimate":
+            return EstimateCounter(model)
+        case _:
+            near = did_you_mean(name, ("model", "o200k", "estimate"))
+            raise MisuseError(
+                f"no counter {name!r}{near or '; there are model, o200k and estimate'}"
+            )
+
+
 @attrs.define
 class O200kCounter:
     """Plain o200k tokens, with images and pages at a flat rate: the same for every model, for comparisons."""
@@ -124,10 +73,13 @@ class O200kCounter:
     name = "o200k"
 
     def count(self, text: str) -> int:
-        return _plain.get(text, count_o200k)
+        return o200k_tokens(text)
 
     def part(self, part: Part) -> int:
         return flat_part_tokens(part, self.count)
+
+
+_O200K = O200kCounter()
 
 
 @attrs.define
@@ -149,10 +101,19 @@ class ModelCounter:
         return part_tokens(part, self.model, self.count)
 
     def _scaled(self, text: str) -> int:
-        plain = _plain.get(text, count_o200k)
+        plain = o200k_tokens(text)
         cjk = plain * _cjk_share(text)
         scaled = round(cjk + (plain - cjk) * self.model.token_factor)
         return min(scaled, utf8_bytes(text))
+
+
+def _cjk_share(text: str) -> float:
+    """The share of a text's o200k tokens that stands for CJK characters."""
+    if text.isascii():
+        return 0.0
+    others = len(_CJK.sub("", text))
+    cjk = _CJK_WEIGHT * (len(text) - others)
+    return cjk / (cjk + others) if cjk else 0.0
 
 
 @attrs.define
@@ -169,52 +130,128 @@ class EstimateCounter:
         return part_tokens(part, self.model, self.count)
 
 
-@lru_cache(maxsize=32)
-def counter_for(name: str, model: Model) -> TextCounter:
-    """The counter `model`, `o200k` or `estimate`; always the same object, with its cached counts."""
-    match name:
-        case "model":
-            return ModelCounter(model)
-        case "o200k":
-            return _o200k_counter()
-        case "estimate":
-            return EstimateCounter(model)
-        case _:
-            near = did_you_mean(name, ("model", "o200k", "estimate"))
-            raise MisuseError(
-                f"no counter {name!r}{near or '; there are model, o200k and estimate'}"
-            )
+def estimated(text: str, factor: float) -> int:
+    """Tokens of `text` for a tokenizer with this factor over o200k."""
+    data = text.encode("utf-8", "surrogatepass")
+    scaled = sum(weight * _among(data, members) for weight, members in _SCALED)
+    tokens = round(scaled * factor + _among(data, _UNSCALED))
+    return min(max(tokens, min(len(data), 1)), len(data))
 
 
-@lru_cache(maxsize=1)
-def _o200k_counter() -> O200kCounter:
-    return O200kCounter()
+def _among(data: bytes, members: bytes) -> int:
+    """The number of bytes of `data` that are in `members`."""
+    return len(data) - len(data.translate(None, members))
 
 
-def count_o200k(text: str) -> int:
-    """o200k tokens of `text`; above `EXACT_BYTES_MAX` its length in bytes, which is an upper bound.
+# Content that is not from a timeline, in the shapes of one API
 
-    Each line is counted once, wherever it occurs: agents read the same files again, and an index consists of
-    lines of texts that were counted before.
+
+@attrs.frozen(kw_only=True)
+class RequestTokens:
+    """The tokens of a request, by part."""
+
+    system: int
+    tools: int
+    """Tokens of the tools, including what the provider adds to explain them."""
+    messages: int
+    known: bool = True
+    """False: the model is not in a table, and the count is a guess."""
+
+    @property
+    def total(self) -> int:
+        """All parts together."""
+        return self.system + self.tools + self.messages
+
+
+def _counter_of(given: "RequestCounter") -> TextCounter:
+    return counter_for("model", given.model)
+
+
+@checked_calls()
+@attrs.frozen
+class RequestCounter:
+    """Counts, offline, the tokens of requests to one model's API, as a render does.
+
+    Requests have the shape of the API that serves the model; objects of its SDK are also accepted.
     """
-    if len(text) * 4 > EXACT_BYTES_MAX and (size := utf8_bytes(text)) > EXACT_BYTES_MAX:
-        return size
-    if len(text) > CHUNK_CHARS_MAX:
-        return sum(map(_encoded, chunks(text)))
-    found = lines(text)
-    return _plain.total(found, _encoded) if len(found) > 1 else _encoded(text)
+
+    model: Model
+    counter: TextCounter = attrs.field(
+        default=attrs.Factory(_counter_of, takes_self=True), kw_only=True
+    )
+
+    @property
+    def provider(self) -> Provider:
+        """The provider whose requests are counted.
+
+        Raises:
+            MisuseError: the shape of the provider's requests is not known.
+        """
+        return provider_of(self.model)
+
+    def text(self, text: str) -> int:
+        """Tokens of a text alone, without the overhead of a message."""
+        return self.counter.count(text)
+
+    def tool(self, tool: Mapping[str, Any]) -> int:
+        """Tokens of one tool definition.
+
+        Raises:
+            MisuseError: it is not an object.
+        """
+        return self._tokens((), [_object(tool)], ())
+
+    def message(self, message: Mapping[str, Any]) -> int:
+        """Tokens of one message, or of one item of input.
+
+        Raises:
+            MisuseError: it is not a message of this API.
+        """
+        return self._tokens((), (), [_object(message)])
+
+    def request(self, request: Mapping[str, Any]) -> RequestTokens:
+        """Tokens of a whole request: the keyword arguments of the client's method. Other arguments are not counted.
+
+        Raises:
+            MisuseError: it is not a request of this API.
+        """
+        system, tools, messages = self.provider.sections(_object(request))
+        explained = tools and self.counter.name == "model"
+        return RequestTokens(
+            system=self._tokens(system, (), ()),
+            tools=self._tokens((), tools, ())
+            + (self.model.tool_overhead_tokens if explained else 0),
+            messages=self._tokens((), (), messages),
+            known=self.model.known,
+        )
+
+    def _tokens(
+        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+    ) -> int:
+        provider, counter = self.provider, self.counter
+        try:
+            contents = provider.contents(system, tools, messages)
+            return sum(provider.segment(place, each).tokens(counter) for place, each in contents)
+        except (AttributeError, KeyError, TypeError, ValueError) as wrong:
+            raise MisuseError(
+                f"this has not the shape of {provider.name!r}, whose model {self.model.name!r} is: {wrong}"
+            ) from wrong
 
 
-def _encoded(text: str) -> int:
-    # Text that looks like a control token is ordinary text here. A longer text could end in a panic that is
-    # not an `Exception` (openai/tiktoken#245); `CHUNK_CHARS_MAX` characters cannot.
-    return len(o200k().encode_ordinary(text))
+def _object(request: Mapping[str, Any]) -> dict[str, Any]:
+    plain = _json_form(request)
+    if not isinstance(plain, dict):
+        raise MisuseError(f"what is counted is an object of the API, not {in_words(request)}")
+    return cast("dict[str, Any]", plain)
 
 
-def _cjk_share(text: str) -> float:
-    """The share of a text's o200k tokens that stands for CJK characters."""
-    if text.isascii():
-        return 0.0
-    others = len(_CJK.sub("", text))
-    cjk = _CJK_WEIGHT * (len(text) - others)
-    return cjk / (cjk + others) if cjk else 0.0
+def _json_form(value: Any) -> Any:
+    """A value in its JSON form; objects of an SDK are converted."""
+    if isinstance(value, Mapping):
+        return {key: _json_form(each) for key, each in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_json_form(each) for each in cast("Sequence[Any]", value)]
+    for name in ("to_dict", "model_dump"):
+        if callable(dump := getattr(value, name, None)) and not isinstance(value, type):
+            return _json_form(dump())
+    return value

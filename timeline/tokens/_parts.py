@@ -25,7 +25,6 @@ from blocks import DocumentPart, ImagePart, Part, TextPart
 from render import Model
 
 Size: TypeAlias = tuple[int, int]
-
 _HEADER_CHARS = 64
 _JPEG_CHARS = 512 * 1024
 """Number of base64 characters that are read: a JPEG's size may follow several segments of metadata of up to 64 kB."""

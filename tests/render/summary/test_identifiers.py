@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from render.summary._identifiers import Vocabulary, _is_rare, identifiers
-from timeline.replay import _names
-from timeline.replay._names import rare_names
+from timeline.replay import _recall
+from timeline.replay._recall import rare_names
 
 URL = r"https?://[^\s\"'<>()\[\]{}`|\\,;]+"
 WINDOWS = r"[A-Za-z]:\\[\w.\\-]+"
@@ -52,7 +52,7 @@ def test_both_recognisers_find_what_their_grammar_says(text: str) -> None:
     tokens = {token.rstrip(".-:/") for token in INDEXED.findall(text)}
     assert identifiers(text) == {token for token in tokens if _is_rare(token)}
     names = {name.rstrip(".-:/") for name in RECALLED.findall(text)}
-    assert rare_names(text) == {name for name in names if _names._is_rare(name)}
+    assert rare_names(text) == {name for name in names if _recall._is_rare(name)}
 
 
 @given(st.lists(texts, max_size=6), st.integers(1, 40))

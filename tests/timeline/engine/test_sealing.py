@@ -255,7 +255,7 @@ def test_an_agent_says_at_once_that_it_cannot_keep_what_a_tool_returns(tmp_path:
 
 def test_a_reply_that_turns_out_to_be_confidential_does_not_end_the_turn(tmp_path: Path) -> None:
     from timeline.react._agent import _append
-    from timeline.react._calling import Caller
+    from timeline.react._tools import Caller
 
     @tool
     def salary(who: str) -> ToolReply:

@@ -34,7 +34,7 @@ from tests.persistence.contract import compacted
 from tests.strategies import Play, Step
 from tests.timeline.replay.invented import invented
 from timeline import Quality, Timeline, quality_of
-from timeline.observe._quality import Row
+from timeline.observe._steps import Row
 
 _names = count()
 

@@ -26,7 +26,7 @@ from tests._practice import Practice
 from timeline import tool
 from timeline.fake_provider import Call, Reply
 from timeline.react import AgentSettings, Tool, ToolReply, file_state
-from timeline.react._calling import RESULT_BYTES_MAX, Caller, Done
+from timeline.react._tools import RESULT_BYTES_MAX, Caller, CallResult
 
 from .both import Agents
 
@@ -41,7 +41,7 @@ def call_of(name: str, given: dict[str, Any]) -> ToolCall:
     return ToolCall(id=block, turn=turn, call_id=CallId("c"), name=name, input=given)
 
 
-def both(made: Tool, **given: Any) -> list[Done]:
+def both(made: Tool, **given: Any) -> list[CallResult]:
     """A call as the sync and as the async agent do it."""
     caller = Caller(tools={made.name: made}, clock=lambda: 1.0)
     asked = call_of(made.name, given)

@@ -32,7 +32,7 @@ from tests.persistence.contract import compacted
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, quality_of
 from timeline.fake_provider import Call, Reply, summary_reply, wants_summary
 from timeline.react import Tool, reading_tools
-from timeline.react._calling import Caller, Done
+from timeline.react._tools import Caller, CallResult
 
 FACT = "The gateway answers on port 48231, behind the blue door."
 ROUNDS = 25
@@ -124,7 +124,7 @@ def test_an_async_run_does_so_too(practice: Practice) -> None:
 # read_timeline.
 
 
-def called(tool: Tool, **given: Any) -> Done:
+def called(tool: Tool, **given: Any) -> CallResult:
     caller = Caller(tools={tool.name: tool}, clock=lambda: 0.0)
     block = ToolCall(
         id=BlockId("b"), turn=TurnId("t"), call_id=CallId("c"), name=tool.name, input=given

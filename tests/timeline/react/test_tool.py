@@ -9,7 +9,7 @@ import pytest
 from blocks import BlockId, CallId, MisuseError, TextPart, ToolCall, TurnId
 from timeline import tool
 from timeline.react import Tool, ToolReply
-from timeline.react._calling import Caller, Done
+from timeline.react._tools import Caller, CallResult
 
 
 class Point(msgspec.Struct):
@@ -41,7 +41,7 @@ def draw(
     return f"{at.x},{at.y} {color} {label!r} {tags} {width}"
 
 
-def called(function: Tool | Callable[..., Any], **given: Any) -> Done:
+def called(function: Tool | Callable[..., Any], **given: Any) -> CallResult:
     made = function if isinstance(function, Tool) else tool(function)
     clock = iter((1.0, 3.0))
     caller = Caller(tools={made.name: made}, clock=lambda: next(clock))

@@ -31,7 +31,7 @@ from tests.timeline.replay.invented import invented
 from timeline import Timeline
 from timeline.engine._settings import counted
 from timeline.replay import coverage, places
-from timeline.replay._replay_timeline import Clock
+from timeline.replay._replay import Clock
 
 
 @pytest.fixture(scope="module")

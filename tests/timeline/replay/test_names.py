@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timeline.replay._names import rare_names
+from timeline.replay._recall import rare_names
 
 
 @pytest.mark.parametrize(

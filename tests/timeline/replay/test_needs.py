@@ -6,8 +6,7 @@ import pytest
 from blocks import AssistantThinking, BlockId
 from persistence.sessions import Arrived, Responded, Session
 from tests.timeline.replay.talk import TURN, asked, talk
-from timeline.replay._needs import Need, Needs, needs_of
-from timeline.replay._surroundings import line_around, wide_around
+from timeline.replay._recall import Need, Needs, line_around, needs_of, wide_around
 
 QUIET = ("", "nothing new")
 

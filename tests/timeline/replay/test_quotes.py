@@ -9,9 +9,14 @@ from hypothesis import strategies as st
 from blocks import AssistantBlock, AssistantThinking, ToolCall, ToolResult, leaves, text_of
 from persistence.sessions import Responded, Session
 from tests.timeline.replay.talk import talk
-from timeline.replay._lines import quotable_lines
-from timeline.replay._needs import NEAR_CALLS, TRIVIAL_SHARE, Needs, needs_of
-from timeline.replay._recall import kept
+from timeline.replay._recall import (
+    NEAR_CALLS,
+    TRIVIAL_SHARE,
+    Needs,
+    needs_of,
+    quotable_lines,
+    recall_of,
+)
 
 LINE = "def total(lines: list[Line]) -> Decimal:"
 QUIET = ("", "nothing new")
@@ -60,9 +65,9 @@ def test_a_line_that_is_everywhere_and_a_new_one_need_nothing() -> None:
 
 def test_only_whole_lines_are_there() -> None:
     needs = Needs(quotes=(LINE, "return sum(line.amount for line in lines)"))
-    assert kept(needs, f"  9→{LINE}  # of an invoice").quotes == 0.5
-    assert kept(needs, LINE[:-1]).quotes == 0
-    assert kept(Needs(), LINE).quotes is None
+    assert recall_of(needs, f"  9→{LINE}  # of an invoice").quotes == 0.5
+    assert recall_of(needs, LINE[:-1]).quotes == 0
+    assert recall_of(Needs(), LINE).quotes is None
 
 
 # Line by line, by the definition.

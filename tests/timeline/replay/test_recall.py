@@ -14,11 +14,18 @@ from tests import _builders as make
 from tests.timeline.replay.invented import invented
 from tests.timeline.replay.talk import talk
 from timeline.replay import ReplayOptions, replay
-from timeline.replay._names import rare_names
-from timeline.replay._needs import Need, Needs, needs_of
-from timeline.replay._recall import Kept, Memory, kept
-from timeline.replay._surroundings import around, share_found
-from timeline.replay._words import Words
+from timeline.replay._recall import (
+    CallRecall,
+    Need,
+    Needs,
+    RecallMeter,
+    RequestTexts,
+    around,
+    needs_of,
+    rare_names,
+    recall_of,
+    share_found,
+)
 
 PROVIDER = provider_of(make.LOOSE)
 CONTEXT = "the value of old_name is seven"
@@ -57,20 +64,20 @@ def request(*content: dict[str, Any], system: str = "") -> Any:
 def test_a_bare_name_a_line_and_its_neighbours_are_three_measures(
     text: str, expected: tuple[int, int, int]
 ) -> None:
-    found = kept(Needs(far=(NEED,)), text)
+    found = recall_of(Needs(far=(NEED,)), text)
     assert (found.far, found.far_context, found.far_wide) == expected
 
 
 def test_any_of_the_last_occurrences_will_do() -> None:
     need = Need("old_name", ("here old_name was", "and old_name there"), ("x old_name y z",))
-    assert kept(Needs(far=(need,)), "so here old_name was").far_context == 1
-    assert kept(Needs(far=(need,)), "so and old_name there").far_context == 1
+    assert recall_of(Needs(far=(need,)), "so here old_name was").far_context == 1
+    assert recall_of(Needs(far=(need,)), "so and old_name there").far_context == 1
 
 
 def test_a_name_that_never_had_surroundings_needs_none() -> None:
-    found = kept(Needs(far=(Need("old_name"),)), "old_name")
+    found = recall_of(Needs(far=(Need("old_name"),)), "old_name")
     assert (found.far_context, found.far_wide) == (1, 1)
-    missing = kept(Needs(far=(Need("old_name"),)), "")
+    missing = recall_of(Needs(far=(Need("old_name"),)), "")
     assert (missing.far_context, missing.far_wide) == (0, 0)
 
 
@@ -89,12 +96,12 @@ EXCERPT = "one line above\nthe value of old_name is seven\nanother one below"
 )
 def test_surroundings_are_a_share_of_what_stood_around_a_name(text: str, share: float) -> None:
     need = Need("old_name", texts=(EXCERPT,))
-    assert kept(Needs(far=(need,)), text).surroundings == pytest.approx(share)
+    assert recall_of(Needs(far=(need,)), text).surroundings == pytest.approx(share)
 
 
 def test_of_the_last_texts_the_one_that_is_there_best_counts() -> None:
     need = Need("old_name", texts=("old_name was here", "old_name and something else"))
-    assert kept(Needs(far=(need,)), "old_name was here").surroundings == 1
+    assert recall_of(Needs(far=(need,)), "old_name was here").surroundings == 1
 
 
 @given(st.text("ab\n", max_size=60), st.text("ab\n", max_size=60), st.integers(0, 40))
@@ -109,12 +116,12 @@ def test_no_width_sees_more_than_the_text_has(before: str, after: str, width: in
 
 def test_near_and_rules_are_shares_too() -> None:
     needs = Needs(near=(Need("a_name"), Need("b_name")), rules=("Never push.", "Be quick."))
-    assert kept(needs, "a_name; Never push.") == Kept(near=0.5, rules=0.5)
+    assert recall_of(needs, "a_name; Never push.") == CallRecall(near=0.5, rules=0.5)
 
 
 def test_a_call_that_needed_nothing_says_nothing() -> None:
-    assert kept(Needs(), "anything") == Kept()
-    memory = Memory((Needs(), Needs(far=(NEED,))))
+    assert recall_of(Needs(), "anything") == CallRecall()
+    memory = RecallMeter((Needs(), Needs(far=(NEED,))))
     memory.measure(0, request())
     assert memory.recall.far is None
     memory.measure(1, request({"type": "text", "text": "old_name"}))
@@ -124,7 +131,7 @@ def test_a_call_that_needed_nothing_says_nothing() -> None:
 
 def test_every_call_counts_the_same_however_much_it_needed() -> None:
     many = Needs(far=tuple(Need(f"name_{n}") for n in range(9)))
-    memory = Memory((many, Needs(far=(NEED,))))
+    memory = RecallMeter((many, Needs(far=(NEED,))))
     for call in (0, 1):
         memory.measure(call, request({"type": "text", "text": "old_name"}))
     assert memory.recall.far == 0.5
@@ -141,8 +148,8 @@ sessions = st.lists(st.tuples(texts, texts), min_size=1, max_size=12).map(lambda
 def test_the_full_history_has_everything_and_nothing_has_nothing(session: Session) -> None:
     everything = history(session)
     for needs in needs_of(session):
-        assert set(attrs.astuple(kept(needs, everything))) <= {None, 1.0}
-        assert set(attrs.astuple(kept(needs, ""))) <= {None, 0.0}
+        assert set(attrs.astuple(recall_of(needs, everything))) <= {None, 1.0}
+        assert set(attrs.astuple(recall_of(needs, ""))) <= {None, 0.0}
 
 
 @given(sessions, st.integers(0, 400), st.integers(0, 400))
@@ -150,7 +157,7 @@ def test_more_text_never_has_less_and_wide_is_hardest(session: Session, a: int, 
     everything = history(session)
     less, more = everything[: min(a, b)], everything[: max(a, b)]
     for needs in needs_of(session):
-        before, after = kept(needs, less), kept(needs, more)
+        before, after = recall_of(needs, less), recall_of(needs, more)
         assert all(
             x is None or x <= y
             for x, y in zip(attrs.astuple(before), attrs.astuple(after), strict=True)
@@ -170,7 +177,7 @@ def test_what_is_needed_had_been_there_before(session: Session) -> None:
 
 def test_a_request_is_read_in_all_that_the_model_sees_of_it() -> None:
     result = [{"type": "text", "text": "from_a_tool"}, {"type": "image", "source": {}}]
-    text = Words().of(
+    text = RequestTexts().of(
         request(
             {"type": "text", "text": "from_a_text"},
             {"type": "tool_use", "id": "i", "name": "run", "input": {"path": 'a\\b "c"\n'}},
@@ -192,7 +199,7 @@ def test_a_request_is_read_in_all_that_the_model_sees_of_it() -> None:
 
 
 def test_a_marked_block_is_read_like_any_other() -> None:
-    words, block = Words(), {"type": "text", "text": "first"}
+    words, block = RequestTexts(), {"type": "text", "text": "first"}
     marked = {"type": "text", "text": "second", "cache_control": {"type": "ephemeral"}}
     assert words.of(request(block, marked)) == "first\nsecond"
     assert words.of(request(block, marked)) == "first\nsecond"

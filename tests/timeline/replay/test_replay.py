@@ -13,9 +13,8 @@ from persistence.sessions import Responded, read_session
 from render import Policy, provider_of, validate_request
 from tests.timeline.replay.invented import START, invented
 from timeline._models import model_named
+from timeline.billing import Flattener, PromptCache
 from timeline.replay import ReplayOptions, ReplayResult, dump_to, replay
-from timeline.replay._cache import PromptCache
-from timeline.replay._flatten import Flattener
 from timeline.replay._options import SYSTEM
 from timeline.tokens import counter_for
 

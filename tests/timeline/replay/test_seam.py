@@ -9,11 +9,9 @@ from persistence import MemoryStore
 from render import PROVIDERS, Model
 from tests.render.providers.plain import LONG, PlainText
 from tests.timeline.replay.invented import invented
-from timeline.replay import ReplayOptions, replay
-from timeline.replay._dump import Sent
-from timeline.replay._price import SummaryCall, price, summary_price, summary_units
-from timeline.replay._reference import EVERYTHING
-from timeline.replay._replay import Replay
+from timeline.billing import SummaryCall, price, summary_price, summary_units
+from timeline.replay import ReplayOptions, Sent, replay
+from timeline.replay._replay import EVERYTHING, Replay
 
 STEADY = attrs.evolve(EVERYTHING, name="steady", trigger_tokens=3_000)
 """Compacts long before the window is full, and prunes nothing."""

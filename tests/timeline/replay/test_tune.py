@@ -13,8 +13,7 @@ from render import Policy
 from tests.timeline.replay.invented import invented
 from tests.timeline.replay.test_compare import result
 from timeline.replay import ReplayOptions, Trial, Tuning, replay, tune
-from timeline.replay._search import SPACE, Search
-from timeline.replay._trial import checked_bounds, front, left_out
+from timeline.replay._tune import SPACE, Search, checked_bounds, choices_without, front
 
 FAR = {"far": 0.9}
 SMALL = ReplayOptions(window=3_000, counter="estimate")
@@ -64,7 +63,7 @@ def test_the_front_rises_with_the_cost() -> None:
 
 def test_a_choice_is_judged_on_sessions_that_had_no_part_in_it() -> None:
     cheap, dear = trial((0.2, 1.0), (0.2, 0.5)), trial((0.6, 1.0), (0.6, 1.0))
-    without_first, without_second = left_out([cheap, dear], FAR)
+    without_first, without_second = choices_without([cheap, dear], FAR)
     assert (without_first.name, without_first.chosen) == ("s0", dear)
     assert (without_second.name, without_second.chosen) == ("s1", cheap)
     assert without_second.there.means.far == 0.5
@@ -73,14 +72,14 @@ def test_a_choice_is_judged_on_sessions_that_had_no_part_in_it() -> None:
 def test_sessions_of_one_agent_are_left_out_together() -> None:
     results = [result("p", 0.5, 1.0, format=name) for name in ("codex", "pi", "codex")]
     each = Trial(policy=Policy(), results=tuple(results), changes={})
-    assert [(row.name, len(row.there.results)) for row in left_out([each], FAR)] == [
+    assert [(row.name, len(row.there.results)) for row in choices_without([each], FAR)] == [
         ("codex", 2),
         ("pi", 1),
     ]
 
 
 def test_one_session_leaves_nothing_to_check_on() -> None:
-    assert left_out([trial((0.5, 1.0))], FAR) == ()
+    assert choices_without([trial((0.5, 1.0))], FAR) == ()
 
 
 # The search.

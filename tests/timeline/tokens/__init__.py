@@ -1,1 +1,5 @@
-"""Tests of `timeline/tokens`: a module's suite has its name, or is given here."""
+"""Tests of `timeline/tokens`: a module's suite has its name, or is given here.
+
+_counter: test_counter.py, test_requests.py
+_o200k: test_o200k.py, test_chunks.py
+"""

@@ -6,12 +6,12 @@ from typing import Final
 import attrs
 
 from render import Json, Model
+from timeline.billing import CacheStep
 from timeline.fake_provider._fault import ApiError
 from timeline.fake_provider._reply import Draft, Reply
 from timeline.fake_provider._rules import invalid, misshapen, too_long, unlawful
 from timeline.fake_provider._signature import sign
 from timeline.fake_provider.wires._wire import Spoken, event, pieces
-from timeline.replay._cache import CacheStep
 
 _SECONDS: Final = {"5m": 300, "1h": 3_600}
 _BETAS: Final = {"context_management": "context-management-"}

@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 import attrs
 
 from render import Json, Model
+from timeline.billing import CacheStep
 from timeline.fake_provider._fault import ApiError
 from timeline.fake_provider._reply import Answer, Draft, Reply
-from timeline.replay._cache import CacheStep
 
 _PIECE_CHARS: Final = 24
 _PIECES_MAX: Final = 100

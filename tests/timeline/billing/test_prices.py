@@ -3,8 +3,7 @@
 import pytest
 
 from timeline._models import model_named
-from timeline.replay._cache import CacheStep
-from timeline.replay._price import SummaryCall, price, summary_price, summary_units, units
+from timeline.billing import CacheStep, SummaryCall, price, summary_price, summary_units, units
 
 CLAUDE = model_named("claude-sonnet-5-5")
 STEP = CacheStep(read=1_000_000, written={300: 100_000, 3_600: 10_000}, uncached=1_000)

@@ -4,11 +4,13 @@ Units compare engines independently of a model: an input token is 1, an output t
 write costs the provider's general rate.  A model's own cheaper reads count in dollars only.
 """
 
+from collections.abc import Iterable, Sequence
+
 import attrs
 from attrs.validators import ge
 
-from render import Model, Rates, provider_of
-from timeline.replay._cache import CacheStep
+from render import Model, Rates, Rendered, provider_of
+from timeline.billing._prompt_cache import CacheStep, FlatBlock, Flattener, PromptCache
 
 _MILLION = 1_000_000
 _ORDINARY = Model(name="ordinary", price_input=1.0, price_output=5.0)
@@ -23,6 +25,52 @@ class SummaryCall:
     """The whole input, cached tokens included."""
     cached_prefix_tokens: int = attrs.field(default=0, validator=ge(0))
     output_tokens: int = attrs.field(default=0, validator=ge(0))
+
+
+@attrs.define(kw_only=True)
+class RunningBill:
+    """The requests sent so far and their cost."""
+
+    model: Model
+    flattener: Flattener
+    dollars: float = 0.0
+    units: float = 0.0
+    """The cost in tokens of ordinary input, without a model's own discounts."""
+    read: int = 0
+    write: int = 0
+    uncached: int = 0
+    busts: int = 0
+    summary_dollars: float = 0.0
+    summary_units: float = 0.0
+    _cache: PromptCache = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._cache = PromptCache.of(self.model)
+
+    def send(self, ts: float, rendered: Rendered) -> CacheStep:
+        """Bill one request, sent at `ts` (seconds)."""
+        request = {
+            "tools": rendered.tools,
+            "system": rendered.system,
+            "messages": rendered.messages,
+        }
+        return self.charge(ts, self.flattener.flatten(request))
+
+    def charge(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
+        """Bill one flattened request, sent at `ts` (seconds)."""
+        step = self._cache.step(ts, blocks)
+        self.dollars += price(step, self.model)
+        self.units += units(step, self.model)
+        self.read += step.read
+        self.write += step.write
+        self.uncached += step.uncached
+        self.busts += step.bust
+        return step
+
+    def summarized(self, calls: Sequence[SummaryCall]) -> None:
+        """Bill the model calls that a compaction made, or would have made."""
+        self.summary_dollars += sum(summary_price(call, self.model) for call in calls)
+        self.summary_units += sum(summary_units(call, self.model) for call in calls)
 
 
 def units(step: CacheStep, model: Model) -> float:

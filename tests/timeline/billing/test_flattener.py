@@ -8,7 +8,7 @@ import pytest
 from render import PROVIDERS, Model, Provider
 from tests.render.providers.plain import PlainText
 from timeline._models import model_named
-from timeline.replay._flatten import Flattener
+from timeline.billing import Flattener
 from timeline.tokens import EstimateCounter, counter_for
 
 MESSAGES_API = PROVIDERS["anthropic"]
@@ -17,7 +17,7 @@ MARK = {"type": "ephemeral"}
 
 
 @attrs.define
-class Asked(EstimateCounter):
+class CountingEstimate(EstimateCounter):
     """Remembers what it was asked."""
 
     model: Model = CLAUDE
@@ -42,7 +42,7 @@ def said(text: str) -> dict[str, Any]:
     ids=["anthropic", "plain"],
 )
 def test_equal_blocks_are_one_key_and_counted_once(provider: Provider, request_of: Any) -> None:
-    counter = Asked()
+    counter = CountingEstimate()
     flattener = Flattener(counter, provider)
     first, again, other = (flattener.flatten(request_of(t)) for t in ("once", "once", "two"))
     assert counter.asked == ["once", "two"]
@@ -51,7 +51,7 @@ def test_equal_blocks_are_one_key_and_counted_once(provider: Provider, request_o
 
 
 def test_a_mark_makes_no_other_block() -> None:
-    flattener = Flattener(Asked(), MESSAGES_API)
+    flattener = Flattener(CountingEstimate(), MESSAGES_API)
     block = {"type": "text", "text": "x"}
     (plain,) = flattener.flatten(user(block))
     (marked,) = flattener.flatten(user(block | {"cache_control": MARK}))
@@ -66,7 +66,7 @@ def test_a_real_counter_takes_an_image_at_its_flat_rate() -> None:
 
 
 def test_what_is_known_by_identity_is_bounded() -> None:
-    flattener = Flattener(Asked(), MESSAGES_API, seen_max=10)
+    flattener = Flattener(CountingEstimate(), MESSAGES_API, seen_max=10)
     requests = [user({"type": "text", "text": f"{n}"}) for n in range(50)]
     keys = [flattener.flatten(request)[0].key for request in (*requests, *requests)]
     assert keys[:50] == keys[50:]

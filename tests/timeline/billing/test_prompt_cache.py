@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from timeline._models import model_named
-from timeline.replay._cache import ENTRIES_SPARE, CacheStep, FlatBlock, PromptCache, numbered
+from timeline.billing._prompt_cache import (
+    ENTRIES_SPARE,
+    CacheStep,
+    FlatBlock,
+    PromptCache,
+    numbered,
+)
 
 MINUTES_5, HOUR = 300, 3_600
 MODEL = model_named("claude-sonnet-4-5")
@@ -255,7 +261,7 @@ def test_a_cache_that_is_restored_from_its_entries_bills_the_same() -> None:
     first.send(0, request)
     for index, ttl in request.marks:
         second.remember(request.chain[index], ttl, 0 + ttl)
-    code = "from timeline.replay._cache import numbered; print(numbered([2**60, 7]))"
+    code = "from timeline.billing import numbered; print(numbered([2**60, 7]))"
     elsewhere = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONHASHSEED": "7"}, capture_output=True, check=True
     )

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from blocks import ArgumentError, MisuseError
 from timeline import describe_model, known_models, model_named
-from timeline._models import refresh_models
-from timeline._models._files import ModelTable, read_models
+from timeline._models import ModelTable, read_models, refresh_models
 from timeline.cli import main
 
 LOCAL = """\

@@ -1,5 +1,8 @@
 """Simulates a provider's prompt cache: what a request would have read, written and missed.
 
+A request is first flattened (`Flattener`) into one list of blocks in cache order, each with its tokens; then it
+is sent through a `PromptCache`.
+
 These rules hold for all providers; `Provider.contents`, `segment` and `limits` give the rest:
 
 * An entry is the whole prefix up to a marked block, in the provider's order.
@@ -17,12 +20,13 @@ one dict access, however long the prefix.  If the keys are integers, a prefix ha
 and a cache can be restored (`remember`).
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self, cast
 
 import attrs
 
-from render import Model, provider_of
+from render import Json, Model, Provider, provider_of
+from timeline.tokens import TextCounter
 
 ENTRIES_SPARE: Final = 10_000
 """Expired entries are removed when there are twice as many as at the last removal, and this many more."""
@@ -54,10 +58,12 @@ class CacheStep:
 
     @property
     def total(self) -> int:
+        """All tokens of the request."""
         return self.read + self.write + self.uncached
 
     @property
     def write(self) -> int:
+        """Tokens written, however long they are kept."""
         return sum(self.written.values())
 
 
@@ -78,8 +84,8 @@ class CacheRequest:
     """Tokens up to and including the block."""
     marks: list[tuple[int, int]]
     """Index of each marked block and the seconds its mark asks for; without prefixes below the minimum."""
-    unasked: int = -1
-    """Index of a block that the provider marks by itself, with unlimited look-back; -1 for none."""
+    whole: int = -1
+    """Index of the last block, if the provider marks it by itself, with unlimited look-back; else -1."""
 
 
 @attrs.define
@@ -108,9 +114,9 @@ class PromptCache:
             automatic_ttl=limits.ttl_seconds if limits.automatic else 0,
         )
 
-    def step(self, ts: float, blocks: Iterable[FlatBlock], unasked: int = 0) -> CacheStep:
-        """Send one request of the only conversation at `ts` (seconds); `unasked`: see `kept_unasked`."""
-        return self.send(ts, self.request(blocks, unasked))
+    def step(self, ts: float, blocks: Iterable[FlatBlock], whole_ttl: int = 0) -> CacheStep:
+        """Send one request of the only conversation at `ts` (seconds); `whole_ttl`: see `whole_prompt_ttl`."""
+        return self.send(ts, self.request(blocks, whole_ttl))
 
     def send(self, ts: float, request: CacheRequest, conversation: str = "") -> CacheStep:
         """Send one request at `ts` (seconds). Conversations share the entries."""
@@ -119,7 +125,7 @@ class PromptCache:
         bust = last is not None and is_warm and not _begins(request, last)
         read = self._read(request, ts)
         self._write(request, ts, conversation)
-        return _bill(request, read, warm=is_warm, bust=bust)
+        return _step(request, read, warm=is_warm, bust=bust)
 
     def remember(self, prefix: int, ttl: int, expires_at: float) -> None:
         """Restore an entry."""
@@ -127,7 +133,7 @@ class PromptCache:
         if entry is None or entry.expires_at < expires_at:
             self._entries[prefix] = _Entry(expires_at, max(ttl, entry.ttl if entry else 0))
 
-    def request(self, blocks: Iterable[FlatBlock], unasked: int = 0) -> CacheRequest:
+    def request(self, blocks: Iterable[FlatBlock], whole_ttl: int = 0) -> CacheRequest:
         """Number the prefixes and count positions and tokens, in one pass."""
         blocks = list(blocks)
         request = CacheRequest(numbered(block.key for block in blocks), [], [], [])
@@ -142,14 +148,14 @@ class PromptCache:
             request.sums.append(total)
             if (ttl or automatic) and total >= minimum:
                 request.marks.append((index, ttl or automatic))
-        if unasked and total >= max(minimum, 1):
-            request.unasked = len(request.sums) - 1
-            request.marks.append((request.unasked, unasked))
+        if whole_ttl and total >= max(minimum, 1):
+            request.whole = len(request.sums) - 1
+            request.marks.append((request.whole, whole_ttl))
         return request
 
     def _read(self, request: CacheRequest, ts: float) -> int:
         """Tokens of the longest entry that a mark finds; renews every entry found."""
-        hits = [(index, self._found(request, index, ts)) for index, _ in request.marks]
+        hits = [(index, self._hit(request, index, ts)) for index, _ in request.marks]
         read = 0
         for _, hit in hits:
             if hit is not None:
@@ -158,10 +164,10 @@ class PromptCache:
                 entry.expires_at = max(entry.expires_at, ts + entry.ttl)
         return read
 
-    def _found(self, request: CacheRequest, mark: int, ts: float) -> int | None:
+    def _hit(self, request: CacheRequest, mark: int, ts: float) -> int | None:
         """Index of the block where the look-back from `mark` finds an entry; None if there is none."""
         positions = request.positions
-        beyond = -1 if mark == request.unasked else positions[mark] - self.lookback
+        beyond = -1 if mark == request.whole else positions[mark] - self.lookback
         index = mark
         while index >= 0 and positions[index] > beyond:
             if self._live(request.chain[index], ts):
@@ -201,7 +207,7 @@ def numbered(keys: Iterable[Hashable]) -> list[int]:
     return numbers
 
 
-def kept_unasked(request: Mapping[str, Any], model: Model) -> int:
+def whole_prompt_ttl(request: Mapping[str, Any], model: Model) -> int:
     """The seconds that the provider keeps a whole prompt without marks; 0 if it does not.
 
     OpenAI models with marks do, unless the request's mode is `explicit`: the latest message is marked by itself,
@@ -220,7 +226,7 @@ def _begins(request: CacheRequest, last: tuple[int, int]) -> bool:
     return index < len(request.chain) and request.chain[index] == prefix
 
 
-def _bill(request: CacheRequest, read: int, *, warm: bool, bust: bool) -> CacheStep:
+def _step(request: CacheRequest, read: int, *, warm: bool, bust: bool) -> CacheStep:
     ends: dict[int, int] = {}
     for index, ttl in request.marks:
         ends[ttl] = request.sums[index]
@@ -231,3 +237,56 @@ def _bill(request: CacheRequest, read: int, *, warm: bool, bust: bool) -> CacheS
             billed = ends[ttl]
     total = request.sums[-1] if request.sums else 0
     return CacheStep(read=read, written=written, uncached=total - billed, warm=warm, bust=bust)
+
+
+SEEN_MAX = 1_000_000
+
+
+@attrs.define
+class Flattener:
+    """Flattens the requests of one session; caches the blocks it has seen."""
+
+    counter: TextCounter
+    provider: Provider
+    seen_max: int = SEEN_MAX
+    """The most blocks cached by identity; beyond that, the cache is emptied."""
+    _distinct: dict[Hashable, tuple[int, int]] = attrs.field(
+        init=False, factory=dict[Hashable, tuple[int, int]]
+    )
+    """Key and tokens of each distinct block."""
+    _seen: dict[tuple[str, int], tuple[Json, FlatBlock]] = attrs.field(
+        init=False, factory=dict[tuple[str, int], tuple[Json, FlatBlock]]
+    )
+    """Blocks by identity: the renderer uses the same object for an unmarked block in every request."""
+
+    def flatten(self, request: Mapping[str, Sequence[Any]]) -> list[FlatBlock]:
+        """The blocks of `system`, `tools` and `messages`, in the form of a `Rendered`."""
+        system, tools, messages = (request.get(k) or () for k in ("system", "tools", "messages"))
+        return self._flat(system, tools, messages)
+
+    def sent(self, request: Mapping[str, Any]) -> list[FlatBlock]:
+        """The blocks of a request in its API's form."""
+        return self._flat(*self.provider.sections(request))
+
+    def _flat(self, *sections: Sequence[Json]) -> list[FlatBlock]:
+        system, tools, messages = sections
+        return [
+            self._block(place, content)
+            for place, content in self.provider.contents(system, tools, messages)
+        ]
+
+    def _block(self, place: str, content: Json) -> FlatBlock:
+        """The flattened block, from the cache if the same object was seen; contents must not be mutated."""
+        seen = self._seen.get((place, id(content)))
+        if seen is not None and seen[0] is content:
+            return seen[1]
+        segment = self.provider.segment(place, content)
+        if segment.key not in self._distinct:
+            number = len(self._distinct)
+            self._distinct[segment.key] = number, segment.tokens(self.counter)
+        key, tokens = self._distinct[segment.key]
+        flat = FlatBlock(key, segment.kind, tokens, segment.ttl)
+        if len(self._seen) >= self.seen_max:
+            self._seen.clear()
+        self._seen[place, id(content)] = (content, flat)
+        return flat

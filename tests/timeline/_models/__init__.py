@@ -1,4 +1,0 @@
-"""Suites of other names:
-
-_litellm: test_files.py
-"""

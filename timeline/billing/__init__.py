@@ -1,0 +1,15 @@
+"""What a provider would bill: the prompt cache, simulated, and the prices of a model's tokens."""
+
+from timeline.billing._prices import RunningBill as RunningBill
+from timeline.billing._prices import SummaryCall as SummaryCall
+from timeline.billing._prices import price as price
+from timeline.billing._prices import summary_price as summary_price
+from timeline.billing._prices import summary_units as summary_units
+from timeline.billing._prices import units as units
+from timeline.billing._prompt_cache import CacheRequest as CacheRequest
+from timeline.billing._prompt_cache import CacheStep as CacheStep
+from timeline.billing._prompt_cache import FlatBlock as FlatBlock
+from timeline.billing._prompt_cache import Flattener as Flattener
+from timeline.billing._prompt_cache import PromptCache as PromptCache
+from timeline.billing._prompt_cache import numbered as numbered
+from timeline.billing._prompt_cache import whole_prompt_ttl as whole_prompt_ttl

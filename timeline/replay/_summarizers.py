@@ -1,0 +1,120 @@
+"""Summarisers for replays, which record what their calls of a model read and wrote, or would have.
+
+`StandIn` calls no model: it prices a policy with a model without calling one.  Its simulated call extends the
+live prompt: it sends the previous request followed by an instruction, and reads the part that is still cached.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import msgspec
+
+from blocks import Provenance, StructuredSummary, leaves
+from render import Context, Policy, Summary, extractive
+from timeline.billing._prices import SummaryCall
+from timeline.billing._prompt_cache import CacheStep
+from timeline.summarizers._model import ModelSummarizer
+from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
+
+NAME = "stand-in"
+INSTRUCTION_TOKENS = 60
+
+
+@attrs.define
+class StandIn:
+    """Returns the extractive summary; `take_calls` returns the simulated calls."""
+
+    _last: tuple[float, CacheStep] | None = attrs.field(init=False, default=None)
+    _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
+
+    def sent(self, ts: float, step: CacheStep) -> None:
+        """Note a request that was sent; the next summary call would extend it."""
+        self._last = (ts, step)
+
+    def take_calls(self) -> tuple[SummaryCall, ...]:
+        """The simulated calls since the last `take_calls`."""
+        calls, self._calls = tuple(self._calls), []
+        return calls
+
+    def __call__(self, request: SummaryRequest, /) -> Summary:
+        summary = extractive(request.plan)
+        context = request.context
+        call = SummaryCall(
+            input_tokens=self._input(request.plan.tokens_before) + INSTRUCTION_TOKENS,
+            cached_prefix_tokens=self._warm(context),
+            output_tokens=_answer_tokens(summary.summary, context.policy, context.counter.count),
+        )
+        self._calls.append(call)
+        known = summary.provenance and msgspec.structs.replace(
+            summary.provenance,
+            model=NAME,
+            input_tokens=call.input_tokens,
+            cached_tokens=call.cached_prefix_tokens,
+            output_tokens=call.output_tokens,
+        )
+        return attrs.evolve(summary, provenance=known)
+
+    def _input(self, tokens_before: int) -> int:
+        return self._last[1].total if self._last else tokens_before
+
+    def _warm(self, context: Context) -> int:
+        """The tokens of the previous request that are still in the cache."""
+        kept_seconds = min(context.provider.rates(context.model, 0).writes, default=0)
+        if self._last is None or context.now - self._last[0] >= kept_seconds:
+            return 0
+        step = self._last[1]
+        return step.total - step.uncached
+
+
+def _answer_tokens(summary: StructuredSummary, policy: Policy, count: Callable[[str], int]) -> int:
+    """The tokens that a model would write, at most its limit."""
+    text = leaves(msgspec.to_builtins(summary))
+    return min(count(text), policy.summary_tokens + policy.prefix_tokens)
+
+
+@attrs.define
+class RecordingSummarizer:
+    """Passes requests on to a model; `take_calls` returns the calls made."""
+
+    _inner: ModelSummarizer
+    _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
+
+    @classmethod
+    def at(cls, base_url: str) -> "RecordingSummarizer":
+        """Create it with the client's own key; an empty `base_url` means the client's default address."""
+        from anthropic import Anthropic
+
+        address: dict[str, Any] = {"base_url": base_url} if base_url else {}
+        return cls(ModelSummarizer(client=Anthropic(**address)))
+
+    @property
+    def name(self) -> str:
+        """The name under which prepared summaries are stored."""
+        return self._inner.name
+
+    def sent(self, ts: float, step: CacheStep) -> None:
+        """Do nothing: the real provider does its own caching."""
+
+    def take_calls(self) -> tuple[SummaryCall, ...]:
+        """The calls since the last `take_calls`."""
+        calls, self._calls = tuple(self._calls), []
+        return calls
+
+    def __call__(self, request: SummaryRequest, /) -> Summary:
+        try:
+            summary: Summary = self._inner(request)
+        except SummaryFailedError as error:
+            self._note(error.provenance)
+            raise
+        self._note(summary.provenance)
+        return summary
+
+    def _note(self, spent: Provenance | None) -> None:
+        if spent and (spent.input_tokens or spent.output_tokens):
+            call = SummaryCall(
+                input_tokens=spent.input_tokens,
+                cached_prefix_tokens=spent.cached_tokens,
+                output_tokens=spent.output_tokens,
+            )
+            self._calls.append(call)
