@@ -14,7 +14,7 @@ from persistence._open import SCHEMES
 from persistence.sessions._read import FORMATS
 from render import PROVIDERS
 from render.compaction.rungs._ladder import RUNGS
-from render.policy._rungs import RungName
+from render.policy._policy import RungName
 from tests.timeline.integrations._frameworks import FRAMEWORKS, suite_of
 from timeline import Hooks, known_models
 from timeline.cli._main import COMMANDS

@@ -53,7 +53,7 @@ from render.compaction._carry import carry, replaced
 from render.policy._context import Context
 from render.policy._provider import Encoder
 from render.stages._budget import fixed_tokens, target_of, total_tokens
-from render.stages._clip import clipped, share_of
+from render.stages._visibility import clipped, share_of
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import verbatim
 from render.view._view import View

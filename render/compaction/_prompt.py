@@ -17,8 +17,8 @@ from blocks import StructuredSummary, tag_of, text_of
 from render.compaction._cut import RangePlan
 from render.policy._context import Context
 from render.policy._provider import Provider
-from render.stages._clip import cut_text
 from render.stages._rendered import Rendered
+from render.stages._visibility import cut_text
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._quote import escaped, quoted
 from render.summary._text import format_written

@@ -13,7 +13,7 @@ from blocks.formats import lays_down
 from render.compaction.rungs._plan import Drop
 from render.compaction.rungs._scope import RungScope
 from render.policy._context import Context
-from render.stages._rehydrate import offered
+from render.stages._visibility import offered
 from render.summary._identifiers import identifiers
 from render.summary._text import span_line
 from render.view._group import Entry, Group, Place

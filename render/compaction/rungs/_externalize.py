@@ -11,14 +11,14 @@ from blocks import ENCRYPTED, ArtifactId, ToolResult, artifact_id, text_of, tool
 from render.compaction.rungs._plan import Externalize
 from render.compaction.rungs._scope import Found, RungScope, excerpts_of, sensitivity_of
 from render.policy._context import Context
-from render.stages._rehydrate import offered
+from render.stages._visibility import offered
 
 POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
 """Version 1 of the pointer's first line; the excerpts follow on separate lines."""
 READ: Final = '{tool}("{artifact}")'
 """How an agent with a tool that reads artifacts gets the content back."""
 NAME: Final = 'name "{artifact}" and it is shown again'
-"""How an agent without that tool gets it back; see `render.stages._rehydrate`."""
+"""How an agent without that tool gets it back; see `render.stages._visibility`."""
 AT: Final = "read back at {}"
 """How confidential or expiring content is read back: it never comes back into the prompt by itself."""
 ABOUT_CHARACTERS: Final = 120

@@ -73,9 +73,9 @@ from render.compaction.rungs._plan import (
 from render.compaction.rungs._scope import Found, RungScope, sensitivity_of
 from render.compaction.rungs._summarize import SummarizeRung, proposal_of, range_of, restored_range
 from render.policy._context import Context
-from render.policy._rungs import Rung, RungName
+from render.policy._policy import Rung, RungName
 from render.stages._budget import fitting_of, threshold_of, total_tokens
-from render.stages._rehydrate import wanted
+from render.stages._visibility import wanted
 from render.view._fold import decide
 from render.view._group import Entry
 from render.view._view import View
