@@ -47,10 +47,8 @@ from render.compaction._cut import range_cut, turns_cut
 from render.compaction.rungs._plan import Clear
 from render.policy._context import Context
 from render.policy._policy import ToolPolicy
-from render.summary._artifacts import one_line
-from render.summary._identifiers import searched
-from render.summary._index import build_index
-from render.summary._market import IndexBudget
+from render.summary._identifiers import one_line, searched
+from render.summary._index import IndexBudget, build_index
 from render.summary._reading import Reader, reader_of
 from render.view._group import Entry, Group, Place
 from render.view._view import View
