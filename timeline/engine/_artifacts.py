@@ -31,7 +31,7 @@ from persistence import EventStore, HoldsArtifacts
 from render import (
     CompactionPlan,
     Context,
-    Externalize,
+    Proposal,
     Returned,
     View,
     replayable_calls,
@@ -114,7 +114,7 @@ class ArtifactService:
         stored."""
         results = {e.block.id: e.block for e in view.entries if isinstance(e.block, ToolResult)}
         for proposal in plan.proposals:
-            if not isinstance(proposal, Externalize):
+            if proposal.action != "externalize":
                 continue
             block = results.get(proposal.blocks[0])
             if block and block.artifact == proposal.artifact:
@@ -124,7 +124,7 @@ class ArtifactService:
                 return False
         return True
 
-    def _put(self, proposal: Externalize, text: str) -> ArtifactId | None:
+    def _put(self, proposal: Proposal, text: str) -> ArtifactId | None:
         from persistence import ArtifactDescription
 
         try:
