@@ -27,13 +27,16 @@ from render.stages._budget import (
     total_tokens,
 )
 from render.stages._cache_points import CachePoint, place_cache_points
-from render.stages._clip import clip_misfits, clip_oversized
-from render.stages._images import limit_images
-from render.stages._notices import notices_of, shortened, unread
-from render.stages._prune import prune_expired
-from render.stages._rehydrate import Returned
-from render.stages._rendered import Rendered
-from render.stages._thinking import sent_hash, strip_unbound
+from render.stages._rendered import Rendered, notices_of, shortened, unread
+from render.stages._visibility import (
+    Returned,
+    clip_misfits,
+    clip_oversized,
+    limit_images,
+    prune_expired,
+    sent_hash,
+    strip_unbound,
+)
 from render.summary._reading import AHEAD_SHARE, read_ahead
 from render.view._view import View, slice_visible
 

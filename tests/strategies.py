@@ -38,14 +38,11 @@ from blocks import (
 from blocks.formats import BlockMaker, messages_in
 from persistence import MemoryStore
 from render import (
-    Clear,
-    Drop,
     Entry,
-    Externalize,
+    Proposal,
     Rendered,
     RungName,
     RungScope,
-    Summarize,
     ToolPolicy,
     summarize_before,
 )
@@ -173,8 +170,8 @@ class WildRung:
         raise KeyError(scope)
 
     def _babbles(self, scope: RungScope, luck: Random) -> Any:
-        bad = Clear(blocks=(7,), first="x", last=scope, replacement=None)  # type: ignore[arg-type]
-        return luck.choice([None, 7, "clear", [scope], [Clear], [bad]])
+        bad = Proposal(action="clear", blocks=(7,), first="x", last=scope, replacement=None)  # type: ignore[arg-type]
+        return luck.choice([None, 7, "clear", [scope], [Proposal], [bad]])
 
     def _clears(self, scope: RungScope, luck: Random) -> Iterator[object]:
         for found in scope.answers():
@@ -183,7 +180,9 @@ class WildRung:
 
     def _summarises(self, scope: RungScope, luck: Random) -> list[object]:
         cut = luck.randrange(scope.view.version + 2)
-        mine = Summarize(blocks=(BlockId("i1"),), first=1, last=cut, cut=cut, source_hash="0")
+        mine = Proposal(
+            action="summarize", blocks=(BlockId("i1"),), first=1, last=cut, cut=cut, source_hash="0"
+        )
         return luck.choice([[summarize_before(scope, cut) or mine], [mine], [mine, mine]])
 
     def _drops(self, scope: RungScope, luck: Random) -> list[object]:
@@ -209,14 +208,19 @@ class WildRung:
 MOODS = ("fails", "babbles", "clears", "clears", "summarises", "drops", "drops", "drops", "grabs")
 
 
-def cleared(entry: Entry) -> Clear:
-    return Clear(
-        blocks=(entry.block.id,), first=entry.version, last=entry.version, replacement="gone"
+def cleared(entry: Entry) -> Proposal:
+    return Proposal(
+        action="clear",
+        blocks=(entry.block.id,),
+        first=entry.version,
+        last=entry.version,
+        replacement="gone",
     )
 
 
-def externalized(entry: Entry) -> Externalize:
-    return Externalize(
+def externalized(entry: Entry) -> Proposal:
+    return Proposal(
+        action="externalize",
         blocks=(entry.block.id,),
         first=entry.version,
         last=entry.version,
@@ -226,12 +230,13 @@ def externalized(entry: Entry) -> Externalize:
     )
 
 
-def dropped(entries: Sequence[Entry]) -> Drop:
+def dropped(entries: Sequence[Entry]) -> Proposal:
     first, last = entries[0], entries[-1]
     span = DroppedSpan(
         first=first.version, last=last.version, started_at=first.at, ended_at=last.at
     )
-    return Drop(
+    return Proposal(
+        action="drop",
         blocks=tuple(entry.block.id for entry in entries),
         first=first.version,
         last=last.version,

@@ -43,12 +43,12 @@ EXPORTS = {
         INTERRUPTION
     """,
     "render": """
-        Account Action Answer AnyProposal BringBack CachePoint CannotFit Cause Clear
-        Compact Compaction CompactionPlan Context Decided Drop Encoder Entry
-        ExternalFacts Externalize FittedRange Fixed Found Group Json LADDER Limits MASK
+        Account Action Answer BringBack CachePoint CannotFit Cause
+        Compact Compaction CompactionPlan Context Decided Encoder Entry
+        ExternalFacts FittedRange Fixed Found Group Json LADDER Limits MASK
         Model Need Overflow PROMPT_VERSION PROVIDERS Piece Place PlannedCompaction
         Policy Prompt Provider REPLAYED Rates RUNGS RangePlan Redaction RejectedAnswerError
-        Rendered RequestValidator Returned Rung RungName RungScope Segment Shown Spot Summarize
+        Rendered RequestValidator Returned Rung RungName Proposal RungScope Segment Shown Spot
         Summary SummaryRoom ThinkingRule TokenCounter ToolPolicy Validator View Violation Where
         account apply_compaction apply_range clip_oversized commit
         compaction_due compaction_event continued decide extractive fits_after fitted_at

@@ -1,17 +1,17 @@
 """The rows about an immutable log, a plan and a renderer, and the tests that show each here.
 
 001-1   here, test_features_recorded.py, timeline/test_invariants.py
-001-2   here, test_features_recorded.py, render/compaction/rungs/
-001-3   here, test_features_recorded.py, render/compaction/rungs/test_plan.py
+001-2   here, test_features_recorded.py, render/compaction/
+001-3   here, test_features_recorded.py, render/compaction/test_plan.py
 001-4   here, render/summary/test_merge.py, timeline/summarizers/test_model.py
 001-5   here, test_features_recorded.py, blocks/test_envelope.py, persistence/sessions/test_envelopes.py
-001-6   here, test_features_recorded.py, render/compaction/rungs/test_durability.py, timeline/react/test_declared.py
+001-6   here, test_features_recorded.py, render/compaction/test_durability.py, timeline/react/test_declared.py
 001-7   here, test_features_recorded.py, render/stages/test_rehydrate.py, timeline/react/test_reading.py
 001-8   here, test_features_recorded.py, render/stages/test_budget.py
 001-9   here, timeline/tokens/, render/view/test_calibration.py
 001-10  here, timeline/engine/test_plans.py
 001-11  here, timeline/summarizers/test_paid_once.py, timeline/engine/test_paid_summaries.py
-001-12  here, test_features_recorded.py, render/compaction/rungs/test_drop.py
+001-12  here, test_features_recorded.py, render/compaction/test_drop.py
 001-13  here, test_features_recorded.py, timeline/observe/test_steps.py
 001-14  here, timeline/test_policies.py
 001-15  here, persistence/artifacts/
@@ -58,9 +58,9 @@ from blocks import (
 )
 from persistence import DuckDBStore, Keys, MemoryStore, Requester
 from render import (
-    Clear,
     CompactionPlan,
     Policy,
+    Proposal,
     Rung,
     RungName,
     RungScope,
@@ -206,7 +206,7 @@ class OldPictures:
 
     name = "old pictures"
 
-    def propose(self, scope: RungScope) -> list[Clear]:
+    def propose(self, scope: RungScope) -> list[Proposal]:
         """A path for each."""
         seen = [found for found in scope.answers() if images_of(found.result)]
         return [scope.clear(found, f"[a picture, at {found.entry.path}]") for found in seen]
@@ -241,7 +241,7 @@ class Broken:
 
     name = "broken"
 
-    def propose(self, scope: RungScope) -> list[Clear]:
+    def propose(self, scope: RungScope) -> list[Proposal]:
         """Nothing."""
         return [scope.clear(found, found.nonsense) for found in scope.results()]  # type: ignore[attr-defined]
 
@@ -265,7 +265,7 @@ def test_001_2_a_strategy_that_does_a_little_each_time_waits_for_something_new()
     class OneEach:
         name = "one each"
 
-        def propose(self, scope: RungScope) -> list[Clear]:
+        def propose(self, scope: RungScope) -> list[Proposal]:
             return [scope.clear(found, "gone") for found in scope.results()][:1]
 
     timeline = busy(policy=only(OneEach(), gain_min=0.0))

@@ -355,7 +355,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
 ELSEWHERE = {
     ("ArtifactStore.read", "DamagedStoreError"): "tests/persistence/artifacts",
     ("parse_answer", "RejectedAnswerError"): "tests/render/compaction/test_prompt.py",
-    ("plan_compaction", "RungError"): "tests/render/compaction/rungs",
+    ("plan_compaction", "RungError"): "tests/render/compaction",
     ("Retains.trim", "StoreError"): "tests/persistence/archive",
     ("Retains.rewrite", "ForgottenError"): "persistence/testing/_retention.py",
     ("Retains.erase", "StoreError"): "tests/persistence/duckdb/test_retention.py",

@@ -1,6 +1,6 @@
 """Compacting a range into a summary, in two pure steps; a model may be called between them.
 
-    plan = plan_range(view, context, trigger)   # what to fold and what to keep
+    plan = plan_range(view, context, trigger)   # what to fold and what to keep: see `_cut`
     summary = ...                               # made by the caller, perhaps with a model
     view = apply_range(view, plan, summary, context)
 
@@ -9,52 +9,39 @@ Nothing is deleted: a compaction is one event that replaces a range of the log w
 The summary block is the text of a summariser, merged with the earlier one and limited, plus the computed digest. A turn
 that the cut splits has its own context in the block. Each later fold adds to it while the turn runs; when the turn has
 ended, its context becomes history.
-
-A paid summary is found again by keys, in its own timeline and in others. Both keys depend on content, schema, policy,
-model and prompt version.
 """
 
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
-from math import sqrt
 from typing import Any, Final
 
 import attrs
 import msgspec
 
 from blocks import (
-    AssistantCompletion,
-    AssistantThinking,
-    Block,
     BlockId,
     BlocksHidden,
+    Carried,
     CompactionSkipped,
     Digest,
     EventId,
+    Hidden,
     Naming,
-    Note,
-    OpaqueBlock,
-    Plan,
     Provenance,
     RangeCompacted,
     RangeSummary,
     SkipReason,
     Sources,
     StructuredSummary,
-    ToolCall,
     ToolResult,
-    TurnHeader,
+    Trigger,
     TurnId,
-    encode_block,
     path_stem,
     standing_of,
     text_of,
 )
 from render.compaction._carry import LABEL_TOKENS, is_said
-from render.compaction._cut import RangePlan
-from render.compaction._prompt import PROMPT_VERSION
 from render.policy._context import Context
-from render.stages._budget import corrected, fitting_of, fixed_tokens, is_cold, total_tokens
+from render.stages._budget import fixed_tokens, is_cold, total_tokens
 from render.summary._digest import build_digest, fit_digest
 from render.summary._extractive import extract_summary, turn_context, words_of
 from render.summary._identifiers import searched
@@ -67,10 +54,37 @@ from render.view._group import Entry, Place
 from render.view._provider_blocks import response_of
 from render.view._view import View
 
-LAID_DOWN_SQUEEZE: Final = 5
-"""What the user laid down shrinks once the other shares are below a fifth, and then with the root of the factor."""
-WRITTEN_SQUEEZE: Final = 10
-"""The context of a split turn shrinks once the other shares are below a tenth: it then has ten times their factor."""
+
+@attrs.frozen(kw_only=True)
+class RangePlan:
+    """What a compaction would fold: pure data that refers to versions of the log."""
+
+    version: int
+    """Version of the view that the plan was made for."""
+    trigger: Trigger
+    start: int
+    """Version of the first folded block."""
+    cut: int
+    """Version of the first kept block."""
+    folded: tuple[Entry, ...] = attrs.field(repr=False)
+    prefix: tuple[Entry, ...] = attrs.field(repr=False)
+    """The folded blocks of the split turn; empty when the cut is on a turn start."""
+    kept: tuple[Entry, ...] = attrs.field(repr=False)
+    carried: tuple[Carried, ...] = attrs.field(repr=False)
+    cuts: tuple[Hidden, ...] = attrs.field(default=(), repr=False)
+    """The cuts of the kept results that requests have shown and that exceed their share."""
+    given_up: tuple[Entry, ...] = attrs.field(default=(), repr=False)
+    """Entries that the last compaction carried in full and this one does not."""
+    kept_tokens: int
+    """Tokens of `kept` as it is shown."""
+    tokens_before: int
+    source_hash: str
+    """Hash of the folded content (except what is hidden on request) and of the previous summary."""
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the cut splits a turn."""
+        return bool(self.prefix)
 
 
 @attrs.frozen(kw_only=True)
@@ -82,57 +96,8 @@ class Summary:
     provenance: Provenance | None = None
 
 
-@attrs.frozen(kw_only=True, eq=False)
-class FittedRange:
-    """A range to fold, and the context to fold it with."""
-
-    range: RangePlan
-    context: Context = attrs.field(repr=False)
-    squeeze: float = 1.0
-    """The factor that the policy's shares were multiplied by in `context`."""
-
-
-def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
-    """Whether the request after this compaction is far enough below the trigger (see `FITTING`)."""
-    kept = corrected(fixed_tokens(context) + plan.kept_tokens, view, context)
-    if kept > context.limit:  # the tail alone exceeds the limit: no summary can help
-        return False
-    return _outcome(view, plan, extractive(plan), context).tokens <= fitting_of(context)
-
-
-def squeezed(context: Context, factor: float) -> Context:
-    """The context with smaller shares for everything that a compaction leaves except the tail.
-
-    The shares of the user's texts and of standing instructions shrink more slowly: they are what the user laid down.
-    Of what is written, only the context of a split turn shrinks, and last: constraints and facts stay (invariant 6).
-    """
-    if factor == 1.0:
-        return context
-    policy = context.policy
-    written, laid_down = (
-        min(WRITTEN_SQUEEZE * factor, 1.0),
-        sqrt(min(LAID_DOWN_SQUEEZE * factor, 1.0)),
-    )
-    smaller = attrs.evolve(
-        policy,
-        prefix_tokens=int(policy.prefix_tokens * written),
-        digest_ratio=policy.digest_ratio * factor,
-        index_ratio=policy.index_ratio * factor,
-        user_ratio=policy.user_ratio * laid_down,
-        standing_ratio=policy.standing_ratio * laid_down,
-    )
-    return attrs.evolve(context, policy=smaller)
-
-
 def extractive(plan: RangePlan) -> Summary:
-    """The summary that is made without a model; computed once per plan."""
-    if not plan.extracted:
-        plan.extracted.append(_extracted(plan))
-    known: Summary = plan.extracted[0]
-    return known
-
-
-def _extracted(plan: RangePlan) -> Summary:
+    """The summary that is made without a model."""
     whole = {carried.version for carried in plan.carried if not carried.clipped}
     own = [e for e in (*plan.given_up, *plan.folded) if not standing_of(e.source)]
     text = extract_summary(own, plan.prefix, lambda entry: entry.version in whole)
@@ -151,46 +116,15 @@ def truncated(plan: RangePlan) -> Summary:
 
 def apply_range(view: View, plan: RangePlan, summary: Summary, context: Context) -> View:
     """The view after the range is folded, regardless of how many tokens that saves."""
-    return _decided(_outcome(view, plan, summary, context))
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class _Outcome:
-    """The result of applying a plan with one summary."""
-
-    start: View
-    before: View
-    """As `start`, with the cuts of what is kept."""
-    summary: Summary
-    context: Context
-    event: RangeCompacted
-    after: View
-    tokens: int
-    """Tokens of the whole request afterwards."""
-
-
-def _outcome(view: View, plan: RangePlan, summary: Summary, context: Context) -> _Outcome:
-    """The result of the plan with this summary; the last result is kept, because the same summary is often
-    tried first."""
-    for tried in plan.tried:
-        if tried.start is view and tried.context is context and tried.summary == summary:
-            known: _Outcome = tried
-            return known
     trimmed = _trimmed(view, plan, context)
     event = compaction_event(trimmed, plan, summary, context)
     after = commit(trimmed, event)
-    tokens = total_tokens(after, context)
-    made = _Outcome(
-        before=trimmed,
-        start=view,
-        summary=summary,
-        context=context,
-        event=event,
-        after=after,
-        tokens=tokens,
+    event = msgspec.structs.replace(event, tokens_after=total_tokens(after, context))
+    return attrs.evolve(
+        after,
+        compaction=after.compaction and attrs.evolve(after.compaction, event=event),
+        decisions=(*trimmed.decisions, event),
     )
-    plan.tried[:] = [made]
-    return made
 
 
 def _trimmed(view: View, plan: RangePlan, context: Context) -> View:
@@ -199,17 +133,6 @@ def _trimmed(view: View, plan: RangePlan, context: Context) -> View:
         return view
     event = BlocksHidden(id=EventId(""), at=context.now, hidden=plan.cuts, reason="clipped")
     return decide(view, event)
-
-
-def _decided(outcome: _Outcome) -> View:
-    """The view afterwards, with the token count recorded in the event and the event among the decisions."""
-    event = msgspec.structs.replace(outcome.event, tokens_after=outcome.tokens)
-    known = outcome.after.compaction
-    return attrs.evolve(
-        outcome.after,
-        compaction=known and attrs.evolve(known, event=event),
-        decisions=(*outcome.before.decisions, event),
-    )
 
 
 def skip(view: View, reason: SkipReason, context: Context, detail: str = "") -> View:
@@ -440,62 +363,3 @@ def _visible(plan: RangePlan) -> list[str]:
     """The texts that the model still sees after the compaction."""
     carried = [text_of(item.block) for item in plan.carried if not item.clipped]
     return [*carried, *(entry.replacement or text_of(entry.block) for entry in plan.kept)]
-
-
-# The keys of a paid summary.
-
-
-def summary_key(plan: RangePlan, context: Context, model: str) -> str:
-    """Key of a prepared summary, so that the same range is never paid for twice.
-
-    It covers content, schema, policy, model and prompt version, and nothing that differs between machines.
-    """
-    return _key(plan.source_hash, plan, context, model)
-
-
-def shared_key(plan: RangePlan, view: View, context: Context, model: str, reader: str) -> str:
-    """Key of a summary that another timeline with the same content may use: like `summary_key`, but without
-    block ids and times.
-
-    `reader` is the requester for whom the summary is stored and found. If it is empty, everything else that
-    the model is shown must be the same, too.
-    """
-    digest = sha256(reader.encode(errors="surrogatepass") + b"\n")
-    if view.compaction:
-        digest.update(encode_block(view.compaction.event.summary))
-    for entry in plan.folded if reader else (*plan.folded, *plan.kept):
-        digest.update(b"%d " % entry.version + encode_block(_unnamed(entry.block)))
-    if not reader:
-        for item in view.compaction.event.carried if view.compaction else ():
-            digest.update(encode_block(_unnamed(item.block)))
-        digest.update(msgspec.json.encode([context.system, context.tools, context.model.name]))
-    return _key(digest.hexdigest(), plan, context, model)
-
-
-def _unnamed(block: Block) -> Block:
-    """The block without the fields that differ when the same content is logged again."""
-    match block:
-        case OpaqueBlock():
-            return OpaqueBlock(block.tag, {**block.fields, "id": ""})
-        case TurnHeader():
-            return msgspec.structs.replace(block, id=BlockId(""), source="", started_at=0.0)
-        case ToolResult():
-            known = msgspec.structs.replace(block.envelope, started_at=0.0, ended_at=0.0)
-            return msgspec.structs.replace(block, id=BlockId(""), source="", envelope=known)
-        case AssistantThinking() | AssistantCompletion() | ToolCall() | Note() | Plan():
-            return msgspec.structs.replace(block, id=BlockId(""), source="", response="")
-        case _:
-            return msgspec.structs.replace(block, id=BlockId(""), source="")
-
-
-def _key(content: str, plan: RangePlan, context: Context, model: str) -> str:
-    policy = context.policy
-    parts: list[Any] = [
-        content,
-        StructuredSummary().schema,
-        [policy.summary_tokens, policy.prefix_tokens],
-        plan.is_split,
-        model,
-        PROMPT_VERSION,
-    ]
-    return sha256(msgspec.json.encode(parts)).hexdigest()

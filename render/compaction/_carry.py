@@ -44,7 +44,7 @@ from blocks import (
 )
 from blocks.formats import appended_texts
 from render.policy._context import Context
-from render.stages._clip import HEAD_SHARE, cut_text
+from render.stages._visibility import HEAD_SHARE, cut_text
 from render.summary._quote import quoted
 from render.view._group import Entry, Place
 

@@ -1,7 +1,11 @@
-"""What a compaction folds and what it keeps: a pure decision, before any model is called.
+"""Where a compaction cuts, and why: what it folds and what it keeps, a pure decision before any model is called.
 
-A plan names the range that is folded, the tail that is kept, and what is carried past the cut between them. A cut point
-is a place where a compaction may separate the two. The rules of the cut, in the order in which they are applied:
+A plan names the range that is folded, the tail that is kept, and what is carried past the cut between them. Of the legal
+cuts, the one is taken that keeps most while the request still fits: each is tried out with the extractive summary, with
+less and less of the tail and of the other shares (`SHARES`).
+
+A cut point is a place where a compaction may separate the two. The rules of the cut, in the order in which they are
+applied:
 
 1. candidate   A cut may be before a user prompt, an assistant completion, a tool call, a turn header,
                or any other block whose author is not the system or a tool; never before a tool
@@ -24,10 +28,11 @@ is a place where a compaction may separate the two. The rules of the cut, in the
                cut splits a turn.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain
-from typing import Any
+from math import sqrt
+from typing import Final
 
 import attrs
 from msgspec.structs import replace
@@ -36,7 +41,6 @@ from blocks import (
     AssistantCompletion,
     AssistantThinking,
     Block,
-    Carried,
     Hidden,
     OpaqueBlock,
     RangeSummary,
@@ -49,53 +53,189 @@ from blocks import (
     encode_block,
     standing_of,
 )
+from render.compaction._apply import RangePlan, Summary, apply_range, extractive
 from render.compaction._carry import carry, replaced
+from render.compaction._plan import Proposal
 from render.policy._context import Context
 from render.policy._provider import Encoder
-from render.stages._budget import fixed_tokens, target_of, total_tokens
-from render.stages._clip import clipped, share_of
+from render.stages._budget import fitting_of, fixed_tokens, target_of, total_tokens
+from render.stages._visibility import clipped, share_of
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import verbatim
 from render.view._view import View
 
-KEEP_TOKENS_MIN = 400
+KEEP_TOKENS_MIN: Final = 400
 
 
-@attrs.frozen(kw_only=True)
-class RangePlan:
-    """What a compaction would fold: pure data that refers to versions of the log."""
+LAID_DOWN_SQUEEZE: Final = 5
+"""What the user laid down shrinks once the other shares are below a fifth, and then with the root of the factor."""
+WRITTEN_SQUEEZE: Final = 10
+"""The context of a split turn shrinks once the other shares are below a tenth: it then has ten times their factor."""
+SHARES: Final = (
+    (1.0, 1.0),
+    (0.3, 1.0),
+    (0.0, 1.0),
+    (0.0, 0.4),
+    (0.0, 0.1),
+    (0.0, 0.02),
+    (0.0, 0.004),
+)
+"""Factors to try, in order: on the share of the tail, and on the other shares of a compaction."""
 
-    version: int
-    """Version of the view that the plan was made for."""
-    trigger: Trigger
-    start: int
-    """Version of the first folded block."""
-    cut: int
-    """Version of the first kept block."""
-    folded: tuple[Entry, ...] = attrs.field(repr=False)
-    prefix: tuple[Entry, ...] = attrs.field(repr=False)
-    """The folded blocks of the split turn; empty when the cut is on a turn start."""
-    kept: tuple[Entry, ...] = attrs.field(repr=False)
-    carried: tuple[Carried, ...] = attrs.field(repr=False)
-    cuts: tuple[Hidden, ...] = attrs.field(default=(), repr=False)
-    """The cuts of the kept results that requests have shown and that exceed their share."""
-    given_up: tuple[Entry, ...] = attrs.field(default=(), repr=False)
-    """Entries that the last compaction carried in full and this one does not."""
-    kept_tokens: int
-    """Tokens of `kept` as it is shown."""
-    tokens_before: int
-    source_hash: str
-    """Hash of the folded content (except what is hidden on request) and of the previous summary."""
-    tried: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
-    """The result with the summary that was tried last; see `apply_range`."""
 
-    extracted: list[Any] = attrs.field(factory=list[Any], init=False, eq=False, repr=False)
-    """The extractive summary once it is computed."""
+@attrs.frozen(kw_only=True, eq=False)
+class FittedRange:
+    """A range to fold, tried out with the extractive summary; nothing of it is committed."""
+
+    range: RangePlan
+    context: Context = attrs.field(repr=False)
+    """The context to fold it with."""
+    squeeze: float = 1.0
+    """The factor that the policy's shares were multiplied by in `context`."""
+    start: View = attrs.field(repr=False)
+    """The view before."""
+    probe: Summary = attrs.field(repr=False)
+    """The extractive summary."""
+    after: View = attrs.field(repr=False)
+    """The view afterwards, with that summary."""
 
     @property
-    def is_split(self) -> bool:
-        """Whether the cut splits a turn."""
-        return bool(self.prefix)
+    def tokens(self) -> int:
+        """Tokens of the whole request afterwards."""
+        return total_tokens(self.after, self.context)
+
+    @property
+    def fits(self) -> bool:
+        """Whether that is far enough below the trigger (see `FITTING`)."""
+        return self.tokens <= fitting_of(self.context)
+
+    @property
+    def proposal(self) -> Proposal:
+        """The range as data."""
+        plan, folded = self.range, self.range.folded
+        return Proposal(
+            action="summarize",
+            blocks=tuple(entry.block.id for entry in folded),
+            first=folded[0].version,
+            last=folded[-1].version,
+            turns=tuple(dict.fromkeys(entry.block.turn for entry in folded)),
+            tokens_freed=plan.tokens_before - self.tokens,
+            reason="everything before the verbatim tail",
+            cut=plan.cut,
+            squeeze=self.squeeze,
+            source_hash=plan.source_hash,
+        )
+
+
+def tried_out(view: View, plan: RangePlan, context: Context, squeeze: float = 1.0) -> FittedRange:
+    """The range with the result of folding it."""
+    probe = extractive(plan)
+    after = apply_range(view, plan, probe, context)
+    return FittedRange(
+        range=plan, context=context, squeeze=squeeze, start=view, probe=probe, after=after
+    )
+
+
+def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
+    """Whether the request after this compaction is far enough below the trigger (see `FITTING`)."""
+    return tried_out(view, plan, context).fits
+
+
+def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange | None:
+    """The fold that keeps most and still leaves a request within its budget; None when there is nothing to
+    fold.
+
+    The shares of the tail, and then of everything else, are reduced until the request fits with the
+    extractive summary. If none fits, the smallest fold.
+    """
+    fold: FittedRange | None = None
+    for plan, within, squeeze in _plans(view, context, trigger):
+        fold = tried_out(view, plan, within, squeeze)
+        if fold.fits:
+            break
+    return fold
+
+
+def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> FittedRange | None:
+    """The fold of everything before this version, with shares reduced until the request fits; None if the
+    cut is not legal."""
+    fold: FittedRange | None = None
+    for squeeze in dict.fromkeys(squeeze for _, squeeze in SHARES):
+        within = squeezed(context, squeeze)
+        plan = plan_at(view, within, trigger, cut)
+        if plan is None:
+            return None
+        fold = tried_out(view, plan, within, squeeze)
+        if fold.fits:
+            break
+    return fold
+
+
+def fitted_again(
+    proposal: Proposal, view: View, context: Context, trigger: Trigger
+) -> FittedRange | None:
+    """The range of a stored proposal; None if its content has changed."""
+    within = squeezed(context, proposal.squeeze)
+    plan = plan_at(view, within, trigger, proposal.cut)
+    if plan is None or plan.source_hash != proposal.source_hash:
+        return None
+    return tried_out(view, plan, within, proposal.squeeze)
+
+
+def _plans(
+    view: View, context: Context, trigger: Trigger
+) -> Iterator[tuple[RangePlan, Context, float]]:
+    """Possible folds, each keeping less than the one before: the plan, and the context with its factor on the shares."""
+    policy = context.policy
+    if policy.keep_turns:
+        for turns, squeeze in _turn_shares(policy.keep_turns, trigger):
+            within = squeezed(context, squeeze)
+            if plan := plan_turns(view, within, trigger, turns):
+                yield plan, within, squeeze
+        if trigger == "cold":
+            return
+    for keep, squeeze in SHARES:
+        within = squeezed(context, squeeze)
+        if plan := plan_range(view, within, trigger, keep * policy.keep_ratio):
+            yield plan, within, squeeze
+
+
+def _turn_shares(turns: int, trigger: Trigger) -> Iterator[tuple[int, float]]:
+    """Pairs of the number of turns to keep and the factor on the other shares. If the cache is cold and the
+    request fits, fewer turns are never tried."""
+    yield turns, 1.0
+    while trigger != "cold" and turns > 1:
+        turns //= 2
+        yield turns, 1.0
+    if trigger != "cold":
+        yield from ((1, 0.4), (1, 0.1))
+
+
+def squeezed(context: Context, factor: float) -> Context:
+    """The context with smaller shares for everything that a compaction leaves except the tail.
+
+    The shares of the user's texts and of standing instructions shrink more slowly: they are what the user laid down.
+    Of what is written, only the context of a split turn shrinks, and last: constraints and facts stay (invariant 6).
+    """
+    if factor == 1.0:
+        return context
+    policy = context.policy
+    written, laid_down = (
+        min(WRITTEN_SQUEEZE * factor, 1.0),
+        sqrt(min(LAID_DOWN_SQUEEZE * factor, 1.0)),
+    )
+    smaller = attrs.evolve(
+        policy,
+        prefix_tokens=int(policy.prefix_tokens * written),
+        digest_ratio=policy.digest_ratio * factor,
+        index_ratio=policy.index_ratio * factor,
+        user_ratio=policy.user_ratio * laid_down,
+        standing_ratio=policy.standing_ratio * laid_down,
+    )
+    return attrs.evolve(context, policy=smaller)
+
+
+# The plan of one fold.
 
 
 def plan_range(

@@ -8,22 +8,39 @@ Quoted text is data: delimiters inside it are escaped, and the instruction says 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from hashlib import sha256
+from typing import Any, Final
 
 import attrs
 import msgspec
 
-from blocks import StructuredSummary, tag_of, text_of
-from render.compaction._cut import RangePlan
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    BlockId,
+    Note,
+    OpaqueBlock,
+    Plan,
+    StructuredSummary,
+    ToolCall,
+    ToolResult,
+    TurnHeader,
+    encode_block,
+    tag_of,
+    text_of,
+)
+from render.compaction._apply import RangePlan
 from render.policy._context import Context
 from render.policy._provider import Provider
-from render.stages._clip import cut_text
 from render.stages._rendered import Rendered
+from render.stages._visibility import cut_text
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._quote import escaped, quoted
 from render.summary._text import format_written
 from render.view._group import Entry
 from render.view._provider_blocks import Json
+from render.view._view import View
 
 PROMPT_VERSION: Final = "2026-11-2"
 """Changes whenever the instruction or the shape of the answer changes; part of every cache key."""
@@ -183,3 +200,63 @@ def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSumm
 
 def _folded_tokens(plan: RangePlan, context: Context) -> int:
     return sum(context.counter.count(text_of(entry.block)) for entry in plan.folded)
+
+
+# The keys by which a paid summary is found again, in its own timeline and in others. Both depend on content, schema, policy,
+# model and prompt version.
+
+
+def summary_key(plan: RangePlan, context: Context, model: str) -> str:
+    """Key of a prepared summary, so that the same range is never paid for twice.
+
+    It covers content, schema, policy, model and prompt version, and nothing that differs between machines.
+    """
+    return _key(plan.source_hash, plan, context, model)
+
+
+def shared_key(plan: RangePlan, view: View, context: Context, model: str, reader: str) -> str:
+    """Key of a summary that another timeline with the same content may use: like `summary_key`, but without
+    block ids and times.
+
+    `reader` is the requester for whom the summary is stored and found. If it is empty, everything else that
+    the model is shown must be the same, too.
+    """
+    digest = sha256(reader.encode(errors="surrogatepass") + b"\n")
+    if view.compaction:
+        digest.update(encode_block(view.compaction.event.summary))
+    for entry in plan.folded if reader else (*plan.folded, *plan.kept):
+        digest.update(b"%d " % entry.version + encode_block(_unnamed(entry.block)))
+    if not reader:
+        for item in view.compaction.event.carried if view.compaction else ():
+            digest.update(encode_block(_unnamed(item.block)))
+        digest.update(msgspec.json.encode([context.system, context.tools, context.model.name]))
+    return _key(digest.hexdigest(), plan, context, model)
+
+
+def _unnamed(block: Block) -> Block:
+    """The block without the fields that differ when the same content is logged again."""
+    match block:
+        case OpaqueBlock():
+            return OpaqueBlock(block.tag, {**block.fields, "id": ""})
+        case TurnHeader():
+            return msgspec.structs.replace(block, id=BlockId(""), source="", started_at=0.0)
+        case ToolResult():
+            known = msgspec.structs.replace(block.envelope, started_at=0.0, ended_at=0.0)
+            return msgspec.structs.replace(block, id=BlockId(""), source="", envelope=known)
+        case AssistantThinking() | AssistantCompletion() | ToolCall() | Note() | Plan():
+            return msgspec.structs.replace(block, id=BlockId(""), source="", response="")
+        case _:
+            return msgspec.structs.replace(block, id=BlockId(""), source="")
+
+
+def _key(content: str, plan: RangePlan, context: Context, model: str) -> str:
+    policy = context.policy
+    parts: list[Any] = [
+        content,
+        StructuredSummary().schema,
+        [policy.summary_tokens, policy.prefix_tokens],
+        plan.is_split,
+        model,
+        PROMPT_VERSION,
+    ]
+    return sha256(msgspec.json.encode(parts)).hexdigest()

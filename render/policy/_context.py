@@ -6,9 +6,8 @@ from typing import Any, TypeVar
 
 import attrs
 
-from render.policy._model import Limits, Model
 from render.policy._policy import Policy
-from render.policy._provider import Encoder, Provider, TokenCounter
+from render.policy._provider import Encoder, Limits, Model, Provider, TokenCounter
 from render.view._provider_blocks import Json
 
 _T = TypeVar("_T")

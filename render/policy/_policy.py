@@ -1,8 +1,9 @@
-"""The policy: when to prune and compact, and what stays."""
+"""The policy: when to prune and compact, and what stays; the rungs that it may hold, and the checks of its fields."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from math import isfinite
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
 
 import attrs
 from attrs import validators as v
@@ -12,23 +13,172 @@ from blocks import (
     PolicyError,
     Sensitivity,
     checked_calls,
+    did_you_mean,
     in_short,
     in_words,
 )
-from render.policy import _validators as checks
-from render.policy._rungs import Rung, RungName, checked_rungs, listed_rungs
+
+# Validators for the fields of a policy; their messages name the field and the value that it was given.
+
+
+def _share() -> Any:
+    """A number from 0 to 1."""
+    return _checked("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
+
+
+def _seconds() -> Any:
+    """A finite number of seconds, 0 or more."""
+    return _checked("0 or more seconds", lambda value: _is_number(value) and value >= 0)
+
+
+def _whole(least: int = 0) -> Any:
+    """A whole number, `least` or more."""
+    return _checked(
+        f"a whole number, {least} or more",
+        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
+    )
+
+
+def _switch() -> Any:
+    """True or false."""
+    return _checked("true or false", lambda value: isinstance(value, bool))
+
+
+def _text() -> Any:
+    """A text."""
+    return _checked("a text", lambda value: isinstance(value, str))
+
+
+def _texts() -> Any:
+    """A list of texts."""
+    return _checked("a list of texts", lambda value: _all(value, lambda item: type(item) is str))
+
+
+def _one_of(known: Iterable[str]) -> Any:
+    """One of the known words."""
+    words = tuple(known)
+    return _checked(f"one of {', '.join(words)}", lambda value: value in words)
+
+
+def _some_of(known: Iterable[str]) -> Any:
+    """A list of known words."""
+    words = tuple(known)
+    return _checked(
+        f"a list of {', '.join(words)}", lambda value: _all(value, lambda item: item in words)
+    )
+
+
+def _table() -> Any:
+    """A mapping."""
+    return _checked("a table", lambda value: isinstance(value, Mapping))
+
+
+def _listed(given: Any) -> Any:
+    """A list as a tuple.  A string is not split into its letters: it stays unchanged, for a validator to refuse."""
+    items: Iterable[Any] = given
+    return tuple(items) if isinstance(given, Iterable) and not isinstance(given, str) else given
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _all(value: Any, is_right: Callable[[Any], bool]) -> bool:
+    items: Iterable[Any] = value
+    return isinstance(value, tuple) and all(map(is_right, items))
+
+
+def _checked(what: str, is_right: Callable[[Any], bool]) -> Any:
+    def check(_: object, attribute: Any, value: object) -> None:
+        if not is_right(value):
+            raise ValueError(f"{attribute.name!r} must be {what} (got {in_short(repr(value))})")
+
+    return check
+
+
+# The protocol of a rung of the ladder, and the rungs that a policy may contain.
+
+
+RungName: TypeAlias = Literal["externalize", "summarize", "clear", "drop"]
+"""The built-in rungs."""
+BUILT_IN: Final[tuple[str, ...]] = get_args(RungName)
+
+
+class Rung(Protocol):
+    """One way in which a compaction may make room.
+
+    A policy holds it, so it must be hashable, and equal to any rung that would do the same; a frozen class is both.
+    """
+
+    @property
+    def name(self) -> str:
+        """The rung's name in messages; it must differ from the names of all other rungs."""
+        ...
+
+    def propose(self, scope: Any, /) -> Iterable[object]:
+        """Its proposals for a `RungScope`: any number that hide blocks (`Proposal`), or one fold (`FittedRange`, from
+        `summarize_before`). It must be a pure function: no I/O, no clock, no waiting; equal scopes give equal
+        proposals. If it raises, the compaction goes on without it (`RungError`)."""
+        ...
+
+
+def listed_rungs(given: Iterable[RungName | Rung]) -> tuple[RungName | Rung, ...]:
+    """The rungs of a policy as a tuple."""
+    rungs: tuple[RungName | Rung, ...] = _listed(given)
+    return rungs
+
+
+def checked_rungs(_: object, attribute: Any, given: object) -> None:
+    """Refuse a value that is not a tuple of rungs.
+
+    Raises:
+        ValueError: an item is neither a built-in name nor a rung; or two rungs have the same name.
+    """
+    got = repr(given)
+    rungs = cast("tuple[object, ...]", given if isinstance(given, tuple) else (given,))
+    wrong = [rung for rung in rungs if not _is_rung(rung)]
+    if wrong or not isinstance(given, tuple):
+        near = did_you_mean(wrong[0], BUILT_IN) if wrong else ""
+        raise ValueError(
+            f"{attribute.name!r} must be a list of {', '.join(BUILT_IN)}, or rungs of your own: objects"
+            f" with a name, propose(scope) and a hash (got {in_short(got)}){near}"
+        )
+    own: list[str] = [getattr(rung, "name", "") for rung in rungs if not isinstance(rung, str)]
+    for name in own:
+        if own.count(name) > 1 or name in BUILT_IN:
+            raise ValueError(f"{attribute.name!r}: more than one rung is named {name!r}")
+
+
+def _is_rung(given: object) -> bool:
+    if isinstance(given, str):
+        return given in BUILT_IN
+    name, propose = getattr(given, "name", ""), getattr(given, "propose", None)
+    is_named = isinstance(name, str) and name != ""
+    return is_named and callable(propose) and not isinstance(given, type) and _is_hashable(given)
+
+
+def _is_hashable(given: object) -> bool:
+    try:
+        hash(given)
+    except TypeError:
+        return False
+    return True
+
+
+# The policy: when to prune and compact, and what stays.
+
 
 FailurePolicy: TypeAlias = Literal["extractive", "truncate", "raise"]
 SystemTtl: TypeAlias = Literal["5m", "1h"]
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
-    names: tuple[str, ...] = checks.listed(given)
+def _as_names(given: Iterable[str]) -> tuple[str, ...]:
+    names: tuple[str, ...] = _listed(given)
     return names
 
 
 def _sensitivities(given: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
-    sensitivities: tuple[Sensitivity, ...] = checks.listed(given)
+    sensitivities: tuple[Sensitivity, ...] = _listed(given)
     return sensitivities
 
 
@@ -64,17 +214,15 @@ class ToolPolicy:
     """
 
     durability: Durability | None = attrs.field(
-        default=None, validator=v.optional(checks.one_of(get_args(Durability)))
+        default=None, validator=v.optional(_one_of(get_args(Durability)))
     )
     """Durability of the tool's results; None: as the tool declared."""
-    key_fields: tuple[str, ...] = attrs.field(
-        default=(), converter=_names, validator=checks.texts()
-    )
+    key_fields: tuple[str, ...] = attrs.field(default=(), converter=_as_names, validator=_texts())
     """Fields of a JSON result that stay when it is cleared, in addition to the declared ones."""
-    externalize_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
+    externalize_tokens: int | None = attrs.field(default=None, validator=v.optional(_whole()))
     """Results of this many tokens or more are moved to the artifact store; None: as for every tool."""
     sensitivity: Sensitivity | None = attrs.field(
-        default=None, validator=v.optional(checks.one_of(get_args(Sensitivity)))
+        default=None, validator=v.optional(_one_of(get_args(Sensitivity)))
     )
     """Sensitivity of the tool's results; None: as the tool declared."""
 
@@ -90,66 +238,66 @@ class Policy:
             the message names them.
     """
 
-    name: str = attrs.field(default="default", validator=checks.text())
+    name: str = attrs.field(default="default", validator=_text())
     """The policy's name in reports and events; for a policy file, the file's name."""
 
-    compaction: bool = attrs.field(default=True, validator=checks.switch())
+    compaction: bool = attrs.field(default=True, validator=_switch())
     """False: nothing is pruned, clipped or compacted, not even by `compact()`; for a prompt over its limit, the
     render says `CannotFit`. A ladder without rungs has the same effect."""
 
     # When to compact.
-    trigger_ratio: float = attrs.field(default=0.97, validator=checks.share())
+    trigger_ratio: float = attrs.field(default=0.97, validator=_share())
     """Compact above this share of the budget."""
-    trigger_room: int = attrs.field(default=1_500, validator=checks.whole())
+    trigger_room: int = attrs.field(default=1_500, validator=_whole())
     """Also compact as soon as fewer tokens than this are left of the budget: the request for a model's summary, which
     follows the prompt, needs this room. At most a twentieth of the budget."""
-    trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
+    trigger_tokens: int | None = attrs.field(default=None, validator=v.optional(_whole()))
     """Compact above this many tokens instead; they are then also what the shares are of."""
-    cold_ratio: float = attrs.field(default=0.5, validator=checks.share())
+    cold_ratio: float = attrs.field(default=0.5, validator=_share())
     """Compact above this share when the provider's cache is cold, because rewriting then costs nothing extra."""
-    gain_min: float = attrs.field(default=0.1, validator=checks.share())
+    gain_min: float = attrs.field(default=0.1, validator=_share())
     """Share of the visible tokens that a compaction must free to be committed."""
-    failures_max: int = attrs.field(default=3, validator=checks.whole(1))
+    failures_max: int = attrs.field(default=3, validator=_whole(1))
     """Skips or failures in a row after which the circuit breaker stops compactions."""
 
     # What stays after a compaction.
-    target_ratio: float = attrs.field(default=0.8, validator=checks.share())
+    target_ratio: float = attrs.field(default=0.8, validator=_share())
     """Largest share of the whole request after a compaction."""
-    keep_ratio: float = attrs.field(default=0.08, validator=checks.share())
+    keep_ratio: float = attrs.field(default=0.08, validator=_share())
     """Share of the verbatim tail."""
-    keep_messages: int | None = attrs.field(default=None, validator=v.optional(checks.whole()))
+    keep_messages: int | None = attrs.field(default=None, validator=v.optional(_whole()))
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
-    keep_turns: int | None = attrs.field(default=None, validator=v.optional(checks.whole(1)))
+    keep_turns: int | None = attrs.field(default=None, validator=v.optional(_whole(1)))
     """The tail as a number of turns instead; fewer turns, or a part of the last, only if they would not fit."""
-    summary_tokens: int = attrs.field(default=800, validator=checks.whole())
+    summary_tokens: int = attrs.field(default=800, validator=_whole())
     """Tokens of the written part of a summary, without the beginning of a split turn; at most a quarter of the
     limit."""
-    prefix_tokens: int = attrs.field(default=400, validator=checks.whole())
+    prefix_tokens: int = attrs.field(default=400, validator=_whole())
     """Tokens of the beginning of a split turn, which has a room of its own; at most an eighth of the limit."""
-    digest_ratio: float = attrs.field(default=0.015, validator=checks.share())
+    digest_ratio: float = attrs.field(default=0.015, validator=_share())
     """Share of the digest without its index."""
-    index_ratio: float = attrs.field(default=0.3, validator=checks.share())
+    index_ratio: float = attrs.field(default=0.3, validator=_share())
     """Share of the digest's index of rare identifiers with excerpts, of what system prompt, tools and standing
     instructions leave."""
-    index_wide: float = attrs.field(default=0.6, validator=checks.share())
+    index_wide: float = attrs.field(default=0.6, validator=_share())
     """No longer has an effect, because an index is filled from one budget. Accepted so that older policies load."""
-    index_line: float = attrs.field(default=0.18, validator=checks.share())
+    index_line: float = attrs.field(default=0.18, validator=_share())
     """No longer has an effect; see `index_wide`."""
-    index_layer: float = attrs.field(default=0.4, validator=checks.share())
+    index_layer: float = attrs.field(default=0.4, validator=_share())
     """Share of the index that a compaction adds while the provider's cache is warm; the rest of the index
     stays unchanged. 0: the index is rewritten each time."""
-    index_rebuilt: float = attrs.field(default=0.75, validator=checks.share())
+    index_rebuilt: float = attrs.field(default=0.75, validator=_share())
     """Share of the index that is filled when it is rewritten: when it is full, or the cache is cold."""
-    index_commands: float = attrs.field(default=0.02, validator=checks.share())
+    index_commands: float = attrs.field(default=0.02, validator=_share())
     """Share of the index for the commands that the agent ran and how they last ended; 0: they share
     the room of the digest."""
-    user_ratio: float = attrs.field(default=0.12, validator=checks.share())
+    user_ratio: float = attrs.field(default=0.12, validator=_share())
     """Share of all folded user texts together; beyond it, texts are shortened, pasted material in them first. None is
     left out unless the shortened texts exceed 2.5 times this share."""
-    standing_ratio: float = attrs.field(default=0.25, validator=checks.share())
+    standing_ratio: float = attrs.field(default=0.25, validator=_share())
     """Share of all standing instructions together (project rules, permissions, lists of tools); beyond it, the longest
     are shortened by whole sections."""
-    clip_ratio: float = attrs.field(default=0.03, validator=checks.share())
+    clip_ratio: float = attrs.field(default=0.03, validator=_share())
     """Share of a tool result that a compaction keeps after a request has shown it whole; also the least that a new
     result has, for which there is no room."""
 
@@ -159,85 +307,85 @@ class Policy:
     )
     """The rungs that a compaction tries, in this order, until the request is under its target: built-in rungs by
     name, and your own rungs as objects."""
-    enough_ratio: float = attrs.field(default=0.5, validator=checks.share())
+    enough_ratio: float = attrs.field(default=0.5, validator=_share())
     """No further rung is tried once the whole request is under this share; after a fold, once it is under the
     target."""
-    externalize_tokens: int = attrs.field(default=1000, validator=checks.whole())
+    externalize_tokens: int = attrs.field(default=1000, validator=_whole())
     """Results of this many tokens or more are moved to the artifact store."""
-    pointer_tokens: int = attrs.field(default=300, validator=checks.whole())
+    pointer_tokens: int = attrs.field(default=300, validator=_whole())
     """Tokens of excerpts in a pointer to an artifact, or in the placeholder of a cleared result."""
     tools: Mapping[str, ToolPolicy] = attrs.field(
         factory=dict[str, ToolPolicy],
         converter=_tool_policies,
-        validator=checks.table(),
+        validator=_table(),
         hash=False,
     )
     """Rules for single tools, by tool name; the mapping is read-only."""
 
-    artifact_seconds: float = attrs.field(default=0.0, validator=checks.seconds())
+    artifact_seconds: float = attrs.field(default=0.0, validator=_seconds())
     """Seconds after which artifacts of the timeline expire; 0: never."""
 
     # Artifacts that come back into the prompt by themselves; with 0 artifacts, none do.
-    rehydration_artifacts: int = attrs.field(default=3, validator=checks.whole())
+    rehydration_artifacts: int = attrs.field(default=3, validator=_whole())
     """Artifacts that may come back in one turn."""
-    rehydration_tokens_each: int = attrs.field(default=4000, validator=checks.whole())
+    rehydration_tokens_each: int = attrs.field(default=4000, validator=_whole())
     """Tokens of one artifact that comes back; a longer one is cut, with a marker."""
-    rehydration_tokens_max: int = attrs.field(default=8000, validator=checks.whole())
+    rehydration_tokens_max: int = attrs.field(default=8000, validator=_whole())
     """Tokens of all artifacts that come back in one turn."""
-    rehydration_cooldown: int = attrs.field(default=2, validator=checks.whole())
+    rehydration_cooldown: int = attrs.field(default=2, validator=_whole())
     """Turns in which an artifact that came back does not come back again."""
     rehydration_sensitivities: tuple[Sensitivity, ...] = attrs.field(
         default=("public", "internal"),
         converter=_sensitivities,
-        validator=checks.some_of(get_args(Sensitivity)),
+        validator=_some_of(get_args(Sensitivity)),
     )
     """Artifacts of these sensitivities may come back by themselves; others must be read with `read_artifact`."""
 
     # Time to live.
-    ttl_seconds: float = attrs.field(default=300.0, validator=checks.seconds())
+    ttl_seconds: float = attrs.field(default=300.0, validator=_seconds())
     """How long the provider keeps a cached request."""
-    ttl_buffer_seconds: float = attrs.field(default=0.0, validator=checks.seconds())
+    ttl_buffer_seconds: float = attrs.field(default=0.0, validator=_seconds())
     """How much earlier the cache counts as cold. If it is above 0, a request within this margin may find the cache
     still warm, and pay for a needless rewrite; if the clocks agree, 0 is right."""
-    turns_intact: int = attrs.field(default=2, validator=checks.whole(1))
+    turns_intact: int = attrs.field(default=2, validator=_whole(1))
     """The newest turns, in which a prune hides nothing."""
-    turns_visible: int = attrs.field(default=12, validator=checks.whole(1))
+    turns_visible: int = attrs.field(default=12, validator=_whole(1))
     """In turns older than these, a prune also shrinks calls, to one line each."""
-    rounds_intact: int = attrs.field(default=12, validator=checks.whole(1))
+    rounds_intact: int = attrs.field(default=12, validator=_whole(1))
     """As `turns_intact`, within one very long turn."""
-    rounds_visible: int = attrs.field(default=80, validator=checks.whole(1))
+    rounds_visible: int = attrs.field(default=80, validator=_whole(1))
     """As `turns_visible`, within one very long turn."""
-    prune_block_tokens: int = attrs.field(default=300, validator=checks.whole())
+    prune_block_tokens: int = attrs.field(default=300, validator=_whole())
     """A prune hides only blocks with more tokens than this."""
-    prune_tokens_min: int = attrs.field(default=2000, validator=checks.whole())
+    prune_tokens_min: int = attrs.field(default=2000, validator=_whole())
     """Nothing is pruned if the whole prune would save fewer tokens."""
 
     # Cache points.
-    cache_point_offset_rounds: int = attrs.field(default=4, validator=checks.whole(1))
+    cache_point_offset_rounds: int = attrs.field(default=4, validator=_whole(1))
     """How many rounds before the tail the pre-tail cache point is placed."""
-    cache_point_min_rounds: int = attrs.field(default=6, validator=checks.whole(1))
+    cache_point_min_rounds: int = attrs.field(default=6, validator=_whole(1))
     """With fewer visible rounds there is no pre-tail cache point."""
-    system_ttl: SystemTtl = attrs.field(default="5m", validator=checks.one_of(get_args(SystemTtl)))
+    system_ttl: SystemTtl = attrs.field(default="5m", validator=_one_of(get_args(SystemTtl)))
     """Time to live of the cache point at the end of system prompt and tools."""
 
     # The room for the answer, and reserves.
-    output_tokens: int = attrs.field(default=8000, validator=checks.whole())
+    output_tokens: int = attrs.field(default=8000, validator=_whole())
     """Tokens kept free for the answer, if the limit is that of the model's window."""
-    safety_ratio: float = attrs.field(default=0.0, validator=checks.share())
+    safety_ratio: float = attrs.field(default=0.0, validator=_share())
     """Share kept free for errors of the token estimate."""
-    rehydration_tokens: int = attrs.field(default=0, validator=checks.whole())
+    rehydration_tokens: int = attrs.field(default=0, validator=_whole())
     """Tokens kept free for artifacts that come back, in addition to what is free anyway."""
 
     # The summariser.
-    prepare_ratio: float = attrs.field(default=0.7, validator=checks.share())
+    prepare_ratio: float = attrs.field(default=0.7, validator=_share())
     """Above this share of the limit, a model's summary is prepared while the agent works."""
     on_failure: FailurePolicy = attrs.field(
-        default="extractive", validator=checks.one_of(get_args(FailurePolicy))
+        default="extractive", validator=_one_of(get_args(FailurePolicy))
     )
     """What replaces a model's summary after it failed; with `raise`, the error is raised instead."""
-    summary_seconds: float = attrs.field(default=300.0, validator=checks.seconds())
+    summary_seconds: float = attrs.field(default=300.0, validator=_seconds())
     """Seconds for all tries of a summariser together, after which it counts as failed. 0: no limit."""
-    summaries_max: int = attrs.field(default=1000, validator=checks.whole())
+    summaries_max: int = attrs.field(default=1000, validator=_whole())
     """Calls for summaries per timeline, with those that fail."""
 
     @cached_property

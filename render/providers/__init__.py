@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from blocks import MisuseError, Part, did_you_mean
-from render.policy._model import Model
-from render.policy._provider import Overflow, Provider, Where
+from render.policy._provider import Model, Overflow, Provider, Where
 from render.providers.anthropic import Anthropic
 from render.providers.gemini import Gemini
 from render.providers.openai import OpenAIChat, OpenAIResponses

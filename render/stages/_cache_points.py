@@ -22,8 +22,7 @@ import attrs
 
 from blocks import RangeSummary, standing_of
 from render.policy._context import Context
-from render.policy._model import Limits
-from render.policy._provider import Piece
+from render.policy._provider import Limits, Piece
 from render.view._group import Group
 from render.view._view import Shown
 

@@ -6,6 +6,7 @@ is bounded; entries that are left out are still counted.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from posixpath import splitext
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -25,21 +26,24 @@ from blocks import (
     ToolKind,
     ToolResult,
     ToolTally,
+    TurnId,
     text_of,
+    texts_in,
     tool_kind,
     tool_target,
     written_paths,
 )
 from render.policy._policy import ToolPolicy
-from render.summary._artifacts import Sources, joined, one_line, produced
 from render.summary._commands import (
+    NOTHING,
     WENT_WELL,
     command_record,
     fit_commands,
     joined_commands,
+    script_of,
 )
 from render.summary._files import written_by
-from render.summary._shell import NOTHING, script_of
+from render.summary._identifiers import one_line
 from render.summary._text import SECTIONS, digest_sections, list_text
 from render.view._group import Entry, Place
 
@@ -69,6 +73,32 @@ SHRINKS_MAX: Final = 60
 _PATH = re.compile(
     r"(?:^|[\s:\"'`(])((?:[\w.@~-]+)?(?:/[\w.@~-]+)+|[\w-]+\.[a-z]{1,4})(?=$|[\s:\"'`)])"
 )
+
+
+SOURCES_MAX: Final = 3
+NO_TURN: Final = TurnId("")
+
+
+@attrs.define
+class Sources:
+    """The targets read so far in the current turn, newest last."""
+
+    turn: TurnId = NO_TURN
+    read: dict[str, None] = attrs.field(factory=dict[str, None])
+
+    def enter(self, turn: TurnId) -> None:
+        """Start a turn: targets read in another turn are not sources of this turn's files."""
+        if turn != self.turn:
+            self.turn, self.read = turn, {}
+
+    def add(self, target: str) -> None:
+        """Record a target that was read successfully."""
+        self.read.pop(target, None)
+        self.read[target] = None
+
+    def of(self, path: str) -> tuple[str, ...]:
+        """The newest targets, without `path` itself."""
+        return tuple(source for source in self.read if source != path)[-SOURCES_MAX:]
 
 
 @attrs.define
@@ -249,6 +279,127 @@ def _left(digest: Digest, name: str, left: tuple[Any, ...]) -> Digest:
 def _newest(items: Iterable[_T]) -> list[_T]:
     """Each item once, at its newest position."""
     return list(reversed(dict.fromkeys(reversed(list(items)))))
+
+
+# The artifacts of a digest: files that the agent produced, their type, visibility and sources.
+#
+#     mime         what the tool declared (key field `mime`), or else derived from the file's ending
+#     visibility   what the tool declared (key field `visibility`), or else the result's sensitivity
+#     sources      what the tool declared (key field `sources`), or else what was successfully read or
+#                  fetched before it in the same turn and is folded with it; newest last
+#
+# Tools declare these in the key fields of the result's envelope (`ToolReply.key_fields`).
+
+
+NAME_MAX: Final = 160
+"""Characters of a path, a type or a source."""
+_MIMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ".csv": "text/csv",
+        ".css": "text/css",
+        ".gif": "image/gif",
+        ".gz": "application/gzip",
+        ".htm": "text/html",
+        ".html": "text/html",
+        ".ipynb": "application/x-ipynb+json",
+        ".jpeg": "image/jpeg",
+        ".jpg": "image/jpeg",
+        ".json": "application/json",
+        ".jsonl": "application/jsonl",
+        ".md": "text/markdown",
+        ".mp3": "audio/mpeg",
+        ".mp4": "video/mp4",
+        ".parquet": "application/vnd.apache.parquet",
+        ".pdf": "application/pdf",
+        ".png": "image/png",
+        ".sql": "application/sql",
+        ".svg": "image/svg+xml",
+        ".tar": "application/x-tar",
+        ".toml": "application/toml",
+        ".tsv": "text/tab-separated-values",
+        ".txt": "text/plain",
+        ".wav": "audio/wav",
+        ".webp": "image/webp",
+        ".xml": "application/xml",
+        ".yaml": "application/yaml",
+        ".yml": "application/yaml",
+        ".zip": "application/zip",
+        **{
+            f".{ending}": f"text/x-{language}"
+            for language, endings in {
+                "c": "c h",
+                "c++": "cc cpp hpp",
+                "csharp": "cs",
+                "go": "go",
+                "java": "java",
+                "javascript": "js jsx mjs",
+                "kotlin": "kt",
+                "php": "php",
+                "python": "py pyi",
+                "ruby": "rb",
+                "rust": "rs",
+                "shellscript": "bash sh zsh",
+                "swift": "swift",
+                "typescript": "ts tsx",
+            }.items()
+            for ending in endings.split()
+        },
+        ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    }
+)
+"""A fixed table, because `mimetypes` gives different answers on different machines."""
+
+
+def mime_of(path: str) -> str:
+    """The MIME type for a path's ending; empty if it is unknown."""
+    return _MIMES.get(splitext(path.lower())[1], "")
+
+
+def produced(
+    paths: Iterable[str], envelope: Envelope, sources: Sources, policy: ToolPolicy
+) -> list[ArtifactRecord]:
+    """The records of the files that a call wrote."""
+    said = envelope.key_fields
+    return [
+        ArtifactRecord(
+            path=path,
+            mime=_text(said.get("mime")) or mime_of(path),
+            visibility=_text(said.get("visibility")) or policy.sensitivity or envelope.sensitivity,
+            sources=_texts(said.get("sources")) or sources.of(path),
+        )
+        for path in map(short, paths)
+    ]
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(short, texts_in(value)))[-SOURCES_MAX:]
+
+
+def _text(value: object) -> str:
+    return "".join(_texts(value)[:1])
+
+
+def joined(records: Iterable[ArtifactRecord]) -> list[ArtifactRecord]:
+    """One record per path, at the position of its newest one; fields that are empty there come from older
+    ones."""
+    found: dict[str, ArtifactRecord] = {}
+    for new in records:
+        old = found.pop(new.path, new)
+        sources = dict.fromkeys(s for s in old.sources if s not in new.sources)
+        found[new.path] = msgspec.structs.replace(
+            new,
+            mime=new.mime or old.mime,
+            visibility=new.visibility or old.visibility,
+            sources=(*sources, *new.sources)[-SOURCES_MAX:],
+            writes=new.writes + (old.writes if old is not new else 0),
+        )
+    return list(found.values())
+
+
+def short(text: str) -> str:
+    return one_line(text, NAME_MAX)
 
 
 _JOINED: Final[Mapping[str, Callable[[list[Any]], list[Any]]]] = MappingProxyType(

@@ -8,7 +8,7 @@ Reads, writes, edits and patches of a file are followed in log order; newer ones
 
 Lines are compared by their text, without surrounding white space and viewer numbers. If a file has the same
 line twice, both may become stale together; a line that an edit removed is never shown as current. Shell
-commands are followed if they plainly show or write a file (see `_shell`). Other changes to a file are not
+commands are followed if they plainly show or write a file (see `_commands`). Other changes to a file are not
 known until it is read again.
 
 A change from outside is detected by the agent's own lines that no call has changed since. If a later view of the file
@@ -26,10 +26,9 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import Envelope, ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
-from render.summary._commands import WENT_WELL, status_of
-from render.summary._output import is_cut, is_output
+from render.summary._commands import ALL, WENT_WELL, Script, Shown, script_of, status_of
+from render.summary._identifiers import is_cut, is_output
 from render.summary._reading import LINE_CHARACTERS, Line, Source
-from render.summary._shell import ALL, Script, Shown, script_of
 from render.view._group import Entry
 
 LOOKING: Final = frozenset({"read", "search", "web"})

@@ -26,7 +26,8 @@ A layer that stays has the same bytes in the next request.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate, chain, starmap
 from operator import attrgetter, is_
 from typing import Any, Final, cast
@@ -35,13 +36,17 @@ import attrs
 import msgspec
 from msgspec import structs
 
-from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, is_sealed
+from blocks import AssistantCompletion, Excerpt, Index, Layer, Term, ToolCall, is_sealed, label_of
 from render.summary._files import follow, line_at
-from render.summary._identifiers import searched
-from render.summary._market import USES_MAX, IndexBudget, Known, Market
-from render.summary._output import texts_of
-from render.summary._reading import Reader, Source
-from render.summary._text import layer_text, layers_of
+from render.summary._identifiers import searched, texts_of
+from render.summary._reading import (
+    SURROUNDINGS_MIN,
+    Reader,
+    Source,
+    is_surrounded,
+    names_in_context,
+)
+from render.summary._text import file_heading, layer_text, layers_of
 from render.view._group import Entry
 
 # Layers.
@@ -160,7 +165,7 @@ def build_index(
     previous: Index,
     folded: Sequence[Entry],
     visible: Iterable[str],
-    budget: IndexBudget,
+    budget: "IndexBudget",
     reader: Reader,
 ) -> Index:
     """The index after `folded` (and hidden) entries are added to what `previous` covers.
@@ -206,7 +211,7 @@ def _in_sight(visible: Iterable[str]) -> Iterable[str]:
         yield from pieces
 
 
-def _ranked(known: Known, terms_max: int) -> Sequence[str]:
+def _ranked(known: "Known", terms_max: int) -> Sequence[str]:
     """The best names: those that the agent used most, the newest first among equals."""
     alike: list[list[str]] = [[] for _ in range(USES_MAX + 1)]
     for term, uses in known.uses.items():
@@ -271,7 +276,7 @@ def _superseded(value: Any) -> Iterator[str]:
             stack += cast("list[Any]", item)
 
 
-def _read_all(sources: Sequence[Source], known: Known, terms_max: int) -> Sequence[set[str]]:
+def _read_all(sources: Sequence[Source], known: "Known", terms_max: int) -> Sequence[set[str]]:
     """The identifiers of each text that can rank among the best; `known` is updated with them.
 
     Names that the agent wrote are read first, then all texts from the newest on. Once the newer texts gave
@@ -296,7 +301,7 @@ def _read_all(sources: Sequence[Source], known: Known, terms_max: int) -> Sequen
     return noted
 
 
-def _noted(sources: Sequence[Source], known: Known, terms_max: int) -> Iterator[set[str]]:
+def _noted(sources: Sequence[Source], known: "Known", terms_max: int) -> Iterator[set[str]]:
     """The identifiers of each text that count, newest text first; new names are added to `known`."""
     new, oldest, enough = 0, max((source.seen for source in sources), default=0), -1
     for source in reversed(sources):
@@ -326,10 +331,346 @@ def _excerpts(sources: Sequence[Source]) -> Iterable[Excerpt]:
             )
 
 
-def _terms(ranked: Sequence[str], known: Known, bare: Iterable[str]) -> Iterable[Term]:
+def _terms(ranked: Sequence[str], known: "Known", bare: Iterable[str]) -> Iterable[Term]:
     """The terms that the next compaction needs: bare names, and names that the agent used."""
     listed = set(bare)
     for term in ranked:
         is_bare, uses = term in listed, known.uses[term]
         if is_bare or uses:
             yield Term(term=term, seen=known.seen[term], uses=uses, bare=is_bare)
+
+
+# Choosing the content of an index: offers are bought in order of worth per size until the tokens are spent.
+#
+# Names have a worth; it is spread over the pieces that mention them, and each piece and each bare name is an offer.
+
+
+UNIT: Final = 1_000_000
+"""The worth of one use of a name. Worths are whole numbers, so sums of them do not depend on their order."""
+USES_MAX: Final = 4
+"""Uses of a name above this number do not raise its worth."""
+REPEATED: Final = 0.5
+"""Added to the worth of a name that occurs in several texts."""
+UNUSED: Final = 0.35
+"""The worth of a name that the agent has not written."""
+OWN: Final = 1.5
+"""The own worth of a new line that the agent has written."""
+OWN_CHARACTERS: Final = 60
+"""A short text of the agent counts as one line for each this many characters."""
+OWN_MIN: Final = 20
+"""Characters that a line must have to get a worth of its own."""
+BARE: Final = 0.7
+"""Factor on a name's worth when it is only listed, without context."""
+HALF_AGE: Final = 400
+"""Age in versions at which worth is halved."""
+SIZE_POWER: Final = 0.8
+"""Worth is divided by tokens to this power, so long pieces are favoured a little."""
+CHARACTERS_PER_TOKEN: Final = 3.6
+"""Estimate for ranking; what is bought is counted exactly."""
+LEFT_MIN: Final = 8
+"""With fewer tokens left, hardly anything can be bought, so buying ends."""
+SIZES_KNOWN: Final = 512
+"""Number of cached results of `_size`; nearly all pieces are shorter than this many characters."""
+LABEL_TOKENS: Final = 2
+"""Tokens of the brackets and the line end of a label."""
+
+
+@attrs.frozen(kw_only=True)
+class IndexBudget:
+    """What an index may hold."""
+
+    tokens: int
+    terms: int = 2000
+    """The most names that are ranked and remembered."""
+    is_naming: bool = True
+    """Whether bare names may be bought."""
+
+
+@attrs.frozen(eq=False)
+class Known:
+    """What is known of identifiers while the index is built.
+
+    Plain dictionaries by name: an object for each of thousands of names would burden the garbage collector.
+    """
+
+    uses: dict[str, int]
+    """How often the agent has written each name; 0 if never."""
+    seen: dict[str, int]
+    """The newest version at which each name occurs."""
+
+    def add(self, names: set[str]) -> int:
+        """Add names; returns how many of them are new."""
+        uses, before = self.uses, len(self.uses)
+        for term in names:
+            if term not in uses:
+                uses[term] = 0
+        return len(uses) - before
+
+
+@attrs.frozen(eq=False)
+class _Offers:
+    """Pieces and names on offer. Parallel lists, because thousands of tuples would burden the garbage collector."""
+
+    ratios: list[float] = attrs.field(factory=list[float])
+    """Worth per size."""
+    sources: list[Source | None] = attrs.field(factory=list["Source | None"])
+    """The source of a piece; None for a name."""
+    numbers: list[int] = attrs.field(factory=list[int])
+    """The number of the piece in its source, or the rank of the name."""
+
+    def add(self, ratios: Iterable[float], source: Source | None, numbers: Sequence[int]) -> None:
+        """Add pieces of one source, or names."""
+        self.ratios.extend(ratios)
+        self.sources.extend([source] * len(numbers))
+        self.numbers.extend(numbers)
+
+    def best_first(self) -> Iterator[tuple[Source | None, int]]:
+        """All offers, best worth per size first, in the order of adding among equals."""
+        for offer in sorted(range(len(self.ratios)), key=self.ratios.__getitem__, reverse=True):
+            yield self.sources[offer], self.numbers[offer]
+
+
+@attrs.define(kw_only=True, eq=False)
+class Market:
+    """The offers for an index, and what has been bought."""
+
+    sources: Sequence[Source]
+    noted: Sequence[set[str]]
+    """The names that count, for each source."""
+    in_sight: Sequence[Source]
+    """Texts that the model sees in any case."""
+    ranked: Sequence[str]
+    known: Known
+    reader: Reader
+    lines: set[str]
+    """Stripped lines that are visible or already bought."""
+    bare: dict[str, int] = attrs.field(factory=dict[str, int])
+    """Listed names with their cost."""
+    _shown: set[str] = attrs.field(factory=set[str])
+    """Names that occur in bought pieces."""
+    _labels: set[int] = attrs.field(factory=set[int])
+    """Versions of blocks with a bought piece; pieces of one block share a label."""
+    _files: set[str] = attrs.field(factory=set[str])
+    """Files with a bought piece; pieces of one file share a heading."""
+
+    def buy(self, budget: IndexBudget) -> None:
+        """Buy the best offers until the budget is spent."""
+        names = set(self.ranked)
+        worths = self._worths(names - surrounded(self.in_sight, names))
+        spread(self.sources, self.noted, worths)
+        self._value_own_lines()
+        offers = _Offers()
+        if budget.is_naming:
+            self._offer_names(offers, worths)
+        self._offer_pieces(offers)
+        left = budget.tokens
+        for source, number in offers.best_first():
+            if left < LEFT_MIN:
+                break
+            if source is not None:
+                if source.pieces.costs[number] <= left:
+                    left -= self._cut(source, number, left)
+            elif self.ranked[number] not in self._shown:
+                left -= self._list(self.ranked[number], left)
+
+    def _worths(self, names: set[str]) -> dict[str, int]:
+        """The worth of each name."""
+        newest, uses, seen = self._newest(), self.known.uses, self.known.seen
+        again = repeated(chain(self.noted, (source.names for source in self.in_sight)))
+        worths = dict[str, int]()
+        for term in names:
+            used = uses[term] if uses[term] < USES_MAX else USES_MAX  # noqa: FURB136 -- min() is slow
+            worth = UNUSED + used + (REPEATED if term in again else 0)
+            worths[term] = int(worth * _decay(newest - seen[term]))
+        return worths
+
+    def _offer_names(self, offers: _Offers, worths: Mapping[str, int]) -> None:
+        """Offer the names that occur in no visible text."""
+        absent = worths.keys() - set[str]().union(*(source.names for source in self.in_sight))
+        ranks = [rank for rank, term in enumerate(self.ranked) if term in absent]
+        terms = map(self.ranked.__getitem__, ranks)
+        offers.add([BARE * worths[term] / _size(len(term)) for term in terms], None, ranks)
+
+    def _newest(self) -> int:
+        return max((source.seen for source in self.sources), default=0)
+
+    def _value_own_lines(self) -> None:
+        """Add worth to the lines that the agent passed to tools."""
+        newest = self._newest()
+        for source in self.sources:
+            if not source.is_call:
+                continue
+            worth = OWN * _decay(newest - source.seen)
+            if source.is_whole:
+                source.add(0, int(worth * max(1.0, len(source.text) / OWN_CHARACTERS)))
+                continue
+            for number in range(len(source.pieces.starts)):
+                piece = source.piece(number)
+                if len(piece) >= OWN_MIN and piece.strip() not in source.superseded:
+                    source.add(number, int(worth))
+
+    def _offer_pieces(self, offers: _Offers) -> None:
+        """Offer all pieces of any worth, those of the newest sources first."""
+        for source in sorted(self.sources, key=attrgetter("seen"), reverse=True):
+            worths, starts, ends = source.worth, source.pieces.starts, source.pieces.ends
+            numbers = sorted(worths)
+            ratios = [worths[n] / _size(ends[n] - starts[n]) for n in numbers]
+            offers.add(ratios, source, numbers)
+
+    def _list(self, term: str, left: int) -> int:
+        """List a bare name; returns its cost, 0 if it is too expensive."""
+        if (cost := self.reader.count(term) + 1) > left:
+            return 0
+        self.bare[term] = cost
+        return cost
+
+    def _cut(self, source: Source, number: int, left: int) -> int:
+        """Buy a piece; returns its cost, less the cost of bare names that it now shows."""
+        text = source.piece(number)
+        line = text.strip()
+        if not line or line in self.lines or _is_beyond(line, left):
+            return 0
+        is_new = bool(source.file) and source.file not in self._files
+        room = left - self._heading(source, is_new=is_new)
+        if _is_beyond(line, room):
+            return 0
+        cost = source.pieces.costs[number] or self.reader.cost(source, number)
+        if cost > room:
+            return 0
+        source.choose(number)
+        self._files.add(source.file)
+        self._labels.add(source.seen)
+        self.lines.add(line)
+        names = source.names if source.is_whole else self.reader.names(text)
+        if is_new:
+            names = names | self.reader.names(source.file)
+        self._shown |= names
+        bare = self.bare
+        given_back = sum(map(bare.pop, names & bare.keys()))
+        return left - room + cost - given_back
+
+    def _heading(self, source: Source, *, is_new: bool) -> int:
+        """Tokens of a piece's file heading and label; 0 for those that an earlier piece has paid."""
+        heading = self.reader.count(f"{file_heading(source.file)}\n") if is_new else 0
+        if source.seen in self._labels:
+            return heading
+        return heading + self.reader.count(label_of(source.seen)) + LABEL_TOKENS
+
+
+def _is_beyond(line: str, tokens: int) -> bool:
+    """Whether a line has more words than `tokens`. A word is at least one token, so such a line cannot be
+    paid for and need not be counted."""
+    return len(line) > tokens and len(line.split(maxsplit=max(tokens, 0))) > tokens
+
+
+@lru_cache(maxsize=SIZES_KNOWN)
+def _size(characters: int) -> float:
+    """The estimated tokens of a text of this length, to the power `SIZE_POWER`."""
+    return float((characters / CHARACTERS_PER_TOKEN + 1) ** SIZE_POWER)
+
+
+def _decay(age: int) -> float:
+    """The worth, at this age, of what was worth `UNIT` when it was new."""
+    return UNIT / (1 + age / HALF_AGE)
+
+
+# Mentions: where texts mention names, and the worth that this adds to the pieces.
+
+
+EARLIER: Final = 5
+"""The mention of a name in the second newest text adds one part in this many of the name's worth."""
+NEIGHBOUR: Final = 3, 10
+"""Share of a name's worth that goes to the pieces directly before and after a mention: 3 of 10 parts."""
+
+
+def spread(sources: Sequence[Source], noted: Sequence[set[str]], worths: Mapping[str, int]) -> None:
+    """Add the worth of each name to the pieces that mention it in context.
+
+    Only the two newest texts that mention a name count, and in each only the last mention: the newest text
+    adds the full worth, the one before it a part (`EARLIER`). `noted` has, for each text, the names that
+    count there. Worths are whole numbers, so sums do not depend on the order of a set.
+    """
+    last, before = set(worths), set[str]()
+    for source, names in zip(reversed(sources), reversed(noted), strict=True):
+        firsts, seconds = names & last, names & before
+        if source.is_whole and not source.stale:
+            shown = names_in_context(source.reading)
+            firsts &= shown
+            seconds &= shown
+            if firsts or seconds:
+                worth = sum(map(worths.__getitem__, firsts))
+                source.add(0, worth + sum(map(worths.__getitem__, seconds)) // EARLIER)
+        else:
+            firsts = {term for term in firsts if _value(source, term, worths[term])}
+            seconds = {term for term in seconds if _value(source, term, worths[term] // EARLIER)}
+        last -= firsts
+        before |= firsts
+        before -= seconds
+
+
+def repeated(texts: Iterable[set[str]]) -> set[str]:
+    """The names that occur in more than one text."""
+    once, again = set[str](), set[str]()
+    for names in texts:
+        again |= once & names
+        once |= names
+    return again
+
+
+def surrounded(sources: Iterable[Source], names: set[str]) -> set[str]:
+    """The names that occur in context in at least one of the texts."""
+    found = set[str]()
+    for source in sources:
+        if source.is_whole and not source.stale:
+            found |= names & names_in_context(source.reading)
+        else:
+            new = (names & source.names) - found
+            found.update(term for term in new if _mentioned(source, term) >= 0)
+    return found
+
+
+def _mentioned(source: Source, term: str) -> int:
+    """Position of the last mention of a term outside stale lines; -1 if there is none, or too little text around
+    it. The text must contain the term."""
+    text, least = source.text, len(term) + SURROUNDINGS_MIN
+    position = text.rfind(term)
+    if source.stale:
+        position = _holding(source, term, position)
+    if position < 0:
+        return -1
+    if not source.is_whole:
+        number = source.piece_at(position)
+        if source.pieces.ends[number] - source.pieces.starts[number] >= least:
+            return position
+    return position if is_surrounded(text, position, least) else -1
+
+
+def _holding(source: Source, term: str, position: int) -> int:
+    """Position of the last occurrence outside stale lines, -1 if there is none. An occurrence inside a longer
+    name counts. `position` is the last occurrence in the whole text."""
+    while position >= 0 and source.is_stale(source.piece_at(position)):
+        position = source.text.rfind(term, 0, position)
+    return position
+
+
+def _value(source: Source, term: str, worth: int) -> bool:
+    """Add the worth to the pieces that contain the mention, and a share of it to the pieces before and after.
+
+    Returns whether there is a mention in context.
+    """
+    position = _mentioned(source, term)
+    if position < 0:
+        return False
+    first, end = source.piece_at(position), position + len(term)
+    source.add(first, worth)
+    last, ends = first, source.pieces.ends
+    most = len(ends) - 1
+    while last < most and end > ends[last]:
+        last += 1
+        source.add(last, worth)
+    share, of = NEIGHBOUR
+    if first > 0:
+        source.add(first - 1, share * worth // of)
+    if last < most:
+        source.add(last + 1, share * worth // of)
+    return True

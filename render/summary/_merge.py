@@ -6,7 +6,7 @@ A summary has three parts, each with a room of its own, a limit in tokens to whi
               constraints decisions facts   joined; see below
               state plan                    the newest ones
               the other lists               joined; the newest entries stay
-    found     statements of the agent       the best ones, see `_statements`
+    found     statements of the agent       the best ones, see `_extractive`
     prefix    turn context                  the beginning and the end of a split turn
 
 If history is too long, the oldest tool outcomes are removed first, then completed work, artifacts, errors
@@ -32,8 +32,8 @@ import msgspec
 
 from blocks import Decision, StructuredSummary, Work
 from render.policy._context import Context
-from render.summary._artifacts import one_line
-from render.summary._statements import by_worth
+from render.summary._extractive import by_worth
+from render.summary._identifiers import one_line
 from render.summary._text import FOUND, Item, line_of, report_history, said_in_prose
 
 # Room.

@@ -27,9 +27,8 @@ import attrs
 
 from blocks import AssistantCompletion, Layer, is_sealed
 from render.policy._context import Context
-from render.summary._identifiers import Vocabulary
-from render.summary._output import texts_of
-from render.summary._statements import judged
+from render.summary._extractive import judged
+from render.summary._identifiers import Vocabulary, texts_of
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry
 from render.view._view import View
@@ -114,7 +113,7 @@ class Source:
     stale: set[int] | frozenset[int] = attrs.field(init=False)
     """Offsets of lines that are no longer current."""
     worth: dict[int, int] = attrs.field(init=False)
-    """The worth of pieces by number, in units of `_market.UNIT`; other pieces are worth nothing."""
+    """The worth of pieces by number, in units of `_index.UNIT`; other pieces are worth nothing."""
     chosen: set[int] | frozenset[int] = attrs.field(init=False)
     is_whole: bool = attrs.field(init=False)
     """Whether the text is one piece."""

@@ -5,16 +5,18 @@ quotations cannot close it. It also has a version number, so that differences be
 releases can be explained.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
+from posixpath import commonpath
 from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
 from blocks import (
     ArtifactNote,
+    ArtifactRecord,
     Decision,
     Digest,
     DroppedSpan,
@@ -29,7 +31,6 @@ from blocks import (
     Work,
     label_of,
 )
-from render.summary._artifacts import by_folder, written_line
 from render.summary._commands import command_line
 from render.summary._quote import escaped
 
@@ -212,6 +213,40 @@ def list_text(digest: Digest, name: str) -> str:
         case _:
             text = _list(getattr(digest, name))
     return _more(text, digest.forgotten.get(name, 0))
+
+
+def written_line(path: str, record: ArtifactRecord | None) -> str:
+    """The line for a written file: its path, with type, visibility, writes and sources if they are known."""
+    if record is None:
+        return path
+    is_code = record.mime.startswith("text/x-")
+    mime = "" if is_code else record.mime
+    visibility = "" if record.visibility == "internal" else record.visibility
+    sources = f"from {', '.join(record.sources)}" if record.sources and not is_code else ""
+    kind = ", ".join(filter(None, (mime, visibility)))
+    times = f"{record.writes} writes" if record.writes > 1 else ""
+    details = "; ".join(filter(None, (kind, times, sources)))
+    return f"{path} ({details})" if details else path
+
+
+def by_folder(lines: Mapping[str, str]) -> str:
+    """The files grouped by folder, one line per folder; a folder that all paths share is named once at the
+    top."""
+    folders: dict[str, list[str]] = {}
+    for path, line in lines.items():
+        folder = path[: path.rfind("/") + 1]
+        folders.setdefault(folder, []).append(line[len(folder) :])
+    rooted = [folder for folder in folders if folder.startswith("/")]
+    root = commonpath(rooted) if len(rooted) > 1 else ""
+    root = f"{root}/" if root.count("/") > 1 else ""
+    listed = (_in_folder(folder.removeprefix(root), files) for folder, files in folders.items())
+    return "\n".join([*([f"in {root}"] if root else []), *listed])
+
+
+def _in_folder(folder: str, files: Sequence[str]) -> str:
+    if not folder:
+        return "\n".join(f"- {file}" for file in files)
+    return f"- {folder}{': ' if len(files) > 1 else ''}{', '.join(files)}"
 
 
 def span_line(span: DroppedSpan) -> str:

@@ -123,7 +123,7 @@ def _print(plan: "CompactionPlan") -> None:
         ends = dict.fromkeys((str(proposal.first), str(proposal.last)))
         turns = dict.fromkeys((proposal.turns[0], proposal.turns[-1])) if proposal.turns else ()
         table.add_row(
-            type(proposal).__name__.lower(),
+            proposal.action,
             "-".join(ends),
             "-".join(turns),
             str(len(proposal.blocks)),

@@ -54,9 +54,9 @@ from persistence import EventStore, HoldsArtifacts
 from render import (
     CompactionPlan,
     Context,
-    Externalize,
     Place,
     Policy,
+    Proposal,
     Returned,
     View,
     redaction_of,
@@ -141,7 +141,7 @@ class ArtifactService:
         stored."""
         results = {e.block.id: e.block for e in view.entries if isinstance(e.block, ToolResult)}
         for proposal in plan.proposals:
-            if not isinstance(proposal, Externalize):
+            if proposal.action != "externalize":
                 continue
             block = results.get(proposal.blocks[0])
             if block and block.artifact == proposal.artifact:
@@ -152,7 +152,7 @@ class ArtifactService:
                 return False
         return True
 
-    def _put(self, proposal: Externalize, text: str) -> ArtifactId | None:
+    def _put(self, proposal: Proposal, text: str) -> ArtifactId | None:
         from persistence import ArtifactDescription
 
         try:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from render.policy._model import Model, Rates
+from render.policy._provider import Model, Rates
 
 MINUTES_5: Final = 300
 HOUR: Final = 3_600

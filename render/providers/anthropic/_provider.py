@@ -9,13 +9,16 @@ import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
 from blocks.formats import anthropic_usage_in, as_json
-from render.policy._model import Limits, Model, Rates, ThinkingRule
 from render.policy._provider import (
     Answer,
     Encoder,
+    Limits,
+    Model,
     Overflow,
     Piece,
+    Rates,
     Segment,
+    ThinkingRule,
     TokenCounter,
     Where,
 )

@@ -1,6 +1,6 @@
 """Prices of the API by its general rules; the table of models may have a model's own prices."""
 
-from render.policy._model import Model, Rates
+from render.policy._provider import Model, Rates
 
 
 def rates_of(model: Model, prompt_tokens: int) -> Rates:

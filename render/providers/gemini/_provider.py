@@ -8,12 +8,14 @@ from typing import Any, cast
 import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
-from render.policy._model import Limits, Model, Rates
 from render.policy._provider import (
     Answer,
     Encoder,
+    Limits,
+    Model,
     Overflow,
     Piece,
+    Rates,
     Segment,
     TokenCounter,
     Where,

@@ -10,8 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from render.policy._model import Model
-from render.policy._provider import Violation
+from render.policy._provider import Model, Violation
 from render.providers._facts import PartFacts, fields, violation
 from render.providers.openai._kinds import MARK, NAME, PICTURES_MAX
 from render.providers.openai._media import MediaFacts

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from render.policy._model import Limits, Model
+from render.policy._provider import Limits, Model
 from render.providers.openai._count import RESULT_TOKENS
 from render.providers.openai._kinds import (
     MARKS_WRITTEN_MAX,

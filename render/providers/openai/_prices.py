@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from render.policy._model import Model, Rates
+from render.policy._provider import Model, Rates
 
 MINUTES_30: Final = 1_800
 HOURS_12: Final = 43_200

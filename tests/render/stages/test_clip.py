@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, BlocksHidden, EventId, Hidden, RequestRendered
 from render import Context, View, clip_oversized, commit, fold, strip_unbound, total_tokens
-from render.stages._clip import cut_text
+from render.stages._visibility import cut_text
 from tests import _builders as make
 
 HUGE = "\n".join(f"line {n}" for n in range(2000))

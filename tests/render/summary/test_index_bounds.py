@@ -19,8 +19,7 @@ from blocks import (
     path_of,
 )
 from render.summary._identifiers import SEARCHED_MAX, searched
-from render.summary._index import TERMS_MAX, build_index
-from render.summary._market import IndexBudget
+from render.summary._index import TERMS_MAX, IndexBudget, build_index
 from render.summary._reading import LINE_CHARACTERS, WHOLE_CHARACTERS, Reader, Source
 from render.view._group import Entry, Place
 

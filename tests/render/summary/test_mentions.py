@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._market import EARLIER, NEIGHBOUR, spread, surrounded
+from render.summary._index import EARLIER, NEIGHBOUR, spread, surrounded
 from render.summary._reading import SURROUNDINGS_MIN, WHOLE_CHARACTERS, Reading, Source
 
 NAMES = ("src/a.py", "b_c", "load_order_7", "x-ray/9")

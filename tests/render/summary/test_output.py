@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._output import is_output, parts_of
+from render.summary._identifiers import is_output, parts_of
 
 BEFORE = {
     "codex": "Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n",

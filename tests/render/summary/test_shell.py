@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._shell import ALL, NOTHING, Script, Shown, Written, parsed, script_of
+from render.summary._commands import ALL, NOTHING, Script, Shown, Written, parsed, script_of
 from tests._builders import call
 
 SHOWN = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render.summary._statements import (
+from render.summary._extractive import (
     _CAUSE,
     _DECISION,
     _DENIAL,

@@ -14,8 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from render.policy._model import Model
-from render.policy._provider import Violation
+from render.policy._provider import Model, Violation
 from render.providers._facts import Verdicts, fields, items, violation
 from render.providers.gemini._kinds import PICTURES_MAX
 from render.providers.gemini.validator._content_rules import (

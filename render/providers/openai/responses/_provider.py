@@ -7,12 +7,14 @@ import attrs
 
 from blocks import BlockId, Part, TurnId, UsageRecorded
 from blocks.formats import usage_in
-from render.policy._model import Limits, Model, Rates
 from render.policy._provider import (
     Answer,
     Encoder,
+    Limits,
+    Model,
     Overflow,
     Piece,
+    Rates,
     Segment,
     TokenCounter,
     Where,

@@ -11,8 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from render.policy._model import Model
-from render.policy._provider import Violation
+from render.policy._provider import Model, Violation
 from render.providers._facts import Verdicts, items, violation
 from render.providers.openai._checks import ToolFacts, check_cache, check_names, check_sizes
 from render.providers.openai.responses.validator._item_rules import ItemFacts, item_facts

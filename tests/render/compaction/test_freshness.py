@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, CallId, Determinism, Envelope, Outcome, ToolCall, ToolKind
 from render import Entry, Place
-from render.compaction.rungs._scope import Drift
+from render.compaction._rungs import Drift
 from tests import _builders as make
 
 FIRST = CallId("c0.0")

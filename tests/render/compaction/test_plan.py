@@ -11,36 +11,37 @@ from hypothesis import strategies as st
 from blocks import ArtifactId, BlockId, DataError, DroppedSpan, TimelineId
 from render import (
     Action,
-    Clear,
     CompactionPlan,
-    Drop,
-    Externalize,
     Policy,
-    Summarize,
+    Proposal,
     normalised,
     plan_compaction,
 )
-from render.compaction.rungs._plan import AnyProposal, in_force
+from render.compaction._plan import in_force
 from tests import _builders as make
 from tests.render.compaction.talk import turns
 
 SPAN = DroppedSpan(first=1, last=1, started_at=0.0, ended_at=0.0)
 
 
-def proposal(action: Action, *blocks: str) -> AnyProposal:
+def proposal(action: Action, *blocks: str) -> Proposal:
     ids = tuple(BlockId(block) for block in blocks)
     place: dict[str, Any] = {"blocks": ids, "first": 1, "last": 1}
     match action:
         case "externalize":
-            return Externalize(
-                **place, artifact=ArtifactId("art-0"), replacement="moved", path="tc:t1.c.result"
+            return Proposal(
+                action="externalize",
+                **place,
+                artifact=ArtifactId("art-0"),
+                replacement="moved",
+                path="tc:t1.c.result",
             )
         case "summarize":
-            return Summarize(**place, cut=2, source_hash="0")
+            return Proposal(action="summarize", **place, cut=2, source_hash="0")
         case "clear":
-            return Clear(**place, replacement="cleared")
+            return Proposal(action="clear", **place, replacement="cleared")
         case _:
-            return Drop(**place, entry=SPAN, replacement="dropped")
+            return Proposal(action="drop", **place, entry=SPAN, replacement="dropped")
 
 
 # One action for each block.
@@ -107,7 +108,7 @@ proposals = st.lists(
 
 @given(proposals)
 def test_each_block_has_one_action_the_highest_that_anybody_proposed(
-    given_: list[AnyProposal],
+    given_: list[Proposal],
 ) -> None:
     actions, warnings = normalised(given_)
     wanted: dict[str, list[Action]] = {}
@@ -123,7 +124,7 @@ def test_each_block_has_one_action_the_highest_that_anybody_proposed(
 # JSON.
 
 
-def made(*each: AnyProposal, **more: Any) -> CompactionPlan:
+def made(*each: Proposal, **more: Any) -> CompactionPlan:
     return CompactionPlan(**{"version": 1, "trigger": "forced", "proposals": each, **more})
 
 

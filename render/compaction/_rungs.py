@@ -1,8 +1,12 @@
-"""The input of a rung: the view as the earlier rungs left it, and the limits that the rung must respect.
+"""The rungs: what each proposes, and the scope that it is given.
 
-It gives a rung the results that it may move or clear, and what is known of each: its durability and sensitivity, the
-text that replaces it (a placeholder that says what it was, with excerpts around the identifiers that the agent has
-used), and whether the source of a replayable result may have changed since it was read (`Drift`).
+A rung is an object with a name and a method `propose(scope)`. It sees the view as the earlier rungs left it, and proposes
+blocks to hide, as data (`Proposal`), or a range to fold (`FittedRange`). The built-in ones, each with what it takes:
+
+    externalize   large results: their content goes to the artifact store, and a pointer with excerpts stays
+    summarize     everything before a cut: one summary with a digest takes its place
+    clear         results: each becomes a placeholder, if its durability allows it
+    drop          whole rounds, as a last resort: one line says how to find them
 
 A replayable result is cleared only if the same content can be read again. The evidence, in this order:
 
@@ -14,25 +18,31 @@ A write is a call of a tool that declares that it writes, or whose name implies 
 failed and open calls. Writes by shell commands are unknown and ignored; only a probe detects them.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from posixpath import normpath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import attrs
 import msgspec
 
 from blocks import (
+    ENCRYPTED,
+    ArtifactId,
     AssistantCompletion,
     CallId,
     Determinism,
+    DroppedSpan,
     Durability,
     Envelope,
     Index,
     Sensitivity,
+    SystemMessage,
     Term,
     ToolCall,
     ToolResult,
     Trigger,
+    artifact_id,
     fields_in,
     images_of,
     is_sealed,
@@ -42,16 +52,23 @@ from blocks import (
     written_paths,
 )
 from blocks.formats import lays_down
-from render.compaction._apply import FittedRange
-from render.compaction._cut import range_cut, turns_cut
-from render.compaction.rungs._plan import Clear
+from render.compaction._cut import (
+    FittedRange,
+    fitted_at,
+    fitting_range,
+    plan_at,
+    range_cut,
+    tried_out,
+    turns_cut,
+)
+from render.compaction._plan import Proposal
 from render.policy._context import Context
-from render.policy._policy import ToolPolicy
-from render.summary._artifacts import one_line
-from render.summary._identifiers import searched
-from render.summary._index import build_index
-from render.summary._market import IndexBudget
+from render.policy._policy import RungName, ToolPolicy
+from render.stages._visibility import offered
+from render.summary._identifiers import identifiers, one_line, searched
+from render.summary._index import IndexBudget, build_index
 from render.summary._reading import Reader, reader_of
+from render.summary._text import span_line
 from render.view._group import Entry, Group, Place
 from render.view._view import View
 
@@ -100,8 +117,6 @@ class RungScope:
     """Actions that must not be proposed now, for example `externalize` without an artifact store."""
     is_folded_next: bool = False
     """Whether the next rung is `summarize`."""
-    ranges: list[FittedRange] = attrs.field(factory=list[FittedRange], init=False, repr=False)
-    """The ranges of the `Summarize` proposals made in this scope."""
 
     @property
     def reader(self) -> Reader:
@@ -155,9 +170,21 @@ class RungScope:
         overhead = self.context.limits.result_tokens
         return found.tokens - overhead - self.context.counter.count(replacement)
 
-    def clear(self, found: Found, replacement: str, reason: str = "") -> Clear:
+    def clear(self, found: Found, replacement: str, reason: str = "") -> Proposal:
         """The proposal to show this text instead of the result."""
-        return Clear(
+        return self.replace("clear", found, replacement, reason)
+
+    def replace(
+        self,
+        action: Literal["clear", "externalize"],
+        found: Found,
+        replacement: str,
+        reason: str,
+        **fields: Any,
+    ) -> Proposal:
+        """The proposal for one result, which this text replaces."""
+        return Proposal(
+            action=action,
             blocks=(found.entry.block.id,),
             first=found.entry.version,
             last=found.entry.version,
@@ -165,6 +192,7 @@ class RungScope:
             tokens_freed=self.freed_by(found, replacement),
             reason=reason,
             replacement=replacement,
+            **fields,
         )
 
     def drift(self) -> "Drift":
@@ -176,14 +204,14 @@ class RungScope:
         uses: dict[str, int] = {}
         names_of = self.reader.names
         for names in self.view.group_memo.each(
-            "said", self.view.groups, lambda g: _said(g, names_of)
+            "said", self.view.groups, lambda g: _own_names(g, names_of)
         ):
             for name in names:
                 uses[name] = uses.get(name, 0) + 1
         return uses
 
 
-def _said(group: Group, names_of: Callable[[str], set[str]]) -> tuple[str, ...]:
+def _own_names(group: Group, names_of: Callable[[str], set[str]]) -> tuple[str, ...]:
     """The identifiers that the agent wrote in a group, once per block."""
     own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
     texts = ([*map(names_of, searched(text_of(block), OWN_MAX))] for block in own)
@@ -201,6 +229,269 @@ def replayable_calls(view: View, context: Context) -> list[ToolCall]:
         for found in scope.results()
         if found.durability == "replayable" and found.tokens > smallest
     ]
+
+
+# Externalize: the content also remains in the log. The store adds a short name that can be passed to a tool, access rules,
+# an expiry, and access from other machines.
+
+
+POINTER: Final = "[moved to the artifact store: {tokens} tokens of {about}; {way_back}]"
+"""Version 1 of the pointer's first line; the excerpts follow on separate lines."""
+CALL: Final = '{tool}("{artifact}")'
+"""How an agent with a tool that reads artifacts gets the content back."""
+NAME: Final = 'name "{artifact}" and it is shown again'
+"""How an agent without that tool gets it back; see `render.stages._visibility`."""
+AT: Final = "read back at {}"
+"""How confidential or expiring content is read back: it never comes back into the prompt by itself."""
+ABOUT_CHARACTERS: Final = 120
+BRIEF_SHARE: Final = 0.5
+"""If the excerpts take at most this share of a result's tokens, the pointer certainly saves tokens."""
+
+
+def _externalize(scope: RungScope) -> list[Proposal]:
+    """Move every large enough result before the tail, in one batch; without excerpts if the next rung will fold the
+    pointer anyway."""
+    results = scope.results() if scope.context.can_externalize else ()
+    large = [found for found in results if _may_move(found, scope.context)]
+    if not large:
+        return []
+    kept = scope.kept_from(large)
+    is_quoted = any(not _is_brief(found, kept, scope) for found in large)
+    used = scope.used() if is_quoted else dict[str, int]()
+    proposals = (_pointer(found, used, scope, kept) for found in large)
+    return [proposal for proposal in proposals if proposal.tokens_freed > 0]
+
+
+def _may_move(found: Found, context: Context) -> bool:
+    own = found.policy.externalize_tokens
+    if found.tokens < (context.policy.externalize_tokens if own is None else own):
+        return False
+    if found.durability == "ephemeral":  # may be cleared instead, so not worth storing
+        return False
+    sensitivity = sensitivity_of(found.result, found.policy)
+    is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
+    return is_kept or context.can_encrypt
+
+
+def _is_brief(found: Found, kept: int, scope: RungScope) -> bool:
+    """Whether the pointer needs no excerpts: the next rung folds it, and it saves tokens in any case."""
+    most = BRIEF_SHARE * found.tokens
+    return found.entry.version < kept and scope.context.policy.pointer_tokens <= most
+
+
+def _pointer(found: Found, used: Mapping[str, int], scope: RungScope, kept: int) -> Proposal:
+    context, policy = scope.context, scope.context.policy
+    text, artifact = text_of(found.entry.opened or found.result), artifact_of(found.result)
+    target = tool_target(found.call.input, found.result.envelope)
+    about = f"{found.call.name} {target}".strip()[:ABOUT_CHARACTERS]
+    sensitivity = sensitivity_of(found.result, found.policy)
+    if sensitivity in ENCRYPTED or policy.artifact_seconds:
+        way_back = AT.format(found.entry.path)
+    else:
+        tool = offered("read_artifact", context)
+        way_back = (CALL if tool else NAME).format(tool=tool, artifact=artifact)
+    line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
+    around = ""
+    if sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
+        around = excerpts_of(found.entry, used, policy.pointer_tokens, scope.reader)
+    pointer = f"{line}\n{around}" if around else line
+    return scope.replace(
+        "externalize",
+        found,
+        pointer,
+        f"{found.tokens} tokens",
+        artifact=artifact,
+        path=found.entry.path,
+        sensitivity=sensitivity,
+    )
+
+
+def artifact_of(result: ToolResult) -> ArtifactId:
+    """The id of the artifact that holds the result's content, or would hold it."""
+    return result.artifact or artifact_id(text_of(result).encode(errors="surrogatepass"))
+
+
+# Summarize: everything before a cut; `render.compaction._cut` says which cut, `_apply` what the summary holds.
+
+
+def _summarize(scope: RungScope) -> list[FittedRange]:
+    """The range whose summary is prepared already, if folding it leaves enough room; else the one that keeps most of the
+    tail and fits. None if there is no range."""
+    for cut in scope.cuts:
+        plan = plan_at(scope.view, scope.context, scope.trigger, cut)
+        if plan and (prepared := tried_out(scope.view, plan, scope.context)).fits:
+            return [prepared]
+    fold = fitting_range(scope.view, scope.context, scope.trigger)
+    return [fold] if fold else []
+
+
+def summarize_before(scope: RungScope, cut: int) -> FittedRange | None:
+    """The proposal to summarise everything before the block of version `cut`; None if that cut is not legal
+    or lies in the verbatim tail."""
+    if cut > scope.protected:
+        return None
+    return fitted_at(scope.view, scope.context, scope.trigger, cut)
+
+
+# Clear, by durability: ephemeral gets a placeholder; anchoring one with its key fields, and excerpts; replayable a
+# placeholder, if its source is known to be unchanged; non-replayable is never cleared.
+
+
+def _clear(scope: RungScope) -> list[Proposal]:
+    """Clear every result before the tail that may be cleared and saves tokens, in one batch."""
+    results = list(scope.results())
+    if not results:
+        return []
+    used, drift = scope.used(), scope.drift()
+    proposals = [
+        _cleared(found, used, scope) for found in results if _may_clear(found, drift, scope)
+    ]
+    return [proposal for proposal in proposals if proposal.tokens_freed > 0]
+
+
+def _may_clear(found: Found, drift: "Drift", scope: RungScope) -> bool:
+    if found.tokens <= scope.context.policy.prune_block_tokens:
+        return False
+    if found.durability == "replayable":
+        return not drift.has_changed(found.entry)
+    return found.durability != "non-replayable"
+
+
+def _cleared(found: Found, used: Mapping[str, int], scope: RungScope) -> Proposal:
+    tokens_max, durability = scope.context.policy.pointer_tokens, found.durability
+    text = placeholder(found, tokens_max, scope.context.counter.count)
+    if durability == "anchoring" and not is_sealed(found.result):
+        text = f"{text}\n{excerpts_of(found.entry, used, tokens_max, scope.reader)}"
+    return scope.clear(found, text, f"{durability}, {found.tokens} tokens")
+
+
+# Drop: user texts, notes and plans stay. A non-replayable result that is not in the artifact store stays with its
+# call, unless the request would not fit.
+
+
+KEYWORDS_MAX: Final = 8
+TEXT_MAX: Final = 20_000
+"""Characters of each block that are searched for keywords."""
+LINE: Final = "[dropped to save space: {}]"
+READ: Final = "{}; {} reads it back"
+"""Used when the agent has a tool that reads the timeline."""
+_GONE: Final = frozenset({Place.RESPONSE, Place.RESULT, Place.LATE})
+
+_Priced: TypeAlias = tuple[Entry, int]
+"""An entry and its tokens as it is shown."""
+
+
+def _drop(scope: RungScope) -> list[Proposal]:
+    """Drop the oldest rounds before the tail, as many as the goal needs: one proposal for each run of adjacent rounds."""
+    rare = (found for found in scope.results() if found.durability == "non-replayable")
+    kept = set[str]() if scope.is_last_resort else {found.entry.pair for found in rare}
+    kept |= {e.pair for g in scope.groups for e in g.placed(Place.RESULT) if lays_down(e.block)}
+    spans = list(_spans(scope, kept))
+    if not spans:
+        return []
+    used = scope.used()
+    proposals = (_dropped(span, used, scope.context) for span in spans)
+    return [proposal for proposal in proposals if proposal.tokens_freed > 0]
+
+
+def _spans(scope: RungScope, kept: set[str]) -> Iterator[list[_Priced]]:
+    """Runs of dropped rounds between which nothing stays in the prompt."""
+    encoder, missing = scope.context.encoder, scope.missing
+    span: list[_Priced] = []
+    for group in scope.groups:
+        if missing <= 0:
+            break
+        piece = encoder.shown(group)
+        gone = [(e, piece.tokens_of(e.version)) for e in group.entries if _goes(e, kept)]
+        missing -= sum(tokens for _, tokens in gone)
+        span += gone
+        if span and (not gone or _is_seen(group, kept)):
+            yield span
+            span = []
+    if span:
+        yield span
+
+
+def _goes(entry: Entry, kept: set[str]) -> bool:
+    return may_go(entry) and entry.pair not in kept
+
+
+def may_go(entry: Entry) -> bool:
+    """Whether the entry is shown, and was written by the model, a tool or the engine."""
+    is_there = entry.replacement != "" and entry.dropped is None
+    is_notice = isinstance(entry.block, SystemMessage) and not entry.block.standing
+    return is_there and (entry.place in _GONE or is_notice)
+
+
+def _is_seen(group: Group, kept: set[str]) -> bool:
+    """Whether a part of the group stays in the prompt, so that the run must end here."""
+    return any(e.place is not Place.SILENT and not _goes(e, kept) for e in group.entries)
+
+
+def _dropped(span: Sequence[_Priced], used: Mapping[str, int], context: Context) -> Proposal:
+    entries = [entry for entry, _ in span]
+    record = DroppedSpan(
+        first=entries[0].version,
+        last=entries[-1].version,
+        turns=tuple(dict.fromkeys(entry.block.turn for entry in entries)),
+        started_at=min(entry.at for entry in entries),
+        ended_at=max(entry.at for entry in entries),
+        about=_about(entries),
+        keywords=_keywords(entries, used),
+        paths=tuple(dict.fromkeys((entries[0].name, entries[-1].name))),
+    )
+    said, tool = span_line(record), offered("read_timeline", context)
+    text = LINE.format(READ.format(said, tool) if tool else said)
+    return Proposal(
+        action="drop",
+        blocks=tuple(entry.block.id for entry in entries),
+        first=record.first,
+        last=record.last,
+        turns=record.turns,
+        tokens_freed=sum(tokens for _, tokens in span) - context.counter.count(text),
+        reason="the oldest that is left",
+        entry=record,
+        replacement=text,
+    )
+
+
+def _about(entries: Sequence[Entry]) -> str:
+    """The number of blocks, and how often each tool was called."""
+    tools = Counter(e.block.name for e in entries if isinstance(e.block, ToolCall))
+    names = ", ".join(f"{name} {count}" for name, count in sorted(tools.items()))
+    return f"{len(entries)} blocks" + (f" ({names})" if names else "")
+
+
+def _keywords(entries: Sequence[Entry], used: Mapping[str, int]) -> tuple[str, ...]:
+    """Ids of moved artifacts, then the identifiers that the agent has used most, the newest first among
+    equals."""
+    seen: dict[str, int] = {}
+    for entry in entries:
+        seen |= dict.fromkeys(identifiers(text_of(entry.block)[:TEXT_MAX]), entry.version)
+    ranked = sorted(seen, key=lambda name: (-used.get(name, 0), -seen[name], name))
+    moved = [entry.artifact for entry in entries if entry.artifact]
+    return (*moved, *ranked)[:KEYWORDS_MAX]
+
+
+# The built-in rungs.
+
+
+@attrs.frozen
+class BuiltInRung:
+    """A name, and a function that proposes."""
+
+    name: RungName
+    propose: Callable[[RungScope], Sequence[Any]]
+    """Gives `Proposal`s, or one `FittedRange`."""
+
+
+RUNGS: Final[Mapping[RungName, BuiltInRung]] = {
+    "externalize": BuiltInRung("externalize", _externalize),
+    "summarize": BuiltInRung("summarize", _summarize),
+    "clear": BuiltInRung("clear", _clear),
+    "drop": BuiltInRung("drop", _drop),
+}
+"""The built-in rungs. To add one, write its function, and name it here and in `RungName`."""
 
 
 # Durability, and what replaces a result.
@@ -237,26 +528,26 @@ def placeholder(found: Found, tokens_max: int, count: Callable[[str], int]) -> s
     stays.
     """
     fitting = (text for text in _versions(found) if count(text) <= tokens_max)
-    return next(fitting, _cleared(found))
+    return next(fitting, _cleared_line(found))
 
 
 def _versions(found: Found) -> Iterator[str]:
     """The placeholder, each time shorter."""
     target = one_line(tool_target(found.call.input, found.result.envelope), _LINE_MAX)
-    asked = f"{found.call.name} {target}".strip()
+    call = f"{found.call.name} {target}".strip()
     short = f"{found.call.name} {one_line(target, _TARGET_MIN)}".strip()
     outcome, error = found.result.envelope.outcome, _error(found.result)
     for fields in _fewer(key_fields_of(found.result, found.policy)):
-        yield _cleared(found, asked, outcome, fields, error)
-    yield _cleared(found, asked, outcome, error)
-    yield _cleared(found, asked, outcome)
-    yield _cleared(found, short, outcome)
-    yield _cleared(found, found.call.name, outcome)
+        yield _cleared_line(found, call, outcome, fields, error)
+    yield _cleared_line(found, call, outcome, error)
+    yield _cleared_line(found, call, outcome)
+    yield _cleared_line(found, short, outcome)
+    yield _cleared_line(found, found.call.name, outcome)
 
 
-def _cleared(found: Found, *said: str) -> str:
-    known = "; ".join(filter(None, said))
-    about = f": {known}" if known else ""
+def _cleared_line(found: Found, *parts: str) -> str:
+    told = "; ".join(filter(None, parts))
+    about = f": {told}" if told else ""
     return f"[cleared{about}; read back at {found.entry.path}]"
 
 

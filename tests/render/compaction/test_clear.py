@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from blocks import CallId, Determinism
-from render import Clear, Context, ToolPolicy, total_tokens
-from render.compaction.rungs._clear import ClearRung
-from render.compaction.rungs._ladder import apply_proposals
+from render import RUNGS, Context, Proposal, ToolPolicy, total_tokens
+from render.compaction._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
-from tests.render.compaction.rungs.scenes import MARKED, Scene, scene
+from tests.render.compaction.scenes import MARKED, Scene, scene
 
 
 def within(**policy: Any) -> Context:
@@ -18,8 +17,8 @@ def within(**policy: Any) -> Context:
     return make.context(policy=steady(**given))
 
 
-def proposed(drawn: Scene, context: Context | None = None, **more: Any) -> list[Clear]:
-    return ClearRung().propose(drawn.ground(context or within(), **more))
+def proposed(drawn: Scene, context: Context | None = None, **more: Any) -> list[Proposal]:
+    return list(RUNGS["clear"].propose(drawn.ground(context or within(), **more)))
 
 
 CHANGED = Determinism(version="2")
@@ -174,7 +173,8 @@ def test_a_proposal_says_what_it_is_told_and_what_it_frees() -> None:
     ).ground(within())
     (found,) = scope.results()
     made = scope.clear(found, "x" * 40)
-    assert made == Clear(
+    assert made == Proposal(
+        action="clear",
         blocks=(found.result.id,),
         first=3,
         last=3,

@@ -7,12 +7,11 @@ import attrs
 import pytest
 
 from blocks import Envelope, ImagePart, TextPart, artifact_id, text_of
-from render import Context, Externalize, Json, ToolPolicy, total_tokens
-from render.compaction.rungs._externalize import ExternalizeRung
-from render.compaction.rungs._ladder import apply_proposals
+from render import RUNGS, Context, Json, Proposal, ToolPolicy, total_tokens
+from render.compaction._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
-from tests.render.compaction.rungs.scenes import Scene, scene
+from tests.render.compaction.scenes import Scene, scene
 
 FIRST_LINE = re.compile(
     r"\[moved to the artifact store: \d+ tokens of (?P<about>.*); "
@@ -25,8 +24,8 @@ def within(**policy: Any) -> Context:
     return make.context(policy=steady(**given), can_externalize=True)
 
 
-def proposed(drawn: Scene, context: Context | None = None) -> list[Externalize]:
-    return ExternalizeRung().propose(drawn.ground(context or within()))
+def proposed(drawn: Scene, context: Context | None = None) -> list[Proposal]:
+    return list(RUNGS["externalize"].propose(drawn.ground(context or within())))
 
 
 # Which.

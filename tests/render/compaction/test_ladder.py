@@ -21,14 +21,12 @@ from blocks import (
     artifact_id,
 )
 from render import (
+    RUNGS,
     CompactionPlan,
     Context,
-    Drop,
     ExternalFacts,
-    Externalize,
     PlannedCompaction,
     RungName,
-    Summarize,
     Summary,
     View,
     apply_compaction,
@@ -38,9 +36,8 @@ from render import (
     restore_plan,
     total_tokens,
 )
-from render.compaction.rungs import goal_of, recut
-from render.compaction.rungs._externalize import ExternalizeRung
-from render.compaction.rungs._scope import RungScope
+from render.compaction._ladder import goal_of, recut
+from render.compaction._rungs import RungScope
 from tests import _builders as make
 from tests._builders import context, grown, steady
 
@@ -130,12 +127,12 @@ def test_pointers_have_excerpts_where_they_are_seen(
     policy: dict[str, Any] = {"keep_ratio": keep_ratio, "keep_turns": keep_turns}
     now = within("externalize", "summarize", pointer_tokens=pointer_tokens, limit=6000, **policy)
     planned = plan_compaction(view, now, "forced")
-    moved = [p for p in planned.plan.proposals if isinstance(p, Externalize)] if planned else []
+    moved = [p for p in planned.plan.proposals if p.action == "externalize"] if planned else []
     if planned is None or not moved:
         return
     assert planned.fitted
     tail = planned.fitted.range.cut
-    whole = ExternalizeRung().propose(
+    whole = RUNGS["externalize"].propose(
         RungScope(view=view, context=now, protected=max(tail, moved[-1].last + 1))
     )
     known = {proposal.blocks: proposal for proposal in whole}
@@ -151,13 +148,13 @@ def test_pointers_to_what_is_folded_at_once_have_no_excerpts() -> None:
     context = within("externalize", "summarize", keep_ratio=0.05)
     planned = plan_compaction(view, context, "forced")
     assert planned
-    moved = [p for p in planned.plan.proposals if isinstance(p, Externalize)]
+    moved = [p for p in planned.plan.proposals if p.action == "externalize"]
     assert len(moved) == 20
     assert not any("\n" in proposal.replacement for proposal in moved)
     cut = view.entries[21].version
     changed = recut(planned, cut, context)
     assert changed
-    again = [p for p in changed.plan.proposals if isinstance(p, Externalize)]
+    again = [p for p in changed.plan.proposals if p.action == "externalize"]
     assert [p.blocks for p in again] == [p.blocks for p in moved]
     assert all("\n" in proposal.replacement for proposal in again if proposal.first > cut)
 
@@ -169,7 +166,7 @@ def test_a_cut_that_is_summarised_already_is_taken_if_it_leaves_room() -> None:
 
     def cut(*known: int) -> int:
         (proposal,) = plan_of(view, context, cuts=known).proposals
-        assert isinstance(proposal, Summarize)
+        assert proposal.action == "summarize"
         return proposal.cut
 
     planned = cut()
@@ -260,7 +257,7 @@ def test_only_as_a_last_resort_what_cannot_be_had_again_is_dropped() -> None:
     roomy = within("drop", limit=8_000, target_ratio=0.6)
     assert plan_compaction(view, attrs.evolve(roomy, limit=9_500), "proactive") is None
     plan = plan_of(view, attrs.evolve(roomy, limit=4_000))
-    assert all(isinstance(proposal, Drop) for proposal in plan.proposals)
+    assert all(proposal.action == "drop" for proposal in plan.proposals)
     assert plan.tokens_after <= 4_000
 
 

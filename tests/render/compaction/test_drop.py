@@ -3,14 +3,12 @@
 import attrs
 import pytest
 
-from blocks import BlocksHidden, ToolCall, ToolResult, UserPrompt
-from render import Context, Drop, Json, View, total_tokens
-from render.compaction.rungs._drop import DropRung
-from render.compaction.rungs._externalize import ExternalizeRung
-from render.compaction.rungs._ladder import apply_proposals
+from blocks import BlocksHidden, DroppedSpan, ToolCall, ToolResult, UserPrompt
+from render import RUNGS, Context, Json, Proposal, View, total_tokens
+from render.compaction._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
-from tests.render.compaction.rungs.scenes import Scene, scene
+from tests.render.compaction.scenes import Scene, scene
 
 ALL = 1_000_000
 
@@ -19,8 +17,9 @@ def within(**policy: object) -> Context:
     return make.context(policy=steady(**policy), can_externalize=True)
 
 
-def proposed(drawn: Scene, missing: int, *, last_resort: bool = False) -> list[Drop]:
-    return DropRung().propose(drawn.ground(within(), missing=missing, is_last_resort=last_resort))
+def proposed(drawn: Scene, missing: int, *, last_resort: bool = False) -> list[Proposal]:
+    ground = drawn.ground(within(), missing=missing, is_last_resort=last_resort)
+    return list(RUNGS["drop"].propose(ground))
 
 
 def dropped(drawn: Scene, missing: int) -> View:
@@ -107,11 +106,13 @@ def test_as_a_last_resort_even_what_cannot_be_had_again_goes() -> None:
 
 def test_what_is_in_the_artifact_store_can_be_had_again() -> None:
     drawn = scene(RARE)
-    moved = ExternalizeRung().propose(drawn.ground(within(externalize_tokens=300)))
+    moved = RUNGS["externalize"].propose(drawn.ground(within(externalize_tokens=300)))
     assert len(moved) == 2
     view = apply_proposals(drawn.view, moved, within())
     ground = drawn.ground(within(), missing=ALL)
-    made = DropRung().propose(type(ground)(view=view, context=within(), protected=6, missing=ALL))
+    made = RUNGS["drop"].propose(
+        type(ground)(view=view, context=within(), protected=6, missing=ALL)
+    )
     assert drawn.after(made) == drawn.expected
     assert all(each.artifact in made[0].replacement for each in moved)
 
@@ -134,13 +135,18 @@ def test_neighbouring_rounds_leave_one_line_and_what_stays_between_parts_them() 
     shown = make.text_in(make.shown(dropped(drawn, ALL)))
     assert shown.count("[dropped to save space: ") == 2
     first, user, second = (
-        shown.index(each.replacement) if isinstance(each, Drop) else shown.index(text)
+        shown.index(each.replacement) if each else shown.index(text)
         for each, text in ((made[0], ""), (None, "see src/words.py"), (made[1], ""))
     )
     assert user < first < second
 
 
-def blocks_of(drawn: Scene, proposal: Drop) -> list[object]:
+def span_of(proposal: Proposal) -> DroppedSpan:
+    assert proposal.entry
+    return proposal.entry
+
+
+def blocks_of(drawn: Scene, proposal: Proposal) -> list[object]:
     return [block for block in drawn.blocks if block.id in proposal.blocks]
 
 
@@ -170,13 +176,13 @@ def test_the_line_says_when_what_about_what_and_where(
     )
     context = attrs.evolve(within(), tools=tools)
     ground = Scene((), (), view, 6, "").ground(context, missing=ALL)
-    [made] = DropRung().propose(ground)
+    [made] = RUNGS["drop"].propose(ground)
     assert made.replacement == (
         "[dropped to save space: t1, 1970-01-12 13:46: 4 blocks (bash 1, grep 1); about "
         "load_config, tests/test_config.py, src/config.py; "
         f"tc:t1.c1.call to tc:t1.c2.result{way_back}]"
     )
-    entry = made.entry
+    entry = span_of(made)
     assert (entry.first, entry.last, entry.turns) == (2, 5, ("t1",))
     assert entry.paths == ("tc:t1.c1.call", "tc:t1.c2.result")
     assert entry.keywords[0] == "load_config"
@@ -189,10 +195,10 @@ def test_keywords_are_few_and_leave_out_what_somebody_hid() -> None:
     )
     drawn = Scene((), tuple(e.block for e in view.entries), view, 4, "")
     [made] = proposed(Scene((), drawn.blocks, view, 4, ""), ALL)
-    assert len(made.entry.keywords) == 8
+    assert len(span_of(made).keywords) == 8
     hidden = Scene(("P", "c1", "r1", "a"), drawn.blocks, view, 4, "")
     [shy] = proposed(hidden.with_hidden("r1", "[hidden]", "requested"), ALL)
-    assert shy.entry.keywords == ()
+    assert span_of(shy).keywords == ()
 
 
 def test_the_line_says_how_much_it_was_and_which_tools_by_name() -> None:
@@ -203,13 +209,13 @@ def test_the_line_says_how_much_it_was_and_which_tools_by_name() -> None:
         """
     )
     tools, others = proposed(drawn, ALL)
-    assert tools.entry.about == "6 blocks (tool_1 2, tool_2 1)"
-    assert others.entry.about == "2 blocks"
-    assert others.entry.keywords == ("src/said.py", "src/notice.py"), "its own first"
+    assert span_of(tools).about == "6 blocks (tool_1 2, tool_2 1)"
+    assert span_of(others).about == "2 blocks"
+    assert span_of(others).keywords == ("src/said.py", "src/notice.py"), "its own first"
     for made in (tools, others):
         assert made.reason == "the oldest that is left"
-        assert (made.first, made.last) == (made.entry.first, made.entry.last)
-        assert made.turns == made.entry.turns == ("t1",)
+        assert (made.first, made.last) == (span_of(made).first, span_of(made).last)
+        assert made.turns == span_of(made).turns == ("t1",)
 
 
 def test_what_is_exactly_enough_is_enough_and_one_token_less_is_not() -> None:
@@ -224,7 +230,7 @@ def test_what_is_exactly_enough_is_enough_and_one_token_less_is_not() -> None:
     for missing, number in ((first, 2), (first + 1, 4)):
         [made] = proposed(drawn, missing)
         assert len(made.blocks) == number
-        assert (made.entry.started_at, made.entry.ended_at) == (1_000_000.0, 1_000_000.0)
+        assert (span_of(made).started_at, span_of(made).ended_at) == (1_000_000.0, 1_000_000.0)
 
 
 def test_what_is_not_shown_any_more_is_not_dropped_again() -> None:

@@ -19,8 +19,8 @@ import attrs
 
 from blocks import Block, BlocksHidden, Determinism, Envelope, EventId, Hidden, HideReason
 from render import CompactionPlan, Context, View
-from render.compaction.rungs._plan import AnyProposal, normalised
-from render.compaction.rungs._scope import RungScope
+from render.compaction._plan import Proposal, normalised
+from render.compaction._rungs import RungScope
 from tests import _builders as make
 
 DURABILITIES: Final[dict[str, Any]] = {
@@ -121,7 +121,7 @@ class Scene:
         given = {"missing": 1, **more}
         return RungScope(view=self.view, context=within, protected=self.protected, **given)
 
-    def after(self, proposals: Iterable[AnyProposal]) -> str:
+    def after(self, proposals: Iterable[Proposal]) -> str:
         """What becomes of each block, drawn as in the picture."""
         actions = normalised(proposals)[0]
         return " ".join(LETTERS[actions.get(block.id, "include")] for block in self.blocks)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blocks import Envelope
 from render import Found, Place, ToolPolicy
-from render.compaction.rungs._scope import (
+from render.compaction._rungs import (
     durability_of,
     key_fields_of,
     placeholder,

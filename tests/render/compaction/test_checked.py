@@ -23,16 +23,13 @@ from blocks import (
 )
 from render import (
     RUNGS,
-    Clear,
     CompactionPlan,
     Context,
-    Drop,
     ExternalFacts,
-    Externalize,
     Policy,
+    Proposal,
     Rung,
     RungScope,
-    Summarize,
     View,
     apply_compaction,
     plan_compaction,
@@ -42,7 +39,7 @@ from render import (
 )
 from tests import _builders as make
 from tests._builders import steady
-from tests.render.compaction.rungs.scenes import Scene, scene
+from tests.render.compaction.scenes import Scene, scene
 from tests.strategies import cleared, dropped, externalized
 
 PICTURE = """
@@ -91,7 +88,7 @@ def test_it_takes_its_place_among_the_others() -> None:
     plan, heard = planned(drawn.view, within(own, "externalize", limit=500))
     assert plan
     assert heard == []
-    assert [type(p) for p in plan.proposals] == [Clear, Externalize]
+    assert [p.action for p in plan.proposals] == ["clear", "externalize"]
     assert [p.blocks for p in plan.proposals] == [(drawn["r1"].id,), (drawn["r2"].id,)]
 
 
@@ -122,7 +119,7 @@ def test_it_may_choose_where_the_summary_ends() -> None:
     context = within(own, "summarize", limit=100_000)
     plan, heard = planned(drawn.view, context)
     assert plan, heard
-    assert [type(p) for p in plan.proposals] == [Summarize], "one summary is enough"
+    assert [p.action for p in plan.proposals] == ["summarize"], "one summary is enough"
     found = restore_plan(plan, drawn.view, within())
     assert found
     after = apply_compaction(drawn.view, found, None, context)
@@ -179,14 +176,16 @@ def another_artifact(drawn: Scene, **changes: Any) -> list[Any]:
 def forged(drawn: Scene, **changes: Any) -> Any:
     first, last = entries(drawn, "P")[0], entries(drawn, "r1")[0]
     made = {"cut": last.version + 1, "source_hash": "0", **changes}
-    return Summarize(blocks=(first.block.id,), first=1, last=last.version, **made)
+    return Proposal(
+        action="summarize", blocks=(first.block.id,), first=1, last=last.version, **made
+    )
 
 
 LONG = "word " * 2000
 BAD: dict[str, tuple[Callable[[Scene], Any], str]] = {
     "nothing at all": (lambda _: None, "it raised TypeError"),
     "no proposal": (lambda _: ["clear"], "it proposes 'clear'"),
-    "a class": (lambda _: [Clear], "it proposes a "),
+    "a class": (lambda _: [Proposal], "it proposes a "),
     "the last word": (lambda d: with_changes(cleared(d.view.entries[3]), first="x"), "into a plan"),
     "not for JSON": (
         lambda d: with_changes(cleared(d.view.entries[3]), replacement="\ud800"),
@@ -359,7 +358,7 @@ def test_the_built_in_rungs_are_rungs() -> None:
 
 def test_a_drop_is_shorter_afterwards() -> None:
     drawn, context = scene(PICTURE), within()
-    made: list[Drop] = [dropped(entries(drawn, "c1", "r1"))]
+    made: list[Proposal] = [dropped(entries(drawn, "c1", "r1"))]
     own = within(Own(lambda _: made))
     plan, _ = planned(drawn.view, own)
     assert plan

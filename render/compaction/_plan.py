@@ -10,7 +10,7 @@ where the rungs that made it are unknown.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias, cast
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -27,6 +27,7 @@ from blocks import (
     Trigger,
     TurnId,
 )
+from render.policy._policy import RungName
 
 Action: TypeAlias = Literal["include", "clear", "summarize", "externalize", "drop"]
 """What a plan does with a block; if two proposals name it, the later action in this list counts."""
@@ -34,15 +35,30 @@ PRECEDENCE: Final[Mapping[str, int]] = {
     action: rank
     for rank, action in enumerate(("include", "clear", "summarize", "externalize", "drop"))
 }
+HIDE_REASONS: Final[Mapping[str, HideReason]] = {
+    "externalize": "externalized",
+    "clear": "cleared",
+    "drop": "dropped",
+}
+"""The reason that is recorded when the blocks of a proposal are hidden."""
 PLAN_FORMAT: Final = 1
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "externalize": ("artifact", "path"),
+    "summarize": ("cut", "source_hash"),
+    "clear": (),
+    "drop": ("entry",),
+}
+"""The fields that a proposal must have, by action."""
 
 
-class Proposal(Struct, frozen=True, kw_only=True, tag_field="action", omit_defaults=True):
-    """What one rung proposes for a span of blocks. Base class, never instantiated."""
+class Proposal(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one rung proposes for a span of blocks.
 
-    hidden_as: ClassVar[HideReason | None] = None
-    """The reason recorded when the blocks are hidden; None: they become part of a summary."""
+    Raises:
+        ValueError: a field that the action needs is not set; `DataError` for a plan that is read.
+    """
 
+    action: RungName
     blocks: Annotated[tuple[BlockId, ...], Meta(min_length=1)]
     """Ids in log order; never empty."""
     first: int
@@ -52,70 +68,39 @@ class Proposal(Struct, frozen=True, kw_only=True, tag_field="action", omit_defau
     tokens_freed: int = 0
     """Tokens by which the request gets shorter, before later rungs are applied."""
     reason: str = ""
-
-    @property
-    def hidden(self) -> tuple[Hidden, ...]:
-        """The replacements for the blocks."""
-        return ()
-
-
-class Externalize(Proposal, frozen=True, kw_only=True, tag="externalize"):
-    """Move one result to the artifact store and leave a pointer."""
-
-    hidden_as: ClassVar[HideReason | None] = "externalized"
-    artifact: ArtifactId
-    replacement: str
-    """The pointer, with excerpts of the content."""
-    path: str
-    sensitivity: Sensitivity = "internal"
-
-    @property
-    def hidden(self) -> tuple[Hidden, ...]:
-        """The pointer. The content is stored before the event is committed."""
-        block = self.blocks[0]
-        return (Hidden(block=block, replacement=self.replacement, artifact=self.artifact),)
-
-
-class Summarize(Proposal, frozen=True, kw_only=True, tag="summarize"):
-    """Put everything before a cut into a summary with a digest."""
-
-    cut: int
-    """Version of the first kept block."""
+    cut: int = 0
+    """Summarize: version of the first kept block."""
     squeeze: float = 1.0
-    """Factor on the policy's shares, below 1 if the request would not fit otherwise."""
-    source_hash: str
-    """Hash of what is summarised."""
+    """Summarize: factor on the policy's shares, below 1 if the request would not fit otherwise."""
+    source_hash: str = ""
+    """Summarize: hash of what is summarised."""
+    entry: DroppedSpan | None = None
+    """Drop: what is known of the span."""
+    artifact: ArtifactId = ArtifactId("")
+    """Externalize: id of the artifact that will hold the content."""
+    replacement: str = ""
+    """Clear, externalize, drop: the text in place of the first block: a placeholder, a pointer with excerpts, a line."""
+    path: str = ""
+    """Externalize: path of the result."""
+    sensitivity: Sensitivity = "internal"
+    """Externalize: sensitivity of the result."""
 
-
-class Clear(Proposal, frozen=True, kw_only=True, tag="clear"):
-    """Show one result as a placeholder with its key fields."""
-
-    hidden_as: ClassVar[HideReason | None] = "cleared"
-    replacement: str
-
-    @property
-    def hidden(self) -> tuple[Hidden, ...]:
-        """The placeholder."""
-        return (Hidden(block=self.blocks[0], replacement=self.replacement),)
-
-
-class Drop(Proposal, frozen=True, kw_only=True, tag="drop"):
-    """Take a span out of the prompt and leave one line that says how to find it."""
-
-    hidden_as: ClassVar[HideReason | None] = "dropped"
-    entry: DroppedSpan
-    replacement: str
+    def __post_init__(self) -> None:
+        missing = [name for name in _NEEDED.get(self.action, ()) if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"{self.action} needs {' and '.join(missing)}")
 
     @property
     def hidden(self) -> tuple[Hidden, ...]:
-        """The line, in place of the first block; nothing for the others."""
+        """What is shown in place of the blocks: the replacement at the first, nothing at the others. The content of an
+        artifact is stored before. Empty for `summarize`, whose blocks become part of a summary."""
+        if self.action == "summarize":
+            return ()
         first = self.blocks[0]
-        line = Hidden(block=first, replacement=self.replacement, dropped=self.entry)
-        return line, *(Hidden(block=block) for block in self.blocks if block != first)
-
-
-AnyProposal: TypeAlias = Externalize | Summarize | Clear | Drop
-"""Any proposal of a rung."""
+        shown = Hidden(
+            block=first, replacement=self.replacement, artifact=self.artifact, dropped=self.entry
+        )
+        return shown, *(Hidden(block=block) for block in self.blocks if block != first)
 
 
 class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
@@ -133,7 +118,7 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     tokens_before: int = 0
     tokens_after: int = 0
     """Tokens of the whole request afterwards, with the extractive summary."""
-    proposals: tuple[AnyProposal, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
     """The proposals, in the order in which the rungs were tried."""
 
     def __repr__(self) -> str:
@@ -144,7 +129,7 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
         )
 
     def _counts(self) -> Mapping[str, int]:
-        return Counter(action_of(proposal) for proposal in self.proposals)
+        return Counter(proposal.action for proposal in self.proposals)
 
     @property
     def actions(self) -> Mapping[BlockId, Action]:
@@ -163,7 +148,7 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     @property
     def rungs(self) -> tuple[str, ...]:
         """The actions that are proposed, in the order in which the rungs were tried."""
-        return tuple(dict.fromkeys(action_of(proposal) for proposal in self.proposals))
+        return tuple(dict.fromkeys(proposal.action for proposal in self.proposals))
 
     @property
     def digest(self) -> str:
@@ -190,20 +175,15 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
         return plan
 
 
-def action_of(proposal: AnyProposal) -> Action:
-    """The action that a proposal proposes."""
-    return cast("Action", proposal.__struct_config__.tag)
-
-
-def in_force(proposals: Iterable[AnyProposal]) -> list[AnyProposal]:
-    """The proposals in order, without those (except `Summarize`) whose first block already has a stronger
+def in_force(proposals: Iterable[Proposal]) -> list[Proposal]:
+    """The proposals in order, without those (except a summary) whose first block already has a stronger
     action."""
     done: dict[BlockId, Action] = {}
-    found: list[AnyProposal] = []
+    found: list[Proposal] = []
     for proposal in proposals:
-        action = action_of(proposal)
+        action = proposal.action
         before = done.get(proposal.blocks[0], "include")
-        if PRECEDENCE[before] > PRECEDENCE[action] and not isinstance(proposal, Summarize):
+        if PRECEDENCE[before] > PRECEDENCE[action] and action != "summarize":
             continue
         found.append(proposal)
         done |= dict.fromkeys(proposal.blocks, action)
@@ -211,13 +191,13 @@ def in_force(proposals: Iterable[AnyProposal]) -> list[AnyProposal]:
 
 
 def normalised(
-    proposals: Iterable[AnyProposal],
+    proposals: Iterable[Proposal],
 ) -> tuple[Mapping[BlockId, Action], tuple[str, ...]]:
     """One action for each block, and a warning for each block with several."""
     actions: dict[BlockId, Action] = {}
     warnings: list[str] = []
     for proposal in proposals:
-        new = action_of(proposal)
+        new = proposal.action
         for block in proposal.blocks:
             old = actions.get(block)
             if old is None or old == new:

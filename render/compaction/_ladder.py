@@ -1,0 +1,520 @@
+"""The ladder: the rungs that a compaction tries one after another until the request is small enough.
+
+The proposals of a rung (see `_rungs`) are applied at once to a copy of the view that is not committed, so the next rung
+sees the result and all token counts are those of a real request. All proposals together are the plan.
+
+Three limits decide how far it goes:
+
+    trigger      a compaction is due above it; the last pass has succeeded once the request is below it
+    enough       without a summary, no further rung is tried below this share of the limit
+    target       with a summary, no further rung is tried below this share of the limit
+
+The first pass touches nothing in the verbatim tail. If the request still does not fit, all rungs are tried
+again with everything but the newest round.
+
+    planned = plan_compaction(view, context, trigger)     # pure, calls no model
+    summary = ...                                         # made by the caller, perhaps with a model
+    view = apply_compaction(view, planned, summary, context)
+
+The proposals of a user's own rung are checked before they are applied:
+
+    data       proposals are equal after a round trip through JSON; a fold comes from `summarize_before`
+    before     they name blocks before the verbatim tail, each once, in log order
+    whole      a call is dropped together with its result, and a result with its call
+    allowed    they name no user text, note, plan or open call, and nothing that is already hidden
+    smaller    the request is shorter afterwards
+
+If one of these rules is broken, all proposals of the rung are ignored, and one error says why.
+
+A plan is applied when it is new, when it was stored, or when a hook has moved its cut. Only the proposals matter then,
+not the rungs that made them, so a stored plan can be applied where its rungs are unknown.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+import attrs
+import msgspec
+
+from blocks import (
+    ENCRYPTED,
+    BlockId,
+    BlocksHidden,
+    CallId,
+    Determinism,
+    EventId,
+    RangeCompacted,
+    RungError,
+    ToolCall,
+    ToolResult,
+    Trigger,
+    images_of,
+    in_words,
+)
+from render.compaction._apply import Summary, apply_range, skip
+from render.compaction._cut import (
+    FittedRange,
+    fitted_again,
+    plan_at,
+    range_cut,
+    tried_out,
+    turns_cut,
+)
+from render.compaction._plan import HIDE_REASONS, CompactionPlan, Proposal, in_force
+from render.compaction._rungs import (
+    RUNGS,
+    Found,
+    RungScope,
+    artifact_of,
+    may_go,
+    sensitivity_of,
+)
+from render.policy._context import Context
+from render.policy._policy import Rung, RungName
+from render.stages._budget import fitting_of, threshold_of, total_tokens
+from render.stages._visibility import wanted
+from render.view._fold import decide
+from render.view._group import Entry
+from render.view._view import View
+
+
+def _raised(error: RungError) -> None:
+    raise error
+
+
+@attrs.frozen(kw_only=True)
+class ExternalFacts:
+    """What a caller knows in addition to the log."""
+
+    cuts: tuple[int, ...] = ()
+    """Versions before which a summary is already prepared, best first."""
+    current: Mapping[CallId, Determinism] = attrs.field(factory=dict[CallId, Determinism])
+    """The current state of the sources of replayable results, as far as it was probed."""
+    disabled_rungs: frozenset[str] = frozenset()
+    """Actions that must not be proposed, and names of rungs that must not be tried."""
+    on_refused: Callable[[RungError], None] = _raised
+    """Called with the error when a user's own rung is left out; by default the error is raised."""
+
+
+NO_FACTS = ExternalFacts()
+AGGRESSIVE: Final = frozenset({"externalize", "drop"})
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PlannedCompaction:
+    """A plan with the results of trying it out, so that applying it repeats no work."""
+
+    plan: CompactionPlan
+    fitted: FittedRange | None = attrs.field(repr=False)
+    """The range that the plan summarises; None if it summarises none."""
+    start: View = attrs.field(repr=False)
+    after: View = attrs.field(repr=False)
+    """The view after the plan with the extractive summary; nothing of it is committed."""
+
+
+def plan_compaction(
+    view: View, context: Context, trigger: Trigger, known: ExternalFacts = NO_FACTS
+) -> PlannedCompaction | None:
+    """The plan of a compaction, with the result of trying it; None if no rung proposes anything.
+
+    Raises:
+        RungError: a user's own rung failed or made an invalid proposal, and `known.on_refused` is not set.
+    """
+    if not context.policy.compacts:
+        return None
+    after, proposals, fitted = _climb(view, context, trigger, known)
+    if not proposals:
+        return None
+    plan = CompactionPlan(
+        version=view.version,
+        trigger=trigger,
+        policy=context.policy.name,
+        limit=context.limit,
+        target=goal_of(context),
+        tokens_before=total_tokens(view, context),
+        tokens_after=total_tokens(after, context),
+        proposals=tuple(proposals),
+    )
+    return PlannedCompaction(plan=plan, fitted=fitted, start=view, after=after)
+
+
+def _climb(
+    view: View, context: Context, trigger: Trigger, known: ExternalFacts
+) -> tuple[View, list[Proposal], FittedRange | None]:
+    """The view after the rungs that were needed, what they propose, and the range among it."""
+    rungs = context.policy.rungs
+    disabled = {*known.disabled_rungs, *_disabled(view, context, trigger)}
+    proposals = list[Proposal]()
+    fitted: FittedRange | None = None
+    for protected, is_last_resort in (
+        (_tail(view, context, trigger), False),
+        (_newest(view), True),
+    ):
+        for rung, following in zip(rungs, (*rungs[1:], None), strict=True):
+            goal = _share(context, context.policy.target_ratio) if fitted else goal_of(context)
+            tokens = total_tokens(view, context)
+            # A compaction that was asked for, or that is free because the cache is cold, may start under its goal; it
+            # goes on until a summary is made, if the policy has that rung.
+            must_fold = trigger != "proactive" and "summarize" in rungs and fitted is None
+            if proposals and tokens <= goal and not must_fold:
+                break
+            scope = RungScope(
+                view=view,
+                context=context,
+                protected=protected,
+                missing=tokens - goal,
+                is_last_resort=is_last_resort,
+                current=known.current,
+                trigger=trigger,
+                cuts=known.cuts,
+                disabled=frozenset(disabled),
+                is_folded_next=following == "summarize" and following not in disabled,
+            )
+            try:
+                proposed = _proposed(rung, scope)
+            except RungError as error:
+                known.on_refused(error)
+                continue
+            for each in proposed:
+                if isinstance(each, FittedRange):  # at most one in a plan
+                    fitted = each
+                    disabled.add("summarize")
+            view = _tried(view, proposed, context)
+            proposals += map(_as_data, proposed)
+        if total_tokens(view, context) <= threshold_of(context):
+            break
+    return view, proposals, fitted
+
+
+def goal_of(context: Context) -> int:
+    """Below this many tokens no further rung is tried, as long as there is no summary."""
+    return _share(context, min(context.policy.enough_ratio, context.policy.target_ratio))
+
+
+def _share(context: Context, ratio: float) -> int:
+    return min(int(ratio * context.capacity), fitting_of(context))
+
+
+def _disabled(view: View, context: Context, trigger: Trigger) -> Iterator[str]:
+    """Names of disabled rungs: those that would remove artifacts again in a turn into which they come back;
+    `externalize` without an artifact store; and a user's own rungs until something has been appended since
+    the last compaction, so that a repeated request stays the same."""
+    if wanted(view, context.policy):
+        yield from AGGRESSIVE
+    if not context.can_externalize:
+        yield "externalize"
+    if trigger != "forced" and view.groups and view.compacted > view.groups[-1].last:
+        yield from (rung.name for rung in context.policy.rungs if not isinstance(rung, str))
+
+
+def _tail(view: View, context: Context, trigger: Trigger) -> int:
+    """Version of the first block of the verbatim tail."""
+    if turns := context.policy.keep_turns:
+        kept = turns_cut(view.entries, turns)
+        return view.entries[kept].version if kept else 0
+    cut = range_cut(view, context, trigger)
+    return view.entries[cut].version if cut else _newest(view)
+
+
+def _newest(view: View) -> int:
+    """Version of the first block of the newest round."""
+    return view.groups[-1].first if view.groups else 0
+
+
+_Proposed: TypeAlias = Sequence[Proposal | FittedRange]
+"""What a rung proposes: blocks to hide, or one range to fold."""
+
+
+def _proposed(rung: RungName | Rung, scope: RungScope) -> _Proposed:
+    """What a rung proposes; nothing if it is disabled.
+
+    Raises:
+        RungError: a user's own rung raised an exception, or its proposals break a rule.
+    """
+    name = rung if isinstance(rung, str) else rung.name
+    if name in scope.disabled:
+        return ()
+    return RUNGS[rung].propose(scope) if isinstance(rung, str) else _checked(rung, scope)
+
+
+def _as_data(proposed: Proposal | FittedRange) -> Proposal:
+    return proposed.proposal if isinstance(proposed, FittedRange) else proposed
+
+
+def _tried(view: View, proposed: _Proposed, context: Context) -> View:
+    """The view after what a rung proposes for it."""
+    folds = [each for each in proposed if isinstance(each, FittedRange)]
+    if folds:
+        return folds[-1].after
+    return apply_proposals(view, map(_as_data, proposed), context)
+
+
+# A user's own rung.
+
+
+PROPOSALS_MAX: Final = 100_000
+"""The most proposals taken from one rung, in case its iterator never ends."""
+
+
+def _checked(rung: Rung, scope: RungScope) -> _Proposed:
+    """What a user's own rung proposes, without the disabled actions.
+
+    Raises:
+        RungError: the rung raised an exception, or its proposals break a rule.
+    """
+    try:
+        given = list(islice(rung.propose(scope), PROPOSALS_MAX))
+    except Exception as error:  # foreign code may raise anything
+        raise RungError(rung.name, f"it raised {type(error).__name__}") from error
+    proposed = [_round_trip(rung.name, each) for each in given]
+    proposed = [each for each in proposed if _as_data(each).action not in scope.disabled]
+    if fault := next(_faults(scope, proposed), None):
+        raise RungError(rung.name, fault)
+    return proposed
+
+
+def _round_trip(name: str, proposed: object) -> Proposal | FittedRange:
+    """A proposal as it comes back from JSON."""
+    if isinstance(proposed, FittedRange):
+        return proposed
+    if not isinstance(proposed, Proposal):
+        raise RungError(name, f"it proposes {in_words(proposed)}")
+    try:
+        return msgspec.json.decode(msgspec.json.encode(proposed), type=Proposal)
+    except (msgspec.MsgspecError, TypeError, ValueError, ArithmeticError) as error:
+        raise RungError(name, f"its proposal does not go into a plan: {error}") from error
+
+
+def _faults(scope: RungScope, proposed: _Proposed) -> Iterator[str]:
+    """The rules that the proposals break, as texts; none if they are valid."""
+    if not proposed:
+        return
+    data = [_as_data(each) for each in proposed]
+    if all(each.action != "summarize" for each in data):
+        yield from _faults_of_hides(_Hides.of(scope, data))
+    elif [getattr(each, "start", None) for each in proposed] != [scope.view]:
+        yield "a fold comes from summarize_before(), and alone"
+    after = _tried(scope.view, proposed, scope.context)
+    if total_tokens(after, scope.context) >= total_tokens(scope.view, scope.context):
+        yield "nothing is freed by it"
+
+
+@attrs.frozen(kw_only=True)
+class _Hides:
+    """Proposals to hide blocks, and what is known of the blocks that they may name."""
+
+    scope: RungScope
+    proposals: Sequence[Proposal]
+    entries: Mapping[BlockId, Entry]
+    """The blocks before the tail whose id is unique in the view."""
+    results: Mapping[BlockId, Found]
+    """Those of them that are results which are shown."""
+
+    @classmethod
+    def of(cls, scope: RungScope, proposals: Sequence[Proposal]) -> "_Hides":
+        view = scope.view
+        head = view.compaction.head.entries if view.compaction else ()
+        times = Counter(entry.block.id for entry in (*head, *view.entries))
+        before = (entry for group in scope.groups for entry in group.entries)
+        return cls(
+            scope=scope,
+            proposals=proposals,
+            entries={e.block.id: e for e in before if times[e.block.id] == 1},
+            results={found.entry.block.id: found for found in scope.answers()},
+        )
+
+    def named(self, *actions: str) -> Iterator[tuple[Proposal, list[Entry]]]:
+        """The proposals with these actions, or all, each with the entries that it names."""
+        for each in self.proposals:
+            if not actions or each.action in actions:
+                yield each, [self.entries[block] for block in each.blocks]
+
+
+def _faults_of_hides(hides: _Hides) -> Iterator[str]:
+    """The faults in the order of the rules; a rule may rely on those before it."""
+    return chain.from_iterable(rule(hides) for rule in _RULES)
+
+
+def _named_before_the_tail(hides: _Hides) -> Iterator[str]:
+    for block, count in Counter(b for each in hides.proposals for b in each.blocks).items():
+        if block not in hides.entries:
+            yield f"{in_words(block)} is no block before the verbatim tail"
+        if count > 1:
+            yield f"{in_words(block)} is named {count} times"
+
+
+def _in_log_order(hides: _Hides) -> Iterator[str]:
+    for each, entries in hides.named():
+        versions = [entry.version for entry in entries]
+        ends = [(each.first, each.last)]
+        if each.entry:
+            ends.append((each.entry.first, each.entry.last))
+        if versions != sorted(versions) or set(ends) != {(versions[0], versions[-1])}:
+            yield f"its blocks are not in log order, or not those of versions {ends[0]}"
+
+
+def _replaced_by_a_text(hides: _Hides) -> Iterator[str]:
+    for each in hides.proposals:
+        if not each.replacement.strip():
+            yield f"nothing stands for {in_words(each.blocks[0])}"
+
+
+def _shown_results(hides: _Hides) -> Iterator[str]:
+    for each, entries in hides.named("clear", "externalize"):
+        if each.blocks[0] not in hides.results or len(entries) > 1:
+            yield f"{in_words(each.blocks[0])} is no tool result that is shown"
+
+
+def _own_artifacts(hides: _Hides) -> Iterator[str]:
+    for each, _ in hides.named("externalize"):
+        found, block = hides.results[each.blocks[0]], in_words(each.blocks[0])
+        sensitivity = sensitivity_of(found.result, found.policy)
+        wanted = artifact_of(found.result), found.entry.path, sensitivity
+        if (each.artifact, each.path, each.sensitivity) != wanted or images_of(found.result):
+            yield f"{block} is another artifact, or none"
+        is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
+        if not (is_kept or hides.scope.context.can_encrypt):
+            yield f"{block} is {sensitivity}, and there are no keys"
+
+
+def _dropped_in_pairs(hides: _Hides) -> Iterator[str]:
+    dropped = [entry for _, entries in hides.named("drop") for entry in entries]
+    for entry in dropped:
+        if not may_go(entry):
+            yield f"{in_words(entry.block.id)} is not to be dropped"
+    calls = {entry.pair for entry in dropped if isinstance(entry.block, ToolCall)}
+    results = {entry.pair for entry in dropped if isinstance(entry.block, ToolResult)}
+    if calls != results:
+        yield "a call is dropped without its result, or a result without its call"
+
+
+_RULES: Final = (
+    _named_before_the_tail,
+    _in_log_order,
+    _replaced_by_a_text,
+    _shown_results,
+    _own_artifacts,
+    _dropped_in_pairs,
+)
+
+
+# Applying a plan.
+
+
+def apply_proposals(view: View, proposals: Iterable[Proposal], context: Context) -> View:
+    """The view after these blocks are hidden, with one event for each run of proposals of the same action."""
+    for action, run in groupby(in_force(proposals), key=attrgetter("action")):
+        if action in HIDE_REASONS:
+            hidden = tuple(chain.from_iterable(proposal.hidden for proposal in run))
+            reason = HIDE_REASONS[action]
+            event = BlocksHidden(id=EventId(""), at=context.now, hidden=hidden, reason=reason)
+            view = decide(view, event)
+    return view
+
+
+def apply_compaction(
+    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
+) -> View:
+    """The view after a compaction, or with a note that it was skipped because it gains too little.
+
+    If the plan summarises a range and `summary` is None, the extractive summary is used. `view` is the view
+    that the plan was made for, or a later one in which nothing that the plan names has changed.
+    """
+    plan, fitted = planned.plan, planned.fitted
+    if view is planned.start and (fitted is None or summary in (None, fitted.probe)):
+        after = planned.after
+    else:
+        before, behind = _around_the_fold(plan)
+        after = apply_proposals(view, before, context)
+        if fitted:
+            after = apply_range(after, fitted.range, summary or fitted.probe, fitted.context)
+        after = apply_proposals(after, behind, context)
+    tokens = total_tokens(after, context)
+    if not gains_enough(plan, tokens, context):
+        return skip(view, "no_gain", context, f"{plan.tokens_before} -> {tokens} tokens")
+    return _measured(after, len(view.decisions), plan.tokens_before, tokens)
+
+
+def _around_the_fold(plan: CompactionPlan) -> tuple[list[Proposal], list[Proposal]]:
+    """The proposals in force before the summary, and those behind it; all are before it if there is none."""
+    proposals = in_force(plan.proposals)
+    fold = next((n for n, p in enumerate(proposals) if p.action == "summarize"), len(proposals))
+    return proposals[:fold], proposals[fold + 1 :]
+
+
+def _measured(view: View, first: int, before: int, after: int) -> View:
+    """The view with the token counts of the whole compaction in its `RangeCompacted`, or else in its last
+    `BlocksHidden`.
+
+    `first` is the index of the compaction's first decision.
+    """
+    made = [e for e in view.decisions[first:] if isinstance(e, RangeCompacted | BlocksHidden)]
+    if not made:
+        return view
+    old = next((e for e in made if isinstance(e, RangeCompacted)), made[-1])
+    new = msgspec.structs.replace(old, tokens_before=before, tokens_after=after)
+    compaction = view.compaction
+    if compaction and compaction.event is old and isinstance(new, RangeCompacted):
+        compaction = attrs.evolve(compaction, event=new)
+    return attrs.evolve(
+        view,
+        decisions=tuple(new if event is old else event for event in view.decisions),
+        events_since_cut=tuple(
+            (version, new if event is old else event) for version, event in view.events_since_cut
+        ),
+        compaction=compaction,
+    )
+
+
+def gains_enough(plan: CompactionPlan, tokens_after: int, context: Context) -> bool:
+    """Whether the compaction frees enough tokens; if the request would not fit, one token is enough."""
+    wanted = context.policy.gain_min * plan.tokens_before
+    gained = plan.tokens_before - tokens_after
+    return gained >= (wanted if plan.tokens_before <= context.limit else 1)
+
+
+def restore_plan(plan: CompactionPlan, view: View, context: Context) -> PlannedCompaction | None:
+    """A stored plan, ready to be applied; None if it does not match this view.
+
+    The range is planned after the proposals before it have been applied, because its digest depends on
+    them.
+    """
+    there = {entry.block.id for entry in view.entries}
+    folds = [proposal for proposal in plan.proposals if proposal.action == "summarize"]
+    is_here = all(there.issuperset(proposal.blocks) for proposal in plan.proposals)
+    if not is_here or len(folds) > 1:
+        return None
+    before, behind = _around_the_fold(plan)
+    after, fitted = apply_proposals(view, before, context), None
+    if folds:
+        fitted = fitted_again(folds[0], after, context, plan.trigger)
+        if fitted is None:
+            return None
+        after = apply_proposals(fitted.after, behind, context)
+    return PlannedCompaction(plan=plan, fitted=fitted, start=view, after=after)
+
+
+def recut(planned: PlannedCompaction, cut: int, context: Context) -> PlannedCompaction | None:
+    """The same plan with its range cut before the block of version `cut`, and without the proposals after
+    the range. None if that cut is not legal or the plan has no range."""
+    fitted, plan = planned.fitted, planned.plan
+    if fitted is None:
+        return None
+    fold = next(n for n, p in enumerate(plan.proposals) if p.action == "summarize")
+    earlier = list(plan.proposals[:fold])
+    if any(each.action == "externalize" and each.first >= cut for each in earlier):
+        scope = RungScope(view=planned.start, context=context, protected=fitted.range.cut)
+        pointers = map(_as_data, RUNGS["externalize"].propose(scope))  # with excerpts
+        whole = {pointer.blocks: pointer for pointer in pointers}
+        earlier = [whole.get(e.blocks, e) if e.action == "externalize" else e for e in earlier]
+    before = apply_proposals(planned.start, earlier, context)
+    moved = plan_at(before, fitted.context, plan.trigger, cut)
+    if moved is None:
+        return None
+    fitted = tried_out(before, moved, fitted.context, fitted.squeeze)
+    proposals = (*earlier, fitted.proposal)
+    plan = msgspec.structs.replace(plan, proposals=proposals, tokens_after=fitted.tokens)
+    return PlannedCompaction(plan=plan, fitted=fitted, start=planned.start, after=fitted.after)
