@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from persistence.duckdb._quality import quality_rows as quality_rows
     from persistence.duckdb._store import DuckDBStore as DuckDBStore
     from persistence.postgres._store import PostgresStore as PostgresStore
-    from persistence.search._find_by_path import block_at as block_at
-    from persistence.search._find_by_source import source_at as source_at
+    from persistence.search._paths import block_at as block_at
+    from persistence.search._paths import source_at as source_at
     from persistence.search._search import Hit as Hit
     from persistence.search._search import search_blocks as search_blocks
     from persistence.sqlite._store import SQLiteStore as SQLiteStore
@@ -84,7 +84,7 @@ _LATER = {
     "Requester": "persistence.artifacts",
     "SQLiteStore": "persistence.sqlite._store",
     "append_bytes": "persistence._copy",
-    "block_at": "persistence.search._find_by_path",
+    "block_at": "persistence.search._paths",
     "copy_store": "persistence._copy",
     "look": "persistence._look",
     "looking": "persistence._look",
@@ -93,7 +93,7 @@ _LATER = {
     "read_bytes": "persistence._copy",
     "repair": "persistence._repair",
     "search_blocks": "persistence.search._search",
-    "source_at": "persistence.search._find_by_source",
+    "source_at": "persistence.search._paths",
     "verify": "persistence._verify",
 }
 

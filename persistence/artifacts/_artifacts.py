@@ -1,33 +1,58 @@
-"""The artifact store: it applies all rules, wherever the content is stored."""
+"""The artifact store: it applies all rules, wherever the content is stored. Opening it, and copying into another one.
+
+The access rules are checked in this order, and the first that fails decides:
+
+    unknown      it was never put
+    tenant       it was put, but not for the requester's tenant; the requester is told `unknown`
+    permission   the requester lacks the permission for its sensitivity
+    expired      it has expired, whether it has been swept or not
+    key          it is encrypted, and its key is missing or wrong
+
+Several timelines of one tenant may have put the same content.  It lasts until the latest of their expiries, and
+the strictest sensitivity in force applies: if one timeline calls it restricted, requesters who may only read
+internal content do not get it.
+"""
 
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, islice
+from pathlib import Path
 from typing import Self
+from urllib.parse import unquote, urlsplit
 
 import attrs
 import msgspec
 
 from blocks import (
     ENCRYPTED,
+    AccessRefusedError,
     ArtifactId,
     ClosedError,
     DamagedStoreError,
     MisuseError,
     Refusal,
+    Sensitivity,
     TimelineId,
     artifact_id,
     artifact_ids_in,
     clean_json,
 )
 from persistence._store import PROBLEMS_MAX, StoreReport
-from persistence.artifacts._access import granted, refused
-from persistence.artifacts._backend import PIECE_BYTES, Backend, Entry
-from persistence.artifacts._crypt import SLOT_BYTES, Cipher, KeyRing, cipher_for
-from persistence.artifacts._pieces import Hashed, Span, as_pieces, plain_bytes
-from persistence.artifacts._types import (
+from persistence.artifacts._backend import PIECE_BYTES, Backend, Entry, MemoryBackend
+from persistence.artifacts._crypt import (
+    SLOT_BYTES,
+    Cipher,
+    Hashed,
+    KeyRing,
+    Span,
+    as_pieces,
+    cipher_for,
+    plain_bytes,
+)
+from persistence.artifacts._files import FolderBackend, UrlBackend, reached
+from persistence.artifacts._store import (
     Action,
     ArtifactDescription,
     ArtifactMetadata,
@@ -35,7 +60,7 @@ from persistence.artifacts._types import (
     Requester,
     checked_description,
 )
-from persistence.artifacts._verify import Examination
+from persistence.artifacts._verify import Examination, pieces_of
 
 ASKED_MAX = 100
 """How many characters of an invalid artifact id the audit keeps."""
@@ -295,3 +320,132 @@ def _damaged(metadata: ArtifactMetadata, what: str) -> DamagedStoreError:
         f"artifact {metadata.id!r}: {what}; restore it from a backup, or get the content from its"
         " source again"
     )
+
+
+class MemoryArtifacts(Artifacts):
+    """An artifact store in memory, which ends with the process."""
+
+    def __init__(
+        self,
+        *,
+        keys: KeyRing | None = None,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        super().__init__(MemoryBackend(), keys=keys, clock=clock, random=random)
+
+
+OPENING_BYTES = 4
+
+
+def open_artifacts(
+    where: str | Path,
+    *,
+    keys: KeyRing | None = None,
+    clock: Callable[[], float] = time.time,
+    random: Callable[[int], bytes] = os.urandom,
+) -> Artifacts:
+    """The artifact store in a folder, or at a URL such as `s3://bucket/artifacts`.
+
+    Raises:
+        MisuseError: the URL cannot be reached, for example because a library is not installed.
+        StoreError: the folder cannot be created.
+    """
+    backend = _backend(str(where), random)
+    return Artifacts(backend, keys=keys, clock=clock, random=random)
+
+
+def _backend(where: str, random: Callable[[int], bytes]) -> Backend:
+    scheme, is_url, _ = where.partition("://")
+    if not is_url:
+        return FolderBackend(Path(where).absolute())
+    if scheme == "file":
+        return FolderBackend(Path(unquote(urlsplit(where).path)))
+    files, root = reached(where)
+    return UrlBackend(files, root, random(OPENING_BYTES).hex())
+
+
+# The access rules.
+
+
+PERMISSIONS: dict[Sensitivity, str] = {
+    "public": "read",
+    "internal": "read",
+    "confidential": "read:confidential",
+    "restricted": "read:restricted",
+}
+"""The permission that reading each sensitivity needs; the least strict first."""
+
+
+_RANKS: dict[str, int] = {each: rank for rank, each in enumerate(reversed(PERMISSIONS))}
+"""A rank for each sensitivity; the strictest has the lowest."""
+
+_ADVICE: dict[Refusal, str] = {
+    "unknown": "this store holds no such artifact for this requester",
+    "permission": "the requester lacks the permission for its sensitivity",
+    "expired": "its time is over; get the content from its source again",
+    "key": "its key is not in the key ring, or does not fit; open the store with the right keys",
+}
+
+
+def granted(entries: Sequence[Entry], requester: Requester, now: float) -> list[Entry] | Refusal:
+    """The entries of one artifact that the requester may read and that have not expired, strictest first; or the reason
+    for refusing."""
+    if not entries:
+        return "unknown"
+    own = [entry for entry in entries if entry.metadata.tenant == requester.tenant]
+    if not own:
+        return "tenant"
+    in_force = [entry for entry in own if not entry.metadata.is_expired(now)]
+    ranked = sorted(in_force or own, key=_rank)
+    if PERMISSIONS[ranked[0].metadata.sensitivity] not in requester.permissions:
+        return "permission"
+    return ranked if in_force else "expired"
+
+
+def _rank(entry: Entry) -> tuple[int, float, str]:
+    """A sort key: strictest first; of equally strict entries the oldest, so that answers do not change."""
+    return _RANKS[entry.metadata.sensitivity], entry.metadata.created_at, entry.slot
+
+
+def refused(artifact: str, reason: Refusal) -> AccessRefusedError:
+    """The error for a requester, which does not reveal that another tenant has the content."""
+    told: Refusal = "unknown" if reason == "tenant" else reason
+    return AccessRefusedError(artifact, told, _ADVICE[told])
+
+
+# Copying.
+
+
+def copy_artifacts(
+    source: Artifacts,
+    target: Artifacts,
+    is_wanted: Callable[[ArtifactMetadata], bool],
+    on_damage: Callable[[str], None],
+    artifact: str | None = None,
+) -> int:
+    """Copy the undamaged artifacts that `is_wanted` accepts, of all or only `artifact`, and return how many were new.
+
+    `on_damage` receives a sentence for each damaged one.  A copy keeps its slot, because its encryption depends on it,
+    and because a repeated copy recognizes it by its slot.
+    """
+    examination = Examination(source.backend)
+    entries, problems = examination.entries(artifact)
+    for problem in problems:
+        on_damage(problem.what)
+    wanted = [entry for entry in entries if is_wanted(entry.metadata)]
+    there = {entry.slot for entry in target.backend.entries(artifact)} if wanted else set[str]()
+    copied = 0
+    for entry in (entry for entry in wanted if entry.slot not in there):
+        if damage := examination.wrong(entry):
+            on_damage(f"artifact {entry.metadata.id}: {damage}")
+            continue
+        target.backend.discard(entry.slot)  # what an interrupted copy left
+        target.backend.fill(entry.slot, _pieces(source.backend, entry))
+        target.enter(entry)
+        copied += 1
+    return copied
+
+
+def _pieces(backend: Backend, entry: Entry) -> Iterator[bytes]:
+    return backend.pieces(entry.slot, 0, pieces_of(entry.metadata) - 1)

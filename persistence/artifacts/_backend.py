@@ -1,4 +1,4 @@
-"""The protocol of a place for artifacts: a few operations. All rules are in `_artifacts`.
+"""The protocol of a place for artifacts: a few operations, and the one in memory. All rules are in `_artifacts`.
 
 Each put fills a *slot* of its own, named by 16 random bytes and never written again: first its
 pieces, then, in one step, the *entry* that makes it exist.  So no put and no sweep can harm another,
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from blocks import DamagedStoreError
-from persistence.artifacts._types import ArtifactMetadata, AuditRecord
+from persistence.artifacts._store import ArtifactMetadata, AuditRecord
 
 PIECE_BYTES = 2**20
 """Bytes in each stored piece of a slot; the last piece may be shorter."""
@@ -121,3 +121,53 @@ def decoded_record(data: bytes | str, where: str) -> AuditRecord:
         raise DamagedStoreError(
             f"{where}: an audit record that is none ({error}); restore it from a backup"
         ) from error
+
+
+@attrs.define(eq=False)
+class MemoryBackend:
+    """A `Backend` in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised."""
+
+    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+    _content: dict[str, tuple[bytes, ...]] = attrs.field(
+        factory=dict[str, tuple[bytes, ...]], init=False, repr=False
+    )
+    _entries: dict[str, dict[str, bytes]] = attrs.field(
+        factory=dict[str, dict[str, bytes]], init=False, repr=False
+    )
+    """By artifact, then by slot."""
+    _records: list[bytes] = attrs.field(factory=list[bytes], init=False, repr=False)
+
+    def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
+        self._content[slot] = tuple(pieces)
+
+    def enter(self, entry: Entry, record: AuditRecord) -> None:
+        self.record(record)
+        self._entries.setdefault(entry.metadata.id, {})[entry.slot] = encoded(entry)
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        there = list(self._entries) if artifact is None else [artifact]
+        found = [data for name in there for data in list(self._entries.get(name, {}).values())]
+        return [decoded(data, "memory") for data in found]
+
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
+        return iter(self._content.get(slot, ())[first : last + 1])
+
+    def remove(self, entry: Entry, record: AuditRecord) -> None:
+        self.record(record)
+        self._entries[entry.metadata.id].pop(entry.slot, None)
+        self.discard(entry.slot)
+
+    def discard(self, slot: str) -> None:
+        self._content.pop(slot, None)
+
+    def tidy(self, now: float) -> None:
+        pass  # an interrupted put leaves nothing in memory
+
+    def record(self, record: AuditRecord) -> None:
+        self._records.append(msgspec.json.encode(record))
+
+    def records(self) -> Sequence[AuditRecord]:
+        return [decoded_record(data, "memory") for data in list(self._records)]
+
+    def close(self) -> None:
+        pass  # a `MemoryStore` uses the same backend again

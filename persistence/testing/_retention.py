@@ -19,9 +19,10 @@ from blocks import (
     label_of,
 )
 from persistence._verify import verify
-from persistence.search._find_by_path import block_at
+from persistence.search._paths import block_at
 from persistence.search._search import search_blocks
 from persistence.testing._events import (
+    RetainingStore,
     T,
     U,
     compacted,
@@ -31,8 +32,8 @@ from persistence.testing._events import (
     refused,
     said,
     versions,
+    where_it_can,
 )
-from persistence.testing._retaining import RetainingStore, where_it_can
 
 
 def _paths(log: Iterable[Event]) -> Iterator[str]:
