@@ -15,7 +15,6 @@ from persistence.artifacts._store import ArtifactDescription as ArtifactDescript
 from persistence.artifacts._store import ArtifactMetadata as ArtifactMetadata
 from persistence.artifacts._store import ArtifactStore as ArtifactStore
 from persistence.artifacts._store import AuditRecord as AuditRecord
-from persistence.artifacts._store import ForgetsArtifacts as ForgetsArtifacts
 from persistence.artifacts._store import Requester as Requester
 from persistence.artifacts._verify import ArtifactTables as ArtifactTables
 from persistence.artifacts._verify import Examination as Examination

@@ -20,7 +20,7 @@ import attrs
 import msgspec
 
 from blocks import ClosedError, MisuseError, StoreError
-from persistence._place import sync_folder, system_errors
+from persistence._file import sync_folder, system_errors
 from persistence.artifacts._backend import PIECE_BYTES, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._crypt import needs_extra
 from persistence.artifacts._store import AuditRecord

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 import msgspec
@@ -21,7 +21,7 @@ from blocks import (
     artifact_id_of_hash,
     checked_calls,
 )
-from persistence._limits import DESCRIPTION_BYTES_MAX
+from persistence._log import DESCRIPTION_BYTES_MAX
 
 Action: TypeAlias = Literal["put", "read", "describe", "list", "expire", "forget"]
 
@@ -197,18 +197,13 @@ class ArtifactStore(Protocol):
         """Remove expired content; return how many entries were removed."""
         ...
 
-    def close(self) -> None:
-        """Release files and connections. Idempotent."""
-        ...
-
-
-@runtime_checkable
-class ForgetsArtifacts(Protocol):
-    """An artifact store that can remove content before it expires."""
-
     def forget(
         self, timeline: TimelineId, artifact: str | None = None
     ) -> Sequence[ArtifactMetadata]:
         """Remove what was put for a timeline, or one artifact of it, of all tenants; return the metadata of what was
         removed.  The same content put for another timeline stays.  For the host only."""
+        ...
+
+    def close(self) -> None:
+        """Release files and connections. Idempotent."""
         ...

@@ -1,4 +1,4 @@
-"""Indexes of blocks: the one of a store together with its archives, the default one, and what a database may look for."""
+"""Finding blocks in a store: by its index and in its archives; what a database may look for; the blocks that are left."""
 
 import re
 import unicodedata
@@ -17,19 +17,13 @@ from blocks import (
     path_at,
     path_of,
 )
-from persistence._retention import Retains, kept_of
-from persistence._store import BlockIndex, EventStore, Indexed, TurnChange
-from persistence.archive import archived_events
-
-PAGE = 2_000
+from persistence._archive import archived_events
+from persistence._store import BlockIndex, EventStore, Scan, TurnChange
 
 
 def index_of(store: EventStore) -> BlockIndex:
-    """The index of a store if it has one, else a scan."""
-    if not isinstance(store, Indexed):
-        return Scan(store)
-    index = store.block_index()
-    return WithArchives(index, store, store) if isinstance(store, Retains) else index
+    """The index of a store, and of its archives."""
+    return WithArchives(store.block_index(), store)
 
 
 @attrs.frozen
@@ -38,13 +32,12 @@ class WithArchives:
 
     _index: BlockIndex
     _store: EventStore
-    _retains: Retains
 
     def candidates(
         self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
     ) -> Iterator[tuple[TimelineId, Recorded]]:
         yield from self._index.candidates(words, kinds, timeline)
-        for name, kept in self._retains.trimmed().items():
+        for name, kept in self._store.trimmed().items():
             for archive in kept.archives if timeline in (None, name) else ():
                 for recorded in archived_events(archive, archive.first, archive.last):
                     if isinstance(recorded[1], BlockAppended):
@@ -58,17 +51,17 @@ class WithArchives:
         after: int = 0,
         last: int | None = None,
     ) -> Iterable[Recorded]:
-        if self._retains.kept(timeline).archives:
+        if self._store.kept(timeline).archives:
             return Scan(self._store).related(timeline, stems, after=after, last=last)
         return self._index.related(timeline, stems, after=after, last=last)
 
     def new_turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
-        if self._retains.kept(timeline).archives:
+        if self._store.kept(timeline).archives:
             return ()
         return self._index.new_turns(timeline, last)
 
     def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterable[TurnChange]:
-        if self._retains.kept(timeline).archives:
+        if self._store.kept(timeline).archives:
             return ()
         return self._index.turns(timeline, last, after=after)
 
@@ -79,7 +72,7 @@ def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, B
     The compaction that folded the forgotten events noted the paths given before.  If it is not the compaction in force,
     or did not note them, paths have versions instead of numbers.
     """
-    gone = kept_of(store, timeline).forgotten
+    gone = store.kept(timeline).forgotten
     found, naming = store.load_window(timeline).compaction, None
     if found and isinstance(found[1], RangeCompacted) and found[1].cut == gone + 1:
         naming = Naming(found[1].state, found[0]) if found[1].state.named else None
@@ -92,47 +85,6 @@ def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, B
                 yield version, summary, name
             case _:
                 pass
-
-
-@attrs.frozen
-class Scan:
-    """A `BlockIndex` for any store; it reads logs from end to end and returns every event."""
-
-    _store: EventStore
-
-    def candidates(
-        self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
-    ) -> Iterator[tuple[TimelineId, Recorded]]:
-        del words, kinds
-        for name in [timeline] if timeline else [info.id for info in self._store.list()]:
-            for recorded in self.related(name, ()):
-                if isinstance(recorded[1], BlockAppended):
-                    yield name, recorded
-
-    def related(
-        self,
-        timeline: TimelineId,
-        stems: Collection[str],
-        *,
-        after: int = 0,
-        last: int | None = None,
-    ) -> Iterator[Recorded]:
-        del stems
-        after = max(after, kept_of(self._store, timeline).forgotten)
-        while page := self._store.read(timeline, after=after, limit=PAGE):
-            for version, event in page:
-                if last is not None and version > last:
-                    return
-                yield version, event
-            after = page[-1][0]
-
-    def new_turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
-        del timeline, last  # `related` returns all blocks anyway
-        yield from ()
-
-    def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterator[TurnChange]:
-        del timeline, last, after
-        yield from ()
 
 
 # Pieces of text that every payload contains if it matches a word or a path, for which a database can search.

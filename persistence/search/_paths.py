@@ -27,7 +27,6 @@ from blocks import (
     turn_in,
     version_in,
 )
-from persistence._retention import kept_of
 from persistence._store import EventStore
 from persistence.search._index import index_of, names_left
 
@@ -42,7 +41,7 @@ def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None
     version = version_in(path)
     if version:
         return _named(store, timeline, path, version)
-    kept = kept_of(store, timeline)
+    kept = store.kept(timeline)
     if kept.forgotten:
         for version, block, name in names_left(store, timeline):
             if name == path and isinstance(block, RangeSummary):

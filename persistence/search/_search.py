@@ -40,7 +40,6 @@ from blocks import (
     text_of,
     version_in,
 )
-from persistence._retention import kept_of
 from persistence._store import BlockIndex, EventStore, TurnChange
 from persistence.search._index import index_of, names_left
 
@@ -157,7 +156,7 @@ def _paths(store: EventStore, index: BlockIndex, chosen: Sequence[Candidate]) ->
     paths: dict[_Place, str] = {}
     for timeline, candidates in by_timeline.items():
         versions = {candidate.version for candidate in candidates}
-        if kept_of(store, timeline).forgotten:
+        if store.kept(timeline).forgotten:
             names = ((version, path) for version, _, path in names_left(store, timeline))
             paths |= {(timeline, version): path for version, path in names if version in versions}
             continue

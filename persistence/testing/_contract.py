@@ -28,7 +28,7 @@ from blocks import (
     UserPrompt,
     VersionConflictError,
 )
-from persistence._limits import APPEND_EVENTS_MAX, EVENT_BYTES_MAX
+from persistence._log import APPEND_EVENTS_MAX, EVENT_BYTES_MAX
 from persistence._store import EventStore
 from persistence.search._paths import block_at
 from persistence.testing._concurrency import ConcurrencyContract, InterruptContract

@@ -22,20 +22,18 @@ from blocks import (
     TurnId,
     UserPrompt,
     VersionConflictError,
+    decode_event,
     encode_event,
     kind_of,
     label_of,
 )
 from persistence._copy import copy_store
 from persistence._memory import MemoryStore
-from persistence._retention import kept_of
-from persistence._skim import skimmed
-from persistence._store import Copyable, EventStore, Skim
+from persistence._store import EventStore, Skim
 from persistence._verify import verify
 from persistence.search._paths import block_at
 from persistence.search._search import search_blocks
 from persistence.testing._events import (
-    RetainingStore,
     T,
     U,
     compacted,
@@ -56,12 +54,11 @@ class CopyContract:
     """Timelines can be copied from a store into another one and back."""
 
     def test_bytes_come_back_as_they_went_in(self, store: EventStore) -> None:
-        if not isinstance(store, Copyable):
-            return
         assert store.append_bytes(T, [OLD, encode_event(compacted("c", cut=1))], expected_version=0)
         store.append(T, many(2), expected_version=2)
         found = store.read_bytes(T, limit=3)
-        assert found[0] == (1, OLD)
+        is_exact = type(store).append_bytes is not EventStore.append_bytes
+        assert found[0] == (1, OLD if is_exact else encode_event(decode_event(OLD)))
         assert versions(store.read(T)) == [1, 2, 3, 4]
         assert [data for _, data in store.read_bytes(T, after=2)] == [
             encode_event(event) for event in many(2)
@@ -69,8 +66,6 @@ class CopyContract:
         assert store.load_window(T).compaction == (2, compacted("c", cut=1))
 
     def test_bytes_are_appended_under_the_rules_of_append(self, store: EventStore) -> None:
-        if not isinstance(store, Copyable):
-            return
         data = [encode_event(event) for event in many(2)]
         assert store.append_bytes(T, data, expected_version=0) == 2
         assert store.append_bytes(T, data, expected_version=0) == 2, "a repeat"
@@ -199,7 +194,7 @@ def filled(store: EventStore) -> list[TimelineId]:
 
 def slowly(store: EventStore, name: TimelineId, kinds: Collection[str]) -> Skim:
     """The same, found by reading the whole window."""
-    window, gone = store.load_window(name), kept_of(store, name).forgotten
+    window, gone = store.load_window(name), store.kept(name).forgotten
     return Skim(
         first=list(store.read(name, after=gone, limit=FIRST)),
         compaction=window.compaction,
@@ -211,7 +206,7 @@ def _check(store: EventStore, names: list[TimelineId]) -> None:
     for kinds in (KINDS, ("RangeCompacted",), ()):
         found = {
             name: (list(skim.first), skim.compaction, list(skim.window))
-            for name, skim in skimmed(store, names, FIRST, kinds)
+            for name, skim in store.skim(names, FIRST, kinds)
         }
         assert found.keys() == set(names)
         for name in names:
@@ -224,18 +219,18 @@ class SkimContract:
 
     def test_a_little_of_many_timelines_is_what_reading_them_finds(self, store: EventStore) -> None:
         _check(store, filled(store))
-        assert list(skimmed(store, [], FIRST, KINDS)) == []
+        assert list(store.skim([], FIRST, KINDS)) == []
 
     def test_more_timelines_than_go_into_one_question_are_found(self, store: EventStore) -> None:
         names = [TimelineId(f"n{number}") for number in range(300)]
         for name in names:
             store.append(name, [said(name)], expected_version=0)
-        found = {n: [e for _, e in s.first] for n, s in skimmed(store, names, 1, KINDS)}
+        found = {n: [e for _, e in s.first] for n, s in store.skim(names, 1, KINDS)}
         assert found == {name: [said(name)] for name in names}
 
     @where_it_can
     def test_where_events_were_removed_the_first_are_those_that_are_left(
-        self, store: RetainingStore
+        self, store: EventStore
     ) -> None:
         names = filled(store)
         with TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar
 
 from blocks import (
     Block,
@@ -24,7 +24,6 @@ from blocks import (
     TurnId,
     UserPrompt,
 )
-from persistence._retention import Retains
 from persistence._store import EventStore
 
 T = TimelineId("my talk")
@@ -82,21 +81,17 @@ def refused(error: type[FoldlineError], saying: str = "") -> Generator[None]:
     assert re.search(saying, said), f"{said!r} does not say {saying!r}"
 
 
-class RetainingStore(EventStore, Retains, Protocol):
-    """A store that can remove events."""
-
-
 _C = TypeVar("_C")
 
 
 def where_it_can(
-    promise: Callable[[_C, RetainingStore], None],
+    promise: Callable[[_C, EventStore], None],
 ) -> Callable[[_C, EventStore], None]:
     """A test that runs only for stores that can remove events."""
 
     @wraps(promise)
     def test(self: _C, store: EventStore) -> None:
-        if isinstance(store, Retains):
-            promise(self, cast("RetainingStore", store))
+        if store.can_remove:
+            promise(self, store)
 
     return test

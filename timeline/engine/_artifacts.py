@@ -27,7 +27,7 @@ from blocks import (
     decode_content,
     text_of,
 )
-from persistence import EventStore, HoldsArtifacts
+from persistence import EventStore
 from render import (
     CompactionPlan,
     Context,
@@ -235,9 +235,7 @@ def opener_of(
     if given is None:
         return None
     if given == "":
-        if not isinstance(store, HoldsArtifacts):
-            return None
-        return partial(store.artifacts, keys=keys, clock=clock)
+        return partial(store.artifacts, keys=keys, clock=clock) if store.keeps_artifacts else None
     if isinstance(given, Path | str):
         return partial(_opened, given, keys, clock)
     return lambda: given

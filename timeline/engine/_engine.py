@@ -46,7 +46,7 @@ from blocks import (
     version_in,
     withheld_after,
 )
-from persistence import EventStore, Kept, kept_of
+from persistence import EventStore, Kept
 from render import (
     BringBack,
     Compact,
@@ -564,7 +564,7 @@ class Engine:
 
     def kept(self) -> Flow[Kept]:
         """The information about which events of the log are still stored."""
-        kept: Kept = yield RunBlocking(partial(kept_of, self.store, self.id))
+        kept: Kept = yield RunBlocking(partial(self.store.kept, self.id))
         return kept
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from blocks import BlockAppended, MisuseError, TimelineId, is_sealed, withheld_after
-from persistence import Removed, Retains, TimelineInfo, kept_of
+from persistence import EventStore, Removed, TimelineInfo
 from timeline._flow import Flow, RunBlocking
 from timeline.engine._engine import Engine
 from timeline.engine._hiding import content_id, hide, targets_of
@@ -128,10 +128,7 @@ def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
             or "its metadata names another timeline, or there is no such artifact"
         )
         raise MisuseError(f"no artifact {artifact!r} of timeline {engine.id!r} was removed: {why}")
-    store = engine.store
-    left: tuple[str, ...] = ()
-    if isinstance(store, Retains):
-        left = yield RunBlocking(store.erase)
+    left: tuple[str, ...] = yield RunBlocking(engine.store.erase)
     return Forgotten(
         timeline=engine.id,
         artifacts=number,
@@ -140,13 +137,15 @@ def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
     )
 
 
-def _retaining(engine: Engine) -> Retains:
-    if not isinstance(engine.store, Retains):
+def _retaining(engine: Engine) -> EventStore:
+    if not engine.store.can_remove:
         raise MisuseError("this store cannot remove events, so nothing can be forgotten in it")
     return engine.store
 
 
-def _erased(store: Retains, remove: Callable[[], Removed]) -> Flow[tuple[Removed, tuple[str, ...]]]:
+def _erased(
+    store: EventStore, remove: Callable[[], Removed]
+) -> Flow[tuple[Removed, tuple[str, ...]]]:
     """Remove events, and rewrite the store's files so that nothing of them is left; return what was removed, and
     where copies may remain."""
 
@@ -168,10 +167,6 @@ def _forget_artifacts(
     store = service.store
     if store is None:
         return 0, 0, ()
-    from persistence import ForgetsArtifacts
-
-    if not isinstance(store, ForgetsArtifacts):
-        return 0, 0, ("artifacts: their store cannot forget",)
     found: Sequence[ArtifactMetadata] = yield RunBlocking(
         partial(store.forget, engine.id, artifact)
     )
@@ -197,6 +192,6 @@ def _copies(engine: Engine) -> Flow[tuple[str, ...]]:
 def _is_copy(engine: Engine, info: TimelineInfo) -> bool:
     """Whether another timeline shares its first event with this one; also True if one of them has no events."""
     store = engine.store
-    gone = max(kept_of(store, name).forgotten for name in (engine.id, info.id))
+    gone = max(store.kept(name).forgotten for name in (engine.id, info.id))
     mine, other = (store.read(name, after=gone, limit=1) for name in (engine.id, info.id))
     return not mine or not other or mine[0][1].id == other[0][1].id

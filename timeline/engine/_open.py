@@ -70,7 +70,7 @@ def _store_of(options: Options) -> "EventStore | str | PathLike[str]":
     if isinstance(store, type) or not isinstance(store, str | PathLike | EventStore):
         raise MisuseError(
             f"store={store!r:.80}: give the path or the URL of a store, or a store such as"
-            " MemoryStore() or DuckDBStore(path)"
+            " MemoryStore() or DuckDBStore(path); your own is a subclass of EventStore"
         )
     return cast("EventStore | str | PathLike[str]", store)
 

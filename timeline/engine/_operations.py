@@ -46,7 +46,7 @@ from blocks import (
     UserSteer,
 )
 from blocks.formats import Format, checked_format, standing_key, stream_of
-from persistence import Removed, Retains
+from persistence import Removed
 from render import Account, CompactionPlan, Context, Rendered, View, show
 from timeline._flow import Flow, RunBlocking
 from timeline.arguments._blocks import answered_by, refuse_repeated_response, refuse_repeated_result
@@ -651,7 +651,7 @@ class Operations:
         yield from self.engine.artifact_service.sweep()
         yield from self.engine.flush()
         compaction = self.engine.view.compaction
-        if wanted.keeping == "keep" or compaction is None or not isinstance(store, Retains):
+        if wanted.keeping == "keep" or compaction is None or not store.can_remove:
             return Removed()
         trim = partial(wanted.trim, store, self.engine.id, compaction.event.cut)
         done: Removed = yield RunBlocking(trim)

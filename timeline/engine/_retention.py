@@ -28,7 +28,7 @@ from blocks import (
     in_short,
     window_of,
 )
-from persistence import EventStore, Kept, Removed, Retains
+from persistence import EventStore, Kept, Removed
 from timeline._flow import CallHook, Flow, RunBlocking
 from timeline.observe._steps import Observer, Step
 
@@ -66,7 +66,7 @@ class Retention:
             raise MisuseError('retention="archive" and archive=FOLDER go together')
         if archive is not None and not Path(archive).is_dir():
             raise MisuseError(f"no folder {archive} to archive in; create it")
-        if keeping in ("archive", "forget") and not isinstance(store, Retains):
+        if keeping in ("archive", "forget") and not store.can_remove:
             raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
         folder = "" if archive is None else fspath(archive)
         return cls(keeping=keeping or "keep", folder=folder)  # type: ignore[arg-type]  # one of them
@@ -76,7 +76,7 @@ class Retention:
     ) -> Flow[None]:
         """After these decisions are committed: archive or forget the events that they have folded."""
         folds = [event for event in decided if isinstance(event, RangeCompacted)]
-        if self.keeping == "keep" or not folds or not isinstance(store, Retains):
+        if self.keeping == "keep" or not folds or not store.can_remove:
             return
         try:
             yield RunBlocking(partial(self.trim, store, timeline, folds[-1].cut))
@@ -85,7 +85,7 @@ class Retention:
             for observer in self.observers:
                 yield CallHook(observer, _failed(timeline, folds[-1], error))
 
-    def trim(self, store: Retains, timeline: TimelineId, before: int) -> Removed:
+    def trim(self, store: EventStore, timeline: TimelineId, before: int) -> Removed:
         """Archive or forget all events before version `before`."""
         if self.keeping == "forget":
             return store.trim(timeline, before)

@@ -122,12 +122,9 @@ class Sealing:
 
     def put_back(self, events: Sequence[Event]) -> Flow[None]:
         """Remove the artifacts of events that were not written after all."""
-        from persistence import ForgetsArtifacts
-
         for artifact in _artifacts(events) & self._known.keys():
             del self._known[artifact]
-            if isinstance(store := self._store, ForgetsArtifacts):
-                yield RunBlocking(partial(store.forget, self.service.timeline, artifact))
+            yield RunBlocking(partial(self._store.forget, self.service.timeline, artifact))
 
     # Reading.
 
