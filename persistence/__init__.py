@@ -1,4 +1,4 @@
-"""Stores of events. Anything that passes `persistence.testing.StoreContract` is a store.
+"""Stores of events. A subclass of `EventStore` that passes `persistence.testing.StoreContract` is a store.
 
 The stores in databases, the checks and the search load on first use.
 """

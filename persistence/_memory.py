@@ -103,24 +103,19 @@ class MemoryStore(EventStore):
     def _append(
         self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
     ) -> int:
-        version = self._appended(timeline_id, stored, expected_version)
-        self._watchers.grown(timeline_id)
-        return version
-
-    def _appended(
-        self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
-    ) -> int:
+        last = expected_version + len(stored)
         with self._lock:
             log = self._log(timeline_id)
-            found = log.head.version
-            if found == expected_version:
+            version = log.head.version
+            if version == expected_version:
                 checked_marks(timeline_id, log.head.after(stored), log.kept)
-                self._logs[timeline_id] = log = log.extended(stored)
-                return log.head.version
-            there = log.since(expected_version, expected_version + len(stored))
-            if [event.id for event in there] == [event.id for event in stored]:
-                return expected_version + len(stored)
-            raise VersionConflictError(expected=expected_version, found=found)
+                self._logs[timeline_id] = log.extended(stored)
+            else:
+                there = log.since(expected_version, last)
+                if [event.id for event in there] != [event.id for event in stored]:
+                    raise VersionConflictError(expected=expected_version, found=version)
+        self._watchers.grown(timeline_id)
+        return last
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         with self._lock:
@@ -275,15 +270,15 @@ def read_log(
 ) -> list[tuple[int, bytes]]:
     """Versions and JSON of the events after `after` up to `last`, from memory and from archives."""
     log.kept.refuse_forgotten(timeline, after + 1)
-    found: list[tuple[int, bytes]] = []
+    archived: list[tuple[int, bytes]] = []
     if after < log.kept.removed:
         from persistence._archive import archived_rows
 
         for archive in log.kept.within(after + 1, last):
             rows = archived_rows(archive, after + 1, last)
-            found += [(version, data.encode()) for version, data in rows]
+            archived += [(version, data.encode()) for version, data in rows]
     there = enumerate(log.since(after, last), max(after + 1, log.kept.first))
-    return [*found, *((version, event.data) for version, event in there)]
+    return [*archived, *((version, event.data) for version, event in there)]
 
 
 def decoded(rows: Sequence[tuple[int, bytes]]) -> list[Recorded]:

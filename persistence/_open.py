@@ -33,8 +33,8 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|memory:\Z")
 
 def scheme_of(where: object) -> str:
     """The scheme of a URL, as in `SCHEMES`; empty for everything else."""
-    found = _SCHEME.match(where) if isinstance(where, str) else None
-    return found[0].lower() if found else ""
+    scheme = _SCHEME.match(where) if isinstance(where, str) else None
+    return scheme[0].lower() if scheme else ""
 
 
 def _scheme_at(where: "str | PathLike[str]") -> str:
@@ -52,8 +52,10 @@ def locate_store(where: "str | PathLike[str]") -> StoreLocation:
     """
     scheme = scheme_of(where)
     if scheme not in SCHEMES:  # the error quotes only the scheme: the rest may contain a password
-        known = ", ".join(written for _, written in SCHEMES.values())
-        raise MisuseError(f"{scheme:.{SHOWN}} is no store that is known here; give one of: {known}")
+        examples = ", ".join(example for _, example in SCHEMES.values())
+        raise MisuseError(
+            f"{scheme:.{SHOWN}} is no store that is known here; give one of: {examples}"
+        )
     module, _ = SCHEMES[scheme or _scheme_at(where)]
     return cast("StoreLocation", import_module(module).locate(where))
 

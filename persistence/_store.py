@@ -2,7 +2,7 @@
 
 A store of your own has the five abstract methods of `EventStore` and inherits the rest, which reads a log from end to
 end or says that the store cannot do this. It writes anew what it can do better.
-Anything that passes `persistence.testing.StoreContract` is a store.
+What passes `persistence.testing.StoreContract` is a store.
 """
 
 import time
@@ -124,10 +124,7 @@ class EventStore(ABC):
         checked_events(target, [event], 0)
         head = checked_fork(source, target, at, lambda name: Head(version=self.head(name)))
         checked_kept_fork(source, at, head, self.kept(source))
-        copied: Sequence[bytes] = ()
-        while len(copied) < at:
-            page = self.read_bytes(source, after=len(copied), limit=min(PAGE, at - len(copied)))
-            copied = [*copied, *(data for _, data in page)]
+        copied = _bytes_of(self, source, at)
         try:
             return self.append_bytes(target, [*copied, encode_event(event)], expected_version=0)
         except VersionConflictError as conflict:
@@ -219,8 +216,8 @@ class EventStore(ABC):
         del timeline_id, after, last
         return ()
 
-    # Retention. A store that can remove events writes all of these anew; each is durable and atomic. An append after
-    # which the window would begin among forgotten events then raises a `ForgottenError`.
+    # Retention. A store that can remove events writes all of these anew, and `fork`; each is durable and atomic. An append
+    # after which the window would begin among forgotten events then raises a `ForgottenError`.
 
     def kept(self, timeline_id: TimelineId) -> Kept:
         """Which part of a timeline is left; the default `Kept` for an unknown id."""
@@ -300,6 +297,15 @@ def _log_of(
                 return
             yield version, event
         after = page[-1][0]
+
+
+def _bytes_of(store: EventStore, timeline: TimelineId, last: int) -> list[bytes]:
+    """The JSON of the events up to version `last`, read page by page."""
+    copied: list[bytes] = []
+    while len(copied) < last:
+        limit = min(PAGE, last - len(copied))
+        copied += [data for _, data in store.read_bytes(timeline, after=len(copied), limit=limit)]
+    return copied
 
 
 # What a store says.

@@ -1,4 +1,4 @@
-"""Checks whether a store is consistent: every promise about stored bytes, one by one; and saves what is readable of a damaged one."""
+"""Checks whether a store is consistent, every promise about stored bytes, and saves what is readable of a damaged one."""
 
 from collections.abc import Iterator
 from contextlib import closing

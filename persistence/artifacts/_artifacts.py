@@ -49,6 +49,7 @@ from persistence.artifacts._crypt import (
     Span,
     as_pieces,
     cipher_for,
+    pieces_of,
     plain_bytes,
 )
 from persistence.artifacts._files import FolderBackend, UrlBackend, reached
@@ -60,9 +61,9 @@ from persistence.artifacts._store import (
     Requester,
     checked_description,
 )
-from persistence.artifacts._verify import Examination, pieces_of
+from persistence.artifacts._verify import Examination
 
-ASKED_MAX = 100
+NAME_CHARACTERS_MAX = 100
 """How many characters of an invalid artifact id the audit keeps."""
 
 
@@ -115,9 +116,9 @@ class Artifacts:
             sha256=hashed.digest(),
             key=key_id,
         )
-        said = msgspec.json.encode(metadata)
-        seal = cipher.seal(said) if cipher else ""
-        self._enter(Entry(slot, metadata, said, seal), description)
+        json = msgspec.json.encode(metadata)
+        seal = cipher.seal(json) if cipher else ""
+        self._enter(Entry(slot, metadata, json, seal), description)
         return metadata.id
 
     def _enter(self, entry: Entry, description: ArtifactDescription) -> None:
@@ -133,9 +134,9 @@ class Artifacts:
 
     def _has(self, artifact: ArtifactId, description: ArtifactDescription) -> bool:
         """Whether the same content was put with the same description, has not expired and can be decrypted."""
-        now, said = self._clock(), msgspec.structs.asdict(description).items()
+        now, fields = self._clock(), msgspec.structs.asdict(description).items()
         return any(
-            said <= msgspec.structs.asdict(entry.metadata).items()
+            fields <= msgspec.structs.asdict(entry.metadata).items()
             and not entry.metadata.is_expired(now)
             and self._opens(entry)
             for entry in self.backend.entries(artifact)
@@ -160,9 +161,9 @@ class Artifacts:
         for entry in self.backend.entries():
             by_id.setdefault(entry.metadata.id, []).append(entry)
         self._record("list", "", requester, timeline=timeline or "")
-        judged = [self._judged(entries, requester) for entries in by_id.values()]
-        found = [e.metadata for entries in judged if not isinstance(entries, str) for e in entries]
-        wanted = [m for m in found if timeline is None or m.timeline == timeline]
+        answers = [self._readable(entries, requester) for entries in by_id.values()]
+        readable = [e.metadata for a in answers if not isinstance(a, str) for e in a]
+        wanted = [m for m in readable if timeline is None or m.timeline == timeline]
         return sorted(wanted, key=lambda metadata: (metadata.created_at, metadata.id))
 
     def _granted(self, action: Action, artifact: str, requester: Requester) -> Entry:
@@ -170,26 +171,30 @@ class Artifacts:
         the request is refused."""
         self._refuse_if_closed()
         is_id = artifact_ids_in(artifact) == (artifact,)
-        found = self._judged(self.backend.entries(artifact) if is_id else (), requester)
-        asked = artifact if is_id else clean_json(artifact[:ASKED_MAX])
-        if isinstance(found, str):
-            self._record(action, asked, requester, reason=found)
-            raise refused(asked, found)
-        self._record(action, asked, requester)
-        return found[0]
+        answer = self._readable(self.backend.entries(artifact) if is_id else (), requester)
+        name = artifact if is_id else clean_json(artifact[:NAME_CHARACTERS_MAX])
+        if isinstance(answer, str):
+            self._record(action, name, requester, reason=answer)
+            raise refused(name, answer)
+        self._record(action, name, requester)
+        return answer[0]
 
-    def _judged(self, entries: Sequence[Entry], requester: Requester) -> Sequence[Entry] | Refusal:
-        found = granted(entries, requester, self._clock())
-        if isinstance(found, str):
-            return found
-        opened = [entry for entry in found if self._opens(entry)]
-        strictest = found[0].metadata.sensitivity
+    def _readable(
+        self, entries: Sequence[Entry], requester: Requester
+    ) -> Sequence[Entry] | Refusal:
+        """The entries of one artifact that the requester may read and that can be decrypted, or the reason for
+        refusing."""
+        allowed = granted(entries, requester, self._clock())
+        if isinstance(allowed, str):
+            return allowed
+        opened = [entry for entry in allowed if self._opens(entry)]
+        strictest = allowed[0].metadata.sensitivity
         return opened if opened and opened[0].metadata.sensitivity == strictest else "key"
 
     def _content(self, entry: Entry, start: int, size: int | None) -> bytes:
         metadata = entry.metadata
         cipher = self._cipher(metadata.key, entry.slot, metadata.tenant)
-        span = Span.of(metadata.size, start, size, plain_bytes(cipher))
+        span = Span.of(metadata.size, start, size, plain_bytes(is_encrypted=bool(metadata.key)))
         content = b"".join(self._pieces(entry, span, cipher))
         if len(content) != span.size:
             raise _damaged(metadata, f"{span.size - len(content)} bytes are missing")
@@ -229,7 +234,7 @@ class Artifacts:
         key = self._keys.key(metadata.key) if self._keys else None
         if key is None:
             return False
-        return cipher_for(key, entry.slot, metadata.tenant).vouches(entry.said, entry.seal)
+        return cipher_for(key, entry.slot, metadata.tenant).vouches(entry.json, entry.seal)
 
     # ------------------------------------------------------------ audit, retention, close
 
@@ -410,8 +415,8 @@ def _rank(entry: Entry) -> tuple[int, float, str]:
 
 def refused(artifact: str, reason: Refusal) -> AccessRefusedError:
     """The error for a requester, which does not reveal that another tenant has the content."""
-    told: Refusal = "unknown" if reason == "tenant" else reason
-    return AccessRefusedError(artifact, told, _ADVICE[told])
+    shown: Refusal = "unknown" if reason == "tenant" else reason
+    return AccessRefusedError(artifact, shown, _ADVICE[shown])
 
 
 # Copying.

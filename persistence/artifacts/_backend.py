@@ -26,7 +26,7 @@ class Entry:
 
     slot: str
     metadata: ArtifactMetadata
-    said: bytes
+    json: bytes
     """The metadata as the bytes that were written, which the seal covers."""
     seal: str = ""
     """Proof, made with the key, that the metadata is unchanged; empty if the content is not encrypted."""
@@ -79,7 +79,7 @@ class Backend(Protocol):
         ...
 
 
-class _Written(Struct, frozen=True, kw_only=True):
+class _StoredEntry(Struct, frozen=True, kw_only=True):
     """The JSON of an entry."""
 
     slot: str
@@ -89,7 +89,9 @@ class _Written(Struct, frozen=True, kw_only=True):
 
 def encoded(entry: Entry) -> bytes:
     """The entry as JSON."""
-    return msgspec.json.encode(_Written(slot=entry.slot, metadata=Raw(entry.said), seal=entry.seal))
+    return msgspec.json.encode(
+        _StoredEntry(slot=entry.slot, metadata=Raw(entry.json), seal=entry.seal)
+    )
 
 
 def decoded(data: bytes | str, where: str) -> Entry:
@@ -99,14 +101,14 @@ def decoded(data: bytes | str, where: str) -> Entry:
         DamagedStoreError: `data` is not an entry.
     """
     try:
-        written = msgspec.json.decode(data, type=_Written)
-        said = bytes(written.metadata)
-        metadata = msgspec.json.decode(said, type=ArtifactMetadata)
+        stored = msgspec.json.decode(data, type=_StoredEntry)
+        json = bytes(stored.metadata)
+        metadata = msgspec.json.decode(json, type=ArtifactMetadata)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamagedStoreError(
             f"{where}: an entry that is none ({error}); restore it from a backup"
         ) from error
-    return Entry(written.slot, metadata, said, written.seal)
+    return Entry(stored.slot, metadata, json, stored.seal)
 
 
 def decoded_record(data: bytes | str, where: str) -> AuditRecord:

@@ -14,6 +14,7 @@ import attrs
 
 from blocks import MisuseError
 from persistence.artifacts._backend import PIECE_BYTES
+from persistence.artifacts._store import ArtifactMetadata
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -84,13 +85,13 @@ class Cipher:
         """The decrypted piece; None if this is not piece `number` of this slot."""
         return self._tried(lambda: self._aead.decrypt(_nonce(number), piece, self._tenant))
 
-    def seal(self, said: bytes) -> str:
-        return self._aead.encrypt(_SEAL_NONCE, b"", said).hex()
+    def seal(self, metadata: bytes) -> str:
+        return self._aead.encrypt(_SEAL_NONCE, b"", metadata).hex()
 
-    def vouches(self, said: bytes, seal: str) -> bool:
+    def vouches(self, metadata: bytes, seal: str) -> bool:
         """Whether `seal` was made with this key for exactly this metadata."""
         return (
-            self._tried(lambda: self._aead.decrypt(_SEAL_NONCE, bytes.fromhex(seal), said))
+            self._tried(lambda: self._aead.decrypt(_SEAL_NONCE, bytes.fromhex(seal), metadata))
             is not None
         )
 
@@ -158,14 +159,19 @@ class Hashed:
         return self._hash.hexdigest()
 
 
-def plain_bytes(cipher: Cipher | None) -> int:
+def plain_bytes(*, is_encrypted: bool) -> int:
     """Bytes of content in one piece; an encrypted piece also has a tag."""
-    return PIECE_BYTES - TAG_BYTES if cipher else PIECE_BYTES
+    return PIECE_BYTES - TAG_BYTES if is_encrypted else PIECE_BYTES
+
+
+def pieces_of(about: ArtifactMetadata) -> int:
+    """The number of pieces in which a content is stored."""
+    return -(-about.size // plain_bytes(is_encrypted=bool(about.key)))
 
 
 def as_pieces(content: Iterable[bytes], cipher: Cipher | None) -> Iterator[bytes]:
     """The pieces as they are stored, encrypted if there is a cipher."""
-    plain = in_pieces(content, plain_bytes(cipher))
+    plain = in_pieces(content, plain_bytes(is_encrypted=cipher is not None))
     if cipher is None:
         return plain
     return (cipher.sealed(number, piece) for number, piece in enumerate(plain))

@@ -9,9 +9,8 @@ import attrs
 
 from blocks import DamagedStoreError, StoreError
 from persistence._store import StoreProblem
-from persistence.artifacts._backend import PIECE_BYTES, Entry, decoded, decoded_record
-from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for
-from persistence.artifacts._store import ArtifactMetadata
+from persistence.artifacts._backend import Entry, decoded, decoded_record
+from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for, pieces_of
 
 
 class Readable(Protocol):
@@ -19,11 +18,6 @@ class Readable(Protocol):
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]: ...
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]: ...
-
-
-def pieces_of(about: ArtifactMetadata) -> int:
-    """The number of pieces in which a content is stored."""
-    return -(-about.size // (PIECE_BYTES - TAG_BYTES if about.key else PIECE_BYTES))
 
 
 @attrs.frozen
@@ -54,7 +48,7 @@ class Examination:
         key_id = entry.metadata.key
         key = self._keys.key(key_id) if key_id and self._keys else None
         cipher = cipher_for(key, entry.slot, entry.metadata.tenant) if key else None
-        if cipher and not cipher.vouches(entry.said, entry.seal):
+        if cipher and not cipher.vouches(entry.json, entry.seal):
             return "what is said about it was altered"
         try:
             return self._content(entry, cipher)
