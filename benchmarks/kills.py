@@ -29,7 +29,6 @@ from blocks import VersionConflictError as Conflict
 from persistence import (
     ArtifactDescription,
     EventStore,
-    HoldsArtifacts,
     Requester,
     open_store,
     verify,
@@ -87,7 +86,7 @@ def _talk(store: EventStore, file: int, timeline: TimelineId, name: str, size: i
         batch = [_said(id_, size) for id_ in _ids(f"{name}.{n}")]
         version = _appended(store, timeline, batch, version)
         os.write(file, f"{timeline}\t{version}\t{name}.{n}\n".encode())
-        if n % ARTIFACT_EVERY == 0 and isinstance(store, HoldsArtifacts):
+        if n % ARTIFACT_EVERY == 0:
             content = f"{name}.{n} ".encode() * 100
             artifact = store.artifacts().put(content, ArtifactDescription(timeline=timeline))
             os.write(file, f"{timeline}\t0\t{artifact}\n".encode())
@@ -193,10 +192,9 @@ class Killing:
         with closing(open_store(self.where)) as store:
             for info in store.list():
                 self._check(info.id, _log(store, info.id))
-            if isinstance(store, HoldsArtifacts):
-                about = store.artifacts().list(Requester("kills"))
-                held = {str(metadata.id) for metadata in about}
-                toll.lost += len(self._artifacts - held)
+            about = store.artifacts().list(Requester("kills"))
+            held = {str(metadata.id) for metadata in about}
+            toll.lost += len(self._artifacts - held)
         return toll
 
     def _check(self, timeline: TimelineId, log: Sequence[str]) -> None:

@@ -1,14 +1,14 @@
-"""Stores of events. Anything that passes `persistence.testing.StoreContract` is a store.
+"""Stores of events. A subclass of `EventStore` that passes `persistence.testing.StoreContract` is a store.
 
 The stores in databases, the checks and the search load on first use.
 """
 
 from typing import TYPE_CHECKING
 
-from persistence._limits import EVENT_BYTES_MAX as EVENT_BYTES_MAX
-from persistence._location import StoreLocation as StoreLocation
+from persistence._log import EVENT_BYTES_MAX as EVENT_BYTES_MAX
 from persistence._log import Head as Head
 from persistence._log import StoredEvent as StoredEvent
+from persistence._log import TimelineInfo as TimelineInfo
 from persistence._log import checked_bytes as checked_bytes
 from persistence._log import checked_events as checked_events
 from persistence._log import checked_fork as checked_fork
@@ -20,39 +20,26 @@ from persistence._open import open_store as open_store
 from persistence._retention import ArchivedRange as ArchivedRange
 from persistence._retention import Kept as Kept
 from persistence._retention import Removed as Removed
-from persistence._retention import Retains as Retains
-from persistence._retention import kept_of as kept_of
-from persistence._skim import skimmed as skimmed
 from persistence._store import BlockIndex as BlockIndex
-from persistence._store import Copyable as Copyable
 from persistence._store import EventStore as EventStore
-from persistence._store import HearsOthers as HearsOthers
-from persistence._store import HoldsArtifacts as HoldsArtifacts
-from persistence._store import Indexed as Indexed
 from persistence._store import Skim as Skim
-from persistence._store import Skimmable as Skimmable
+from persistence._store import StoreLocation as StoreLocation
 from persistence._store import StoreProblem as StoreProblem
 from persistence._store import StoreReport as StoreReport
-from persistence._store import TimelineInfo as TimelineInfo
 from persistence._store import TurnChange as TurnChange
-from persistence._store import Verifiable as Verifiable
-from persistence._store import Watchable as Watchable
 
 if TYPE_CHECKING:
     from persistence._copy import CopyReport as CopyReport
-    from persistence._copy import append_bytes as append_bytes
     from persistence._copy import copy_store as copy_store
-    from persistence._copy import read_bytes as read_bytes
-    from persistence._look import look as look
-    from persistence._look import looking as looking
-    from persistence._repair import RepairReport as RepairReport
-    from persistence._repair import repair as repair
+    from persistence._open import look as look
+    from persistence._open import looking as looking
+    from persistence._verify import RepairReport as RepairReport
+    from persistence._verify import repair as repair
     from persistence._verify import verify as verify
     from persistence.artifacts import ArtifactDescription as ArtifactDescription
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
     from persistence.artifacts import ArtifactStore as ArtifactStore
     from persistence.artifacts import AuditRecord as AuditRecord
-    from persistence.artifacts import ForgetsArtifacts as ForgetsArtifacts
     from persistence.artifacts import KeyRing as KeyRing
     from persistence.artifacts import Keys as Keys
     from persistence.artifacts import MemoryArtifacts as MemoryArtifacts
@@ -61,8 +48,8 @@ if TYPE_CHECKING:
     from persistence.duckdb._quality import quality_rows as quality_rows
     from persistence.duckdb._store import DuckDBStore as DuckDBStore
     from persistence.postgres._store import PostgresStore as PostgresStore
-    from persistence.search._find_by_path import block_at as block_at
-    from persistence.search._find_by_source import source_at as source_at
+    from persistence.search._paths import block_at as block_at
+    from persistence.search._paths import source_at as source_at
     from persistence.search._search import Hit as Hit
     from persistence.search._search import search_blocks as search_blocks
     from persistence.sqlite._store import SQLiteStore as SQLiteStore
@@ -74,26 +61,23 @@ _LATER = {
     "AuditRecord": "persistence.artifacts",
     "CopyReport": "persistence._copy",
     "DuckDBStore": "persistence.duckdb._store",
-    "ForgetsArtifacts": "persistence.artifacts",
     "Hit": "persistence.search._search",
     "KeyRing": "persistence.artifacts",
     "Keys": "persistence.artifacts",
     "MemoryArtifacts": "persistence.artifacts",
     "PostgresStore": "persistence.postgres._store",
-    "RepairReport": "persistence._repair",
+    "RepairReport": "persistence._verify",
     "Requester": "persistence.artifacts",
     "SQLiteStore": "persistence.sqlite._store",
-    "append_bytes": "persistence._copy",
-    "block_at": "persistence.search._find_by_path",
+    "block_at": "persistence.search._paths",
     "copy_store": "persistence._copy",
-    "look": "persistence._look",
-    "looking": "persistence._look",
+    "look": "persistence._open",
+    "looking": "persistence._open",
     "open_artifacts": "persistence.artifacts",
     "quality_rows": "persistence.duckdb._quality",
-    "read_bytes": "persistence._copy",
-    "repair": "persistence._repair",
+    "repair": "persistence._verify",
     "search_blocks": "persistence.search._search",
-    "source_at": "persistence.search._find_by_source",
+    "source_at": "persistence.search._paths",
     "verify": "persistence._verify",
 }
 

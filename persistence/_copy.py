@@ -9,7 +9,7 @@ The source may be written to meanwhile: each timeline is copied as it was at som
 Archived events become ordinary events; of a log that has lost its oldest events, the rest is copied.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import attrs
@@ -17,16 +17,16 @@ import attrs
 from blocks import (
     ArtifactId,
     DamagedStoreError,
+    Event,
     MisuseError,
+    OpaqueEvent,
     TimelineId,
     UnknownTimelineError,
     artifact_ids_in,
     decode_event,
-    encode_event,
 )
-from persistence._retention import kept_of
-from persistence._stand_ins import forget_stand_ins, stand_in
-from persistence._store import Copyable, EventStore, HoldsArtifacts
+from persistence._log import TimelineInfo
+from persistence._store import EventStore
 from persistence.artifacts import ArtifactMetadata, Artifacts, copy_artifacts
 
 PAGE: Final = 1_000
@@ -67,32 +67,32 @@ def copy_store(
         if unknown := wanted.keys() - infos.keys():
             raise UnknownTimelineError(min(unknown))
         infos = {name: info for name, info in infos.items() if name in wanted}
-    shelf = _Shelf(_artifacts_of(source), _artifacts_of(target))
-    shelf.take(lambda about: about.timeline in infos)
+    copies = _ArtifactCopies(artifacts_of(source), artifacts_of(target))
+    copies.take(lambda about: about.timeline in infos)
     copied, forgotten = list[int](), 0
     for name, info in infos.items():
-        gone = kept_of(source, name).forgotten
+        gone = source.kept(name).forgotten
         stand_in(target, info, gone)
-        copied.append(_copy_timeline(source, target, name, shelf))
+        copied.append(_copy_timeline(source, target, name, copies))
         forget_stand_ins(target, name, gone)
         forgotten += gone if copied[-1] else 0
-    for damage in shelf.damage:
+    for damage in copies.damage:
         raise DamagedStoreError(f"{damage}; `foldline repair` saves what is whole into a new store")
     return CopyReport(
         timelines=sum(map(bool, copied)),
         events=sum(copied),
-        artifacts=shelf.copied,
+        artifacts=copies.copied,
         forgotten=forgotten,
     )
 
 
-def _artifacts_of(store: EventStore) -> Artifacts | None:
-    held = store.artifacts() if isinstance(store, HoldsArtifacts) else None
-    return held if isinstance(held, Artifacts) else None
+def artifacts_of(store: EventStore) -> Artifacts | None:
+    artifacts = store.artifacts() if store.keeps_artifacts else None
+    return artifacts if isinstance(artifacts, Artifacts) else None
 
 
 @attrs.define
-class _Shelf:
+class _ArtifactCopies:
     """The artifacts of a copy."""
 
     _theirs: Artifacts | None
@@ -127,19 +127,21 @@ class _Shelf:
             self._named.add(artifact)
 
 
-def _copy_timeline(source: EventStore, target: EventStore, name: TimelineId, shelf: _Shelf) -> int:
+def _copy_timeline(
+    source: EventStore, target: EventStore, name: TimelineId, copies: _ArtifactCopies
+) -> int:
     """Copy the new events of a timeline; return how many there were."""
-    held, gone = target.head(name), kept_of(source, name).forgotten
+    held, gone = target.head(name), source.kept(name).forgotten
     if held > (there := source.head(name)):
         raise MisuseError(f"{name!r} has {held} events there and {there} here; copy it back first")
-    if held > max(gone, kept_of(target, name).forgotten):
+    if held > max(gone, target.kept(name).forgotten):
         _check_same(source, target, name, held)
     first = version = max(held, gone)
-    while page := read_bytes(source, name, after=version):
+    while page := source.read_bytes(name, after=version):
         events = [data for _, data in page]
         for data in events:
-            shelf.take_named(data.decode())
-        version = append_bytes(target, name, events, expected_version=version)
+            copies.take_named(data.decode())
+        version = target.append_bytes(name, events, expected_version=version)
     return version - first
 
 
@@ -148,7 +150,7 @@ def _check_same(source: EventStore, target: EventStore, name: TimelineId, last: 
     here, there = (
         decode_event(data).id
         for store in (source, target)
-        for _, data in read_bytes(store, name, after=last - 1, limit=1)
+        for _, data in store.read_bytes(name, after=last - 1, limit=1)
     )
     if here != there:
         raise MisuseError(
@@ -157,24 +159,59 @@ def _check_same(source: EventStore, target: EventStore, name: TimelineId, last: 
         )
 
 
-def read_bytes(
-    store: EventStore, name: TimelineId, *, after: int = 0, limit: int = PAGE
-) -> Sequence[tuple[int, bytes]]:
-    """`store.read` with the JSON of each event; if the store is `Copyable`, exactly as stored."""
-    if isinstance(store, Copyable):
-        return store.read_bytes(name, after=after, limit=limit)
-    page = store.read(name, after=after, limit=limit)
-    return [(version, encode_event(event)) for version, event in page]
+# Copies a log that has lost its oldest events: until the copy is complete, it has stand-ins for them.
+#
+# Versions are counted from the first event, so the copy needs events at the lost versions.  Once all remaining
+# events have arrived, and with them the compaction that needs nothing older, the stand-ins are forgotten as well.
+# They are empty, and an interrupted copy continues after them.
 
 
-def append_bytes(
-    store: EventStore, name: TimelineId, events: Sequence[bytes], *, expected_version: int
-) -> int:
-    """`store.append` for events that are JSON; if the store is `Copyable`, they are stored unchanged.
+def stand_in(target: EventStore, info: TimelineInfo, gone: int) -> None:
+    """Append stand-ins for events up to version `gone` that are not there yet.
 
-    Raises, in addition to the errors of `append`:
-        CodecError: one of them is not an event.
+    Raises:
+        MisuseError: the target cannot remove events, or it has older events and lacks some after them.
     """
-    if isinstance(store, Copyable):
-        return store.append_bytes(name, events, expected_version=expected_version)
-    return store.append(name, [*map(decode_event, events)], expected_version=expected_version)
+    held = target.head(info.id)
+    if held >= gone:
+        return
+    if not target.can_remove:
+        raise MisuseError(
+            f"events 1 to {gone} of {info.id!r} are forgotten, and the other store cannot keep a log that"
+            " begins later; choose another store"
+        )
+    if held and not _is_stand_in(target, info.id, held):
+        raise MisuseError(
+            f"{info.id!r} ends at event {held} there and begins at event {gone + 1} here, so what is"
+            " between them is nowhere; choose another store"
+        )
+    fill(target, info, gone)
+
+
+def fill(target: EventStore, info: TimelineInfo, last: int) -> None:
+    """Append stand-ins for the events after the last existing one up to version `last`."""
+    for first in range(target.head(info.id), last, PAGE):
+        versions = range(first + 1, min(first + PAGE, last) + 1)
+        events = [_event(version, info.created_at) for version in versions]
+        target.append(info.id, events, expected_version=first)
+
+
+def forget_stand_ins(target: EventStore, name: TimelineId, gone: int) -> None:
+    """Remove the stand-ins for the events up to version `gone`, if there are any.
+
+    Raises:
+        MisuseError: the window of the copy needs these versions.
+    """
+    if not gone or target.kept(name).forgotten >= gone or not target.can_remove:
+        return
+    if _is_stand_in(target, name, gone):
+        target.trim(name, gone + 1)
+
+
+def _event(version: int, at: float) -> Event:
+    return decode_event(f'{{"event":"Forgotten","id":"forgotten {version}","at":{at!r}}}'.encode())
+
+
+def _is_stand_in(store: EventStore, name: TimelineId, version: int) -> bool:
+    [(_, event)] = store.read(name, after=version - 1, limit=1)
+    return isinstance(event, OpaqueEvent) and event.id == f"forgotten {version}"

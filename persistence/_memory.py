@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NoReturn
@@ -18,16 +18,18 @@ from blocks import (
     TimelineId,
     UnknownTimelineError,
     VersionConflictError,
+    decode_event,
 )
 from persistence._log import (
+    Head,
     StoredEvent,
+    TimelineInfo,
     checked_bytes,
     checked_events,
     checked_fork,
     checked_page,
     timeline_infos,
 )
-from persistence._memory_log import MemoryLog, decoded, read_log, removed_of, rows_of
 from persistence._retention import (
     Kept,
     Removed,
@@ -37,17 +39,46 @@ from persistence._retention import (
     checked_trim,
     unused_archives,
 )
-from persistence._store import StoreReport, TimelineInfo
-from persistence._watch import Watchers
+from persistence._store import EventStore, StoreReport, Watchers
 
 if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, MemoryBackend
 
 
+@attrs.frozen
+class MemoryLog:
+    """The events of one timeline that are in memory, and what is left of the removed ones.
+
+    It never changes: each change makes another one, which the store puts in its place with one assignment. So an
+    interrupt (Ctrl-C) at any moment leaves a change done or not done.
+    """
+
+    events: list[StoredEvent] = attrs.field(factory=list[StoredEvent])
+    """The events from version `kept.first` on. Only those up to the head count: the list is shared with the log after
+    the next append, and with an append that was interrupted."""
+    head: Head = attrs.field(factory=Head)
+    kept: Kept = attrs.field(factory=Kept)
+
+    def extended(self, events: Sequence[StoredEvent]) -> "MemoryLog":
+        """The log after an append; only the newest log of a timeline may be extended."""
+        del self.events[
+            self.head.version - self.kept.removed :
+        ]  # of an append that was interrupted
+        self.events.extend(events)
+        return attrs.evolve(self, head=self.head.after(events))
+
+    def since(self, after: int, last: int | None = None) -> list[StoredEvent]:
+        """The events in memory with a version greater than `after`, up to `last`; None: up to the head."""
+        upto = self.head.version if last is None else last
+        return self.events[max(after - self.kept.removed, 0) : max(upto - self.kept.removed, 0)]
+
+
 @attrs.define(eq=False)
-class MemoryStore:
+class MemoryStore(EventStore):
     """A store in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised; it raises
     the errors of `EventStore`."""
+
+    can_remove = keeps_artifacts = True
 
     _logs: dict[TimelineId, MemoryLog] = attrs.field(
         factory=dict[TimelineId, MemoryLog], init=False, repr=False
@@ -72,24 +103,19 @@ class MemoryStore:
     def _append(
         self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
     ) -> int:
-        version = self._appended(timeline_id, stored, expected_version)
-        self._watchers.grown(timeline_id)
-        return version
-
-    def _appended(
-        self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
-    ) -> int:
+        last = expected_version + len(stored)
         with self._lock:
             log = self._log(timeline_id)
-            found = log.head.version
-            if found == expected_version:
+            version = log.head.version
+            if version == expected_version:
                 checked_marks(timeline_id, log.head.after(stored), log.kept)
-                self._logs[timeline_id] = log = log.extended(stored)
-                return log.head.version
-            there = log.since(expected_version, expected_version + len(stored))
-            if [event.id for event in there] == [event.id for event in stored]:
-                return expected_version + len(stored)
-            raise VersionConflictError(expected=expected_version, found=found)
+                self._logs[timeline_id] = log.extended(stored)
+            else:
+                there = log.since(expected_version, last)
+                if [event.id for event in there] != [event.id for event in stored]:
+                    raise VersionConflictError(expected=expected_version, found=version)
+        self._watchers.grown(timeline_id)
+        return last
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         with self._lock:
@@ -151,18 +177,15 @@ class MemoryStore:
         return Artifacts(self._backend, keys=keys, clock=clock, random=random)
 
     def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` when the timeline has grown; see `Watchable`."""
         return self._watchers.add(timeline_id, wake)
 
     # Retention.
 
     def kept(self, timeline_id: TimelineId) -> Kept:
-        """Which part of a timeline is left; see `persistence.Retains`."""
         with self._lock:
             return self._log(timeline_id).kept
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
-        """Which part is left of each timeline from which events were removed."""
         with self._lock:
             self._refuse_if_closed()
             return {name: log.kept for name, log in self._logs.items() if log.kept != Kept()}
@@ -174,8 +197,7 @@ class MemoryStore:
         *,
         archive: "str | os.PathLike[str] | None" = None,
     ) -> Removed:
-        """Remove or archive the oldest events; see `persistence.Retains`."""
-        from persistence.archive import write_archive
+        from persistence._archive import write_archive
 
         with self._lock:
             log = self._log(timeline_id)
@@ -193,8 +215,7 @@ class MemoryStore:
             return removed_of(gone, self._unused(log.kept))
 
     def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        """Replace the events of these versions; see `persistence.Retains`."""
-        from persistence.archive import rewritten
+        from persistence._archive import rewritten
 
         with self._lock:
             log = self._existing(timeline_id)
@@ -211,7 +232,6 @@ class MemoryStore:
             return removed_of(list(new.values()), self._unused(log.kept))
 
     def remove(self, timeline_id: TimelineId) -> Removed:
-        """Remove a timeline."""
         with self._lock:
             log = self._existing(timeline_id)
             del self._logs[timeline_id]
@@ -243,6 +263,38 @@ class MemoryStore:
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise ClosedError("this MemoryStore is closed; make a new one")
+
+
+def read_log(
+    log: MemoryLog, timeline: TimelineId, after: int, last: int
+) -> list[tuple[int, bytes]]:
+    """Versions and JSON of the events after `after` up to `last`, from memory and from archives."""
+    log.kept.refuse_forgotten(timeline, after + 1)
+    archived: list[tuple[int, bytes]] = []
+    if after < log.kept.removed:
+        from persistence._archive import archived_rows
+
+        for archive in log.kept.within(after + 1, last):
+            rows = archived_rows(archive, after + 1, last)
+            archived += [(version, data.encode()) for version, data in rows]
+    there = enumerate(log.since(after, last), max(after + 1, log.kept.first))
+    return [*archived, *((version, event.data) for version, event in there)]
+
+
+def decoded(rows: Sequence[tuple[int, bytes]]) -> list[Recorded]:
+    """The rows with their JSON decoded to events."""
+    return [(version, decode_event(data)) for version, data in rows]
+
+
+def rows_of(events: Sequence[StoredEvent], first: int) -> "Iterator[tuple[int, str]]":
+    """Rows for an archive file; `first` is the version of the first event."""
+    return ((n, event.data.decode()) for n, event in enumerate(events, first))
+
+
+def removed_of(events: Sequence[StoredEvent], unused: tuple[str, ...]) -> Removed:
+    """The result of removing `events`."""
+    size = sum(len(event.data) for event in events)
+    return Removed(events=len(events), size=size, unused=unused)
 
 
 @attrs.frozen

@@ -5,15 +5,17 @@ name decides. To add a store, give it a folder with an `EventStore` and a functi
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, contextmanager
 from importlib import import_module
 from os import PathLike
-from typing import Final, cast
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, TypeVar, cast
 
-from blocks import MisuseError
-from persistence._location import StoreLocation
-from persistence._place import SHOWN, checked_path, kind_at
-from persistence._store import EventStore
+from blocks import MisuseError, StoreLockedError
+from persistence._file import SHOWN, checked_path, kind_at
+from persistence._store import EventStore, StoreLocation
 
 SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
     "": ("persistence.duckdb._location", "a path"),
@@ -31,8 +33,8 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|memory:\Z")
 
 def scheme_of(where: object) -> str:
     """The scheme of a URL, as in `SCHEMES`; empty for everything else."""
-    found = _SCHEME.match(where) if isinstance(where, str) else None
-    return found[0].lower() if found else ""
+    scheme = _SCHEME.match(where) if isinstance(where, str) else None
+    return scheme[0].lower() if scheme else ""
 
 
 def _scheme_at(where: "str | PathLike[str]") -> str:
@@ -50,8 +52,10 @@ def locate_store(where: "str | PathLike[str]") -> StoreLocation:
     """
     scheme = scheme_of(where)
     if scheme not in SCHEMES:  # the error quotes only the scheme: the rest may contain a password
-        known = ", ".join(written for _, written in SCHEMES.values())
-        raise MisuseError(f"{scheme:.{SHOWN}} is no store that is known here; give one of: {known}")
+        examples = ", ".join(example for _, example in SCHEMES.values())
+        raise MisuseError(
+            f"{scheme:.{SHOWN}} is no store that is known here; give one of: {examples}"
+        )
     module, _ = SCHEMES[scheme or _scheme_at(where)]
     return cast("StoreLocation", import_module(module).locate(where))
 
@@ -72,3 +76,47 @@ def open_store(where: "str | PathLike[str]") -> EventStore:
         StoreError: the operating system denies access.
     """
     return locate_store(where).open()
+
+
+# Reading a store that another process has open, or that cannot be written to.
+
+
+_Made = TypeVar("_Made")
+
+
+@contextmanager
+def look(where: "StoreLocation | str | PathLike[str]") -> Generator[tuple[EventStore, bool]]:
+    """The store at `where`, to read from, and whether it is a temporary copy of the store as it is now.
+
+    It is a copy if another process has the DuckDB file open, or if the file or its folder cannot be written
+    to. Anything written to a copy is lost.
+
+    Raises:
+        StoreLockedError: this process has it open; share that store object.
+        StoreError: the operating system denies reading.
+        DamagedStoreError: it is damaged.
+        MisuseError: it is not a store.
+    """
+    place = locate_store(where) if isinstance(where, str | PathLike) else where
+    with looking(place, lambda free: free.open()) as (store, is_copy), closing(store):
+        yield store, is_copy
+
+
+@contextmanager
+def looking(
+    place: StoreLocation, use: Callable[[StoreLocation], _Made]
+) -> Generator[tuple[_Made, bool]]:
+    """The result of `use` on a store or, if the store is not free, on a copy that exists until the end."""
+    with TemporaryDirectory(prefix="foldline-", ignore_cleanup_errors=True) as folder:
+        yield _used(place, use, Path(folder))
+
+
+def _used(
+    place: StoreLocation, use: Callable[[StoreLocation], _Made], folder: Path
+) -> tuple[_Made, bool]:
+    if place.is_writable():
+        try:
+            return use(place), False
+        except StoreLockedError:
+            return use(place.moment(folder)), True
+    return use(place.moment(folder)), True

@@ -8,9 +8,7 @@ A log loses only its oldest events, and never one that its window needs.  The ma
 stay, so the version, the window and the time at which a timeline began stay the same.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from os import PathLike
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -23,7 +21,6 @@ from blocks import (
     kind_of,
 )
 from persistence._log import Head, StoredEvent, ref_of, store_event
-from persistence._store import EventStore
 
 
 @attrs.frozen(kw_only=True)
@@ -105,71 +102,6 @@ class Removed:
     """Bytes of their JSON."""
     unused: tuple[str, ...] = ()
     """Archive files to which this store no longer refers; the caller decides whether to delete them."""
-
-
-@runtime_checkable
-class Retains(Protocol):
-    """A store that can remove events that a log no longer needs. Every method is durable and atomic.
-
-    An append after which the window would begin among forgotten events raises a `ForgottenError`.
-    """
-
-    def kept(self, timeline_id: TimelineId) -> Kept:
-        """Which part of a timeline is left; the default `Kept` for an unknown id."""
-        ...
-
-    def trimmed(self) -> Mapping[TimelineId, Kept]:
-        """The same for all timelines from which something was removed."""
-        ...
-
-    def trim(
-        self,
-        timeline_id: TimelineId,
-        before: int,
-        *,
-        archive: "str | PathLike[str] | None" = None,
-    ) -> Removed:
-        """Remove the events older than version `before`; with the folder `archive`, move them into a
-        file there first.  Events that were removed earlier are no error.
-
-        Raises:
-            UnknownTimelineError: no such timeline.
-            MisuseError: the window needs an event older than `before`, or there is no such folder.
-            StoreError: the archive could not be written.
-        """
-        ...
-
-    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
-        """Replace the events of these versions, even archived ones, by events of the same id, kind, time and ref.
-
-        Raises:
-            UnknownTimelineError: no such timeline.
-            MisuseError: an event differs in one of these, or the log has no such version.
-            ForgottenError: a version was forgotten.
-        """
-        ...
-
-    def remove(self, timeline_id: TimelineId) -> Removed:
-        """Remove a timeline; its name is free again.
-
-        Raises:
-            UnknownTimelineError: no such timeline.
-        """
-        ...
-
-    def erase(self) -> tuple[str, ...]:
-        """Erase everything that was removed from the files of the store; return places where copies may remain
-        that the store cannot reach.
-
-        Raises:
-            StoreError: this is not possible now, or its success cannot be confirmed.
-        """
-        ...
-
-
-def kept_of(store: EventStore, timeline_id: TimelineId) -> Kept:
-    """Which part of a timeline is left, in any store; the default `Kept` if the store cannot remove events."""
-    return store.kept(timeline_id) if isinstance(store, Retains) else Kept()
 
 
 def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:

@@ -1,39 +1,64 @@
-"""The protocol of every store, and protocols of what a store may offer in addition.
+"""The base class of every store, and the types of what a store says.
 
-Anything that passes `persistence.testing.StoreContract` is a store.  By default, search, `block_at` and `verify`
-read a store from end to end; a store that can do better has `block_index` or `verify`.
+A store of your own has the five abstract methods of `EventStore` and inherits the rest, which reads a log from end to
+end or says that the store cannot do this. It writes anew what it can do better.
+What passes `persistence.testing.StoreContract` is a store.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from os import PathLike
+from threading import RLock
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self, TypeAlias, runtime_checkable
 
 import attrs
 
-from blocks import Event, LogWindow, Recorded, TimelineId, TurnId
+from blocks import (
+    BlockAppended,
+    Event,
+    LogWindow,
+    MisuseError,
+    Recorded,
+    TimelineExistsError,
+    TimelineId,
+    TurnId,
+    VersionConflictError,
+    decode_event,
+    encode_event,
+    kind_of,
+    window_of,
+)
+from persistence._log import Head, TimelineInfo, checked_events, checked_fork
+from persistence._retention import Kept, Removed, checked_kept_fork
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from persistence.artifacts import ArtifactStore, KeyRing
 
-
-@attrs.frozen(kw_only=True)
-class TimelineInfo:
-    """A timeline in the result of `EventStore.list`."""
-
-    id: TimelineId
-    version: int
-    created_at: float
-    """When its first event happened, in seconds since the epoch."""
-    updated_at: float
+PAGE: Final = 2_000
+"""Events in one read of the methods that read a whole log."""
 
 
-@runtime_checkable
-class EventStore(Protocol):
-    """An append-only log per timeline; thread-safe.
+class EventStore(ABC):
+    """An append-only log per timeline; thread-safe. A context manager that closes the store.
 
     Raises, in every method after `close` or in a forked child:
         ClosedError: open the store again.
     """
 
+    can_remove: ClassVar[bool] = False
+    """Whether `trim`, `rewrite` and `remove` work."""
+    keeps_artifacts: ClassVar[bool] = False
+    """Whether `artifacts` works."""
+    is_remote: ClassVar[bool] = False
+    """Whether it is on a server, so that a reader keeps it open instead of opening it for each read."""
+
+    # What every store has.
+
+    @abstractmethod
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
     ) -> int:
@@ -49,12 +74,8 @@ class EventStore(Protocol):
                 there are more than 200,000 events.
             CodecError: an event cannot be stored.
         """
-        ...
 
-    def load_window(self, timeline_id: TimelineId) -> LogWindow:
-        """The compaction in force and all events from its cut on; empty for an unknown id."""
-        ...
-
+    @abstractmethod
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
@@ -64,33 +85,242 @@ class EventStore(Protocol):
         Raises:
             MisuseError: `after` is below 0, or `limit` below 1.
         """
-        ...
 
+    @abstractmethod
     def head(self, timeline_id: TimelineId) -> int:
         """The current version; 0 for an unknown id."""
-        ...
+
+    @abstractmethod
+    def list(self) -> Sequence[TimelineInfo]:
+        """All timelines, oldest first."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release files and threads; everything acknowledged is durable. Idempotent."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # What follows from reading a log; a store with an index does it without.
+
+    def load_window(self, timeline_id: TimelineId) -> LogWindow:
+        """The compaction in force and all events from its cut on; empty for an unknown id."""
+        return window_of([*_log_of(self, timeline_id, last=self.head(timeline_id))])
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         """Copy the first `at` events of `source`, byte for byte, into the new timeline `target`,
         append `event` (a `TimelineForked`) and return the version of `target`; all or nothing.
+
+        By default this is one append, with its limits.
 
         Raises:
             UnknownTimelineError: no such `source`.
             MisuseError: `at` is not a version of `source`; `target` cannot name a timeline.
             TimelineExistsError: `target` exists.
         """
-        ...
+        checked_events(target, [event], 0)
+        head = checked_fork(source, target, at, lambda name: Head(version=self.head(name)))
+        checked_kept_fork(source, at, head, self.kept(source))
+        copied = _bytes_of(self, source, at)
+        try:
+            return self.append_bytes(target, [*copied, encode_event(event)], expected_version=0)
+        except VersionConflictError as conflict:
+            raise TimelineExistsError(target, found=conflict.found) from None
 
-    def list(self) -> Sequence[TimelineInfo]:
-        """All timelines, oldest first."""
-        ...
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        """`read`, with the JSON of each event instead of the event: exactly as stored, if the store writes this and
+        `append_bytes` anew, even for events of kinds and forms that this version would write differently.
 
-    def close(self) -> None:
-        """Release files and threads; everything acknowledged is durable. Idempotent."""
-        ...
+        Raises:
+            MisuseError: as `read`.
+        """
+        page = self.read(timeline_id, after=after, limit=limit)
+        return [(version, encode_event(event)) for version, event in page]
+
+    def append_bytes(
+        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
+    ) -> int:
+        """`append` for events that are JSON already.
+
+        A single event may have as many bytes as a whole append, because an older version may have stored it.
+
+        Raises, in addition to the errors of `append`:
+            CodecError: one of them is not an event.
+        """
+        return self.append(
+            timeline_id, [*map(decode_event, events)], expected_version=expected_version
+        )
+
+    def skim(
+        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+    ) -> Iterable[tuple[TimelineId, "Skim"]]:
+        """For each timeline, in any order: its oldest `first` events that are left, and the events of its window whose
+        kind (such as `"UsageRecorded"`) is in `kinds`; for an unknown timeline nothing or an empty `Skim`."""
+        for name in timelines:
+            window, kept = self.load_window(name), self.kept(name)
+            oldest = window.events[:first]
+            if window.compaction is not None or kept != Kept():
+                oldest = tuple(self.read(name, after=kept.forgotten, limit=first))
+            found = [recorded for recorded in window.events if kind_of(recorded[1]) in kinds]
+            yield name, Skim(first=oldest, compaction=window.compaction, window=found)
+
+    def block_index(self) -> "BlockIndex":
+        """The index with which `search_blocks` and `block_at` find events. It need not cover archived ones."""
+        return Scan(self)
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> "StoreReport":
+        """Read everything, change nothing, and report what is damaged or inconsistent; see `persistence.verify`."""
+        from persistence._verify import read_through
+
+        del keys
+        return read_through(self)
+
+    # What only some stores can do; by default there is nothing, or an error.
+
+    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` after each append to the timeline, and when the store is closed; return a function that
+        ends this, any number of times.
+
+        It is only a hint: `wake` may be called without an append, late, or not at all, for example if another
+        process appended (but see `hears_others`).  It is called from any thread; it must return at once and raise
+        nothing.
+        """
+        del timeline_id, wake
+        return _nothing
+
+    def hears_others(self) -> bool:
+        """Whether `watch` also hears of appends of other processes at the moment; polling is then only a precaution."""
+        return False
+
+    def artifacts(
+        self, *, keys: "KeyRing | None" = None, clock: Callable[[], float] = time.time
+    ) -> "ArtifactStore":
+        """The artifact store beside the log; confidential content is encrypted with `keys`.
+
+        Raises:
+            MisuseError: the store keeps no artifacts.
+        """
+        del keys, clock
+        raise MisuseError(
+            "this store keeps no artifacts; put them into a folder, with open_artifacts(folder)"
+        )
+
+    def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:
+        """Versions greater than `after`, up to `last`, whose content is not what was written, by a checksum of each
+        event; none if the store keeps no checksums."""
+        del timeline_id, after, last
+        return ()
+
+    # Retention. A store that can remove events writes all of these anew, and `fork`; each is durable and atomic. An append
+    # after which the window would begin among forgotten events then raises a `ForgottenError`.
+
+    def kept(self, timeline_id: TimelineId) -> Kept:
+        """Which part of a timeline is left; the default `Kept` for an unknown id."""
+        del timeline_id
+        return Kept()
+
+    def trimmed(self) -> Mapping[TimelineId, Kept]:
+        """The same for all timelines from which something was removed."""
+        return {}
+
+    def trim(
+        self,
+        timeline_id: TimelineId,
+        before: int,
+        *,
+        archive: "str | PathLike[str] | None" = None,
+    ) -> Removed:
+        """Remove the events older than version `before`; with the folder `archive`, move them into a
+        file there first.  Events that were removed earlier are no error.
+
+        Raises:
+            UnknownTimelineError: no such timeline.
+            MisuseError: the window needs an event older than `before`, or there is no such folder; or the store cannot
+                remove events.
+            StoreError: the archive could not be written.
+        """
+        del timeline_id, before, archive
+        raise MisuseError(CANNOT_REMOVE)
+
+    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
+        """Replace the events of these versions, even archived ones, by events of the same id, kind, time and ref.
+
+        Raises:
+            UnknownTimelineError: no such timeline.
+            MisuseError: an event differs in one of these, or the log has no such version; or the store cannot remove
+                events.
+            ForgottenError: a version was forgotten.
+        """
+        del timeline_id, events
+        raise MisuseError(CANNOT_REMOVE)
+
+    def remove(self, timeline_id: TimelineId) -> Removed:
+        """Remove a timeline; its name is free again.
+
+        Raises:
+            UnknownTimelineError: no such timeline.
+            MisuseError: the store cannot remove events.
+        """
+        del timeline_id
+        raise MisuseError(CANNOT_REMOVE)
+
+    def erase(self) -> tuple[str, ...]:
+        """Erase everything that was removed from the files of the store; return places where copies may remain
+        that the store cannot reach.
+
+        Raises:
+            StoreError: this is not possible now, or its success cannot be confirmed.
+        """
+        return ()
 
 
-# Optional capabilities of a store.
+CANNOT_REMOVE: Final = "this store cannot remove events"
+
+
+def _nothing() -> None:
+    """End a watch that never began."""
+
+
+def _log_of(
+    store: EventStore, timeline: TimelineId, *, after: int = 0, last: int | None = None
+) -> Iterator[Recorded]:
+    """The events that are left with a version greater than `after`, up to `last`, read page by page."""
+    after = max(after, store.kept(timeline).forgotten)
+    while page := store.read(timeline, after=after, limit=PAGE):
+        for version, event in page:
+            if last is not None and version > last:
+                return
+            yield version, event
+        after = page[-1][0]
+
+
+def _bytes_of(store: EventStore, timeline: TimelineId, last: int) -> list[bytes]:
+    """The JSON of the events up to version `last`, read page by page."""
+    copied: list[bytes] = []
+    while len(copied) < last:
+        limit = min(PAGE, last - len(copied))
+        copied += [data for _, data in store.read_bytes(timeline, after=len(copied), limit=limit)]
+    return copied
+
+
+# What a store says.
+
+
+@attrs.frozen(kw_only=True)
+class Skim:
+    """A small part of a timeline."""
+
+    first: Sequence[Recorded] = ()
+    """The oldest events that are left."""
+    compaction: Recorded | None = None
+    """The compaction in force."""
+    window: Sequence[Recorded] = ()
+    """The events of its window of the requested kinds, oldest first."""
 
 
 @attrs.frozen
@@ -140,106 +370,40 @@ class BlockIndex(Protocol):
         ...
 
 
-@runtime_checkable
-class Indexed(Protocol):
-    """A store that searches without reading whole logs."""
+@attrs.frozen
+class Scan:
+    """The `BlockIndex` of a store that has none: it reads logs from end to end and returns every event that is in the
+    store itself, and `related` also archived ones."""
 
-    def block_index(self) -> BlockIndex:
-        """The index that `search_blocks` and `block_at` use."""
-        ...
+    _store: EventStore
 
+    def candidates(
+        self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
+    ) -> Iterator[tuple[TimelineId, Recorded]]:
+        del words, kinds
+        for name in [timeline] if timeline else [info.id for info in self._store.list()]:
+            for recorded in self.related(name, (), after=self._store.kept(name).removed):
+                if isinstance(recorded[1], BlockAppended):
+                    yield name, recorded
 
-@runtime_checkable
-class Watchable(Protocol):
-    """A store that reports when a timeline has grown, so that followers need not wait for the next poll."""
+    def related(
+        self,
+        timeline: TimelineId,
+        stems: Collection[str],
+        *,
+        after: int = 0,
+        last: int | None = None,
+    ) -> Iterator[Recorded]:
+        del stems
+        return _log_of(self._store, timeline, after=after, last=last)
 
-    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` after each append to the timeline, and when the store is closed; return a function that
-        ends this.
+    def new_turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
+        del timeline, last  # `related` returns all blocks anyway
+        return ()
 
-        It is only a hint: `wake` may be called without an append, late, or not at all, for example if another
-        process appended (but see `HearsOthers`).  It is called from any thread; it must return at once and raise
-        nothing.
-        """
-        ...
-
-
-@runtime_checkable
-class HearsOthers(Watchable, Protocol):
-    """A store that may also hear of appends of other processes."""
-
-    def hears_others(self) -> bool:
-        """Whether it hears of them at the moment; polling is then only a precaution."""
-        ...
-
-
-@runtime_checkable
-class HoldsArtifacts(Protocol):
-    """A store that keeps artifacts beside its logs."""
-
-    def artifacts(
-        self, *, keys: "KeyRing | None" = None, clock: Callable[[], float] = ...
-    ) -> "ArtifactStore":
-        """The artifact store; confidential content is encrypted with `keys`."""
-        ...
-
-
-@runtime_checkable
-class Copyable(Protocol):
-    """A store whose events can be copied as stored bytes, even events of kinds and forms that this version would
-    write differently."""
-
-    def read_bytes(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[tuple[int, bytes]]:
-        """`read`, with the JSON of each event instead of the event."""
-        ...
-
-    def append_bytes(
-        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
-    ) -> int:
-        """`append` for events that are JSON already.
-
-        A single event may have as many bytes as a whole append, because an older version may have stored it.
-
-        Raises, in addition to the errors of `append`:
-            CodecError: one of them is not an event.
-        """
-        ...
-
-
-@runtime_checkable
-class Checksummed(Protocol):
-    """A store that keeps a checksum of each event, which reads do not compare."""
-
-    def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:
-        """Versions greater than `after`, up to `last`, whose content is not what was written."""
-        ...
-
-
-@attrs.frozen(kw_only=True)
-class Skim:
-    """A small part of a timeline."""
-
-    first: Sequence[Recorded] = ()
-    """The oldest events that are left."""
-    compaction: Recorded | None = None
-    """The compaction in force."""
-    window: Sequence[Recorded] = ()
-    """The events of its window of the requested kinds, oldest first."""
-
-
-@runtime_checkable
-class Skimmable(Protocol):
-    """A store that reads a small part of many timelines at a lower cost than their windows."""
-
-    def skim(
-        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
-    ) -> Iterable[tuple[TimelineId, Skim]]:
-        """For each timeline, in any order: its first `first` events, and the events of its window whose kind (such as
-        `"UsageRecorded"`) is in `kinds`; nothing for an unknown timeline. Callers leave out timelines from which
-        events were removed (`persistence.Retains`)."""
-        ...
+    def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterable[TurnChange]:
+        del timeline, last, after
+        return ()
 
 
 PROBLEMS_MAX: Final = 100
@@ -274,10 +438,109 @@ class StoreReport:
         return not self.problems
 
 
+# Helpers of stores.
+
+
+Wake: TypeAlias = Callable[[], None]
+
+
+@attrs.define(eq=False)
+class Watchers:
+    """The functions to call after an append; see `EventStore.watch`."""
+
+    _wakes: dict[TimelineId, list[Wake]] = attrs.field(
+        factory=dict[TimelineId, list[Wake]], init=False, repr=False
+    )
+    _lock: "RLock" = attrs.field(factory=RLock, init=False, repr=False)
+    """Reentrant, because the garbage collector may run inside `add` and end another watch."""
+
+    def add(self, timeline_id: TimelineId, wake: Wake) -> Callable[[], None]:
+        """Also call `wake` from now on; return an idempotent function that ends this."""
+
+        def end() -> None:
+            with self._lock, suppress(ValueError, KeyError):
+                self._wakes[timeline_id].remove(wake)
+                if not self._wakes[timeline_id]:
+                    del self._wakes[timeline_id]
+
+        with self._lock:
+            self._wakes.setdefault(timeline_id, []).append(wake)
+        return end
+
+    def timelines(self) -> tuple[TimelineId, ...]:
+        """The timelines that have a waiter."""
+        with self._lock:
+            return (*self._wakes,)
+
+    def grown(self, timeline_id: TimelineId) -> None:
+        """Call this after an append to the timeline."""
+        self.wake(timeline_id)
+
+    def wake(self, timeline_id: TimelineId) -> None:
+        """Wake the waiters of this timeline. A waiter that registers at the same time polls afterwards anyway."""
+        if timeline_id in self._wakes:
+            with self._lock:
+                waiting = (*self._wakes.get(timeline_id, ()),)
+            for wake in waiting:
+                wake()
+
+    def closed(self) -> None:
+        """Wake all waiters, because the store is closed."""
+        for timeline_id in self.timelines():
+            self.wake(timeline_id)
+
+
 @runtime_checkable
-class Verifiable(Protocol):
-    """A store of events or artifacts that can check its own bytes for damage."""
+class StoreLocation(Protocol):
+    """The place that a path or a URL names, whether a store exists there or not; `str` of it is for people."""
+
+    def exists(self) -> bool:
+        """Whether a store exists here."""
+        ...
+
+    def open(self) -> EventStore:
+        """Open the store; create it if it does not exist.
+
+        Raises:
+            StoreError: it cannot be opened, for instance because another process has it open.
+            DamagedStoreError: it is damaged, or acknowledged events are missing.
+            MisuseError: it is not a store.
+        """
+        ...
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read everything, change nothing, and report what is damaged or inconsistent."""
+        """Read a store that is not open, change nothing, and report what is damaged or inconsistent.
+
+        Raises:
+            StoreLockedError: another process has it open.
+            MisuseError: there is no store.
+        """
+        ...
+
+    def readable_copy(self, folder: "Path") -> "tuple[StoreLocation, str]":
+        """Copy a store that is not open into an empty folder, so that the copy can be opened; return the copy and a
+        sentence about what had to be left out, which is empty if nothing was.  A store without files returns itself.
+
+        Raises:
+            StoreLockedError: another process has it open.
+            DamagedStoreError: no part of it can be opened.
+        """
+        ...
+
+    def is_writable(self) -> bool:
+        """Whether the operating system permits writing to the existing store and its folder."""
+        ...
+
+    def moment(self, folder: "Path") -> "StoreLocation":
+        """Copy the store as it is now into an empty folder, even while another process has it open.  A store
+        without files returns itself.
+
+        Raises:
+            StoreLockedError: this process has it open; or other processes rewrite it all the time.
+            StoreError: the operating system denies reading.
+        """
+        ...
+
+    def remove(self) -> None:
+        """Remove a store that was created by `open` but not used, and is closed again."""
         ...

@@ -1,34 +1,32 @@
-"""Checks whether a store is consistent: every promise about stored bytes, one by one.
-
-A `Verifiable` store checks its own bytes; any other store is read through its protocol.
-"""
+"""Checks whether a store is consistent, every promise about stored bytes, and saves what is readable of a damaged one."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain, islice
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Final, cast
 
-from blocks import DamagedStoreError, MisuseError
-from persistence._log import event_problems, is_sound
+import attrs
+
+from blocks import CodecError, DamagedStoreError, MisuseError, decode_event
+from persistence._archive import archive_problems
+from persistence._copy import artifacts_of, fill, forget_stand_ins, stand_in
+from persistence._file import checked_path
+from persistence._log import TimelineInfo, event_problems, is_sound
 from persistence._open import SCHEMES, locate_store, scheme_of
-from persistence._retention import kept_of
-from persistence._store import (
-    PROBLEMS_MAX,
-    EventStore,
-    StoreProblem,
-    StoreReport,
-    TimelineInfo,
-    Verifiable,
-)
-from persistence.archive import archive_problems
-from persistence.artifacts import KeyRing, open_artifacts
+from persistence._retention import Kept
+from persistence._store import PROBLEMS_MAX, EventStore, StoreLocation, StoreProblem, StoreReport
+from persistence.artifacts import Artifacts, KeyRing, copy_artifacts, open_artifacts
 
 PAGE: Final = 1_000
 
 
 def verify(
-    target: "EventStore | Verifiable | str | PathLike[str]", *, keys: KeyRing | None = None
+    target: "EventStore | Artifacts | StoreLocation | str | PathLike[str]",
+    *,
+    keys: KeyRing | None = None,
 ) -> StoreReport:
     """Read a whole store, given as an object, a path or a URL, and report what is damaged or inconsistent.
 
@@ -45,13 +43,11 @@ def verify(
     try:
         if isinstance(target, str | PathLike):
             return _verified_at(target, keys)
-        if isinstance(target, Verifiable) and not isinstance(target, type):
-            return target.verify(keys=keys)
-        if isinstance(target, EventStore) and not isinstance(target, type):
-            return _scanned(target)
+        if not isinstance(cast("object", target), EventStore | Artifacts | StoreLocation):
+            raise MisuseError(f"{target!r:.80} is no store; give one, or the path or URL of one")
+        return target.verify(keys=keys)
     except DamagedStoreError as damage:
         return StoreReport(problems=(StoreProblem(what=str(damage)),))
-    raise MisuseError(f"{target!r:.80} is no store; give one, or the path or URL of one")
 
 
 def _verified_at(where: "str | PathLike[str]", keys: KeyRing | None) -> StoreReport:
@@ -66,19 +62,19 @@ def _is_folder_of_artifacts(path: "str | PathLike[str]") -> bool:
     return is_sound(fspath(path)) and all((Path(path) / n).is_dir() for n in ("content", "entries"))
 
 
-def _scanned(store: EventStore) -> StoreReport:
-    """The report on a store that has no `verify` of its own."""
-    found = store.list()
-    problems = chain.from_iterable(_log_problems(store, info) for info in found)
+def read_through(store: EventStore) -> StoreReport:
+    """The report on a store that has no `verify` of its own, from reading each log."""
+    infos = store.list()
+    problems = chain.from_iterable(_log_problems(store, info) for info in infos)
     return StoreReport(
-        timelines=len(found),
-        events=sum(info.version for info in found),
+        timelines=len(infos),
+        events=sum(info.version for info in infos),
         problems=tuple(islice(problems, PROBLEMS_MAX)),
     )
 
 
 def _log_problems(store: EventStore, info: TimelineInfo) -> Iterator[StoreProblem]:
-    kept = kept_of(store, info.id)
+    kept = store.kept(info.id)
     yield from archive_problems(info.id, kept)
     count, blocks = kept.removed, dict[str, int]()
     while page := store.read(info.id, after=count, limit=PAGE):
@@ -93,3 +89,166 @@ def _log_problems(store: EventStore, info: TimelineInfo) -> Iterator[StoreProble
     if count < info.version:
         what = f"it has {count} events, and should have {info.version}"
         yield StoreProblem(timeline=info.id, what=what)
+
+
+# Saves everything readable of a damaged store into a new one; the damaged store is not changed.
+#
+# Versions stay the same: an empty event replaces each event that cannot be read. Unreadable events at the beginning
+# of a log are forgotten if its window does not need them.
+
+
+@attrs.frozen(kw_only=True)
+class RepairReport:
+    """The result of `repair`: what was saved and what was lost."""
+
+    timelines: int = 0
+    events: int = 0
+    artifacts: int = 0
+    lost: tuple[str, ...] = ()
+    """A sentence for each thing that could not be read."""
+
+
+def repair(
+    where: "StoreLocation | str | PathLike[str]", target: "str | PathLike[str]"
+) -> RepairReport:
+    """Save everything readable of the store `where`, which no process may have open, into a new store `target`.
+
+    Raises:
+        MisuseError: there is no such store, or `target` exists already.
+        StoreLockedError: a process has it open.
+        DamagedStoreError: nothing of it can be read.
+        StoreError: the operating system denies reading it, or writing the new store.
+    """
+    source = locate_store(where) if isinstance(where, str | PathLike) else where
+    new = locate_store(target)
+    if not source.exists():
+        raise MisuseError(f"no store {source} to repair")
+    if new.exists():
+        raise MisuseError(f"{new} is there already; give the path of a new store")
+    try:
+        with TemporaryDirectory(dir=_folder_for(target)) as folder:
+            copy, cut = source.readable_copy(Path(folder))
+            with closing(copy.open()) as damaged, closing(new.open()) as saved:
+                return _saved(damaged, saved, cut)
+    except BaseException:
+        if new.exists():
+            new.remove()
+        raise
+
+
+def _folder_for(target: "str | PathLike[str]") -> Path | None:
+    """The folder for the temporary copy: that of `target`, because a disk with room for the new store has room for the
+    copy. None (the system's default) if there is no such folder."""
+    return parent if (parent := checked_path(target).parent).is_dir() else None
+
+
+def _saved(damaged: EventStore, saved: EventStore, cut: str) -> RepairReport:
+    lost = [cut] if cut else []
+    infos = damaged.list()
+    events = [_save_timeline(damaged, saved, info, lost) for info in infos]
+    return RepairReport(
+        timelines=sum(map(bool, events)),
+        events=sum(events),
+        artifacts=_save_artifacts(damaged, saved, lost),
+        lost=tuple(lost),
+    )
+
+
+def _save_timeline(
+    damaged: EventStore, saved: EventStore, info: TimelineInfo, lost: list[str]
+) -> int:
+    """Save what is readable of a timeline; return the number of saved events."""
+    try:
+        return _Saving(damaged, saved, info, damaged.kept(info.id), lost).run()
+    except DamagedStoreError as damage:
+        lost.append(f"{info.id}: {damage}")
+        return 0
+
+
+@attrs.define
+class _Saving:
+    """The repair of one timeline, from its first event to its last."""
+
+    _damaged: EventStore
+    _saved: EventStore
+    _info: TimelineInfo
+    _kept: Kept
+    _lost: list[str]
+    _count: int = 0
+    _first: int = 0
+    """The version of the first saved event; 0: none was saved."""
+    _hole: int = 0
+    """The first version of the current run of unreadable events; 0: the last event was readable."""
+    _why: str = ""
+    """Why the events of this run cannot be read."""
+
+    def run(self) -> int:
+        """Save the timeline; return the number of saved events."""
+        version = gone = self._kept.forgotten
+        stand_in(self._saved, self._info, gone)
+        limit = PAGE
+        while version < self._info.version:
+            try:
+                version = self._page(version, limit)
+                limit = min(PAGE, limit * 8)
+            except (CodecError, DamagedStoreError) as damage:
+                if limit == 1:
+                    version = self._passed(version, damage)
+                limit = max(1, limit // 8)
+        self._end_hole(version)
+        self._forget(gone)
+        return self._count
+
+    def _page(self, version: int, limit: int) -> int:
+        """Save at most `limit` events after `version`; return the version of the last one."""
+        name = self._info.id
+        events = [data for _, data in self._damaged.read_bytes(name, after=version, limit=limit)]
+        if not events:
+            raise DamagedStoreError(f"event {version + 1} is not there")
+        for data in events:
+            decode_event(data)
+        self._end_hole(version)
+        fill(self._saved, self._info, version)
+        last = self._saved.append_bytes(name, events, expected_version=version)
+        self._count += len(events)
+        self._first = self._first or version + 1
+        for altered in self._damaged.altered(name, version, last):
+            what = "was altered, its checksum says; it is saved as it is"
+            self._lost.append(f"{name}: event {altered} {what}")
+        return last
+
+    def _passed(self, version: int, damage: Exception) -> int:
+        """Note that the event after `version` cannot be read; return the version after which to continue.
+
+        If the event is in an archive file that cannot be read, this is the last version in the archive.
+        """
+        due = version + 1
+        archive = next((a for a in self._kept.archives if a.first <= due <= a.last), None)
+        if archive is None or isinstance(damage, CodecError):
+            self._hole, self._why = self._hole or due, self._why or str(damage)
+            return due
+        self._end_hole(version)
+        self._hole, self._why = due, str(damage)
+        self._end_hole(archive.last)
+        return archive.last
+
+    def _end_hole(self, last: int) -> None:
+        if self._hole:
+            self._lost.append(f"{self._info.id}: events {self._hole} to {last}: {self._why}")
+        self._hole, self._why = 0, ""
+
+    def _forget(self, gone: int) -> None:
+        """Forget the stand-ins at the beginning of the saved log, up to its first saved event."""
+        try:
+            forget_stand_ins(self._saved, self._info.id, max(gone, self._first - 1))
+        except MisuseError:  # the compaction after which they are not needed could not be read
+            if gone:
+                what = f"events 1 to {gone}, which were forgotten: others stand for them"
+                self._lost.append(f"{self._info.id}: {what}")
+
+
+def _save_artifacts(damaged: EventStore, saved: EventStore, lost: list[str]) -> int:
+    theirs, ours = artifacts_of(damaged), artifacts_of(saved)
+    if theirs is None or ours is None:
+        return 0
+    return copy_artifacts(theirs, ours, lambda _: True, lost.append)

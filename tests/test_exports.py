@@ -60,14 +60,11 @@ EXPORTS = {
         truncated validate_request wanted without_excerpts without_thinking
     """,
     "persistence": """
-        ArchivedRange ForgetsArtifacts Kept Removed Retains
-        ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport
-        Copyable DuckDBStore EVENT_BYTES_MAX EventStore Head HearsOthers Hit HoldsArtifacts Indexed KeyRing Keys
-        MemoryArtifacts MemoryStore PostgresStore RepairReport Requester SQLiteStore StoreLocation
-        Skim Skimmable StoreProblem StoreReport StoredEvent TimelineInfo TurnChange Verifiable Watchable
-        append_bytes block_at checked_bytes checked_events checked_fork checked_page copy_store
-        kept_of locate_store look looking open_artifacts open_store quality_rows read_bytes repair search_blocks source_at
-        skimmed timeline_infos verify
+        ArchivedRange ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport DuckDBStore
+        EVENT_BYTES_MAX EventStore Head Hit Kept KeyRing Keys MemoryArtifacts MemoryStore PostgresStore Removed
+        RepairReport Requester SQLiteStore Skim StoreLocation StoreProblem StoreReport StoredEvent TimelineInfo TurnChange
+        block_at checked_bytes checked_events checked_fork checked_page copy_store locate_store look looking
+        open_artifacts open_store quality_rows repair search_blocks source_at timeline_infos verify
     """,
     "persistence.testing": """
         RecordingStore StoreContract broken_promises

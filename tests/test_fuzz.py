@@ -25,7 +25,7 @@ from blocks import (
     decode_event,
     encode_event,
 )
-from persistence import MemoryStore, read_bytes, search_blocks, verify
+from persistence import MemoryStore, search_blocks, verify
 from persistence.sessions import FORMATS, exported_events, read_session
 from render import validate_request
 from tests._builders import Ids, open_timeline
@@ -89,7 +89,7 @@ def test_a_damaged_log_is_refused_event_by_event_and_what_is_left_renders(
         kept.append(sample)
     store = MemoryStore()
     store.append_bytes(T, kept, expected_version=0)
-    assert len(read_bytes(store, T)) == len(kept)
+    assert len(store.read_bytes(T)) == len(kept)
     renders(store)
 
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from blocks import artifact_ids_in, written_paths
-from persistence.search._likely import is_needle
+from persistence.search._index import is_needle
 from render import overflow_of
 from render.summary._identifiers import identifiers
 from render.summary._quote import escaped

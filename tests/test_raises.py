@@ -22,7 +22,6 @@ from persistence import (
     PostgresStore,
     Requester,
     SQLiteStore,
-    append_bytes,
     block_at,
     checked_bytes,
     checked_events,
@@ -207,7 +206,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).openai_chat()
     },
     "provider_of": {"MisuseError": lambda _: provider_of(Model(name="x", provider="y"))},
-    "ArtifactStore": {"ClosedError": lambda _: closed().artifacts()},  # type: ignore[attr-defined]  # of one store
+    "ArtifactStore": {"ClosedError": lambda _: closed().artifacts()},
     "ArtifactStore.put": {"MisuseError": lambda _: memory().artifacts().put(b"x", SECRET)},
     "ArtifactStore.put_stream": {
         "MisuseError": lambda _: memory().artifacts().put_stream([b"x"], SECRET)
@@ -241,6 +240,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "CodecError": lambda _: memory().append(T, [NO_EVENT], expected_version=1),
     },
     "EventStore.read": {"MisuseError": lambda _: memory().read(T, limit=0)},
+    "EventStore.read_bytes": {"MisuseError": lambda _: memory().read_bytes(T, limit=0)},
     "EventStore.fork": {
         "UnknownTimelineError": lambda _: memory().fork(TimelineId("u"), T, EVENT, at=1),
         "MisuseError": lambda _: memory().fork(T, TimelineId("u"), EVENT, at=2),
@@ -271,11 +271,8 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "MisuseError": lambda folder: locate_store(folder / "none").verify(),
     },
     "block_at": {"ClosedError": lambda _: block_at(closed(), T, "ar:t.react.note")},
-    "Copyable.append_bytes": {
+    "EventStore.append_bytes": {
         "CodecError": lambda _: memory().append_bytes(T, [b"[]"], expected_version=1)
-    },
-    "append_bytes": {
-        "CodecError": lambda _: append_bytes(memory(), T, [b"[]"], expected_version=1)
     },
     "checked_bytes": {
         "TooLargeError": lambda _: checked_bytes(T, [b"{}"] * 200_001, 0),
@@ -283,15 +280,15 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "CodecError": lambda _: checked_bytes(T, [b"[]"], 0),
     },
     "Kept.refuse_forgotten": {"ForgottenError": lambda _: Kept(forgotten=1).refuse_forgotten(T, 1)},
-    "Retains.trim": {
+    "EventStore.trim": {
         "UnknownTimelineError": lambda _: memory().trim(TimelineId("u"), 1),
         "MisuseError": lambda _: memory().trim(T, 2),
     },
-    "Retains.rewrite": {
+    "EventStore.rewrite": {
         "UnknownTimelineError": lambda _: memory().rewrite(TimelineId("u"), {}),
         "MisuseError": lambda _: memory().rewrite(T, {9: EVENT}),
     },
-    "Retains.remove": {"UnknownTimelineError": lambda _: memory().remove(TimelineId("u"))},
+    "EventStore.remove": {"UnknownTimelineError": lambda _: memory().remove(TimelineId("u"))},
     "checked_events": {
         "TooLargeError": lambda _: checked_events(T, [EVENT] * 200_001, 0),
         "MisuseError": lambda _: checked_events(T, [], 0),
@@ -356,9 +353,11 @@ ELSEWHERE = {
     ("ArtifactStore.read", "DamagedStoreError"): "tests/persistence/artifacts",
     ("parse_answer", "RejectedAnswerError"): "tests/render/compaction/test_prompt.py",
     ("plan_compaction", "RungError"): "tests/render/compaction",
-    ("Retains.trim", "StoreError"): "tests/persistence/archive",
-    ("Retains.rewrite", "ForgottenError"): "persistence/testing/_retention.py",
-    ("Retains.erase", "StoreError"): "tests/persistence/duckdb/test_retention.py",
+    ("EventStore.trim", "StoreError"): "tests/persistence/test_archive.py",
+    ("EventStore.rewrite", "ForgottenError"): "persistence/testing/_retention.py",
+    ("EventStore.artifacts", "MisuseError"): "tests/persistence/test_store.py",
+    ("EventStore.remove", "MisuseError"): "tests/persistence/test_store.py",
+    ("EventStore.erase", "StoreError"): "tests/persistence/duckdb/test_retention.py",
     ("block_at", "ForgottenError"): "persistence/testing/_retention.py",
     ("checked_fork", "UnknownTimelineError"): "as `EventStore.fork`",
     ("checked_fork", "MisuseError"): "as `EventStore.fork`",
@@ -382,7 +381,7 @@ def said() -> Iterator[tuple[str, str]]:
 
 
 def _errors(one: object) -> list[str]:
-    doc = inspect.getdoc(one) or ""
+    doc = inspect.cleandoc(getattr(one, "__doc__", None) or "")  # what it inherits is shown there
     return re.findall(r"^    (\w+Error):", doc.partition("Raises")[2], re.MULTILINE)
 
 

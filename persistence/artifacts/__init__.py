@@ -1,21 +1,20 @@
 """Artifacts: content that is stored beside the log. `persistence` exports the public names."""
 
 from persistence.artifacts._artifacts import Artifacts as Artifacts
+from persistence.artifacts._artifacts import MemoryArtifacts as MemoryArtifacts
+from persistence.artifacts._artifacts import copy_artifacts as copy_artifacts
+from persistence.artifacts._artifacts import open_artifacts as open_artifacts
 from persistence.artifacts._backend import Entry as Entry
-from persistence.artifacts._copy import copy_artifacts as copy_artifacts
+from persistence.artifacts._backend import MemoryBackend as MemoryBackend
 from persistence.artifacts._crypt import KeyRing as KeyRing
 from persistence.artifacts._crypt import Keys as Keys
 from persistence.artifacts._duckdb import DuckDBBackend as DuckDBBackend
 from persistence.artifacts._duckdb import DuckDBReader as DuckDBReader
-from persistence.artifacts._memory import MemoryArtifacts as MemoryArtifacts
-from persistence.artifacts._memory import MemoryBackend as MemoryBackend
-from persistence.artifacts._open import open_artifacts as open_artifacts
 from persistence.artifacts._sql import SQLBackend as SQLBackend
+from persistence.artifacts._store import ArtifactDescription as ArtifactDescription
+from persistence.artifacts._store import ArtifactMetadata as ArtifactMetadata
 from persistence.artifacts._store import ArtifactStore as ArtifactStore
-from persistence.artifacts._store import ForgetsArtifacts as ForgetsArtifacts
-from persistence.artifacts._tables import ArtifactTables as ArtifactTables
-from persistence.artifacts._types import ArtifactDescription as ArtifactDescription
-from persistence.artifacts._types import ArtifactMetadata as ArtifactMetadata
-from persistence.artifacts._types import AuditRecord as AuditRecord
-from persistence.artifacts._types import Requester as Requester
+from persistence.artifacts._store import AuditRecord as AuditRecord
+from persistence.artifacts._store import Requester as Requester
+from persistence.artifacts._verify import ArtifactTables as ArtifactTables
 from persistence.artifacts._verify import Examination as Examination

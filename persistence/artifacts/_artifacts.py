@@ -1,33 +1,59 @@
-"""The artifact store: it applies all rules, wherever the content is stored."""
+"""The artifact store: it applies all rules, wherever the content is stored. Opening it, and copying into another one.
+
+The access rules are checked in this order, and the first that fails decides:
+
+    unknown      it was never put
+    tenant       it was put, but not for the requester's tenant; the requester is told `unknown`
+    permission   the requester lacks the permission for its sensitivity
+    expired      it has expired, whether it has been swept or not
+    key          it is encrypted, and its key is missing or wrong
+
+Several timelines of one tenant may have put the same content.  It lasts until the latest of their expiries, and
+the strictest sensitivity in force applies: if one timeline calls it restricted, requesters who may only read
+internal content do not get it.
+"""
 
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain, islice
+from pathlib import Path
 from typing import Self
+from urllib.parse import unquote, urlsplit
 
 import attrs
 import msgspec
 
 from blocks import (
     ENCRYPTED,
+    AccessRefusedError,
     ArtifactId,
     ClosedError,
     DamagedStoreError,
     MisuseError,
     Refusal,
+    Sensitivity,
     TimelineId,
     artifact_id,
     artifact_ids_in,
     clean_json,
 )
 from persistence._store import PROBLEMS_MAX, StoreReport
-from persistence.artifacts._access import granted, refused
-from persistence.artifacts._backend import PIECE_BYTES, Backend, Entry
-from persistence.artifacts._crypt import SLOT_BYTES, Cipher, KeyRing, cipher_for
-from persistence.artifacts._pieces import Hashed, Span, as_pieces, plain_bytes
-from persistence.artifacts._types import (
+from persistence.artifacts._backend import PIECE_BYTES, Backend, Entry, MemoryBackend
+from persistence.artifacts._crypt import (
+    SLOT_BYTES,
+    Cipher,
+    Hashed,
+    KeyRing,
+    Span,
+    as_pieces,
+    cipher_for,
+    pieces_of,
+    plain_bytes,
+)
+from persistence.artifacts._files import FolderBackend, UrlBackend, reached
+from persistence.artifacts._store import (
     Action,
     ArtifactDescription,
     ArtifactMetadata,
@@ -37,7 +63,7 @@ from persistence.artifacts._types import (
 )
 from persistence.artifacts._verify import Examination
 
-ASKED_MAX = 100
+NAME_CHARACTERS_MAX = 100
 """How many characters of an invalid artifact id the audit keeps."""
 
 
@@ -90,9 +116,9 @@ class Artifacts:
             sha256=hashed.digest(),
             key=key_id,
         )
-        said = msgspec.json.encode(metadata)
-        seal = cipher.seal(said) if cipher else ""
-        self._enter(Entry(slot, metadata, said, seal), description)
+        json = msgspec.json.encode(metadata)
+        seal = cipher.seal(json) if cipher else ""
+        self._enter(Entry(slot, metadata, json, seal), description)
         return metadata.id
 
     def _enter(self, entry: Entry, description: ArtifactDescription) -> None:
@@ -108,9 +134,9 @@ class Artifacts:
 
     def _has(self, artifact: ArtifactId, description: ArtifactDescription) -> bool:
         """Whether the same content was put with the same description, has not expired and can be decrypted."""
-        now, said = self._clock(), msgspec.structs.asdict(description).items()
+        now, fields = self._clock(), msgspec.structs.asdict(description).items()
         return any(
-            said <= msgspec.structs.asdict(entry.metadata).items()
+            fields <= msgspec.structs.asdict(entry.metadata).items()
             and not entry.metadata.is_expired(now)
             and self._opens(entry)
             for entry in self.backend.entries(artifact)
@@ -135,9 +161,9 @@ class Artifacts:
         for entry in self.backend.entries():
             by_id.setdefault(entry.metadata.id, []).append(entry)
         self._record("list", "", requester, timeline=timeline or "")
-        judged = [self._judged(entries, requester) for entries in by_id.values()]
-        found = [e.metadata for entries in judged if not isinstance(entries, str) for e in entries]
-        wanted = [m for m in found if timeline is None or m.timeline == timeline]
+        answers = [self._readable(entries, requester) for entries in by_id.values()]
+        readable = [e.metadata for a in answers if not isinstance(a, str) for e in a]
+        wanted = [m for m in readable if timeline is None or m.timeline == timeline]
         return sorted(wanted, key=lambda metadata: (metadata.created_at, metadata.id))
 
     def _granted(self, action: Action, artifact: str, requester: Requester) -> Entry:
@@ -145,26 +171,30 @@ class Artifacts:
         the request is refused."""
         self._refuse_if_closed()
         is_id = artifact_ids_in(artifact) == (artifact,)
-        found = self._judged(self.backend.entries(artifact) if is_id else (), requester)
-        asked = artifact if is_id else clean_json(artifact[:ASKED_MAX])
-        if isinstance(found, str):
-            self._record(action, asked, requester, reason=found)
-            raise refused(asked, found)
-        self._record(action, asked, requester)
-        return found[0]
+        answer = self._readable(self.backend.entries(artifact) if is_id else (), requester)
+        name = artifact if is_id else clean_json(artifact[:NAME_CHARACTERS_MAX])
+        if isinstance(answer, str):
+            self._record(action, name, requester, reason=answer)
+            raise refused(name, answer)
+        self._record(action, name, requester)
+        return answer[0]
 
-    def _judged(self, entries: Sequence[Entry], requester: Requester) -> Sequence[Entry] | Refusal:
-        found = granted(entries, requester, self._clock())
-        if isinstance(found, str):
-            return found
-        opened = [entry for entry in found if self._opens(entry)]
-        strictest = found[0].metadata.sensitivity
+    def _readable(
+        self, entries: Sequence[Entry], requester: Requester
+    ) -> Sequence[Entry] | Refusal:
+        """The entries of one artifact that the requester may read and that can be decrypted, or the reason for
+        refusing."""
+        allowed = granted(entries, requester, self._clock())
+        if isinstance(allowed, str):
+            return allowed
+        opened = [entry for entry in allowed if self._opens(entry)]
+        strictest = allowed[0].metadata.sensitivity
         return opened if opened and opened[0].metadata.sensitivity == strictest else "key"
 
     def _content(self, entry: Entry, start: int, size: int | None) -> bytes:
         metadata = entry.metadata
         cipher = self._cipher(metadata.key, entry.slot, metadata.tenant)
-        span = Span.of(metadata.size, start, size, plain_bytes(cipher))
+        span = Span.of(metadata.size, start, size, plain_bytes(is_encrypted=bool(metadata.key)))
         content = b"".join(self._pieces(entry, span, cipher))
         if len(content) != span.size:
             raise _damaged(metadata, f"{span.size - len(content)} bytes are missing")
@@ -204,7 +234,7 @@ class Artifacts:
         key = self._keys.key(metadata.key) if self._keys else None
         if key is None:
             return False
-        return cipher_for(key, entry.slot, metadata.tenant).vouches(entry.said, entry.seal)
+        return cipher_for(key, entry.slot, metadata.tenant).vouches(entry.json, entry.seal)
 
     # ------------------------------------------------------------ audit, retention, close
 
@@ -295,3 +325,132 @@ def _damaged(metadata: ArtifactMetadata, what: str) -> DamagedStoreError:
         f"artifact {metadata.id!r}: {what}; restore it from a backup, or get the content from its"
         " source again"
     )
+
+
+class MemoryArtifacts(Artifacts):
+    """An artifact store in memory, which ends with the process."""
+
+    def __init__(
+        self,
+        *,
+        keys: KeyRing | None = None,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        super().__init__(MemoryBackend(), keys=keys, clock=clock, random=random)
+
+
+OPENING_BYTES = 4
+
+
+def open_artifacts(
+    where: str | Path,
+    *,
+    keys: KeyRing | None = None,
+    clock: Callable[[], float] = time.time,
+    random: Callable[[int], bytes] = os.urandom,
+) -> Artifacts:
+    """The artifact store in a folder, or at a URL such as `s3://bucket/artifacts`.
+
+    Raises:
+        MisuseError: the URL cannot be reached, for example because a library is not installed.
+        StoreError: the folder cannot be created.
+    """
+    backend = _backend(str(where), random)
+    return Artifacts(backend, keys=keys, clock=clock, random=random)
+
+
+def _backend(where: str, random: Callable[[int], bytes]) -> Backend:
+    scheme, is_url, _ = where.partition("://")
+    if not is_url:
+        return FolderBackend(Path(where).absolute())
+    if scheme == "file":
+        return FolderBackend(Path(unquote(urlsplit(where).path)))
+    files, root = reached(where)
+    return UrlBackend(files, root, random(OPENING_BYTES).hex())
+
+
+# The access rules.
+
+
+PERMISSIONS: dict[Sensitivity, str] = {
+    "public": "read",
+    "internal": "read",
+    "confidential": "read:confidential",
+    "restricted": "read:restricted",
+}
+"""The permission that reading each sensitivity needs; the least strict first."""
+
+
+_RANKS: dict[str, int] = {each: rank for rank, each in enumerate(reversed(PERMISSIONS))}
+"""A rank for each sensitivity; the strictest has the lowest."""
+
+_ADVICE: dict[Refusal, str] = {
+    "unknown": "this store holds no such artifact for this requester",
+    "permission": "the requester lacks the permission for its sensitivity",
+    "expired": "its time is over; get the content from its source again",
+    "key": "its key is not in the key ring, or does not fit; open the store with the right keys",
+}
+
+
+def granted(entries: Sequence[Entry], requester: Requester, now: float) -> list[Entry] | Refusal:
+    """The entries of one artifact that the requester may read and that have not expired, strictest first; or the reason
+    for refusing."""
+    if not entries:
+        return "unknown"
+    own = [entry for entry in entries if entry.metadata.tenant == requester.tenant]
+    if not own:
+        return "tenant"
+    in_force = [entry for entry in own if not entry.metadata.is_expired(now)]
+    ranked = sorted(in_force or own, key=_rank)
+    if PERMISSIONS[ranked[0].metadata.sensitivity] not in requester.permissions:
+        return "permission"
+    return ranked if in_force else "expired"
+
+
+def _rank(entry: Entry) -> tuple[int, float, str]:
+    """A sort key: strictest first; of equally strict entries the oldest, so that answers do not change."""
+    return _RANKS[entry.metadata.sensitivity], entry.metadata.created_at, entry.slot
+
+
+def refused(artifact: str, reason: Refusal) -> AccessRefusedError:
+    """The error for a requester, which does not reveal that another tenant has the content."""
+    shown: Refusal = "unknown" if reason == "tenant" else reason
+    return AccessRefusedError(artifact, shown, _ADVICE[shown])
+
+
+# Copying.
+
+
+def copy_artifacts(
+    source: Artifacts,
+    target: Artifacts,
+    is_wanted: Callable[[ArtifactMetadata], bool],
+    on_damage: Callable[[str], None],
+    artifact: str | None = None,
+) -> int:
+    """Copy the undamaged artifacts that `is_wanted` accepts, of all or only `artifact`, and return how many were new.
+
+    `on_damage` receives a sentence for each damaged one.  A copy keeps its slot, because its encryption depends on it,
+    and because a repeated copy recognizes it by its slot.
+    """
+    examination = Examination(source.backend)
+    entries, problems = examination.entries(artifact)
+    for problem in problems:
+        on_damage(problem.what)
+    wanted = [entry for entry in entries if is_wanted(entry.metadata)]
+    there = {entry.slot for entry in target.backend.entries(artifact)} if wanted else set[str]()
+    copied = 0
+    for entry in (entry for entry in wanted if entry.slot not in there):
+        if damage := examination.wrong(entry):
+            on_damage(f"artifact {entry.metadata.id}: {damage}")
+            continue
+        target.backend.discard(entry.slot)  # what an interrupted copy left
+        target.backend.fill(entry.slot, _pieces(source.backend, entry))
+        target.enter(entry)
+        copied += 1
+    return copied
+
+
+def _pieces(backend: Backend, entry: Entry) -> Iterator[bytes]:
+    return backend.pieces(entry.slot, 0, pieces_of(entry.metadata) - 1)

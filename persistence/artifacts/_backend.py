@@ -1,4 +1,4 @@
-"""The protocol of a place for artifacts: a few operations. All rules are in `_artifacts`.
+"""The protocol of a place for artifacts: a few operations, and the one in memory. All rules are in `_artifacts`.
 
 Each put fills a *slot* of its own, named by 16 random bytes and never written again: first its
 pieces, then, in one step, the *entry* that makes it exist.  So no put and no sweep can harm another,
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from blocks import DamagedStoreError
-from persistence.artifacts._types import ArtifactMetadata, AuditRecord
+from persistence.artifacts._store import ArtifactMetadata, AuditRecord
 
 PIECE_BYTES = 2**20
 """Bytes in each stored piece of a slot; the last piece may be shorter."""
@@ -26,7 +26,7 @@ class Entry:
 
     slot: str
     metadata: ArtifactMetadata
-    said: bytes
+    json: bytes
     """The metadata as the bytes that were written, which the seal covers."""
     seal: str = ""
     """Proof, made with the key, that the metadata is unchanged; empty if the content is not encrypted."""
@@ -79,7 +79,7 @@ class Backend(Protocol):
         ...
 
 
-class _Written(Struct, frozen=True, kw_only=True):
+class _StoredEntry(Struct, frozen=True, kw_only=True):
     """The JSON of an entry."""
 
     slot: str
@@ -89,7 +89,9 @@ class _Written(Struct, frozen=True, kw_only=True):
 
 def encoded(entry: Entry) -> bytes:
     """The entry as JSON."""
-    return msgspec.json.encode(_Written(slot=entry.slot, metadata=Raw(entry.said), seal=entry.seal))
+    return msgspec.json.encode(
+        _StoredEntry(slot=entry.slot, metadata=Raw(entry.json), seal=entry.seal)
+    )
 
 
 def decoded(data: bytes | str, where: str) -> Entry:
@@ -99,14 +101,14 @@ def decoded(data: bytes | str, where: str) -> Entry:
         DamagedStoreError: `data` is not an entry.
     """
     try:
-        written = msgspec.json.decode(data, type=_Written)
-        said = bytes(written.metadata)
-        metadata = msgspec.json.decode(said, type=ArtifactMetadata)
+        stored = msgspec.json.decode(data, type=_StoredEntry)
+        json = bytes(stored.metadata)
+        metadata = msgspec.json.decode(json, type=ArtifactMetadata)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamagedStoreError(
             f"{where}: an entry that is none ({error}); restore it from a backup"
         ) from error
-    return Entry(written.slot, metadata, said, written.seal)
+    return Entry(stored.slot, metadata, json, stored.seal)
 
 
 def decoded_record(data: bytes | str, where: str) -> AuditRecord:
@@ -121,3 +123,53 @@ def decoded_record(data: bytes | str, where: str) -> AuditRecord:
         raise DamagedStoreError(
             f"{where}: an audit record that is none ({error}); restore it from a backup"
         ) from error
+
+
+@attrs.define(eq=False)
+class MemoryBackend:
+    """A `Backend` in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised."""
+
+    lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+    _content: dict[str, tuple[bytes, ...]] = attrs.field(
+        factory=dict[str, tuple[bytes, ...]], init=False, repr=False
+    )
+    _entries: dict[str, dict[str, bytes]] = attrs.field(
+        factory=dict[str, dict[str, bytes]], init=False, repr=False
+    )
+    """By artifact, then by slot."""
+    _records: list[bytes] = attrs.field(factory=list[bytes], init=False, repr=False)
+
+    def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
+        self._content[slot] = tuple(pieces)
+
+    def enter(self, entry: Entry, record: AuditRecord) -> None:
+        self.record(record)
+        self._entries.setdefault(entry.metadata.id, {})[entry.slot] = encoded(entry)
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        there = list(self._entries) if artifact is None else [artifact]
+        found = [data for name in there for data in list(self._entries.get(name, {}).values())]
+        return [decoded(data, "memory") for data in found]
+
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
+        return iter(self._content.get(slot, ())[first : last + 1])
+
+    def remove(self, entry: Entry, record: AuditRecord) -> None:
+        self.record(record)
+        self._entries[entry.metadata.id].pop(entry.slot, None)
+        self.discard(entry.slot)
+
+    def discard(self, slot: str) -> None:
+        self._content.pop(slot, None)
+
+    def tidy(self, now: float) -> None:
+        pass  # an interrupted put leaves nothing in memory
+
+    def record(self, record: AuditRecord) -> None:
+        self._records.append(msgspec.json.encode(record))
+
+    def records(self) -> Sequence[AuditRecord]:
+        return [decoded_record(data, "memory") for data in list(self._records)]
+
+    def close(self) -> None:
+        pass  # a `MemoryStore` uses the same backend again

@@ -1,4 +1,4 @@
-"""Encryption at rest: the protocol of a key ring, and how a slot is encrypted with a key.
+"""How content is stored: in pieces of equal size, and encrypted, with a key from a key ring.
 
 Every slot gets a key of its own, derived (HKDF-SHA256) from the caller's key, the slot's 16 random
 bytes and the tenant.  So a counter suffices as nonce, and a piece can be decrypted only at its own place in its
@@ -6,12 +6,15 @@ own slot.  The artifact's id is known only after the last piece; it and the rest
 metadata are authenticated by the *seal*, a tag over the metadata under the same key.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
 from blocks import MisuseError
+from persistence.artifacts._backend import PIECE_BYTES
+from persistence.artifacts._store import ArtifactMetadata
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -82,13 +85,13 @@ class Cipher:
         """The decrypted piece; None if this is not piece `number` of this slot."""
         return self._tried(lambda: self._aead.decrypt(_nonce(number), piece, self._tenant))
 
-    def seal(self, said: bytes) -> str:
-        return self._aead.encrypt(_SEAL_NONCE, b"", said).hex()
+    def seal(self, metadata: bytes) -> str:
+        return self._aead.encrypt(_SEAL_NONCE, b"", metadata).hex()
 
-    def vouches(self, said: bytes, seal: str) -> bool:
+    def vouches(self, metadata: bytes, seal: str) -> bool:
         """Whether `seal` was made with this key for exactly this metadata."""
         return (
-            self._tried(lambda: self._aead.decrypt(_SEAL_NONCE, bytes.fromhex(seal), said))
+            self._tried(lambda: self._aead.decrypt(_SEAL_NONCE, bytes.fromhex(seal), metadata))
             is not None
         )
 
@@ -126,3 +129,102 @@ def needs_extra(what: str) -> MisuseError:
 
 def _nonce(number: int) -> bytes:
     return number.to_bytes(NONCE_BYTES, "big")
+
+
+# Pieces: splitting a content, and finding the pieces that a range needs.
+
+
+class Hash(Protocol):
+    """The methods of a `hashlib` hash that are used here."""
+
+    def update(self, data: bytes, /) -> None: ...
+    def hexdigest(self) -> str: ...
+
+
+@attrs.define(eq=False)
+class Hashed:
+    """Passes content on in chunks; once all have passed, it knows size and hash."""
+
+    _chunks: Iterable[bytes]
+    size: int = attrs.field(default=0, init=False)
+    _hash: Hash = attrs.field(factory=sha256, init=False)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self.size += len(chunk)
+            self._hash.update(chunk)
+            yield chunk
+
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def plain_bytes(*, is_encrypted: bool) -> int:
+    """Bytes of content in one piece; an encrypted piece also has a tag."""
+    return PIECE_BYTES - TAG_BYTES if is_encrypted else PIECE_BYTES
+
+
+def pieces_of(about: ArtifactMetadata) -> int:
+    """The number of pieces in which a content is stored."""
+    return -(-about.size // plain_bytes(is_encrypted=bool(about.key)))
+
+
+def as_pieces(content: Iterable[bytes], cipher: Cipher | None) -> Iterator[bytes]:
+    """The pieces as they are stored, encrypted if there is a cipher."""
+    plain = in_pieces(content, plain_bytes(is_encrypted=cipher is not None))
+    if cipher is None:
+        return plain
+    return (cipher.sealed(number, piece) for number, piece in enumerate(plain))
+
+
+def in_pieces(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """The same bytes in pieces of `size` bytes; only the last may be shorter, none is empty."""
+    waiting = bytearray()
+    for chunk in chunks:
+        for start in range(0, len(chunk), size):
+            waiting += chunk[start : start + size]
+            if len(waiting) >= size:
+                yield bytes(waiting[:size])
+                del waiting[:size]
+    if waiting:
+        yield bytes(waiting)
+
+
+@attrs.frozen
+class Span:
+    """The bytes from `start` up to `stop` of a content stored in pieces of `piece` bytes."""
+
+    start: int
+    stop: int
+    piece: int
+
+    @classmethod
+    def of(cls, total: int, start: int, size: int | None, piece: int) -> "Span":
+        """The span of `size` bytes from `start`, cut to the content's `total` bytes; None: to its end.
+
+        Raises:
+            MisuseError: `start` or `size` is negative.
+        """
+        if start < 0 or (size is not None and size < 0):
+            raise MisuseError(f"start={start}, size={size}: read from 0 or more, 0 bytes or more")
+        first = min(start, total)
+        return cls(first, total if size is None else min(first + size, total), piece)
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def first(self) -> int:
+        """The number of the first piece of the span."""
+        return self.start // self.piece
+
+    @property
+    def last(self) -> int:
+        """The number of the last piece of the span; lower than `first` if the span is empty."""
+        return (self.stop - 1) // self.piece if self.size else self.first - 1
+
+    def trimmed(self, number: int, piece: bytes) -> bytes:
+        """The bytes of piece `number` that belong to the span."""
+        at = number * self.piece
+        return piece[max(self.start - at, 0) : self.stop - at]

@@ -15,8 +15,8 @@ import attrs
 import msgspec
 
 from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
-from persistence.artifacts._tables import ArtifactTables
-from persistence.artifacts._types import AuditRecord
+from persistence.artifacts._store import AuditRecord
+from persistence.artifacts._verify import ArtifactTables
 from persistence.duckdb._schema import errors
 
 if TYPE_CHECKING:

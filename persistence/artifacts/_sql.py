@@ -14,9 +14,9 @@ import msgspec
 
 from blocks import StoreError
 from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
-from persistence.artifacts._folder import LEFTOVER_SECONDS
-from persistence.artifacts._types import AuditRecord
-from persistence.artifacts._verify import pieces_of
+from persistence.artifacts._crypt import pieces_of
+from persistence.artifacts._files import LEFTOVER_SECONDS
+from persistence.artifacts._store import AuditRecord
 from persistence.sql._database import Connection, Database, TakenError
 from persistence.sql._patience import Patience
 

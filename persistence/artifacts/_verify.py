@@ -1,6 +1,7 @@
 """Checks whether artifacts have their original content: reads, counts and, with the key, decrypts every piece."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Protocol
 
@@ -8,9 +9,8 @@ import attrs
 
 from blocks import DamagedStoreError, StoreError
 from persistence._store import StoreProblem
-from persistence.artifacts._backend import PIECE_BYTES, Entry
-from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for
-from persistence.artifacts._types import ArtifactMetadata
+from persistence.artifacts._backend import Entry, decoded, decoded_record
+from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for, pieces_of
 
 
 class Readable(Protocol):
@@ -18,11 +18,6 @@ class Readable(Protocol):
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]: ...
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]: ...
-
-
-def pieces_of(about: ArtifactMetadata) -> int:
-    """The number of pieces in which a content is stored."""
-    return -(-about.size // (PIECE_BYTES - TAG_BYTES if about.key else PIECE_BYTES))
 
 
 @attrs.frozen
@@ -53,7 +48,7 @@ class Examination:
         key_id = entry.metadata.key
         key = self._keys.key(key_id) if key_id and self._keys else None
         cipher = cipher_for(key, entry.slot, entry.metadata.tenant) if key else None
-        if cipher and not cipher.vouches(entry.said, entry.seal):
+        if cipher and not cipher.vouches(entry.json, entry.seal):
             return "what is said about it was altered"
         try:
             return self._content(entry, cipher)
@@ -81,3 +76,68 @@ class Examination:
         """Whether the entry was not removed meanwhile."""
         there = self._backend.entries(entry.metadata.id)
         return any(each.slot == entry.slot for each in there)
+
+
+# Checks whether the artifact tables of a database agree with each other, row by row, without reading contents.
+
+
+COUNTED = {"put": 1, "expire": -1, "forget": -1}
+"""How each action in the audit changes the number of entries."""
+
+
+@attrs.frozen(kw_only=True)
+class ArtifactTables:
+    """All rows of the tables at one moment.  A slot without an entry is the rest of an interrupted put; the next sweep
+    removes it."""
+
+    rows: Sequence[tuple[str, str, bytes | str]] = ()
+    """Rows of the table `artifacts`: artifact, slot, entry."""
+    pieces: Mapping[str, int] = {}
+    """The number of pieces of each slot."""
+    records: Sequence[bytes | str] = ()
+    """The JSON of each audit record."""
+
+    def examined(self) -> tuple[Sequence[Entry], Sequence[StoreProblem]]:
+        """The readable entries, and the problems of the rows."""
+        entries: list[Entry] = []
+        problems: list[StoreProblem] = []
+        for artifact, slot, data in self.rows:
+            try:
+                entry = decoded(data, "table artifacts")
+            except DamagedStoreError as damage:
+                problems.append(_of(artifact, str(damage)))
+                continue
+            problems += [_of(artifact, what) for what in self._wrong(entry, artifact, slot)]
+            entries.append(entry)
+        return entries, [*problems, *self._miscounted()]
+
+    def _wrong(self, entry: Entry, artifact: str, slot: str) -> Iterator[str]:
+        for name, there, due in (
+            ("artifact", artifact, entry.metadata.id),
+            ("slot", slot, entry.slot),
+        ):
+            if there != due:
+                yield f"column {name} has {there!r:.100}, the entry has {due!r:.100}"
+        count, held = pieces_of(entry.metadata), self.pieces.get(entry.slot, 0)
+        if held > count:
+            yield f"{held} pieces are there, its content has {count}"
+
+    def _miscounted(self) -> Iterator[StoreProblem]:
+        """Artifacts with more or fewer entries than the audit says."""
+        due = Counter[str]()
+        for data in self.records:
+            try:
+                record = decoded_record(data, "table artifact_audit")
+            except DamagedStoreError as damage:
+                yield StoreProblem(what=str(damage))
+                return
+            due[record.artifact] += COUNTED.get(record.action, 0)
+        held = Counter(artifact for artifact, _, _ in self.rows)
+        for artifact in sorted(due.keys() | held.keys()):
+            if due[artifact] != held[artifact]:
+                what = f"it was put {due[artifact]} times and is there {held[artifact]} times"
+                yield _of(artifact, what)
+
+
+def _of(artifact: str, what: str) -> StoreProblem:
+    return StoreProblem(artifact=artifact, what=f"artifact {artifact}: {what}")

@@ -20,7 +20,7 @@ from weakref import WeakSet
 import attrs
 
 from blocks import StoreLockedError
-from persistence._place import OPEN_AS, identity, permissions, system_errors
+from persistence._file import OPEN_AS, identity, permissions, system_errors
 
 RECORD = "pid {:>10}\nevents {:>20}\nrecords {:>20}\n"
 """The content of a lock file. Its length is fixed, so that one write replaces all of it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from blocks import StoreError
-from persistence._place import permissions, private_folder, sync_folder, system_errors
+from persistence._file import permissions, private_folder, sync_folder, system_errors
 from persistence.duckdb._schema import ROWS_AT_ONCE, STORE, log_path, reattach
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The block index of a DuckDB file: the database searches payloads as texts.
 
 It returns every matching event, perhaps more; Python decides which ones match, so that every
-store finds the same.  `persistence.search._likely` says which conditions the database may check. Of a large event
+store finds the same.  `persistence.search._index` says which conditions the database may check. Of a large event
 the database sees only the stand-in, so its text counts as a possible match.
 """
 
@@ -18,7 +18,7 @@ from blocks import Recorded, TimelineId, TurnId, decode_event
 from persistence._store import TurnChange
 from persistence.duckdb._file_lock import Marks
 from persistence.duckdb._large_events import STANDS_IN, fetching, whole
-from persistence.search._likely import (
+from persistence.search._index import (
     CONDITIONS_MAX,
     FOLDED_TO_ASCII,
     SUMMARY,

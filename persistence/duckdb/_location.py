@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from persistence._moment import copy_of_a_moment, is_writable
-from persistence._place import database_path, path_in, system_errors
+from persistence._file import copy_of_a_moment, database_path, is_writable, path_in, system_errors
 from persistence._store import StoreReport
 from persistence.duckdb._file_lock import refuse_if_ours
 from persistence.duckdb._store import DuckDBStore

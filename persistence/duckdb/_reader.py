@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import CodecError, DamagedStoreError, Event, Recorded, TimelineId, decode_event
-from persistence.archive import archived_rows
+from persistence._archive import archived_rows
 from persistence.duckdb._cursors import CursorPool
 from persistence.duckdb._heads import Known
 from persistence.duckdb._large_events import Row, fetching, whole

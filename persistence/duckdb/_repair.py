@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from blocks import DamagedStoreError
-from persistence._place import system_errors
+from persistence._file import system_errors
 from persistence.duckdb._file_lock import FileLock, Marks, lost
 from persistence.duckdb._store import DuckDBStore
 

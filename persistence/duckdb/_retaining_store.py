@@ -1,4 +1,4 @@
-"""The part of a DuckDB store that removes events; see `persistence.Retains`."""
+"""The part of a DuckDB store that removes events; see `persistence.EventStore.trim`."""
 
 import os
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RetainingStore(ABC):
-    """The methods of `persistence.Retains`, for a store with a file and a `Retention`."""
+    """The methods of `EventStore` that remove events, for a store with a file and a `Retention`."""
 
     path: Path
     _retention: Retention

@@ -92,7 +92,7 @@ class Retention:
         self, timeline: TimelineId, before: int, archive: "str | PathLike[str] | None"
     ) -> Removed:
         """Remove or archive the events older than version `before`."""
-        from persistence.archive import write_archive
+        from persistence._archive import write_archive
 
         with self._turn:
             known, kept = self._checked(timeline, before), self.kept(timeline)
@@ -121,7 +121,7 @@ class Retention:
 
     def rewrite(self, timeline: TimelineId, events: Mapping[int, Event]) -> Removed:
         """Replace the events of these versions."""
-        from persistence.archive import rewritten
+        from persistence._archive import rewritten
 
         with self._turn:
             known = self._existing(timeline)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError
-from persistence._place import (
+from persistence._file import (
     OWNER_ONLY,
     create_beside,
     kind_in,

@@ -26,7 +26,7 @@ ORDER BY timeline, seq
 
 @attrs.frozen
 class Skimmer:
-    """Reads small parts of timelines; see `persistence.Skimmable`."""
+    """Reads small parts of timelines; see `EventStore.skim`."""
 
     reader: Reader
     first: int

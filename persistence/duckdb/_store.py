@@ -4,9 +4,10 @@ import os
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from warnings import warn
 from weakref import finalize
 
@@ -20,18 +21,18 @@ from blocks import (
     TimelineId,
     VersionConflictError,
 )
+from persistence._file import database_path
 from persistence._log import (
     Head,
+    TimelineInfo,
     checked_bytes,
     checked_events,
     checked_fork,
     checked_page,
     timeline_infos,
 )
-from persistence._place import database_path
 from persistence._retention import checked_kept_fork
-from persistence._store import Skim, StoreReport, TimelineInfo
-from persistence._watch import Watchers
+from persistence._store import EventStore, Skim, StoreReport, Watchers
 from persistence.duckdb._append import Append
 from persistence.duckdb._cursors import CursorPool
 from persistence.duckdb._file_lock import FileLock, Marks, lock_path, lost
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, DuckDBBackend, KeyRing
 
 
-class DuckDBStore(RetainingStore):
+class DuckDBStore(RetainingStore, EventStore):
     """Timelines in the file `path`, which only this process may have open until `close`.  Its methods raise the errors
     of `EventStore`.
 
@@ -62,6 +63,8 @@ class DuckDBStore(RetainingStore):
         MisuseError: there is no such folder, or the file is not a store.
     """
 
+    can_remove = keeps_artifacts = True
+
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self.path = database_path(path)
         self._pid = os.getpid()
@@ -69,7 +72,6 @@ class DuckDBStore(RetainingStore):
         self._backend: DuckDBBackend | None = None
         self._shelf_lock = Lock()
         self._watchers = Watchers()
-        self.watch = self._watchers.add  # see `Watchable`
         self._lock = FileLock.acquire(self.path)
         try:
             self._open()
@@ -200,8 +202,14 @@ class DuckDBStore(RetainingStore):
     def skim(
         self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
     ) -> Iterator[tuple[TimelineId, Skim]]:
-        self._refuse_if_not_ours()
-        return Skimmer(self._reader, first, kinds).skimmed(timelines)
+        trimmed = self.trimmed()
+        whole = Skimmer(self._reader, first, kinds).skimmed(
+            [n for n in timelines if n not in trimmed]
+        )
+        return chain(whole, super().skim([n for n in timelines if n in trimmed], first, kinds))
+
+    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._watchers.add(timeline_id, wake)
 
     @contextmanager
     def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks]]":
@@ -269,12 +277,6 @@ class DuckDBStore(RetainingStore):
                 last.callback(self._writer.close)
                 self._cursors.close()
         self._watchers.closed()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _refuse_if_not_ours(self) -> None:
         if os.getpid() != self._pid:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from blocks import CodecError, MisuseError, TimelineId, decode_event, kind_of
+from persistence._archive import archive_problems
 from persistence._log import event_problems, ref_of
 from persistence._retention import Kept
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
-from persistence.archive import archive_problems
 from persistence.artifacts import DuckDBReader, Examination, KeyRing
 from persistence.duckdb._file_lock import FileLock, Marks, lost
 from persistence.duckdb._large_events import Row, fetching, whole

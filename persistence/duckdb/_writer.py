@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from blocks import ClosedError, StoreError, TimelineId
-from persistence._place import create_beside
+from persistence._file import create_beside
 from persistence.duckdb._append import Append, event_rows, mark_rows, piece_rows
 from persistence.duckdb._file_lock import FileLock
 from persistence.duckdb._heads import Heads, Known

@@ -6,7 +6,7 @@ however damaged, is refused.
 
 from typing import Final
 
-from persistence.search._likely import FOLDED_TO_ASCII
+from persistence.search._index import FOLDED_TO_ASCII
 from persistence.sql._index import Dialect
 
 _TEXT: Final = "encode(payload, 'escape')"

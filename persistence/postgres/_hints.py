@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from blocks import TimelineId
-from persistence._watch import Wake, Watchers
+from persistence._store import Wake, Watchers
 from persistence.postgres._database import PostgresDatabase
 from persistence.postgres._listen import Listener
 from persistence.postgres._notify import Notifier

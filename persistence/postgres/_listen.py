@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import attrs
 
 from blocks import TimelineId
-from persistence._watch import Watchers
+from persistence._store import Watchers
 from persistence.postgres._channels import ANYBODY, LOCKS, LOOK_SECONDS, SCOPE, Scope
 from persistence.postgres._database import PostgresConnection
 from persistence.postgres._settings import is_pooled

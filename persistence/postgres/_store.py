@@ -36,6 +36,8 @@ class PostgresStore(SQLStore):
         StoreError: the server cannot be reached, the role lacks the rights, or a later version changed the tables.
     """
 
+    is_remote = True
+
     def __init__(
         self,
         url: str,
@@ -61,7 +63,6 @@ class PostgresStore(SQLStore):
             raise
 
     def hears_others(self) -> bool:
-        """See `persistence.HearsOthers`."""
         return self._hints.listener.hears
 
 

@@ -4,12 +4,13 @@ There are two passes. The first scores every candidate and keeps the best; the s
 paths, for which it has to count the earlier blocks of the turn with the same stem.
 """
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from heapq import heappush, heappushpop, merge
-from itertools import chain
+from itertools import accumulate, chain, islice
 from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
 
@@ -19,21 +20,28 @@ from blocks import (
     Block,
     BlockAppended,
     BlockId,
+    DocumentPart,
     MisuseError,
     Naming,
+    Part,
     Recorded,
+    TextPart,
     TimelineId,
+    ToolResult,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    clean_json,
     path_at,
     path_of,
     path_stem,
     tag_of,
+    text_of,
     version_in,
 )
-from persistence._retention import kept_of
 from persistence._store import BlockIndex, EventStore, TurnChange
-from persistence.search._query import Query, searched_text
-from persistence.search._ranking import score, snippet
-from persistence.search._scan import index_of, names_left
+from persistence.search._index import index_of, names_left
 
 LIMIT: Final = 20
 LIMIT_MAX: Final = 1_000
@@ -112,7 +120,7 @@ def search_blocks(
     return [_hit(wanted, points, found, paths) for points, found in best]
 
 
-def _scored(index: BlockIndex, query: Query, timeline: TimelineId | None) -> Iterator[_Scored]:
+def _scored(index: BlockIndex, query: "Query", timeline: TimelineId | None) -> Iterator[_Scored]:
     words = {word for needle in query.wanted for word in needle.words}
     for name, (version, event) in index.candidates(words, query.types, timeline):
         if not isinstance(event, BlockAppended) or not query.accepts(event.block):
@@ -148,7 +156,7 @@ def _paths(store: EventStore, index: BlockIndex, chosen: Sequence[Candidate]) ->
     paths: dict[_Place, str] = {}
     for timeline, candidates in by_timeline.items():
         versions = {candidate.version for candidate in candidates}
-        if kept_of(store, timeline).forgotten:
+        if store.kept(timeline).forgotten:
             names = ((version, path) for version, _, path in names_left(store, timeline))
             paths |= {(timeline, version): path for version, path in names if version in versions}
             continue
@@ -211,7 +219,7 @@ def _named(turns: Iterable[TurnChange], related: Iterable[Recorded]) -> Iterator
             yield version, path if certain else path_at(block, version)
 
 
-def _hit(query: Query, points: float, found: Candidate, paths: dict[_Place, str]) -> Hit:
+def _hit(query: "Query", points: float, found: Candidate, paths: dict[_Place, str]) -> Hit:
     text, matches = snippet(query, searched_text(found.block))
     return Hit(
         timeline=found.timeline,
@@ -224,3 +232,264 @@ def _hit(query: Query, points: float, found: Candidate, paths: dict[_Place, str]
         snippet=text,
         matches=matches,
     )
+
+
+# A search query: words and phrases, and the kinds and turns of blocks.
+#
+# disk full                  both words, in any order, also inside longer words; case is ignored
+# "no space left"            these words in this order, whatever white space is between them
+# -warning -"out of memory"  not these
+# type:react.tool.result     only blocks of this kind; of several kinds any of them
+# turn:t3                    only blocks of this turn; -type: and -turn: exclude
+
+
+QUERY_CHARACTERS_MAX: Final = 4_000
+_TOKEN: Final = re.compile(
+    r'(?P<no>-?)(?P<field>type:|turn:)?(?:"(?P<phrase>[^"]*)"?|(?P<word>\S+))'
+)
+
+
+@attrs.frozen
+class Needle:
+    """One or more words that must occur in this order."""
+
+    words: tuple[str, ...]
+    """The words, case-folded."""
+
+    @classmethod
+    def of(cls, text: str) -> "Needle":
+        return cls(tuple(text.casefold().split()))
+
+    @cached_property
+    def _phrase(self) -> re.Pattern[str]:
+        return re.compile(r"\s+".join(map(re.escape, self.words)))
+
+    def is_in(self, folded: str) -> bool:
+        """Whether the words occur in a case-folded text."""
+        if any(word not in folded for word in self.words):
+            return False
+        return len(self.words) == 1 or self._phrase.search(folded) is not None
+
+    def spans(self, folded: str) -> Iterator[tuple[int, int]]:
+        """Start and end of each occurrence, in order."""
+        return (match.span() for match in self._phrase.finditer(folded))
+
+
+@attrs.frozen(kw_only=True)
+class Query:
+    """A parsed query."""
+
+    wanted: tuple[Needle, ...] = ()
+    unwanted: tuple[Needle, ...] = ()
+    types: frozenset[str] = frozenset()
+    types_not: frozenset[str] = frozenset()
+    turns: frozenset[str] = frozenset()
+    turns_not: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, text: str) -> "Query":
+        """Parse a query.
+
+        Raises:
+            MisuseError: it has no search term, or is too long.
+        """
+        if len(text) > QUERY_CHARACTERS_MAX:
+            raise MisuseError(f"a query has at most {QUERY_CHARACTERS_MAX:,} characters")
+        found: dict[str, list[str]] = {}
+        for match in _TOKEN.finditer(str(clean_json(text))):
+            value = match["word"] if match["phrase"] is None else match["phrase"]
+            found.setdefault(match["no"] + (match["field"] or ""), []).append(value)
+        query = cls(
+            wanted=_needles(found.get("", ())),
+            unwanted=_needles(found.get("-", ())),
+            types=frozenset(found.get("type:", ())),
+            types_not=frozenset(found.get("-type:", ())),
+            turns=frozenset(found.get("turn:", ())),
+            turns_not=frozenset(found.get("-turn:", ())),
+        )
+        if not (query.wanted or query.types or query.turns):
+            raise MisuseError('nothing to search for: give a word, a "phrase", type: or turn:')
+        return query
+
+    def accepts(self, block: Block) -> bool:
+        """Whether the query admits the block's kind and turn."""
+        tag, turn = tag_of(block), block.turn
+        return (
+            (not self.types or tag in self.types)
+            and (not self.turns or turn in self.turns)
+            and tag not in self.types_not
+            and turn not in self.turns_not
+        )
+
+    def matches(self, folded: str) -> bool:
+        """Whether a case-folded text contains all wanted needles and no unwanted one."""
+        return all(needle.is_in(folded) for needle in self.wanted) and not any(
+            needle.is_in(folded) for needle in self.unwanted
+        )
+
+
+def _needles(texts: "list[str] | tuple[str, ...]") -> tuple[Needle, ...]:
+    needles = (Needle.of(text) for text in texts)
+    return tuple(dict.fromkeys(needle for needle in needles if needle.words))
+
+
+def searched_text(block: Block) -> str:
+    """The text that is searched: all texts of a block, without placeholders for images."""
+    match block:
+        case UserPrompt() | UserFollowup() | UserSteer():
+            return "\n".join((block.text, *_texts(block.parts)))
+        case ToolResult():
+            return "\n".join(_texts(block.parts))
+        case UserAttachment():
+            return "\n".join((block.name, *_texts((block.part,))))
+        case _:
+            return text_of(block)
+
+
+def _texts(parts: tuple[Part, ...]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, TextPart):
+            yield part.text
+        elif isinstance(part, DocumentPart):
+            yield part.name
+
+
+# How well a block answers a query, and the piece of it that shows why.
+#
+# BM25 with a fixed pivot for the length and no weight for rarity: every hit has every word, and a
+# score that depends on nothing but the block is the same in every store and at any later time.
+
+
+SATURATION: Final = 1.2
+LENGTH_SHARE: Final = 0.75
+LENGTH_PIVOT: Final = 1_000
+"""The usual length of a block, in characters."""
+COUNTED_MAX: Final = 32
+"""The largest number of occurrences of a needle that are counted; more hardly change a score."""
+INSIDE: Final = 0.5
+"""The weight of an occurrence inside a longer word; others have 1."""
+
+SNIPPET_CHARACTERS: Final = 240
+_LEAD: Final = 60
+"""How many characters of its line a snippet shows before the first match, at most."""
+_SPANS_MAX: Final = 200
+
+Span: TypeAlias = tuple[int, int]
+
+
+def score(query: Query, folded: str) -> float:
+    """How well a matching, case-folded text answers the query; 0 if the query has no words."""
+    length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(folded) / LENGTH_PIVOT
+    total = 0.0
+    for needle in query.wanted:
+        weight = _weight(needle, folded)
+        total += weight * (SATURATION + 1) / (weight + SATURATION * length)
+    return total
+
+
+def _weight(needle: Needle, folded: str) -> float:
+    return sum(
+        1.0 if _is_whole(folded, span) else INSIDE
+        for span in islice(needle.spans(folded), COUNTED_MAX)
+    )
+
+
+def _is_whole(folded: str, span: Span) -> bool:
+    """Whether the span is a whole word: no letter or digit is next to it."""
+    start, end = span
+    before, after = folded[start - 1 : start], folded[end : end + 1]
+    return not (before.isalnum() and folded[start].isalnum()) and not (
+        after.isalnum() and folded[end - 1].isalnum()
+    )
+
+
+def snippet(query: Query, text: str) -> tuple[str, tuple[Span, ...]]:
+    """The piece of a text with most of the query's needles close together, and the matches in it."""
+    folded = text.casefold()
+    spans = _spans(query.wanted, folded)
+    first, last = _closest(spans)
+    to_original = _Offsets(text, folded)
+    begin = to_original.of(first)
+    line = text.rfind("\n", 0, begin) + 1
+    start = _word_start(text, line, begin)
+    line_end = text.find("\n", to_original.end_of(last))
+    end = min(start + SNIPPET_CHARACTERS, len(text) if line_end < 0 else line_end)
+    if not spans and not text[start:end].strip():
+        start, end = _first_words(text)
+    matches = ((to_original.of(a) - start, to_original.end_of(b) - start) for a, b, _ in spans)
+    inside = ((max(a, 0), min(b, end - start)) for a, b in matches)
+    return text[start:end], _merged(sorted(span for span in inside if span[0] < span[1]))
+
+
+def _word_start(text: str, line: int, begin: int) -> int:
+    """Where the snippet begins: at a word, at most `_LEAD` characters before the first match."""
+    start = max(line, begin - _LEAD)
+    if start > line:
+        start = text.find(" ", start, begin) + 1 or start
+    while start < begin and text[start].isspace():
+        start += 1
+    return start
+
+
+def _first_words(text: str) -> Span:
+    start = len(text) - len(text.lstrip())
+    line_end = text.find("\n", start)
+    return start, min(start + SNIPPET_CHARACTERS, len(text) if line_end < 0 else line_end)
+
+
+def _spans(needles: Sequence[Needle], folded: str) -> list[tuple[int, int, int]]:
+    """Occurrences in the order of the text: start, end, index of the needle."""
+    return sorted(
+        (*span, index)
+        for index, needle in enumerate(needles)
+        for span in islice(needle.spans(folded), _SPANS_MAX)
+    )
+
+
+def _closest(spans: Sequence[tuple[int, int, int]]) -> Span:
+    """Start and end of the first stretch with the most different needles that fits into a snippet."""
+    best, most = (0, 0), 0
+    for index, (start, end, _) in enumerate(spans):
+        found: dict[int, int] = {}
+        for _, other_end, needle in spans[index:]:
+            if other_end - start > SNIPPET_CHARACTERS - _LEAD:
+                break
+            found.setdefault(needle, other_end)
+        if max(len(found), 1) > most:
+            best, most = (start, max(found.values(), default=end)), max(len(found), 1)
+    return best
+
+
+def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Merge overlapping spans."""
+    merged: list[Span] = []
+    for start, end in spans:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return tuple(merged)
+
+
+class _Offsets:
+    """Converts positions in a case-folded text to positions in the text: folding turns some letters into several."""
+
+    def __init__(self, text: str, folded: str) -> None:
+        self._starts: list[int] | None = None
+        if not text.isascii() and not _folds_evenly(text, folded):
+            self._starts = [0, *accumulate(len(letter.casefold()) for letter in text)]
+
+    def of(self, position: int) -> int:
+        """The position of the letter that is at this position of the folded text."""
+        if self._starts is None:
+            return position
+        return min(bisect_right(self._starts, position) - 1, len(self._starts) - 1)
+
+    def end_of(self, position: int) -> int:
+        """The end of the letter that precedes this position of the folded text."""
+        return self.of(position - 1) + 1 if position else 0
+
+
+def _folds_evenly(text: str, folded: str) -> bool:
+    """Whether every letter folds to one letter. No letter folds to none, so comparing lengths is enough."""
+    return len(text) == len(folded)

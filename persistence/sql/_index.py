@@ -1,6 +1,6 @@
 """The block index of a database: it searches the bytes of payloads, and returns possible matches.
 
-The caller decides which ones match, so that every store finds the same; `persistence.search._likely` says
+The caller decides which ones match, so that every store finds the same; `persistence.search._index` says
 what every possible match contains.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 
 from blocks import CodecError, Recorded, TimelineId, TurnId, decode_event
 from persistence._store import TurnChange
-from persistence.search._likely import (
+from persistence.search._index import (
     CONDITIONS_MAX,
     SUMMARY,
     has_cases,

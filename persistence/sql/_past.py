@@ -97,7 +97,7 @@ def rows_of(
     Raises:
         DamagedStoreError: an event is missing.
     """
-    from persistence.archive import archived_rows
+    from persistence._archive import archived_rows
 
     found: list[Row] = []
     for archive in kept.within(after + 1, last):

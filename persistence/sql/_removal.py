@@ -63,7 +63,7 @@ class Removal:
 
     def rewrite(self, timeline: TimelineId, events: Mapping[int, Event]) -> Removed:
         """Replace the events of these versions."""
-        from persistence.archive import rewritten
+        from persistence._archive import rewritten
 
         def change(held: Held) -> Removed:
             kept = held.trimmed.kept
@@ -139,7 +139,7 @@ def _trimmed(held: Held, before: int, after: Kept) -> Removed:
 
 def _archiving(held: Held, before: int, folder: "str | PathLike[str]") -> Kept:
     """Write the rows into an archive file; return what is then left of the log."""
-    from persistence.archive import write_archive
+    from persistence._archive import write_archive
 
     def rows() -> Iterator[tuple[int, str]]:
         for after in range(kept.removed, before - 1, STEP):

@@ -1,4 +1,4 @@
-"""The part of a store in a database that removes events; see `persistence.Retains`."""
+"""The part of a store in a database that removes events; see `persistence.EventStore.trim`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from persistence.sql._trims import all_trimmed, trimmed_of
 
 
 class SQLRetaining(ABC):
-    """The methods of `persistence.Retains`, for a store in a database."""
+    """The methods of `EventStore` that remove events, for a store in a database."""
 
     _database: Database
     _patience: Patience

@@ -12,7 +12,7 @@ from persistence.sql._rows import SKIM, VERSION_MAX, column, events_of
 
 @attrs.frozen
 class Skimmer:
-    """Reads small parts of timelines, with queries by `ask`; see `persistence.Skimmable`."""
+    """Reads small parts of timelines, with queries by `ask`; see `EventStore.skim`."""
 
     ask: Callable[[str, Sequence[object]], Rows]
     first: int

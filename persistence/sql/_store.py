@@ -9,8 +9,9 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from warnings import warn
 from weakref import finalize
 
@@ -26,13 +27,13 @@ from blocks import (
 )
 from persistence._log import (
     StoredEvent,
+    TimelineInfo,
     checked_bytes,
     checked_events,
     checked_page,
     is_sound,
 )
-from persistence._store import Skim, StoreReport, TimelineInfo
-from persistence._watch import Watchers
+from persistence._store import EventStore, Skim, StoreReport, Watchers
 from persistence.sql import _rows
 from persistence.sql._database import (
     Database,
@@ -51,8 +52,10 @@ if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, SQLBackend
 
 
-class SQLStore(SQLRetaining):
+class SQLStore(SQLRetaining, EventStore):
     """An `EventStore` in a database; closing the store closes the database."""
+
+    can_remove = keeps_artifacts = True
 
     def __init__(
         self, database: Database, patience: Patience, watchers: Watchers | None = None
@@ -63,7 +66,6 @@ class SQLStore(SQLRetaining):
         self._closed = False
         self._shelf_lock = Lock()
         self._watchers = watchers or Watchers()
-        self.watch = self._watchers.add  # see `Watchable`
         self._dropped = finalize(self, _release, database, self._watchers, self._pid)
         self._dropped.atexit = False
 
@@ -76,7 +78,6 @@ class SQLStore(SQLRetaining):
     def append_bytes(
         self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
     ) -> int:
-        """See `persistence.Copyable`."""
         stored = checked_bytes(timeline_id, events, expected_version)
         return self._append(timeline_id, stored, expected_version)
 
@@ -120,7 +121,6 @@ class SQLStore(SQLRetaining):
     def read_bytes(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[tuple[int, bytes]]:
-        """See `persistence.Copyable`."""
         checked_page(after, limit)
         after, found = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
         last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
@@ -170,9 +170,14 @@ class SQLStore(SQLRetaining):
     def skim(
         self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
     ) -> Iterator[tuple[TimelineId, Skim]]:
-        """See `persistence.Skimmable`."""
-        self._refuse_if_not_ours()
-        return Skimmer(self._rows, first, kinds).skimmed(timelines)
+        trimmed = self.trimmed()
+        whole = Skimmer(self._rows, first, kinds).skimmed(
+            [n for n in timelines if n not in trimmed]
+        )
+        return chain(whole, super().skim([n for n in timelines if n in trimmed], first, kinds))
+
+    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._watchers.add(timeline_id, wake)
 
     def _rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
         def once() -> Rows:
@@ -209,7 +214,6 @@ class SQLStore(SQLRetaining):
             raise
 
     def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:
-        """See `persistence._store.Checksummed`."""
         rows = self._rows(_rows.SUMS, [timeline_id, after, last])
         return [seq for seq, payload, sum_ in rows if _rows.checksum(payload) != sum_]
 
@@ -250,12 +254,6 @@ class SQLStore(SQLRetaining):
         self._dropped.detach()
         self._watchers.closed()
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _refuse_if_not_ours(self) -> None:
         if os.getpid() != self._pid:

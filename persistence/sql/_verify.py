@@ -5,10 +5,10 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from blocks import CodecError, Event, TimelineId, clean_json, decode_event, kind_of
+from persistence._archive import archive_problems
 from persistence._log import StoredEvent, event_problems, ref_of
 from persistence._retention import Kept
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
-from persistence.archive import archive_problems
 from persistence.artifacts import ArtifactTables, Examination, KeyRing, SQLBackend
 from persistence.sql._database import Connection, Database
 from persistence.sql._format import format_problems

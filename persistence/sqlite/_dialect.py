@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from persistence.search._likely import FOLDED_TO_ASCII
+from persistence.search._index import FOLDED_TO_ASCII
 from persistence.sql._index import Dialect
 from persistence.sqlite._new_turns import NEW_TURNS
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from blocks import MisuseError
-from persistence._moment import copy_of_a_moment, is_writable
-from persistence._place import database_path, path_in, system_errors
+from persistence._file import copy_of_a_moment, database_path, is_writable, path_in, system_errors
 from persistence._store import StoreProblem, StoreReport
 from persistence.sqlite._salvage import salvaged
 from persistence.sqlite._store import SQLiteStore

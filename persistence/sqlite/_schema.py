@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Final
 
 from blocks import MisuseError
-from persistence._place import create_beside, kind_at, sync_folder, system_errors
+from persistence._file import create_beside, kind_at, sync_folder, system_errors
 from persistence.sql._format import NEW, bring_up_to_date
 from persistence.sqlite import _views
 from persistence.sqlite._database import SQLiteDatabase, connected, errors

@@ -3,7 +3,7 @@
 import os
 from typing import Final
 
-from persistence._place import database_path
+from persistence._file import database_path
 from persistence.sql._patience import Patience
 from persistence.sql._store import SQLStore
 from persistence.sqlite._schema import open_database

@@ -8,19 +8,9 @@ import sys
 if "pytest" in sys.modules:  # so that pytest shows compared values
     import pytest
 
-    for _part in (
-        "append",
-        "concurrency",
-        "content",
-        "copy",
-        "interrupt",
-        "read",
-        "retention",
-        "search",
-        "skim",
-    ):
+    for _part in ("concurrency", "contract", "derived", "retention"):
         pytest.register_assert_rewrite(f"{__name__}._{_part}")
 
 from persistence.testing._contract import StoreContract as StoreContract
 from persistence.testing._contract import broken_promises as broken_promises
-from persistence.testing._history import RecordingStore as RecordingStore
+from persistence.testing._recording import RecordingStore as RecordingStore

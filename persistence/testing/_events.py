@@ -1,8 +1,10 @@
 """Events whose ids are derived from a name, and helpers for the contract tests."""
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import wraps
+from typing import TypeVar
 
 from blocks import (
     Block,
@@ -22,6 +24,7 @@ from blocks import (
     TurnId,
     UserPrompt,
 )
+from persistence._store import EventStore
 
 T = TimelineId("my talk")
 U = TimelineId("another talk")
@@ -76,3 +79,19 @@ def refused(error: type[FoldlineError], saying: str = "") -> Generator[None]:
         said = str(caught)
     assert said is not None, f"{error.__name__} is not raised"
     assert re.search(saying, said), f"{said!r} does not say {saying!r}"
+
+
+_C = TypeVar("_C")
+
+
+def where_it_can(
+    promise: Callable[[_C, EventStore], None],
+) -> Callable[[_C, EventStore], None]:
+    """A test that runs only for stores that can remove events."""
+
+    @wraps(promise)
+    def test(self: _C, store: EventStore) -> None:
+        if store.can_remove:
+            promise(self, store)
+
+    return test

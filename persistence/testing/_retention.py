@@ -18,8 +18,9 @@ from blocks import (
     UserPrompt,
     label_of,
 )
+from persistence._store import EventStore
 from persistence._verify import verify
-from persistence.search._find_by_path import block_at
+from persistence.search._paths import block_at
 from persistence.search._search import search_blocks
 from persistence.testing._events import (
     T,
@@ -31,8 +32,8 @@ from persistence.testing._events import (
     refused,
     said,
     versions,
+    where_it_can,
 )
-from persistence.testing._retaining import RetainingStore, where_it_can
 
 
 def _paths(log: Iterable[Event]) -> Iterator[str]:
@@ -59,9 +60,7 @@ class RetentionContract:
     """Events that the window does not need can be removed or archived; everything else stays the same."""
 
     @where_it_can
-    def test_what_is_forgotten_is_gone_and_all_else_is_as_it_was(
-        self, store: RetainingStore
-    ) -> None:
+    def test_what_is_forgotten_is_gone_and_all_else_is_as_it_was(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.append(U, many(3), expected_version=0)
         before, listed = store.load_window(T), list(store.list())
@@ -78,7 +77,7 @@ class RetentionContract:
         assert verify(store).ok
 
     @where_it_can
-    def test_what_is_forgotten_says_what_can_still_be_read(self, store: RetainingStore) -> None:
+    def test_what_is_forgotten_says_what_can_still_be_read(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.trim(T, 5)
         with refused(ForgottenError):
@@ -89,7 +88,7 @@ class RetentionContract:
         assert versions(store.read(T, after=4, limit=2)) == [5, 6]
 
     @where_it_can
-    def test_nothing_that_the_window_needs_is_removed(self, store: RetainingStore) -> None:
+    def test_nothing_that_the_window_needs_is_removed(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.append(U, many(3), expected_version=0)
         for name, before, start in ((T, 10, 9), (T, 12, 9), (T, 0, 9), (U, 2, 1)):
@@ -100,7 +99,7 @@ class RetentionContract:
         assert versions(store.read(T)) == list(range(1, 12))
 
     @where_it_can
-    def test_a_second_removal_goes_on_where_the_first_ended(self, store: RetainingStore) -> None:
+    def test_a_second_removal_goes_on_where_the_first_ended(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         assert [store.trim(T, n).events for n in (4, 4, 2, 9)] == [3, 0, 0, 5]
         assert store.kept(T).first == 9
@@ -110,7 +109,7 @@ class RetentionContract:
         assert store.load_window(T).compaction == (13, compacted("c3", start=9, cut=11))
 
     @where_it_can
-    def test_archived_events_are_read_through_the_store(self, store: RetainingStore) -> None:
+    def test_archived_events_are_read_through_the_store(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LARGE_LOG, expected_version=0)
             before, window = list(store.read(T)), store.load_window(T)
@@ -126,9 +125,7 @@ class RetentionContract:
             assert verify(store).ok
 
     @where_it_can
-    def test_an_archive_that_is_not_there_or_was_changed_is_named(
-        self, store: RetainingStore
-    ) -> None:
+    def test_an_archive_that_is_not_there_or_was_changed_is_named(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
             store.trim(T, 9, archive=folder)
@@ -145,7 +142,7 @@ class RetentionContract:
             assert versions(store.read(T)) == list(range(1, 12))
 
     @where_it_can
-    def test_what_is_archived_is_found_as_before(self, store: RetainingStore) -> None:
+    def test_what_is_archived_is_found_as_before(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LARGE_LOG, expected_version=0)
             paths = [path for path in _paths(LARGE_LOG) if block_at(store, T, path)]
@@ -158,7 +155,7 @@ class RetentionContract:
 
     @where_it_can
     def test_what_is_forgotten_is_found_nowhere_and_the_rest_at_a_path_of_its_own(
-        self, store: RetainingStore
+        self, store: EventStore
     ) -> None:
         store.append(T, LARGE_LOG, expected_version=0)
         left = {9: said("9", at=9.0).block, 10: said("10", at=10.0).block}
@@ -173,14 +170,14 @@ class RetentionContract:
                 block_at(store, T, path)
 
     @where_it_can
-    def test_an_archive_needs_its_folder(self, store: RetainingStore) -> None:
+    def test_an_archive_needs_its_folder(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         with TemporaryDirectory() as folder, refused(MisuseError, "create it"):
             store.trim(T, 9, archive=Path(folder) / "missing")
         assert versions(store.read(T)) == list(range(1, 12))
 
     @where_it_can
-    def test_what_was_archived_can_be_forgotten(self, store: RetainingStore) -> None:
+    def test_what_was_archived_can_be_forgotten(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
             store.trim(T, 3, archive=folder)
@@ -193,7 +190,7 @@ class RetentionContract:
             assert (store.kept(T).forgotten, store.kept(T).archives) == (8, ())
 
     @where_it_can
-    def test_a_fork_has_what_its_parent_has(self, store: RetainingStore) -> None:
+    def test_a_fork_has_what_its_parent_has(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
             before = list(store.read(T))
@@ -205,7 +202,7 @@ class RetentionContract:
             assert store.trim(T, 9).unused == (), "the fork reads it"
 
     @where_it_can
-    def test_a_fork_whose_window_is_gone_is_refused(self, store: RetainingStore) -> None:
+    def test_a_fork_whose_window_is_gone_is_refused(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.trim(T, 9)
         with refused(ForgottenError, "cannot fork"):
@@ -216,7 +213,7 @@ class RetentionContract:
         assert store.load_window(U).compaction == (11, compacted("c2", start=4, cut=9))
 
     @where_it_can
-    def test_an_archived_window_can_be_expanded_into(self, store: RetainingStore) -> None:
+    def test_an_archived_window_can_be_expanded_into(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
             store.trim(T, 9, archive=folder)
@@ -224,7 +221,7 @@ class RetentionContract:
             assert versions(store.load_window(T).events) == list(range(4, 13))
 
     @where_it_can
-    def test_a_forgotten_window_cannot_be_expanded_into(self, store: RetainingStore) -> None:
+    def test_a_forgotten_window_cannot_be_expanded_into(self, store: EventStore) -> None:
         store.append(T, LOG, expected_version=0)
         store.trim(T, 9)
         before = store.load_window(T)
@@ -242,7 +239,7 @@ class RetentionContract:
 
     @where_it_can
     def test_an_event_is_replaced_by_one_that_only_says_something_else(
-        self, store: RetainingStore
+        self, store: EventStore
     ) -> None:
         old, second = said("x" * 40_000, at=1.0), said("2", at=2.0)
         store.append(T, [old, second], expected_version=0)
@@ -259,7 +256,7 @@ class RetentionContract:
         assert verify(store).ok
 
     @where_it_can
-    def test_an_archived_event_is_replaced_in_a_new_file(self, store: RetainingStore) -> None:
+    def test_an_archived_event_is_replaced_in_a_new_file(self, store: EventStore) -> None:
         with TemporaryDirectory() as folder:
             store.append(T, LOG, expected_version=0)
             store.trim(T, 9, archive=folder)
@@ -270,7 +267,7 @@ class RetentionContract:
             assert store.read(T)[2] == (3, LOG[2])
 
     @where_it_can
-    def test_a_timeline_is_removed_and_its_name_is_free(self, store: RetainingStore) -> None:
+    def test_a_timeline_is_removed_and_its_name_is_free(self, store: EventStore) -> None:
         store.append(T, LARGE_LOG, expected_version=0)
         store.append(U, many(3), expected_version=0)
         assert store.remove(T).events == 11
@@ -288,7 +285,7 @@ class RetentionContract:
         assert verify(store).ok
 
     @where_it_can
-    def test_what_was_removed_can_be_erased(self, store: RetainingStore) -> None:
+    def test_what_was_removed_can_be_erased(self, store: EventStore) -> None:
         store.append(T, LARGE_LOG, expected_version=0)
         store.append(U, many(3), expected_version=0)
         store.trim(T, 9)

@@ -5,17 +5,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import (
     DamagedStoreError,
-    Event,
-    LogWindow,
     MisuseError,
-    Recorded,
     StoreError,
     TimelineId,
     UnknownTimelineError,
@@ -29,53 +25,19 @@ from persistence import (
     Keys,
     MemoryStore,
     Requester,
-    Retains,
-    TimelineInfo,
     copy_store,
     open_store,
-    read_bytes,
     repair,
     verify,
 )
-from persistence._stand_ins import stand_in
+from persistence._copy import stand_in
 from persistence.sessions import export_lines, exported_events
 from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.test_store import Plain
 from tests.strategies import Play, settings, steps
 
 KEYS = Keys({"k1": b"1" * 32}, current="k1")
 READER = Requester("host", permissions=frozenset({"read", "read:confidential"}))
-
-
-@attrs.define
-class Plain:
-    """A store of somebody else: the protocol and nothing besides."""
-
-    _inner: MemoryStore = attrs.field(factory=MemoryStore)
-
-    def append(
-        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
-    ) -> int:
-        return self._inner.append(timeline_id, events, expected_version=expected_version)
-
-    def load_window(self, timeline_id: TimelineId) -> LogWindow:
-        return self._inner.load_window(timeline_id)
-
-    def read(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[Recorded]:
-        return self._inner.read(timeline_id, after=after, limit=limit)
-
-    def head(self, timeline_id: TimelineId) -> int:
-        return self._inner.head(timeline_id)
-
-    def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
-        return self._inner.fork(source, target, event, at=at)
-
-    def list(self) -> Sequence[TimelineInfo]:
-        return self._inner.list()
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def two_timelines() -> MemoryStore:
@@ -104,7 +66,7 @@ def test_an_export_holds_the_bytes_of_the_log(
 ) -> None:
     play = Play(options).run(all_steps)
     name = play.timeline.id
-    stored = read_bytes(play.store, name)
+    stored = play.store.read_bytes(name)
     path = tmp_path_factory.mktemp("export") / "talk.jsonl"
     path.write_text("".join(export_lines(name, stored)), encoding="utf-8", newline="")
     assert exported_events(str(path)) == [data for _, data in stored]
@@ -299,10 +261,9 @@ def test_a_copy_of_what_is_left_has_the_same_versions(tmp_path: Path) -> None:
         source.trim(U, 9, archive=tmp_path)
         report = copy_store(source, target)
         assert report == CopyReport(timelines=2, events=14, forgotten=8)
-        assert isinstance(target, Retains)
         assert target.kept(T) == source.kept(T)
         assert target.kept(U).first == 1, "what was archived arrives as events"
-        assert read_bytes(target, U) == before
+        assert target.read_bytes(U) == before
         assert target.load_window(T) == source.load_window(T)
         assert target.list() == source.list()
         source.append(T, [said("more")], expected_version=11)
@@ -353,13 +314,11 @@ def test_what_is_left_is_saved_from_damage(tmp_path: Path) -> None:
         where, saved = f"{kind}:///{tmp_path}/b.{kind}", f"sqlite:///{tmp_path}/saved.{kind}"
         with closing(open_store(where)) as store:
             store.append(T, RETAINED, expected_version=0)
-            assert isinstance(store, Retains)
             store.trim(T, 9)
             window, kept = store.load_window(T), store.kept(T)
         report = repair(where, saved)
         assert (report.events, report.lost) == (3, ())
         with closing(open_store(saved)) as store:
             assert store.load_window(T) == window
-            assert isinstance(store, Retains)
             assert store.kept(T) == kept
         assert verify(saved).ok

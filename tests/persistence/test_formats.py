@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from blocks import OpaqueEvent, RangeCompacted, TimelineId, decode_event, encode_event
-from persistence import MemoryStore, open_store, read_bytes, verify
+from persistence import MemoryStore, open_store, verify
 from persistence.sessions import exported_events, read_session
 from tests._builders import Clock, Ids, open_timeline
 
@@ -72,11 +72,11 @@ def test_a_file_of_any_version_opens_and_goes_on(path: Path, tmp_path: Path) -> 
     url = f"{kind}:///{file}"
     assert verify(url).ok
     with closing(open_store(url)) as store:
-        held = read_bytes(store, NAME)
+        held = store.read_bytes(NAME)
         with open_timeline(str(NAME), store=store, window=12_000) as timeline:
             timeline.user("And now?")
             assert timeline.render().messages
     with closing(open_store(url)) as store:
-        assert list(read_bytes(store, NAME, limit=len(held))) == list(held)
+        assert list(store.read_bytes(NAME, limit=len(held))) == list(held)
         assert store.head(NAME) > len(held)
     assert verify(url).ok

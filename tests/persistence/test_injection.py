@@ -100,7 +100,7 @@ def test_hostile_names_and_texts_are_names_and_texts(store: EventStore, text: st
     assert (store.head(name), store.load_window(name).version) == (1, 1)
     assert store.read(name)[0][1].id == text
     assert {hit.timeline for hit in search_blocks(store, text)} <= {name, copy}
-    me, artifacts = Requester(text, tenant=text), store.artifacts()  # type: ignore[attr-defined]  # all of these have them
+    me, artifacts = Requester(text, tenant=text), store.artifacts()
     about = ArtifactDescription(timeline=name, tenant=text, path=text, about=text)
     artifact = artifacts.put(text.encode(), about)
     assert artifacts.read(artifact, me) == text.encode()

@@ -19,8 +19,8 @@ from blocks import (
     UserPrompt,
     encode_event,
 )
-from persistence import EVENT_BYTES_MAX, ArtifactDescription, MemoryStore, Requester, append_bytes
-from persistence._limits import APPEND_BYTES_MAX, check_sizes
+from persistence import EVENT_BYTES_MAX, ArtifactDescription, MemoryStore, Requester
+from persistence._log import APPEND_BYTES_MAX, check_sizes
 from persistence.testing._events import T, said
 from timeline import Timeline
 
@@ -60,7 +60,7 @@ def test_events_that_are_too_large_together_are_refused() -> None:
 
 def test_what_an_older_version_has_stored_is_copied_all_the_same() -> None:
     store, large = MemoryStore(), encode_event(prompt(EVENT_BYTES_MAX + 1))
-    assert append_bytes(store, T, [large], expected_version=0) == 1
+    assert store.append_bytes(T, [large], expected_version=0) == 1
 
 
 def test_the_advice_is_true() -> None:

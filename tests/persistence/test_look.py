@@ -19,7 +19,7 @@ from persistence import (
     open_store,
     verify,
 )
-from persistence._moment import copy_of_a_moment
+from persistence._file import copy_of_a_moment
 from tests.persistence.contract import T, many
 
 URLS = {"duckdb": "{}/a.duckdb", "sqlite": "sqlite:///{}/a.sqlite"}
@@ -163,7 +163,7 @@ def test_a_copy_is_made_again_until_nothing_was_folded_meanwhile(
     folder.mkdir()
     path.write_text("old")
     states = iter([1, 2, 3, 3])
-    monkeypatch.setattr("persistence._moment.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("persistence._file.PAUSE_SECONDS", 0.0)
 
     def folded(path: Path) -> int:
         state = next(states)

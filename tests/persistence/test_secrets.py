@@ -25,7 +25,6 @@ from persistence import (
     locate_store,
     open_artifacts,
     open_store,
-    read_bytes,
     verify,
 )
 from persistence.artifacts import Artifacts, KeyRing
@@ -82,7 +81,7 @@ def test_the_password_of_a_server_is_nowhere(
         store.append(T, many(2), expected_version=0)
         with Timeline.open("talk", store=store) as talk:
             shown += [repr(talk), str(talk.user("Hello."))]
-        shown += [repr(store), repr(store.artifacts()), repr(verify(store))]  # type: ignore[attr-defined]  # all of these have them
+        shown += [repr(store), repr(store.artifacts()), repr(verify(store))]
     nowhere = secret_url.replace("host=", "host=/nowhere")
     for wrong in (nowhere, secret_url.replace("/postgres?", "/no database?"), f"{secret_url}&no=1"):
         with pytest.raises(FoldlineError) as caught:
@@ -159,7 +158,7 @@ def test_a_confidential_result_is_in_no_row_no_file_and_no_message(
         with pytest.raises(FoldlineError) as refused:
             talk.tool_result("c0", CANARY, envelope=Envelope(sensitivity="restricted"))
         shown += [told(refused.value), str(talk.forget("tc:t1.c0.result"))]
-        shown += [line.decode() for _, line in read_bytes(store, TimelineId("talk"))]
+        shown += [line.decode() for _, line in store.read_bytes(TimelineId("talk"))]
         shown.append(repr(verify(store)))
     printed = capsys.readouterr()
     assert leaked("\n".join([*shown, caplog.text, printed.out, printed.err])) == []
@@ -179,7 +178,9 @@ def _artifacts(place: str, where: Path, ring: KeyRing) -> Generator[Artifacts]:
     else:
         name = "memory:" if place == "memory" else f"{place}:///{where}"
         with closing(open_store(name)) as store:
-            yield store.artifacts(keys=ring)  # type: ignore[attr-defined]  # all of these have them
+            held = store.artifacts(keys=ring)
+            assert isinstance(held, Artifacts)
+            yield held
 
 
 @pytest.mark.parametrize("url", ["nothing://me:c4nary@host/x", "ftp://me:c4nary@[host/x"])

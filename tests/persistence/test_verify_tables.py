@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from blocks import FoldlineError
-from persistence import ArtifactDescription, HoldsArtifacts, Retains, open_store, verify
+from persistence import ArtifactDescription, open_store, verify
 from tests.persistence.contract import T, U, compacted, forked, many, said
 
 SAYS_NOTHING = {
@@ -126,11 +126,9 @@ def _filled(place: Place, folder: Path) -> Place:
     with closing(open_store(place.url)) as store:
         store.append(T, [*many(5), compacted("c", cut=3), said("x" * 20_000)], expected_version=0)
         store.fork(T, U, forked(T, 6), at=6)
-        assert isinstance(store, HoldsArtifacts)
         for content in (Random(1).randbytes(1_100_000), b"two"):  # noqa: S311 -- content
             store.artifacts(clock=lambda: 1.0).put(content, ArtifactDescription(timeline=T))
-        if isinstance(store, Retains):
-            store.trim(T, 3, archive=folder)
+        store.trim(T, 3, archive=folder)
     return place
 
 
@@ -184,6 +182,5 @@ def test_pieces_of_a_put_that_was_killed_are_no_damage_and_a_sweep_removes_them(
     place.asked(f"INSERT INTO artifact_pieces VALUES ('left', 0{at}, 'x'{part})")
     assert place.problems() == []
     with closing(open_store(place.url)) as store:
-        assert isinstance(store, HoldsArtifacts)
         store.artifacts(clock=lambda: 1e6).sweep()
     assert place.asked("SELECT count(*) FROM artifact_pieces WHERE slot = 'left'") == [(0,)]

@@ -25,7 +25,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write a header, then every event as it is stored."""
     from blocks import TimelineId
-    from persistence import read_bytes
     from persistence.sessions import export_lines
     from timeline.engine._hiding import without_hidden
     from timeline.replay import atomic_write
@@ -33,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     with looked_at(options) as store:
         events = log_of(store, options.id)
         shown = events if options.hidden else without_hidden(events)
-        read = partial(read_bytes, store, TimelineId(options.id))
+        read = partial(store.read_bytes, TimelineId(options.id))
         stored = pages(read, events[0][0] - 1) if shown is events else ()
     lines = export_lines(TimelineId(options.id), stored or shown)
     if options.out is None:

@@ -69,14 +69,13 @@ def _all_imported(files: list[File], options: argparse.Namespace, progress: Any)
 def _imported(file: File, options: argparse.Namespace) -> int:
     """Read the whole file, then append its events in one commit."""
     from blocks import TimelineId
-    from persistence import append_bytes
     from timeline.replay import reserve_store
 
     session = session_from(file.path, options)
     name, place = TimelineId(options.name or session.name), location(options)
     events = _stored(session, file.path, options)
     with reserve_store(place, name) as store:
-        append_bytes(store, name, events, expected_version=0)
+        store.append_bytes(name, events, expected_version=0)
     for note in grouped((notice.line, notice.text) for notice in session.notices):
         complain(f"{file.path}: {note}")
     facts = {

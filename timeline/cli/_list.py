@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from blocks import TimelineId
-    from persistence import EventStore, Retains, TimelineInfo
+    from persistence import EventStore, TimelineInfo
     from timeline.engine._gist import Gist
 
 NAME = "list"
@@ -67,14 +67,12 @@ class _Listed:
 
 def run(options: argparse.Namespace) -> int:
     """Print a row for each timeline, oldest first."""
-    from persistence import Retains
-
     if options.limit is not None and options.limit < 1:
         raise UsageError(f"--limit {options.limit}: give a number from 1 on")
     with looked_at(options) as store:
         found = store.list()
         left_out = max(0, len(found) - (_limit(options) or len(found)))
-        first = _first_left(store) if isinstance(store, Retains) else {}
+        first = {name: kept.forgotten + 1 for name, kept in store.trimmed().items()}
         listed = _listed(store, found[left_out:], first, options)
     if options.json:
         print_json([_json(each) for each in listed])
@@ -90,10 +88,6 @@ def _limit(options: argparse.Namespace) -> int | None:
     if options.limit is not None:
         return int(options.limit)
     return None if options.all or options.json else SHOWN
-
-
-def _first_left(store: "Retains") -> "dict[TimelineId, int]":
-    return {name: kept.forgotten + 1 for name, kept in store.trimmed().items()}
 
 
 def _listed(

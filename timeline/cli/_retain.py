@@ -31,7 +31,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Archive or delete the events; print how many."""
-    from persistence import Retains
     from timeline import Timeline
 
     keeping: Keeping = "forget" if options.forget else "archive"
@@ -39,16 +38,15 @@ def run(options: argparse.Namespace) -> int:
         checked_name(store, options.id)
         with Timeline.open(options.id, store=store) as timeline:
             done = timeline.retain(keeping, archive=options.archive)
-            is_erased = options.erase and isinstance(store, Retains)
-            left = store.erase() if is_erased and isinstance(store, Retains) else ()
-            first = store.kept(timeline.id).first if isinstance(store, Retains) else 1
+            left = store.erase() if options.erase else ()
+            first = store.kept(timeline.id).first
     facts = {
         "timeline": options.id,
         "retention": keeping,
         "events": done.events,
         "bytes": done.size,
         "first": first,
-        "erased": is_erased,
+        "erased": options.erase,
         "unused": list(done.unused),
         "may_remain": list(left),
     }

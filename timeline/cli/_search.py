@@ -10,13 +10,13 @@ from timeline.cli._store import checked_name, forgotten_of, hidden_option, looke
 from timeline.cli._visible import line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from persistence import EventStore, Hit
+    from persistence import Hit
 
 NAME = "search"
 HELP = "find blocks by their text"
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     with looked_at(options) as store:
         if name:
             checked_name(store, name)
-        for each in [name] if name else _trimmed(store):
+        for each in [name] if name else store.trimmed():
             forgotten_of(store, each)
         count = options.limit + min(options.limit, 1)
         found = search_blocks(store, query, name, count, hidden=options.hidden)
@@ -67,12 +67,6 @@ def run(options: argparse.Namespace) -> int:
     if len(found) > options.limit:
         complain(f"more blocks match; --limit {2 * options.limit} shows more")
     return DONE
-
-
-def _trimmed(store: "EventStore") -> "Collection[str]":
-    from persistence import Retains
-
-    return store.trimmed() if isinstance(store, Retains) else ()
 
 
 def _tell(query: str, hits: "Sequence[Hit]") -> None:

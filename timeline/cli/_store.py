@@ -182,9 +182,8 @@ def pages(read: "Callable[..., Sequence[_Row]]", after: int = 0) -> "list[_Row]"
 def forgotten_of(store: "EventStore", name: str) -> int:
     """The newest event of a timeline that is gone; says so on stderr."""
     from blocks import TimelineId
-    from persistence import Retains
 
-    gone = store.kept(TimelineId(name)).forgotten if isinstance(store, Retains) else 0
+    gone = store.kept(TimelineId(name)).forgotten
     if gone:
         complain(f"{name}: events 1 to {gone:,} are forgotten; what is left begins at {gone + 1:,}")
     return gone

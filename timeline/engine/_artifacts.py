@@ -50,7 +50,7 @@ from blocks import (
     text_of,
     without_content,
 )
-from persistence import EventStore, HoldsArtifacts
+from persistence import EventStore
 from render import (
     CompactionPlan,
     Context,
@@ -263,9 +263,7 @@ def opener_of(
     if given is None:
         return None
     if given == "":
-        if not isinstance(store, HoldsArtifacts):
-            return None
-        return partial(store.artifacts, keys=keys, clock=clock)
+        return partial(store.artifacts, keys=keys, clock=clock) if store.keeps_artifacts else None
     if isinstance(given, Path | str):
         return partial(_opened, given, keys, clock)
     return lambda: given
@@ -359,12 +357,9 @@ class Sealing:
 
     def put_back(self, events: Sequence[Event]) -> Flow[None]:
         """Remove the artifacts of events that were not written after all."""
-        from persistence import ForgetsArtifacts
-
         for artifact in _artifacts(events) & self._known.keys():
             del self._known[artifact]
-            if isinstance(store := self._store, ForgetsArtifacts):
-                yield from blocking(store.forget, self.service.timeline, artifact)
+            yield from blocking(self._store.forget, self.service.timeline, artifact)
 
     # Reading.
 

@@ -57,7 +57,7 @@ from blocks import (
     version_in,
     withheld_after,
 )
-from persistence import EventStore, Kept, kept_of
+from persistence import EventStore, Kept
 from render import (
     BringBack,
     Compact,
@@ -648,7 +648,7 @@ class Engine:
 
     def kept(self) -> Flow[Kept]:
         """The information about which events of the log are still stored."""
-        return (yield from blocking(kept_of, self.store, self.id))
+        return (yield from blocking(self.store.kept, self.id))
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """All events of the log that are still stored, oldest first."""

@@ -1,9 +1,8 @@
 """Following a log: first the events after a version, then each new one, each event once and in order.
 
-Appends of any process are found by polling the store, less often the longer nothing is appended.  A
-`Watchable` store wakes the follower, so that there is no delay inside one process.  A store that also hears of
-appends of other processes is polled only as a precaution.  `Follower` and `AsyncFollower` are the iterators that
-`follow` returns.
+Appends of any process are found by polling the store, less often the longer nothing is appended.  The store
+wakes the follower, so that there is no delay inside one process.  A store that also hears of appends of other
+processes is polled only as a precaution.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from weakref import finalize
 import attrs
 
 from blocks import ClosedError, Recorded
-from persistence import HearsOthers, Watchable
 from timeline._flow import Doze, Flow, arun, blocking, run
 
 if TYPE_CHECKING:
@@ -88,14 +86,13 @@ class Following:
     _page: deque[Recorded] = attrs.field(factory=deque[Recorded], init=False)
     _read: int = attrs.field(default=0, init=False)
     _closed: bool = attrs.field(default=False, init=False)
-    _end: Callable[[], object] | None = attrs.field(default=None, init=False)
+    _end: Callable[[], object] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._read = self.version
         self.engine.followers.add(self._signal)
-        if isinstance(self.engine.store, Watchable):
-            end = self.engine.store.watch(self.engine.id, self._signal.say)
-            self._end = finalize(self, end)  # also runs if the follower is garbage-collected
+        end = self.engine.store.watch(self.engine.id, self._signal.say)
+        self._end = finalize(self, end)  # also runs if the follower is garbage-collected
 
     @property
     def is_over(self) -> bool:
@@ -106,8 +103,7 @@ class Following:
         """End the follower; a thread that waits for the next event gets None. Idempotent, callable from any thread."""
         self._closed = True
         self._signal.say()
-        if self._end:
-            self._end()
+        self._end()
 
     def at_hand(self) -> Recorded | None:
         """The next event, if it was read already."""
@@ -140,8 +136,8 @@ class Following:
 
     def _pauses(self) -> tuple[float, float]:
         """Seconds between two polls, at first and at most."""
-        (first, longest), store = self.interval, self.engine.store
-        if isinstance(store, HearsOthers) and store.hears_others():
+        first, longest = self.interval
+        if self.engine.store.hears_others():
             return longest, PRECAUTION * longest
         return first, longest
 

@@ -15,7 +15,7 @@ from blocks import (
     UserPrompt,
     text_of,
 )
-from persistence import EventStore, Skim, skimmed
+from persistence import EventStore, Skim
 
 FIRST_EVENTS: Final = 32
 """Number of events at the beginning of a log in which the first prompt is looked for."""
@@ -38,7 +38,7 @@ class Gist:
 
 def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[TimelineId, Gist]]:
     """The descriptions of these timelines, in any order."""
-    for name, skim in skimmed(store, names, FIRST_EVENTS, KINDS):
+    for name, skim in store.skim(names, FIRST_EVENTS, KINDS):
         yield name, _gist(skim)
 
 

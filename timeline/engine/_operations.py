@@ -62,18 +62,8 @@ from blocks.formats import (
     standing_key,
     stream_of,
 )
-from persistence import Removed, Retains
-from render import (
-    PROVIDERS,
-    Account,
-    CompactionPlan,
-    Context,
-    Json,
-    Rendered,
-    View,
-    account,
-    show,
-)
+from persistence import Removed
+from render import PROVIDERS, Account, CompactionPlan, Context, Json, Rendered, View, account, show
 from timeline._arguments import (
     COUNT,
     INTERVAL,
@@ -667,7 +657,7 @@ class Operations:
         yield from self.engine.artifact_service.sweep()
         yield from self.engine.flush()
         compaction = self.engine.view.compaction
-        if wanted.keeping == "keep" or compaction is None or not isinstance(store, Retains):
+        if wanted.keeping == "keep" or compaction is None or not store.can_remove:
             return Removed()
         cut = compaction.event.cut
         return (yield from blocking(wanted.trim, store, self.engine.id, cut))

@@ -40,7 +40,7 @@ from blocks import (
     window_of,
     withheld_after,
 )
-from persistence import EventStore, Kept, Removed, Retains, kept_of
+from persistence import EventStore, Kept, Removed
 from timeline._flow import CallHook, Flow, blocking
 from timeline.engine._hiding import (
     FORGOTTEN,
@@ -165,10 +165,7 @@ def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
             or "its metadata names another timeline, or there is no such artifact"
         )
         raise MisuseError(f"no artifact {artifact!r} of timeline {engine.id!r} was removed: {why}")
-    store = engine.store
-    left: tuple[str, ...] = ()
-    if isinstance(store, Retains):
-        left = yield from blocking(store.erase)
+    left = yield from blocking(engine.store.erase)
     return Forgotten(
         timeline=engine.id,
         artifacts=number,
@@ -177,13 +174,13 @@ def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
     )
 
 
-def _retaining(engine: Engine) -> Retains:
-    if not isinstance(engine.store, Retains):
+def _retaining(engine: Engine) -> EventStore:
+    if not engine.store.can_remove:
         raise MisuseError("this store cannot remove events, so nothing can be forgotten in it")
     return engine.store
 
 
-def _erased(store: Retains, remove: Callable[[], Removed]) -> tuple[Removed, tuple[str, ...]]:
+def _erased(store: EventStore, remove: Callable[[], Removed]) -> tuple[Removed, tuple[str, ...]]:
     """Remove events, and rewrite the store's files so that nothing of them is left; return what was removed, and
     where copies may remain."""
     removed = remove()
@@ -200,10 +197,6 @@ def _forget_artifacts(
     store = service.store
     if store is None:
         return 0, 0, ()
-    from persistence import ForgetsArtifacts
-
-    if not isinstance(store, ForgetsArtifacts):
-        return 0, 0, ("artifacts: their store cannot forget",)
     found = yield from blocking(store.forget, engine.id, artifact)
     service.drop()
     engine.sealing.drop()
@@ -221,7 +214,7 @@ def _copies(store: EventStore, timeline: TimelineId) -> tuple[str, ...]:
 
 def _is_copy(store: EventStore, timeline: TimelineId, name: TimelineId) -> bool:
     """Whether two timelines share their first event; also True if one of them has no events."""
-    gone = max(kept_of(store, each).forgotten for each in (timeline, name))
+    gone = max(store.kept(each).forgotten for each in (timeline, name))
     mine, other = (store.read(each, after=gone, limit=1) for each in (timeline, name))
     return not mine or not other or mine[0][1].id == other[0][1].id
 
@@ -261,7 +254,7 @@ class Retention:
             raise MisuseError('retention="archive" and archive=FOLDER go together')
         if archive is not None and not Path(archive).is_dir():
             raise MisuseError(f"no folder {archive} to archive in; create it")
-        if keeping in ("archive", "forget") and not isinstance(store, Retains):
+        if keeping in ("archive", "forget") and not store.can_remove:
             raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
         folder = "" if archive is None else fspath(archive)
         return cls(keeping=keeping or "keep", folder=folder)  # type: ignore[arg-type]  # one of them
@@ -271,7 +264,7 @@ class Retention:
     ) -> Flow[None]:
         """After these decisions are committed: archive or forget the events that they have folded."""
         folds = [event for event in decided if isinstance(event, RangeCompacted)]
-        if self.keeping == "keep" or not folds or not isinstance(store, Retains):
+        if self.keeping == "keep" or not folds or not store.can_remove:
             return
         try:
             yield from blocking(self.trim, store, timeline, folds[-1].cut)
@@ -280,7 +273,7 @@ class Retention:
             for observer in self.observers:
                 yield CallHook(observer, _failed(timeline, folds[-1], error))
 
-    def trim(self, store: Retains, timeline: TimelineId, before: int) -> Removed:
+    def trim(self, store: EventStore, timeline: TimelineId, before: int) -> Removed:
         """Archive or forget all events before version `before`."""
         if self.keeping == "forget":
             return store.trim(timeline, before)

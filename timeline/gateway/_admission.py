@@ -25,10 +25,13 @@ from blocks import (
     VersionConflictError,
     window_of,
 )
-from persistence import EventStore, Kept, TimelineInfo, kept_of
+from persistence import EventStore, Kept, TimelineInfo
 
-_OTHER_ABILITIES: Final = ("artifacts", "trimmed", "trim", "rewrite", "remove", "erase")
-"""What a store may offer beyond `EventStore` and an engine may need; these go to the store itself."""
+_PASSED_ON: Final = (
+    *("can_remove", "keeps_artifacts", "artifacts"),
+    *("trimmed", "trim", "rewrite", "remove", "erase"),
+)
+"""What an engine may need and waits for nothing; these go to the store itself."""
 PAGE: Final = 1_000
 
 
@@ -78,7 +81,7 @@ _VISIT: Final[ContextVar[Visit | None]] = ContextVar("visit", default=None)
 
 
 @attrs.define(eq=False, slots=False)
-class AdmittingStore:
+class AdmittingStore(EventStore):
     """An `EventStore` before another one; writes outside a visit go to that one at once."""
 
     store: EventStore
@@ -86,9 +89,8 @@ class AdmittingStore:
     _lock: Any = attrs.field(factory=Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
-        for name in _OTHER_ABILITIES:
-            if hasattr(self.store, name):
-                setattr(self, name, getattr(self.store, name))
+        for name in _PASSED_ON:
+            setattr(self, name, getattr(self.store, name))
 
     # Visits.
 
@@ -221,11 +223,10 @@ class AdmittingStore:
         return found
 
     def kept(self, timeline_id: TimelineId) -> Kept:
-        """Which part of a timeline is left; see `persistence.Retains`."""
         with self._line(timeline_id) as line:
             if line.source is not None:
                 return self.kept(line.source).cut_to(line.writes[0].before)
-            return kept_of(self.store, timeline_id)
+            return self.store.kept(timeline_id)
 
     def list(self) -> Sequence[TimelineInfo]:
         return self.store.list()

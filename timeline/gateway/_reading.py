@@ -24,7 +24,6 @@ from persistence import (
     ArtifactStore,
     EventStore,
     Hit,
-    HoldsArtifacts,
     Requester,
     TimelineInfo,
     block_at,
@@ -115,7 +114,7 @@ class StoreReader:
             start: Byte to begin with, as a former answer told.
         """
         artifacts = self.artifacts
-        if artifacts is None and isinstance(self.store, HoldsArtifacts):
+        if artifacts is None and self.store.keeps_artifacts:
             artifacts = self.store.artifacts()
         if artifacts is None:
             return refused(NO_ARTIFACTS)

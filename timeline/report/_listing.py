@@ -17,7 +17,7 @@ from blocks import (
     UserPrompt,
     withheld_in,
 )
-from persistence import EventStore, TimelineInfo, kept_of
+from persistence import EventStore, TimelineInfo
 from timeline._models import model_named
 from timeline.engine._gist import beginning, first_prompt
 from timeline.report._calls import billed
@@ -107,7 +107,7 @@ class Listing:
     def _row(self, store: EventStore, info: TimelineInfo) -> dict[str, Any]:
         row = self._rows.setdefault(info.id, Row(info.id))
         if row.version < info.version:  # forgotten events cannot be read
-            row.version = max(row.version, kept_of(store, info.id).forgotten)
+            row.version = max(row.version, store.kept(info.id).forgotten)
         while row.version < info.version and (
             page := store.read(info.id, after=row.version, limit=PAGE)
         ):

@@ -27,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blocks import StoreError, TimelineId
-from persistence import EventStore, HearsOthers, StoreLocation, Watchable, locate_store, look
+from persistence import EventStore, StoreLocation, locate_store, look
 from timeline._serving import foreign_in
 from timeline.report._listing import Listing
 from timeline.report._look import Look, Showing
@@ -60,7 +60,7 @@ def live_app(
     served = _Served(
         looking=_looking(store),
         showing=showing or Showing(),
-        watched=store if isinstance(store, Watchable) else None,
+        watched=store if isinstance(store, EventStore) else None,
         pause=LOOK_SECONDS[not isinstance(store, EventStore)],
     )
     return Starlette(
@@ -92,7 +92,7 @@ def _looking(store: "EventStore | StoreLocation | str | PathLike[str]") -> _Look
 
 @attrs.define
 class _Opening:
-    """Opens a store for each read, so that a writer can use it; a store that can be shared stays open."""
+    """Opens a store for each read, so that a writer can use it; a store on a server stays open."""
 
     location: StoreLocation
     _kept: EventStore | None = attrs.field(default=None, init=False)
@@ -104,7 +104,7 @@ class _Opening:
         with self._lock, ExitStack() as opened:
             store = self._kept or opened.enter_context(look(self.location))[0]
             # An exclusive store, or a copy of one that is locked.
-            if not isinstance(store, HearsOthers):
+            if not store.is_remote:
                 yield store
                 return
             self._kept = store
@@ -122,8 +122,8 @@ class _Served:
 
     looking: _Looking
     showing: Showing
-    watched: Watchable | None = None
-    """The store, if it stays open and notifies of appends; otherwise None."""
+    watched: EventStore | None = None
+    """The store, if it stays open and may notify of appends; otherwise None."""
     pause: float
     """Seconds between two reads without notifications."""
     listing: Listing = attrs.field(factory=Listing)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from blocks import Recorded, TimelineId, UsageRecorded
-from persistence import EventStore, kept_of
+from persistence import EventStore
 from timeline._arguments import System, Tools
 from timeline._models import model_named
 from timeline._timeline import Timeline
@@ -93,7 +93,7 @@ class Look:
 
     def _caught_up(self, store: EventStore) -> Collector:
         read = partial(store.read, self.name)
-        begin = kept_of(store, self.name).forgotten
+        begin = store.kept(self.name).forgotten
         if begin > self._version:  # some or all of the new events were forgotten
             return self._anew(store, _pages(read, begin))
         new = _pages(read, self._version)

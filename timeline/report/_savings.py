@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from blocks import EventId, TimelineId, UsageRecorded, decode_event
-from persistence import EventStore, kept_of, read_bytes
+from persistence import EventStore
 
 PAGE: Final = 500
 _BILL: Final = b'"bill":'
@@ -196,8 +196,8 @@ def _compared(saved: float, full: float, less: str, more: str) -> str:
 
 def billed(store: EventStore, name: TimelineId, after: int = 0) -> Iterator[UsageRecorded]:
     """The usage of each call of a timeline that has a bill, oldest first, from events after a version."""
-    after = max(after, kept_of(store, name).forgotten)
-    while page := read_bytes(store, name, after=after, limit=PAGE):
+    after = max(after, store.kept(name).forgotten)
+    while page := store.read_bytes(name, after=after, limit=PAGE):
         yield from _bills(page)
         after = page[-1][0]
 
@@ -208,11 +208,11 @@ def lately_billed(
     """The newest ones: all that came after a version and a time (seconds since the epoch), and at least one if there
     are any after that version. Reads no more than needed."""
     found: list[UsageRecorded] = []
-    after, last = max(after, kept_of(store, name).forgotten), store.head(name)
+    after, last = max(after, store.kept(name).forgotten), store.head(name)
     while last > after and not (found and found[0].at < since):
         first = max(after, last - PAGE)
         done, pages = first, list[tuple[int, bytes]]()
-        while done < last and (page := read_bytes(store, name, after=done, limit=last - done)):
+        while done < last and (page := store.read_bytes(name, after=done, limit=last - done)):
             pages += page  # the store gives fewer events if they are large
             done = page[-1][0]
         found[:0] = _bills(pages)
@@ -242,7 +242,7 @@ def accounts(
             names.setdefault(name, set()).add(info.id)
     counted = {n: attrs.evolve(part, timelines=len(names[n])) for n, part in parts.items()}
     everywhere = set[TimelineId]().union(*names.values())
-    forgotten = sum(kept_of(store, name).forgotten > 0 for name in everywhere)
+    forgotten = sum(store.kept(name).forgotten > 0 for name in everywhere)
     total = attrs.evolve(sum_of(counted.values()), timelines=len(everywhere), forgotten=forgotten)
     return total, counted
 

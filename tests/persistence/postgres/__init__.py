@@ -2,7 +2,7 @@
 
 _channels, _hints, _listen: test_notify.py
 _database, _errors: test_store.py, test_faults.py
-_dialect: ../search/test_search.py, ../search/test_find_by_path.py
+_dialect: ../search/test_search.py, ../search/test_paths.py
 _erase: ../sql/test_retention.py
 _location: ../test_open.py
 _roles: test_tenants.py

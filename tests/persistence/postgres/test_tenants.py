@@ -15,7 +15,6 @@ from persistence import (
     EventStore,
     PostgresStore,
     Requester,
-    Retains,
     search_blocks,
 )
 from persistence.postgres import _schema, _views
@@ -71,7 +70,6 @@ class TestTheContractAsTheRoleOfAProgram(StoreContract):
 
     def test_what_was_removed_can_be_erased(self, store: EventStore) -> None:
         """By the owner of the tables, and no one else."""
-        assert isinstance(store, Retains)
         with pytest.raises(StoreError, match="let its owner run VACUUM FULL"):
             store.erase()
 

@@ -34,9 +34,9 @@ from blocks import (
     UserPrompt,
 )
 from persistence import EventStore, Hit, MemoryStore, search_blocks
-from persistence.search._likely import CONDITIONS_MAX, FOLDED_TO_ASCII
-from persistence.search._query import Query
-from persistence.search._scan import Scan, index_of
+from persistence._store import Scan
+from persistence.search._index import CONDITIONS_MAX, FOLDED_TO_ASCII, index_of
+from persistence.search._search import Query
 from tests.persistence.contract import STORES, new_store
 from timeline import Timeline
 

@@ -12,7 +12,6 @@ from persistence import (
     Requester,
     copy_store,
     open_store,
-    read_bytes,
     repair,
     verify,
 )
@@ -72,7 +71,7 @@ def test_a_store_is_copied_and_saved_byte_for_byte_with_its_artifacts(
         for where in copies:
             with closing(open_store(where)) as copy:
                 assert copy_store(store, copy).artifacts == 1
-                assert read_bytes(copy, name, limit=9) == store.read_bytes(name, limit=9)
+                assert copy.read_bytes(name, limit=9) == store.read_bytes(name, limit=9)
     saved = f"sqlite:///{tmp_path}/saved.sqlite"
     report = repair(filled, saved)
     assert (report.lost, report.artifacts) == ((), 1)

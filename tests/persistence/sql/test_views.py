@@ -30,7 +30,7 @@ from blocks import (
     UserPrompt,
 )
 from persistence import DuckDBStore
-from persistence.testing._search import odd_log
+from persistence.testing._derived import odd_log
 from tests.persistence.contract import T, U, compacted, expanded, forked, many, opened
 from tests.persistence.duckdb.test_views import TURN, appended, call, request, result, usage
 

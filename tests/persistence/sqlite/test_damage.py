@@ -84,7 +84,7 @@ def damaged(folder: Path, number: int, place: int, *, cut: bool = False) -> Path
 
 
 def told(folder: Path) -> list[tuple[LogWindow, Sequence[Recorded]]]:
-    with open_store(url(folder)) as store:  # type: ignore[attr-defined]  # an SQLiteStore
+    with open_store(url(folder)) as store:
         store.list()
         return [(store.load_window(name), store.read(name)) for name in (T, U)]
 

@@ -11,7 +11,6 @@ from blocks import StoreError, TimelineId
 from persistence import (
     ArtifactDescription,
     EventStore,
-    HoldsArtifacts,
     Requester,
     open_store,
     verify,
@@ -70,7 +69,6 @@ def test_a_timeline_whose_clock_jumps_keeps_its_order_and_renders_the_same_reope
 def test_artifacts_expire_by_the_clock_of_who_asks_and_come_back_when_it_was_wrong(
     store: EventStore,
 ) -> None:
-    assert isinstance(store, HoldsArtifacts)
     now = [NOW]
     artifacts = store.artifacts(clock=lambda: now[0])
     about = ArtifactDescription(timeline=T, expires_at=NOW + DAY)
@@ -92,8 +90,6 @@ def test_a_sweep_whose_clock_is_far_ahead_never_leaves_an_artifact_without_conte
     is_file = kind == "sqlite"
     where = f"sqlite:///{tmp_path}/a.sqlite" if is_file else request.getfixturevalue("url")
     with closing(open_store(where)) as one, closing(open_store(where)) as other:
-        assert isinstance(one, HoldsArtifacts)
-        assert isinstance(other, HoldsArtifacts)
         one.append(T, many(1), expected_version=0)
         ahead = other.artifacts(clock=lambda: NOW + 3 * DAY)
 

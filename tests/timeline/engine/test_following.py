@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import ClosedError, MisuseError, Recorded, StoreError, TimelineId
-from persistence import EventStore, MemoryStore, Watchable
+from persistence import EventStore, MemoryStore
 from persistence.testing import RecordingStore
 from tests._builders import open_timeline
 from tests.persistence.contract import STORES, many, new_store
@@ -29,10 +29,8 @@ QUICK = (0.001, 0.01)
 class Silent(RecordingStore):
     """A store that tells nobody anything, as when another process appends to it."""
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "watch":
-            raise AttributeError(name)
-        return super().__getattr__(name)
+    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
+        return EventStore.watch(self, timeline_id, wake)
 
 
 @pytest.fixture(params=[*STORES, "silent"])
@@ -275,7 +273,6 @@ def test_who_is_dropped_is_not_woken_any_more() -> None:
     with timeline.follow():
         pass
     assert not store._watchers._wakes
-    assert isinstance(store, Watchable)
 
 
 @pytest.mark.parametrize(

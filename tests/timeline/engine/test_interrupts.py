@@ -10,7 +10,7 @@ import pytest
 
 import timeline as package
 from blocks import BlockAppended, text_of
-from persistence.testing._interrupt import Interrupt, elsewhere
+from persistence.testing._concurrency import Interrupt, elsewhere
 from render import show
 from tests._builders import Clock, context, open_timeline, request_bytes, response, tool_use
 from tests._sizes import sized

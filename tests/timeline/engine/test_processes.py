@@ -13,7 +13,7 @@ import pytest
 from blocks import Recorded, TimelineId
 from persistence import open_store, verify
 from persistence.testing import RecordingStore
-from persistence.testing._history import Call
+from persistence.testing._recording import Call
 from tests._builders import open_timeline
 from tests.timeline.engine.test_racing import (
     WRITERS,

@@ -26,6 +26,7 @@ from tests._builders import Ids, open_timeline, request_bytes
 from tests._postgres import Server
 from tests._sizes import sized
 from tests.conftest import SLOW_IS_FINE
+from tests.persistence.test_store import Plain
 from tests.strategies import Play, settings, steps
 from tests.strategies import Step as Doing
 from timeline import AsyncTimeline, Step, Timeline
@@ -283,20 +284,8 @@ def test_a_retention_that_cannot_be_is_refused_at_once(options: dict[str, Any], 
 
 
 def test_a_store_that_cannot_remove_is_not_asked_to() -> None:
-    class Plain:
-        """A store of somebody's own."""
-
-        def __init__(self) -> None:
-            self._store = MemoryStore()
-
-        def __getattr__(self, name: str) -> Any:
-            if name in ("kept", "trim", "rewrite", "remove", "erase", "trimmed"):
-                raise AttributeError(name)
-            return getattr(self._store, name)
-
-    plain: Any = Plain()
     with pytest.raises(MisuseError, match="cannot remove events"):
-        open_timeline(store=plain, retention="forget")
+        open_timeline(store=Plain(), retention="forget")
 
 
 def test_the_same_for_asyncio(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ from blocks import (
 )
 from persistence import (
     EventStore,
-    HoldsArtifacts,
     Keys,
     MemoryStore,
     Requester,
@@ -229,7 +228,6 @@ def test_a_result_that_is_refused_leaves_no_artifact(store: EventStore) -> None:
         timeline.user("Hello.")
         with pytest.raises(UnknownCallError):
             timeline.tool_result("nobody asked", SECRET, envelope=CONFIDENTIAL)
-        assert isinstance(store, HoldsArtifacts)
         artifacts = store.artifacts(keys=KEYS)
         everything = Requester("me", permissions={"read", "read:confidential"})
         assert artifacts.list(everything) == []
@@ -335,7 +333,6 @@ def test_what_has_expired_is_shown_no_more_live_or_reopened(store: EventStore) -
         with opened(store, policy=policy, clock=clock) as again:
             assert sent(again) == live
         timeline.retain("keep")
-        assert isinstance(store, HoldsArtifacts)
         artifacts = store.artifacts(keys=KEYS)
         assert "expire" in {record.action for record in artifacts.audit(artifact_in(timeline))}
         assert sent(timeline) == live

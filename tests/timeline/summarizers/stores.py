@@ -11,16 +11,16 @@ from persistence import EventStore, TimelineInfo
 
 
 @attrs.define
-class Watched:
-    """A store that calls `watch` with a name before and after every operation."""
+class Watched(EventStore):
+    """A store that calls `on_step` with a name before and after every operation."""
 
     inner: EventStore
-    watch: Callable[[str], None]
+    on_step: Callable[[str], None]
 
     def _watched(self, name: str, do: Callable[[], Any]) -> Any:
-        self.watch(f"before {name}")
+        self.on_step(f"before {name}")
         result = do()
-        self.watch(f"after {name}")
+        self.on_step(f"after {name}")
         return result
 
     def append(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from blocks import DamagedStoreError, MisuseError, StoreError, TimelineId, encode_event
 from persistence import ArchivedRange, Kept
-from persistence.archive import (
+from persistence._archive import (
     archive_problems,
     archived_events,
     archived_rows,

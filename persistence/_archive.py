@@ -28,7 +28,7 @@ from blocks import (
     TimelineId,
     decode_event,
 )
-from persistence._place import sync_folder, system_errors
+from persistence._file import sync_folder, system_errors
 from persistence._retention import ArchivedRange, Kept
 from persistence._store import StoreProblem
 

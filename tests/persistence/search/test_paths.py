@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from blocks import (
     AssistantCompletion,
@@ -35,7 +36,8 @@ from blocks import (
     path_stem,
     turn_in,
 )
-from persistence import EventStore, block_at
+from persistence import EventStore, block_at, source_at
+from tests._builders import prompt, said
 from tests.persistence.contract import STORES, new_store
 
 T = TimelineId("a talk")
@@ -163,3 +165,18 @@ def test_another_timelines_blocks_are_not_found(store: EventStore) -> None:
     assert second
     assert (first.id, second.id) == ("b1", "b2")
     assert block_at(store, TimelineId("nobody"), "ar:t1.user.prompt") is None
+
+
+def test_a_block_is_found_by_where_it_came_from(store: EventStore) -> None:
+    talk = TimelineId("sources")
+    blocks: list[Block] = [
+        replace(prompt("m3 is no source here"), source="m1"),
+        said("b", response="msg_ÄÖ\"'%_\\1"),
+        replace(said("c"), source="M1"),
+        replace(said("d"), source="m1"),
+    ]
+    events = [BlockAppended(id=EventId(str(n)), at=float(n), block=b) for n, b in enumerate(blocks)]
+    store.append(talk, events, expected_version=0)
+    found = [source_at(store, talk, name) for name in ("m1", "M1", "msg_ÄÖ\"'%_\\1", "m3", "m")]
+    assert found == [4, 3, 2, 0, 0]
+    assert source_at(store, TimelineId("other"), "m1") == 0

@@ -13,12 +13,13 @@ could have happened one after the other) exactly if these conditions hold, which
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from math import inf
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
 from blocks import Event, LogWindow, Recorded, TimelineId, VersionConflictError
-from persistence._store import EventStore, TimelineInfo
+from persistence._log import TimelineInfo
+from persistence._store import EventStore
 
 _Ids: TypeAlias = tuple[str, ...]
 PAGE = 1000
@@ -47,12 +48,17 @@ class Call:
 
 
 @attrs.define(eq=False)
-class RecordingStore:
+class RecordingStore(EventStore):
     """Passes every call on to a store, from any thread, and records it."""
 
     store: EventStore
     calls: list[Call] = attrs.field(factory=list[Call], init=False, repr=False)
     _tick: Callable[[], int] = attrs.field(factory=lambda: count().__next__, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        for name, default in vars(EventStore).items():
+            if not name.startswith("_") and getattr(type(self), name) is default:
+                setattr(self, name, getattr(self.store, name))  # a call that is not recorded
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
@@ -108,9 +114,6 @@ class RecordingStore:
 
     def close(self) -> None:
         self.store.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.store, name)  # optional methods of the store
 
     def _begun(self, timeline_id: TimelineId) -> Call:
         call = Call(timeline=timeline_id, begun=self._tick())

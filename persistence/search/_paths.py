@@ -9,9 +9,11 @@ The store's block index gives the events that may be relevant.
 from collections.abc import Iterable
 
 from blocks import (
+    AssistantBlock,
     Block,
     BlockAppended,
     Event,
+    OpaqueBlock,
     RangeCompacted,
     RangeSummary,
     Recorded,
@@ -25,9 +27,8 @@ from blocks import (
     turn_in,
     version_in,
 )
-from persistence._retention import kept_of
 from persistence._store import EventStore
-from persistence.search._scan import index_of, names_left
+from persistence.search._index import index_of, names_left
 
 
 def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None:
@@ -40,7 +41,7 @@ def block_at(store: EventStore, timeline: TimelineId, path: str) -> Block | None
     version = version_in(path)
     if version:
         return _named(store, timeline, path, version)
-    kept = kept_of(store, timeline)
+    kept = store.kept(timeline)
     if kept.forgotten:
         for version, block, name in names_left(store, timeline):
             if name == path and isinstance(block, RangeSummary):
@@ -127,3 +128,32 @@ def stems_of(path: str) -> tuple[str, ...]:
     """The path stems that a block with this path can have."""
     stem, _ = numbered(path)
     return tuple(dict.fromkeys((path, stem)))
+
+
+# The block that came from a foreign message.
+
+
+def source_at(store: EventStore, timeline: TimelineId, source: str) -> int:
+    """Version of the newest block that came from the foreign message, item or response with this id; 0: none of the
+    blocks that are left.
+
+    Raises:
+        ClosedError: the store is closed.
+    """
+    found = index_of(store).candidates((source.casefold(),), (), timeline)
+    return max(
+        (
+            version
+            for _, (version, event) in found
+            if isinstance(event, BlockAppended) and source in _ids(event.block)
+        ),
+        default=0,
+    )
+
+
+def _ids(block: Block) -> tuple[str, ...]:
+    if isinstance(block, AssistantBlock):
+        return block.source, block.response
+    if isinstance(block, OpaqueBlock):
+        return block.source, str(block.fields.get("response", ""))
+    return (block.source,)

@@ -1,0 +1,160 @@
+"""Finding blocks in a store: by its index and in its archives; what a database may look for; the blocks that are left."""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+import attrs
+
+from blocks import (
+    Block,
+    BlockAppended,
+    Naming,
+    RangeCompacted,
+    Recorded,
+    TimelineId,
+    path_at,
+    path_of,
+)
+from persistence._archive import archived_events
+from persistence._store import BlockIndex, EventStore, Scan, TurnChange
+
+
+def index_of(store: EventStore) -> BlockIndex:
+    """The index of a store, and of its archives."""
+    return WithArchives(store.block_index(), store)
+
+
+@attrs.frozen
+class WithArchives:
+    """The index of a store, and a scan of its archives, which the index does not cover."""
+
+    _index: BlockIndex
+    _store: EventStore
+
+    def candidates(
+        self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
+    ) -> Iterator[tuple[TimelineId, Recorded]]:
+        yield from self._index.candidates(words, kinds, timeline)
+        for name, kept in self._store.trimmed().items():
+            for archive in kept.archives if timeline in (None, name) else ():
+                for recorded in archived_events(archive, archive.first, archive.last):
+                    if isinstance(recorded[1], BlockAppended):
+                        yield name, recorded
+
+    def related(
+        self,
+        timeline: TimelineId,
+        stems: Collection[str],
+        *,
+        after: int = 0,
+        last: int | None = None,
+    ) -> Iterable[Recorded]:
+        if self._store.kept(timeline).archives:
+            return Scan(self._store).related(timeline, stems, after=after, last=last)
+        return self._index.related(timeline, stems, after=after, last=last)
+
+    def new_turns(self, timeline: TimelineId, last: int) -> Iterable[TurnChange]:
+        if self._store.kept(timeline).archives:
+            return ()
+        return self._index.new_turns(timeline, last)
+
+    def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterable[TurnChange]:
+        if self._store.kept(timeline).archives:
+            return ()
+        return self._index.turns(timeline, last, after=after)
+
+
+def names_left(store: EventStore, timeline: TimelineId) -> Iterator[tuple[int, Block, str]]:
+    """The blocks and summaries that are left of a log with forgotten events: version, block, path.
+
+    The compaction that folded the forgotten events noted the paths given before.  If it is not the compaction in force,
+    or did not note them, paths have versions instead of numbers.
+    """
+    gone = store.kept(timeline).forgotten
+    found, naming = store.load_window(timeline).compaction, None
+    if found and isinstance(found[1], RangeCompacted) and found[1].cut == gone + 1:
+        naming = Naming(found[1].state, found[0]) if found[1].state.named else None
+    for version, event in Scan(store).related(timeline, ()):
+        match event:
+            case BlockAppended(block=block):
+                yield version, block, (naming.path if naming else path_at)(block, version)
+            case RangeCompacted(summary=summary, ordinal=ordinal):
+                name = path_of(summary, ordinal) if ordinal else path_at(summary, version)
+                yield version, summary, name
+            case _:
+                pass
+
+
+# Pieces of text that every payload contains if it matches a word or a path, for which a database can search.
+#
+# An index may return more events than match, but never fewer.  What a database may search for follows from how
+# an event is stored:
+#
+# * A run of characters that JSON does not escape, and of which case folding changes only A to Z,
+#   is the same in the payload as in the text.
+# * Exceptions: a few letters outside ASCII fold to letters inside (ß to ss), and JSON and Python write some
+#   numbers differently; payloads with these are always possible matches.
+
+
+FOLDED_TO_ASCII: Final = (
+    "\u00df\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a"
+    "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+)
+"""All letters outside ASCII whose case folding contains an ASCII letter."""
+CONDITIONS_MAX: Final = 32
+"""With more conditions, a query takes the database longer than it saves in Python."""
+SUMMARY: Final = "su:"
+_CALL: Final = "tc:"
+_UNSAFE: Final = frozenset('"\\')
+_NUMBER: Final = re.compile(r"[0-9.e+-]+")
+_NAME: Final = re.compile(r"(?!None|True|False)(?=[\d-]*+[^\W\d])[\w-]++")
+
+
+def runs_in(text: str) -> Iterator[str]:
+    """The longest runs of characters in a text that a payload contains in the same form, apart from case."""
+    start = 0
+    for index, letter in enumerate((*text, '"')):
+        if not _is_plain(letter):
+            if index > start:
+                yield text[start:index]
+            start = index + 1
+
+
+def _is_plain(letter: str) -> bool:
+    if letter.isascii():
+        return letter.isprintable() and letter not in _UNSAFE
+    return unicodedata.category(letter) == "Lo"  # letters without case: 語, א, ก
+
+
+def has_cases(run: str) -> bool:
+    """Whether a payload may contain the run in another case."""
+    return any(letter.isascii() and letter.isalpha() for letter in run)
+
+
+def is_number(run: str) -> bool:
+    """Whether the run may be part of a number, which JSON may write differently."""
+    return bool(_NUMBER.fullmatch(run))
+
+
+def needles_of(stem: str) -> tuple[str, ...]:
+    """Texts that the payload of every block with this path stem contains.
+
+    They are the names between the dots of the stem.  The first begins a turn and the last ends a call id or a name, so
+    there the payload has a quotation mark.  Names that could be JSON values other than strings are left out.
+    """
+    inner = stem.rpartition(".")[0] if stem.startswith(_CALL) else stem
+    names = inner.partition(":")[2].split(".")
+    last = len(names) - 1
+    found = {
+        ('"' if index == 0 else "") + name + ('"' if index == last else "")
+        for index, name in enumerate(names)
+        if is_needle(name)
+    }
+    return tuple(sorted(found))
+
+
+def is_needle(piece: str) -> bool:
+    """Whether a payload contains this piece of a path stem in the same form."""
+    return bool(_NAME.fullmatch(piece)) and not is_number(piece)

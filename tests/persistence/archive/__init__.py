@@ -1,1 +1,0 @@
-"""Tests of `persistence/archive`: a module's suite has its name."""
