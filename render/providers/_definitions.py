@@ -3,7 +3,7 @@
 A caller may use one list of tools with every provider; each provider converts them to its own shape.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import attrs
@@ -41,11 +41,12 @@ _SCHEMAS = ("input_schema", "parametersJsonSchema", "parameters_json_schema", "p
 """Names of the schema in definitions without a type: Anthropic's and Gemini's shape."""
 
 
-def open_definitions(names: Iterable[str]) -> list[Json]:
-    """Definitions that take any arguments, in the order of names, each name once."""
+def open_definitions(as_sent: Callable[[str], str], names: Iterable[str]) -> list[Json]:
+    """Definitions that take any arguments, one for each name as it is sent, in the order of names."""
     schema = {"type": "object"}
     return [
-        {"name": name, "description": name, "input_schema": schema} for name in sorted({*names})
+        {"name": name, "description": name, "input_schema": schema}
+        for name in sorted({*map(as_sent, names)})
     ]
 
 

@@ -31,3 +31,21 @@ CUSTOM_INPUT: Final = "input"
 """The name of that text in `ToolCall.input`."""
 OPERATORS: Final = frozenset({"developer", "system"})
 """Roles of an operator's messages, which may stand anywhere in a conversation."""
+
+REPLAYED: Final = frozenset(
+    {
+        "code_interpreter_call",
+        "compaction",
+        "file_search_call",
+        "image_generation_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "web_search_call",
+    }
+)
+"""Items of Responses: the server's own work that are sent back unchanged."""
+CALLS: Final = {
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+}
+"""In Responses, the type of the output item, by the type of the call."""

@@ -1,14 +1,16 @@
-"""Checks of a client's response: whether it belongs to the API, and whether it can be stored.
+"""What a provider returns: checks of a response before it is recorded, and the numbers in an error about the window.
 
-Its content is read by `blocks.formats`. Each provider adds the checks that only its API needs.
+The content of a response is read by `blocks.formats`. Each provider adds the checks that only its API needs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from blocks import BlockId, CodecError, MisuseError, TurnId, UsageRecorded, in_short, in_words
 from blocks.formats import Answer, Format, Json, as_json, obj, plain, response_in, usage_of
 from blocks.formats import answer_of as answered
+from render.policy._provider import Overflow
 
 _APIS: Final = {
     "content": "a response of Anthropic's",
@@ -18,6 +20,10 @@ _APIS: Final = {
 }
 """The APIs, by the field with the model's output."""
 _TEXTS: Final = ("id", "model", "stop_reason")
+REFUSED: Final = (None, 400)
+"""Status values of an error that may be an overflow; None inside a stream. With another status (rate limit,
+overload), the same words mean something else."""
+_NUMBER: Final = r"\d[\d,_]{0,18}"
 
 
 def wanted_of(field: str) -> str:
@@ -25,10 +31,10 @@ def wanted_of(field: str) -> str:
     return f"record() takes {_APIS[field]} (the SDK's object, or its JSON)"
 
 
-def response_json(response: object, field: str, **said: tuple[str, ...]) -> Json:
+def response_json(response: object, field: str, **values: tuple[str, ...]) -> Json:
     """A response as JSON, with the model's output under `field` as a list of plain objects.
 
-    `said` gives the accepted values of further fields.
+    `values` gives the accepted values of further fields; the first one is the usual one.
 
     Raises:
         MisuseError: it is not a response, is one of another API, or is an error.
@@ -36,7 +42,8 @@ def response_json(response: object, field: str, **said: tuple[str, ...]) -> Json
     """
     wanted = wanted_of(field)
     found = as_json(response, wanted)
-    _check_head(found, field, said)
+    check_origin(found, field)
+    _check_head(found, field, values)
     listed: object = found.get(field)
     if not isinstance(listed, list | tuple):
         raise MisuseError(f"{wanted}; its {field} is a list, not {in_words(listed)}")
@@ -47,7 +54,12 @@ def response_json(response: object, field: str, **said: tuple[str, ...]) -> Json
     return {**found, field: read, "usage": usage}
 
 
-def _check_head(found: Json, field: str, said: Mapping[str, tuple[str, ...]]) -> None:
+def check_origin(found: Json, field: str) -> None:
+    """Check that a response with this field for the model's output is no error, and of no other API.
+
+    Raises:
+        MisuseError: it is.
+    """
     if found.get("error") or found.get("type") == "error":
         why = fields(found.get("error")).get("message") or "without a message"
         raise MisuseError(
@@ -56,10 +68,13 @@ def _check_head(found: Json, field: str, said: Mapping[str, tuple[str, ...]]) ->
     for name, whose in _APIS.items():
         if name in found and field not in found:
             raise MisuseError(f"{wanted_of(field)}, not {whose}")
-    for name, right in said.items():
-        if found.get(name) not in (None, *right):
-            told = in_words(found[name])
-            raise MisuseError(f"{wanted_of(field)}: its {name} is {right[0]!r}, not {told}")
+
+
+def _check_head(found: Json, field: str, values: Mapping[str, tuple[str, ...]]) -> None:
+    for name, accepted in values.items():
+        if found.get(name) not in (None, *accepted):
+            other = in_words(found[name])
+            raise MisuseError(f"{wanted_of(field)}: its {name} is {accepted[0]!r}, not {other}")
     for name in _TEXTS:
         value: object = found.get(name)
         if value is not None and not isinstance(value, str):
@@ -120,7 +135,7 @@ def answer_in(
 
 
 def usage_in_response(
-    response: object, field: str, read: Callable[[Json], UsageRecorded | None]
+    field: str, read: Callable[[Json], UsageRecorded | None], response: object
 ) -> UsageRecorded | None:
     """The usage that a response reports; None if it reports none.
 
@@ -129,3 +144,27 @@ def usage_in_response(
     """
     found = as_json(response, wanted_of(field))
     return usage_of({**found, "usage": plain(found.get("usage"))}, read)
+
+
+# Errors.
+
+
+def patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
+    """Compiled patterns, in which `<n>` matches the tokens of the input and `<m>` the maximum."""
+    return tuple(
+        re.compile(text.replace("<n>", f"(?P<n>{_NUMBER})").replace("<m>", f"(?P<m>{_NUMBER})"))
+        for text in texts
+    )
+
+
+def numbers_in(message: str, patterns: Iterable[re.Pattern[str]]) -> Overflow | None:
+    """The numbers that the first matching pattern finds; None if no pattern matches."""
+    for pattern in patterns:
+        if found := pattern.search(message):
+            numbers = found.groupdict()
+            return Overflow(tokens=_number(numbers.get("n")), tokens_max=_number(numbers.get("m")))
+    return None
+
+
+def _number(digits: str | None) -> int | None:
+    return int(digits.replace(",", "").replace("_", "")) if digits else None
