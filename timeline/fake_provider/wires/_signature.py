@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 from render import Json, Model
-from timeline.fake_provider._json import blocks_of, child, prompt_of
+from timeline.fake_provider.wires._wire import blocks_of, child, prompt_of
 
 _KEY: Final = "fake"
 _INVALID: Final = "{place}: Invalid `signature` in `thinking` block."
