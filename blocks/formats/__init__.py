@@ -10,11 +10,9 @@
 All of them return the same form (`Message`): parts; the model's text, thinking and tool calls; and results.
 """
 
-from blocks.formats._blocks import Answer as Answer
-from blocks.formats._blocks import BlockMaker as BlockMaker
-from blocks.formats._blocks import answer_of as answer_of
-from blocks.formats._blocks import parts_in as parts_in
+from blocks.formats._anthropic import anthropic_usage_in as anthropic_usage_in
 from blocks.formats._chat import REASONING as REASONING
+from blocks.formats._chat import usage_in as usage_in
 from blocks.formats._client_texts import INTERRUPTION as INTERRUPTION
 from blocks.formats._client_texts import ClientText as ClientText
 from blocks.formats._client_texts import appended_texts as appended_texts
@@ -22,27 +20,32 @@ from blocks.formats._client_texts import client_text as client_text
 from blocks.formats._client_texts import lays_down as lays_down
 from blocks.formats._client_texts import operator_text as operator_text
 from blocks.formats._client_texts import standing_key as standing_key
-from blocks.formats._dump import as_json as as_json
-from blocks.formats._dump import dumped as dumped
-from blocks.formats._dump import plain as plain
 from blocks.formats._formats import FORMATS as FORMATS
 from blocks.formats._formats import Format as Format
+from blocks.formats._formats import Stream as Stream
 from blocks.formats._formats import checked_format as checked_format
+from blocks.formats._formats import event_of as event_of
 from blocks.formats._formats import messages_from as messages_from
 from blocks.formats._formats import messages_in as messages_in
 from blocks.formats._formats import parts_from as parts_from
 from blocks.formats._formats import response_from as response_from
 from blocks.formats._formats import response_in as response_in
+from blocks.formats._formats import stream_of as stream_of
 from blocks.formats._gemini import gemini_field as gemini_field
 from blocks.formats._gemini import gemini_usage_in as gemini_usage_in
 from blocks.formats._json import Json as Json
+from blocks.formats._json import as_json as as_json
 from blocks.formats._json import count as count
+from blocks.formats._json import dumped as dumped
 from blocks.formats._json import items as items
 from blocks.formats._json import obj as obj
 from blocks.formats._json import objs as objs
+from blocks.formats._json import plain as plain
 from blocks.formats._json import spelled as spelled
 from blocks.formats._json import string as string
 from blocks.formats._json import tool_input as tool_input
+from blocks.formats._message import Answer as Answer
+from blocks.formats._message import BlockMaker as BlockMaker
 from blocks.formats._message import Call as Call
 from blocks.formats._message import Content as Content
 from blocks.formats._message import Message as Message
@@ -52,10 +55,7 @@ from blocks.formats._message import Role as Role
 from blocks.formats._message import Said as Said
 from blocks.formats._message import Thought as Thought
 from blocks.formats._message import Verbatim as Verbatim
-from blocks.formats._parts import parts_of as parts_of
-from blocks.formats._stream import Stream as Stream
-from blocks.formats._stream import event_of as event_of
-from blocks.formats._stream import stream_of as stream_of
-from blocks.formats._usage import anthropic_usage_in as anthropic_usage_in
-from blocks.formats._usage import usage_in as usage_in
-from blocks.formats._usage import usage_of as usage_of
+from blocks.formats._message import answer_of as answer_of
+from blocks.formats._message import parts_in as parts_in
+from blocks.formats._message import parts_of as parts_of
+from blocks.formats._message import usage_of as usage_of

@@ -1,4 +1,4 @@
-"""Reads contents and responses of Gemini's API, with the names of its REST interface or of its Python SDK.
+"""Reads contents, responses and streams of Gemini's API, with the names of its REST interface or of its Python SDK.
 
 The signature of a thought must be sent back in the same part, so it is kept with the text or the call of this part.  A
 part that has only a signature becomes a thought.
@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
+import attrs
 import msgspec
 
 from blocks._events import UsageRecorded
-from blocks.formats._json import Json, count, obj, objs, string, tool_input
+from blocks.formats._json import Json, count, known_fields, obj, objs, string, tool_input
 from blocks.formats._message import (
     Call,
     Content,
@@ -21,9 +22,10 @@ from blocks.formats._message import (
     Said,
     Thought,
     Verbatim,
+    part_of,
+    parts_of,
+    spent,
 )
-from blocks.formats._parts import part_of, parts_of
-from blocks.formats._usage import spent
 
 VENDOR: Final = "gemini"
 SIGNATURE: Final = "thoughtSignature"
@@ -51,7 +53,7 @@ def _rest(fields: Json) -> Json:
 
 
 def _named(fields: Json) -> Json:
-    known = {name: value for name, value in fields.items() if value is not None}
+    known = known_fields(fields)
     return {_HUMP.sub(lambda found: found[1].upper(), name): known[name] for name in known}
 
 
@@ -151,3 +153,47 @@ def gemini_usage_in(found: Json) -> UsageRecorded | None:
         gemini_field(found, "thoughtsTokenCount")
     )
     return spent(uncached=prompt - read_tokens, read=read_tokens, written=0, output=output)
+
+
+# A streamed response.
+
+
+@attrs.define
+class GeminiStream:
+    """Chunks with parts; consecutive texts of one kind are joined, unless they have a signature."""
+
+    _head: Json = attrs.field(factory=dict[str, Any], init=False)
+    _parts: list[Json] = attrs.field(factory=list[Json], init=False)
+    _reason: str = attrs.field(default="", init=False)
+
+    def add(self, event: Json) -> None:
+        for name in ("responseId", "modelVersion", "usageMetadata", "promptFeedback"):
+            if known := gemini_field(event, name):
+                self._head[name] = known
+        for candidate in objs(event.get("candidates"))[:1]:
+            self._reason = string(gemini_field(candidate, "finishReason")) or self._reason
+            for part in objs(obj(candidate.get("content")).get("parts")):
+                self._part(known_fields(part))
+
+    def _part(self, part: Json) -> None:
+        last: Json = self._parts[-1] if self._parts else {}
+        if _is_plain(part) and _is_plain(last) and part.get("thought") == last.get("thought"):
+            self._parts[-1] = {**last, "text": string(last["text"]) + string(part["text"])}
+        else:
+            self._parts.append(part)
+
+    def response(self) -> Json | None:
+        if not (self._parts or self._head.get("usageMetadata") or self.is_over):
+            return None
+        content = {"role": "model", "parts": self._parts}
+        candidates = [{"content": content, "finishReason": self._reason}] if self._parts else []
+        return {**self._head, "candidates": candidates}
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self._reason) or "promptFeedback" in self._head
+
+
+def _is_plain(part: Json) -> bool:
+    """Whether the part is a text without other fields."""
+    return isinstance(part.get("text"), str) and part.keys() <= {"text", "thought"}

@@ -11,10 +11,19 @@ from typing import Any, Final
 import attrs
 
 from blocks.formats import _anthropic, _chat, _responses
+from blocks.formats._chat import usage_in
 from blocks.formats._json import Json, items, obj, objs, string, tool_input
-from blocks.formats._message import Call, Content, Message, Response, Result, Thought, dialogue
-from blocks.formats._parts import kind_of, parts_of
-from blocks.formats._usage import usage_in
+from blocks.formats._message import (
+    Call,
+    Content,
+    Message,
+    Response,
+    Result,
+    Thought,
+    dialogue,
+    kind_of,
+    parts_of,
+)
 
 _CALLS: Final = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
 """Kinds of content that repeat a call of `tool_calls`."""
