@@ -21,7 +21,7 @@ from blocks.formats._client_texts import lays_down as lays_down
 from blocks.formats._client_texts import operator_text as operator_text
 from blocks.formats._client_texts import standing_key as standing_key
 from blocks.formats._formats import FORMATS as FORMATS
-from blocks.formats._formats import Format as Format
+from blocks.formats._formats import SHAPES as SHAPES
 from blocks.formats._formats import Stream as Stream
 from blocks.formats._formats import checked_format as checked_format
 from blocks.formats._formats import event_of as event_of
@@ -48,11 +48,13 @@ from blocks.formats._message import Answer as Answer
 from blocks.formats._message import BlockMaker as BlockMaker
 from blocks.formats._message import Call as Call
 from blocks.formats._message import Content as Content
+from blocks.formats._message import Format as Format
 from blocks.formats._message import Message as Message
 from blocks.formats._message import Response as Response
 from blocks.formats._message import Result as Result
 from blocks.formats._message import Role as Role
 from blocks.formats._message import Said as Said
+from blocks.formats._message import Shape as Shape
 from blocks.formats._message import Thought as Thought
 from blocks.formats._message import Verbatim as Verbatim
 from blocks.formats._message import answer_of as answer_of

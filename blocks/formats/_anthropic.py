@@ -15,6 +15,7 @@ from blocks.formats._message import (
     Response,
     Result,
     Said,
+    Shape,
     Thought,
     Verbatim,
     dialogue,
@@ -23,6 +24,15 @@ from blocks.formats._message import (
     spent,
 )
 
+ANTHROPIC_SHAPE: Final = Shape(
+    name="anthropic",
+    title="a response of Anthropic's",
+    output="content",
+    calls={"tool_use": "tool_result"},
+    thinking=frozenset({"thinking", "redacted_thinking"}),
+    seal="signature",
+    mark="cache_control",
+)
 CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
@@ -98,6 +108,7 @@ def response(message: Json) -> Response | None:
         model=string(message.get("model")),
         usage=anthropic_usage_in(obj(message.get("usage"))),
         is_cut_off=string(message.get("stop_reason")) in CUT_OFF,
+        stop=string(message.get("stop_reason")),
     )
 
 

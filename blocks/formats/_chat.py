@@ -15,6 +15,7 @@ from blocks.formats._message import (
     Response,
     Result,
     Said,
+    Shape,
     Thought,
     Verbatim,
     dialogue,
@@ -23,6 +24,21 @@ from blocks.formats._message import (
     spent,
 )
 
+CHAT_SHAPE: Final = Shape(
+    name="openai.chat",
+    title="a response of OpenAI's Chat Completions API",
+    output="choices",
+    calls={"function": "tool", "custom": "tool"},
+    thinking=frozenset({"reasoning_content", "reasoning"}),
+    mark="prompt_cache_breakpoint",
+    stops={
+        "stop": "end_turn",
+        "tool_calls": "end_turn",
+        "function_call": "end_turn",
+        "length": "max_tokens",
+        "content_filter": "refusal",
+    },
+)
 OPENAI: Final = "openai"
 REFUSAL: Final = "refusal"
 REASONING: Final = ("reasoning_content", "reasoning")
@@ -125,7 +141,16 @@ def response(completion: Json) -> Response | None:
         model=model,
         usage=usage_in(obj(completion.get("usage"))),
         is_cut_off=choices[0].get("finish_reason") in ("length", "content_filter"),
+        stop=_stop(message, string(choices[0].get("finish_reason"))),
     )
+
+
+def _stop(message: Json, reason: str) -> str:
+    """Why the model stopped; some servers say `stop` even with calls."""
+    stop = CHAT_SHAPE.stops.get(reason, reason)
+    if stop == "end_turn" and message.get("tool_calls"):
+        return "tool_use"
+    return "refusal" if message.get("refusal") else stop
 
 
 def usage_in(found: Json) -> UsageRecorded | None:

@@ -1,7 +1,7 @@
 """The table of formats, and functions that use it: parts, messages, a response, a stream."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, Protocol, TypeAlias, cast, get_args
+from typing import Any, Final, Protocol, cast, get_args
 
 import attrs
 
@@ -9,12 +9,18 @@ from blocks._content import Part
 from blocks._errors import ArgumentError, did_you_mean, in_short, in_words
 from blocks.formats import _anthropic, _chat, _gemini, _langchain, _pydantic_ai, _responses
 from blocks.formats._json import Json, dumped, plain
-from blocks.formats._message import Message, Response, parts_of
+from blocks.formats._message import Format, Message, Response, Shape, parts_of
 
-Format: TypeAlias = Literal[
-    "anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai"
-]
-"""A format of messages: a provider's API or a framework."""
+SHAPES: Final[Mapping[str, Shape]] = {
+    shape.name: shape
+    for shape in (
+        _anthropic.ANTHROPIC_SHAPE,
+        _chat.CHAT_SHAPE,
+        _responses.RESPONSES_SHAPE,
+        _gemini.GEMINI_SHAPE,
+    )
+}
+"""The names that each API gives to things, by the API's own name."""
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 

@@ -5,7 +5,7 @@ part that has only a signature becomes a thought.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -20,6 +20,7 @@ from blocks.formats._message import (
     Response,
     Result,
     Said,
+    Shape,
     Thought,
     Verbatim,
     part_of,
@@ -28,9 +29,28 @@ from blocks.formats._message import (
 )
 
 VENDOR: Final = "gemini"
-SIGNATURE: Final = "thoughtSignature"
+GEMINI_SHAPE: Final = Shape(
+    name="gemini",
+    title="a response of the Gemini API",
+    output="candidates",
+    calls={"functionCall": "functionResponse"},
+    seal="thoughtSignature",
+    stops={
+        "STOP": "end_turn",
+        "MAX_TOKENS": "max_tokens",
+        "CONTINUATION": "max_tokens",
+        **dict.fromkeys(
+            (
+                *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+                *("IMAGE_SAFETY", "LANGUAGE", "MODEL_ARMOR", "PROHIBITED_CONTENT", "RECITATION"),
+                *("SAFETY", "SPII"),
+            ),
+            "refusal",
+        ),
+    },
+)
+SIGNATURE: Final = GEMINI_SHAPE.seal
 _HUMP: Final = re.compile(r"_([a-z])")
-_CUT_OFF: Final = frozenset({"MAX_TOKENS", "CONTINUATION"})
 _MODEL: Final = frozenset({"model", "assistant"})
 _USER: Final = frozenset({"user", "function", "tool", ""})
 
@@ -132,13 +152,21 @@ def response(found: Json) -> Response | None:
     first = candidates[0] if candidates else {}
     own = string(gemini_field(found, "responseId"))
     parts = objs(obj(first.get("content")).get("parts"))
+    stop = _stop(string(gemini_field(first, "finishReason")), parts)
     return Response(
         message=Message(role="assistant", id=own, content=tuple(_spoken(parts))),
         id=own,
         model=string(gemini_field(found, "modelVersion")),
         usage=gemini_usage_in(obj(gemini_field(found, "usageMetadata"))),
-        is_cut_off=string(gemini_field(first, "finishReason")) in _CUT_OFF,
+        is_cut_off=stop == "max_tokens",
+        stop="refusal" if blocked and not candidates else stop,
     )
+
+
+def _stop(reason: str, parts: Sequence[Json]) -> str:
+    if reason == "STOP" and any(gemini_field(part, "functionCall") for part in parts):
+        return "tool_use"
+    return GEMINI_SHAPE.stops.get(reason, reason.lower())
 
 
 def gemini_usage_in(found: Json) -> UsageRecorded | None:

@@ -34,6 +34,10 @@ from blocks._ids import BlockId, CallId, EventId, TurnId
 from blocks.formats._client_texts import operator_text
 from blocks.formats._json import Json, obj, string
 
+Format: TypeAlias = Literal[
+    "anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai"
+]
+"""A format of messages: a provider's API or a framework."""
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
@@ -117,6 +121,31 @@ class Response:
     """Its tokens; the fields `id` and `at` are placeholders. None: not reported."""
     is_cut_off: bool = False
     """Whether it ended before the model had finished: a call at its end may be incomplete."""
+    stop: str = ""
+    """Why the model stopped, in the terms of the Messages API (`end_turn`, `tool_use`, `max_tokens`, `refusal`, ...), or
+    else in lower case; empty: not said, or the format is a framework's."""
+
+
+@attrs.frozen(kw_only=True)
+class Shape:
+    """What an API calls the things of a conversation: the names that its reader, encoder, rules and fake server share."""
+
+    name: Format
+    """The API's name as a format and as a provider."""
+    title: str
+    """What a response of the API is called in errors."""
+    output: str
+    """The field of a response with what the model wrote."""
+    calls: Mapping[str, str]
+    """The type of a call's result, by the type of the call."""
+    thinking: frozenset[str] = frozenset()
+    """Types of thinking; empty: it has the type of a text."""
+    seal: str = ""
+    """The field with which a provider recognizes its own thinking; empty: there is none."""
+    mark: str = ""
+    """The field of a cache mark; empty: there are no marks."""
+    stops: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    """Why the model stopped in the terms of the Messages API, by the API's own term, where these differ."""
 
 
 def dialogue(role: Any) -> Role | None:

@@ -19,14 +19,26 @@ from blocks.formats._message import (
     Message,
     Response,
     Result,
+    Shape,
     Thought,
     Verbatim,
     dialogue,
     parts_of,
 )
 
-_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
-_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+RESPONSES_SHAPE: Final = Shape(
+    name="openai.responses",
+    title="a response of OpenAI's Responses API",
+    output="output",
+    calls={
+        "function_call": "function_call_output",
+        "custom_tool_call": "custom_tool_call_output",
+    },
+    thinking=frozenset({"reasoning"}),
+    seal="encrypted_content",
+    mark="prompt_cache_breakpoint",
+    stops={"max_output_tokens": "max_tokens", "content_filter": "refusal"},
+)
 _INPUT: Final = frozenset({"item_reference"})
 _NO_ID: Final = "__fake_id__"
 """The id that the Agents SDK writes if a model of another API gave none."""
@@ -37,7 +49,7 @@ def read(item: Json) -> Iterator[Message]:
     own, kind = _id(item), string(item.get("type")) or "message"
     if kind == "message":
         yield from _message(item, own)
-    elif kind in _OUTPUTS:
+    elif kind in RESPONSES_SHAPE.calls.values():
         yield Message(role="tool", id=own, content=(result(item),))
     elif kind not in _INPUT:
         yield Message(role="assistant", content=(spoken(item),))
@@ -69,7 +81,7 @@ def said_in(item: Json) -> Iterator[Content]:
 def spoken(item: Json) -> Content:
     """The content of a model's item other than a message."""
     own, kind = _id(item), string(item.get("type"))
-    if kind in _CALLS:
+    if kind in RESPONSES_SHAPE.calls:
         return Call(
             call_id=string(item.get("call_id")),
             name=string(item.get("name")),
@@ -77,7 +89,7 @@ def spoken(item: Json) -> Content:
             provider=_attached(item),
             source=own,
         )
-    if kind == "reasoning":
+    if kind in RESPONSES_SHAPE.thinking:
         return Thought(value=item, source=own)
     return Verbatim(value=item, vendor=OPENAI, source=own)
 
@@ -118,7 +130,7 @@ def response(found: Json) -> Response | None:
         return None
     content: list[Content] = []
     for item in objs(found["output"]):
-        if item.get("status") == "incomplete" and string(item.get("type")) in _CALLS:
+        if item.get("status") == "incomplete" and string(item.get("type")) in RESPONSES_SHAPE.calls:
             continue  # incomplete
         if item.get("type", "message") != "message":
             content.append(spoken(item))
@@ -131,7 +143,19 @@ def response(found: Json) -> Response | None:
         model=string(found.get("model")),
         usage=usage_in(obj(found.get("usage"))),
         is_cut_off=found.get("status") == "incomplete",
+        stop=_stop(found),
     )
+
+
+def _stop(found: Json) -> str:
+    if found.get("status") == "incomplete":
+        reason = string(obj(found.get("incomplete_details")).get("reason"))
+        return RESPONSES_SHAPE.stops.get(reason, "end_turn")
+    output = objs(found["output"])
+    if any(string(item.get("type")) in RESPONSES_SHAPE.calls for item in output):
+        return "tool_use"
+    parts = (part for item in output for part in objs(item.get("content")))
+    return "refusal" if any(part.get("type") == "refusal" for part in parts) else "end_turn"
 
 
 # A streamed response.

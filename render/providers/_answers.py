@@ -8,17 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from blocks import BlockId, CodecError, MisuseError, TurnId, UsageRecorded, in_short, in_words
-from blocks.formats import Answer, Format, Json, as_json, obj, plain, response_in, usage_of
+from blocks.formats import SHAPES, Answer, Json, Shape, as_json, obj, plain, response_in, usage_of
 from blocks.formats import answer_of as answered
 from render.policy._provider import Overflow
 
-_APIS: Final = {
-    "content": "a response of Anthropic's",
-    "choices": "a response of OpenAI's Chat Completions API",
-    "output": "a response of OpenAI's Responses API",
-    "candidates": "a response of the Gemini API",
-}
-"""The APIs, by the field with the model's output."""
 _TEXTS: Final = ("id", "model", "stop_reason")
 REFUSED: Final = (None, 400)
 """Status values of an error that may be an overflow; None inside a stream. With another status (rate limit,
@@ -26,13 +19,13 @@ overload), the same words mean something else."""
 _NUMBER: Final = r"\d[\d,_]{0,18}"
 
 
-def wanted_of(field: str) -> str:
+def wanted_of(shape: Shape) -> str:
     """The start of an error message: what `record` takes."""
-    return f"record() takes {_APIS[field]} (the SDK's object, or its JSON)"
+    return f"record() takes {shape.title} (the SDK's object, or its JSON)"
 
 
-def response_json(response: object, field: str, **values: tuple[str, ...]) -> Json:
-    """A response as JSON, with the model's output under `field` as a list of plain objects.
+def response_json(response: object, shape: Shape, **values: tuple[str, ...]) -> Json:
+    """A response as JSON, with the model's output as a list of plain objects.
 
     `values` gives the accepted values of further fields; the first one is the usual one.
 
@@ -40,10 +33,10 @@ def response_json(response: object, field: str, **values: tuple[str, ...]) -> Js
         MisuseError: it is not a response, is one of another API, or is an error.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
-    wanted = wanted_of(field)
+    wanted, field = wanted_of(shape), shape.output
     found = as_json(response, wanted)
-    check_origin(found, field)
-    _check_head(found, field, values)
+    check_origin(found, shape)
+    _check_head(found, shape, values)
     listed: object = found.get(field)
     if not isinstance(listed, list | tuple):
         raise MisuseError(f"{wanted}; its {field} is a list, not {in_words(listed)}")
@@ -54,8 +47,8 @@ def response_json(response: object, field: str, **values: tuple[str, ...]) -> Js
     return {**found, field: read, "usage": usage}
 
 
-def check_origin(found: Json, field: str) -> None:
-    """Check that a response with this field for the model's output is no error, and of no other API.
+def check_origin(found: Json, shape: Shape) -> None:
+    """Check that a response is no error, and of no other API.
 
     Raises:
         MisuseError: it is.
@@ -65,16 +58,16 @@ def check_origin(found: Json, field: str) -> None:
         raise MisuseError(
             f"record(): an error of the provider's, and no response: {in_short(str(why))}"
         )
-    for name, whose in _APIS.items():
-        if name in found and field not in found:
-            raise MisuseError(f"{wanted_of(field)}, not {whose}")
+    for other in SHAPES.values():
+        if other.output in found and shape.output not in found:
+            raise MisuseError(f"{wanted_of(shape)}, not {other.title}")
 
 
-def _check_head(found: Json, field: str, values: Mapping[str, tuple[str, ...]]) -> None:
+def _check_head(found: Json, shape: Shape, values: Mapping[str, tuple[str, ...]]) -> None:
     for name, accepted in values.items():
         if found.get(name) not in (None, *accepted):
             other = in_words(found[name])
-            raise MisuseError(f"{wanted_of(field)}: its {name} is {accepted[0]!r}, not {other}")
+            raise MisuseError(f"{wanted_of(shape)}: its {name} is {accepted[0]!r}, not {other}")
     for name in _TEXTS:
         value: object = found.get(name)
         if value is not None and not isinstance(value, str):
@@ -120,29 +113,39 @@ def check_name(content: Json, name: str, where: str) -> None:
         raise MisuseError(f"{where}.{name} is empty")
 
 
-def answer_in(
-    checked: Json, field: str, name: Format, new_id: Callable[[], BlockId], turn: TurnId
-) -> Answer:
+def answer_in(checked: Json, shape: Shape, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
     """The blocks and the usage of a checked response.
 
     Raises:
         MisuseError: it has neither output nor usage.
     """
-    read = response_in(checked, name)
-    if read is None or (read.usage is None and not checked[field]):
-        raise MisuseError(f"record(): the response is empty: it has neither {field} nor usage")
+    read = response_in(checked, shape.name)
+    if read is None or (read.usage is None and not checked[shape.output]):
+        raise MisuseError(
+            f"record(): the response is empty: it has neither {shape.output} nor usage"
+        )
     return answered(read, new_id, turn)
 
 
+def stop_in_response(shape: Shape, response: object) -> str:
+    """Why the model stopped; see `Provider.stop`.
+
+    Raises:
+        MisuseError: it is neither a JSON object nor an object that gives one.
+    """
+    read = response_in(plain(as_json(response, wanted_of(shape))), shape.name)
+    return read.stop if read else ""
+
+
 def usage_in_response(
-    field: str, read: Callable[[Json], UsageRecorded | None], response: object
+    shape: Shape, read: Callable[[Json], UsageRecorded | None], response: object
 ) -> UsageRecorded | None:
     """The usage that a response reports; None if it reports none.
 
     Raises:
         MisuseError: it is neither a JSON object nor an object that gives one.
     """
-    found = as_json(response, wanted_of(field))
+    found = as_json(response, wanted_of(shape))
     return usage_of({**found, "usage": plain(found.get("usage"))}, read)
 
 

@@ -16,6 +16,7 @@ import attrs
 from attrs.validators import gt, optional
 
 from blocks import FoldlineError
+from blocks.formats import SHAPES
 from render import Json, Model, provider_of
 from timeline._models import known_models, model_named
 from timeline._serving import AppServer
@@ -29,7 +30,7 @@ from timeline.replay._flatten import Flattener
 from timeline.tokens import ModelCounter
 
 _SECONDS = {"5m": 300, "1h": 3_600}
-_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+_SHAPE: Final = SHAPES["anthropic"]
 _LOST: Final = Reply(text="Nobody will ever read all of this sentence.")
 """The reply in a damaged answer. The script is not called, so that a retry gets its next reply."""
 
@@ -284,10 +285,10 @@ class Meter:
         if request.get("tools"):  # the provider's own text about tools comes first
             overhead = self.counter.model.tool_overhead_tokens
             flat[0] = flat[0]._replace(tokens=flat[0].tokens + overhead)
-        control = request.get("cache_control")
+        control = request.get(_SHAPE.mark)
         if control:  # automatic caching marks the last block that takes a mark
             seconds = _SECONDS[control.get("ttl") or "5m"]
-            last = max(i for i, block in enumerate(flat) if block.kind not in _UNMARKABLE)
+            last = max(i for i, block in enumerate(flat) if block.kind not in _SHAPE.thinking)
             flat[last] = flat[last]._replace(ttl=seconds)
         return flat
 

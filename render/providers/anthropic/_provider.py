@@ -33,7 +33,7 @@ from blocks import (
     leaves,
     text_of_parts,
 )
-from blocks.formats import anthropic_usage_in, as_json
+from blocks.formats import SHAPES, anthropic_usage_in
 from render.policy._model import Limits, Model, Rates, ThinkingRule
 from render.policy._provider import (
     Answer,
@@ -54,8 +54,8 @@ from render.providers._answers import (
     numbers_in,
     patterns,
     response_json,
+    stop_in_response,
     usage_in_response,
-    wanted_of,
 )
 from render.providers._definitions import FREE_SCHEMA, definition_of, open_definitions
 from render.providers._parts import (
@@ -92,9 +92,7 @@ from render.providers.anthropic._kinds import (
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
-NAME: Final = "anthropic"
-FIELD: Final = "content"
-"""The field of a response with what the model wrote."""
+SHAPE: Final = SHAPES["anthropic"]
 PICTURE_BYTES_MAX: Final = 24_000_000
 """Bytes of base64; the provider accepts 32 MB for the whole request."""
 _SECTIONS: Final = ("system", "tools", "messages")
@@ -111,7 +109,7 @@ Numbered: TypeAlias = tuple[int, Json]
 def provider(validator: Callable[[], Validator], refuses: Refuses) -> Provider:
     """The API with its rules."""
     return Provider(
-        name=NAME,
+        name=SHAPE.name,
         limits=limits,
         rates=rates,
         encoder=partial(encoder, refuses),
@@ -130,8 +128,8 @@ def provider(validator: Callable[[], Validator], refuses: Refuses) -> Provider:
         tool_tokens=tool_tokens,
         open_tools=partial(open_definitions, tool_name),
         read=read,
-        stop=stop,
-        usage=partial(usage_in_response, FIELD, anthropic_usage_in),
+        stop=partial(stop_in_response, SHAPE),
+        usage=partial(usage_in_response, SHAPE, anthropic_usage_in),
         overflow=overflow,
     )
 
@@ -177,7 +175,7 @@ def encoder(
         thinking_leads=leads,
         roles=roles,
     )
-    key = (NAME, counter.name, keep_thinking, leads, bool(roles))
+    key = (SHAPE.name, counter.name, keep_thinking, leads, bool(roles))
     return Encoder(key, encoding.encode)
 
 
@@ -308,9 +306,9 @@ def _is_signed(block: AssistantThinking, entry: Entry, notices: list[str]) -> bo
 
 def _unmarked(content: Json) -> Json:
     """A content or a tool without its cache mark."""
-    if "cache_control" not in content:
+    if SHAPE.mark not in content:
         return content
-    return {key: value for key, value in content.items() if key != "cache_control"}
+    return {key: value for key, value in content.items() if key != SHAPE.mark}
 
 
 # Calls without the thinking that led to them. With thinking of type `enabled`, the provider accepts
@@ -434,7 +432,7 @@ def _source(part: ImagePart | DocumentPart) -> Json:
 
 def plain(value: Json) -> Json:
     """A block of the provider without parts that may not be sent: cache marks, blank texts, and citations by others."""
-    kept = {key: inner for key, inner in value.items() if key != "cache_control"}
+    kept = {key: inner for key, inner in value.items() if key != SHAPE.mark}
     if isinstance(kept.get("content"), list):
         kept["content"] = list(_plain_parts(kept["content"]))
     source: object = kept.get("source")
@@ -452,7 +450,7 @@ def _plain_parts(items: Iterable[Any]) -> Iterable[Any]:
         part = cast("Json", item)
         text: object = part.get("text")
         if part.get("type") != "text" or not isinstance(text, str):
-            yield {key: inner for key, inner in part.items() if key != "cache_control"}
+            yield {key: inner for key, inner in part.items() if key != SHAPE.mark}
         elif text.strip():
             yield {"type": "text", "text": text}
 
@@ -649,7 +647,7 @@ def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
 def with_mark(content: Json, ttl: str = "5m") -> Json:
     """The content block with a cache mark; 5 minutes is the provider's default and is left out."""
     control = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
-    return {**content, "cache_control": control}
+    return {**content, SHAPE.mark: control}
 
 
 # Tools.
@@ -743,7 +741,7 @@ def _document_tokens(content: Json, source: Json, counter: TokenCounter) -> int:
 TOOLS: Final = "tools"
 PROMPT: Final = "system prompt"
 """Not `system`, because messages may have that role."""
-_PLAIN_TEXT: Final = frozenset({"type", "text", "cache_control"})
+_PLAIN_TEXT: Final = frozenset({"type", "text", SHAPE.mark})
 
 
 def contents(
@@ -860,7 +858,7 @@ def _strings(source: Json) -> Iterator[tuple[str, str]]:
 
 def _ttl(block: Json) -> int:
     """Seconds that a block's mark asks for: 0 without a mark, 5 minutes unless it says an hour."""
-    mark = block.get("cache_control")
+    mark = block.get(SHAPE.mark)
     if not mark:
         return 0
     return HOUR if mark.get("ttl") == "1h" else MINUTES_5
@@ -881,10 +879,10 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         MisuseError: it is no such message.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
-    message = response_json(response, FIELD, type=("message",), role=("assistant",))
-    for number, item in enumerate(message[FIELD]):
-        _check(item, f"record(): {FIELD}.{number}", message.get("type"))
-    return answer_in(message, FIELD, "anthropic", new_id, turn)
+    message = response_json(response, SHAPE, type=("message",), role=("assistant",))
+    for number, item in enumerate(message[SHAPE.output]):
+        _check(item, f"record(): {SHAPE.output}.{number}", message.get("type"))
+    return answer_in(message, SHAPE, new_id, turn)
 
 
 def _check(content: Json, where: str, message: object) -> None:
@@ -900,11 +898,6 @@ def _check(content: Json, where: str, message: object) -> None:
         check_text(content, kind, f"{where}: {kind}")
     for name in ("id", "name") if kind == "tool_use" else ():
         check_name(content, name, f"{where}: {kind}")
-
-
-def stop(response: object) -> str:
-    """The response's `stop_reason`."""
-    return str(as_json(response, wanted_of(FIELD)).get("stop_reason") or "")
 
 
 # Errors about the window. The API has no code for this, so the text is read. Only a refused request counts (status 400,

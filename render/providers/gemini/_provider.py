@@ -35,8 +35,8 @@ from blocks import (
     leaves,
     text_of_parts,
 )
+from blocks.formats import SHAPES, dumped, gemini_field, gemini_usage_in, response_in
 from blocks.formats import answer_of as answered
-from blocks.formats import dumped, gemini_field, gemini_usage_in, response_in
 from render.policy._model import Limits, Model, Rates
 from render.policy._provider import (
     Answer,
@@ -49,7 +49,14 @@ from render.policy._provider import (
     Validator,
     Where,
 )
-from render.providers._answers import REFUSED, check_origin, fields, numbers_in, patterns
+from render.providers._answers import (
+    REFUSED,
+    check_origin,
+    fields,
+    numbers_in,
+    patterns,
+    stop_in_response,
+)
 from render.providers._definitions import FREE_SCHEMA, Definition, definition_of, open_definitions
 from render.providers._parts import (
     DOCUMENT_TEXT,
@@ -86,14 +93,14 @@ from render.providers.gemini._kinds import (
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
-NAME: Final = "gemini"
+SHAPE: Final = SHAPES["gemini"]
 WANTED: Final = "record(): a response of the Gemini API (the SDK's object, or its JSON)"
 
 
 def provider(validator: Callable[[], Validator]) -> Provider:
     """The API with its rules."""
     return Provider(
-        name=NAME,
+        name=SHAPE.name,
         limits=limits,
         rates=rates,
         encoder=encoder,
@@ -112,7 +119,7 @@ def provider(validator: Callable[[], Validator]) -> Provider:
         tool_tokens=tool_tokens,
         open_tools=partial(open_definitions, function_name),
         read=read,
-        stop=stop,
+        stop=partial(stop_in_response, SHAPE),
         usage=usage,
         overflow=overflow,
     )
@@ -142,7 +149,7 @@ def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Enco
     """An encoder into contents."""
     del model
     encoding = Encoding(counter=counter, keep_thinking=keep_thinking)
-    return Encoder((NAME, counter.name, keep_thinking), encoding.encode)
+    return Encoder((SHAPE.name, counter.name, keep_thinking), encoding.encode)
 
 
 # Encoding groups of blocks.
@@ -635,21 +642,6 @@ def text_of(content: Json) -> str:
 # Reading a response.
 
 
-_STOPS: Final = {
-    "STOP": "end_turn",
-    "MAX_TOKENS": "max_tokens",
-    "CONTINUATION": "max_tokens",
-    **dict.fromkeys(
-        (
-            *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
-            *("IMAGE_SAFETY", "LANGUAGE", "MODEL_ARMOR", "PROHIBITED_CONTENT", "RECITATION"),
-            *("SAFETY", "SPII"),
-        ),
-        "refusal",
-    ),
-}
-
-
 def response_of(response: object) -> tuple[Json, Json]:
     """A response as JSON, and its candidate; an empty object if it has none.
 
@@ -658,7 +650,7 @@ def response_of(response: object) -> tuple[Json, Json]:
         CodecError: it holds a value that cannot be stored; the error says where.
     """
     found = dumped(response, WANTED)
-    check_origin(found, "candidates")
+    check_origin(found, SHAPE)
     candidates: object = found.get("candidates") or []
     if not isinstance(candidates, list):
         raise MisuseError(f"{WANTED} has a list of candidates, not {in_words(candidates)}")
@@ -685,7 +677,7 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         call = fields(gemini_field(part, "functionCall"))
         if call and not str(call.get("name") or "").strip():
             raise MisuseError(f"record(): parts.{number}: a call has a name")
-    response_ = response_in({"candidates": [], **found}, "gemini")
+    response_ = response_in({SHAPE.output: [], **found}, SHAPE.name)
     if response_ is None:
         raise MisuseError(f"{WANTED} is wanted")
     answer = answered(response_, new_id, turn)
@@ -711,18 +703,6 @@ def usage(response: object) -> UsageRecorded | None:
     tokens = gemini_usage_in(dict(fields(gemini_field(found, "usageMetadata"))))
     model, own = (str(gemini_field(found, n) or "") for n in ("modelVersion", "responseId"))
     return tokens and replace(tokens, model=model, response=own)
-
-
-def stop(response: object) -> str:
-    """Why the model stopped, in the terms of the Messages API; a reason without such a term is returned in
-    lower case."""
-    found, candidate = response_of(response)
-    if not candidate:
-        return "refusal" if gemini_field(found, "promptFeedback") else ""
-    reason = str(gemini_field(candidate, "finishReason") or "")
-    if reason == "STOP" and any(gemini_field(part, "functionCall") for part in _parts(candidate)):
-        return "tool_use"
-    return _STOPS.get(reason, reason.lower())
 
 
 # Errors about the window. The API has no code for this, so the text is read.

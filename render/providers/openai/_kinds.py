@@ -5,7 +5,9 @@ Sources: the types of the `openai` package, 3.54, and the provider's guides of N
 
 from typing import Final
 
-MARK: Final = "prompt_cache_breakpoint"
+from blocks.formats import SHAPES
+
+MARK: Final = SHAPES["openai.chat"].mark
 """The field of a content part that ends a prefix to be cached."""
 MARKS_WRITTEN_MAX: Final = 4
 """Marks of one request at which the cache is written; older marks are only looked up."""
@@ -44,8 +46,5 @@ REPLAYED: Final = frozenset(
     }
 )
 """Items of Responses: the server's own work that are sent back unchanged."""
-CALLS: Final = {
-    "function_call": "function_call_output",
-    "custom_tool_call": "custom_tool_call_output",
-}
+CALLS: Final = SHAPES["openai.responses"].calls
 """In Responses, the type of the output item, by the type of the call."""

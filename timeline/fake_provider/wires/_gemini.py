@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from blocks.formats import SHAPES
 from render import Json, Model, provider_of
 from timeline.fake_provider._reply import ApiError, Draft
 from timeline.fake_provider.wires._signature import is_signed, sealed
@@ -18,6 +19,7 @@ from timeline.fake_provider.wires._wire import (
     unknown_field,
 )
 
+SHAPE: Final = SHAPES["gemini"]
 _FIELDS: Final = frozenset(
     {
         *("cachedContent", "contents", "generationConfig", "labels", "safetySettings"),
@@ -79,7 +81,7 @@ def rule_error(request: Json, model: Model) -> ApiError | None:
         return _invalid(violation.message)
     for content in request["contents"]:
         for part in content["parts"]:
-            if "thoughtSignature" in part and not _is_own(part):
+            if SHAPE.seal in part and not _is_own(part):
                 return _invalid("Corrupted thought signature.")
     return None
 
@@ -170,7 +172,7 @@ def _said(part: Json) -> str:
 
 
 def _is_own(part: Json) -> bool:
-    found = str(part["thoughtSignature"])
+    found = str(part[SHAPE.seal])
     return found in _UNSIGNED or is_signed(found.translate(_URLSAFE), _said(part))
 
 
@@ -181,7 +183,7 @@ def _parts(drafts: Sequence[Draft], model: Model) -> Iterator[Json]:
     texts = [n for n, part in enumerate(parts) if "text" in part and "thought" not in part]
     signed = calls[:1] or texts[-1:]
     for number, part in enumerate(parts):
-        seal = {"thoughtSignature": sealed(_said(part), model)} if number in signed else {}
+        seal = {SHAPE.seal: sealed(_said(part), model)} if number in signed else {}
         yield {**part, **seal}
 
 
@@ -205,8 +207,8 @@ def _streamed(part: Json) -> Iterator[Json]:
         return
     known = {name: part[name] for name in ("thought",) if name in part}
     yield from ({"text": piece, **known} for piece in pieces(part["text"]))
-    if "thoughtSignature" in part:
-        yield {"text": "", "thoughtSignature": part["thoughtSignature"]}
+    if SHAPE.seal in part:
+        yield {"text": "", SHAPE.seal: part[SHAPE.seal]}
 
 
 def _usage(outgoing: Outgoing) -> Json:
@@ -255,7 +257,7 @@ def _output_config(config: Json) -> Json:
 
 
 GEMINI: Final = Wire(
-    provider="gemini",
+    provider=SHAPE.name,
     path="/{version}/models/{model}:{method}",
     ids=("resp", "call"),
     key_error=key_error,

@@ -25,7 +25,7 @@ from blocks import (
     in_words,
     text_of_parts,
 )
-from blocks.formats import REASONING, as_json, items, obj, objs, plain, usage_in
+from blocks.formats import REASONING, SHAPES, items, obj, usage_in
 from render.policy._model import Limits, Model, ThinkingRule
 from render.policy._provider import (
     Answer,
@@ -39,8 +39,8 @@ from render.providers._answers import (
     answer_in,
     check_name,
     response_json,
+    stop_in_response,
     usage_in_response,
-    wanted_of,
 )
 from render.providers._definitions import open_definitions
 from render.providers._parts import MIDWAY, tool_name, wire_id
@@ -72,9 +72,7 @@ from render.providers.openai._shared import (
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
-NAME: Final = "openai.chat"
-FIELD: Final = "choices"
-"""The field of a response with what the model wrote."""
+SHAPE: Final = SHAPES["openai.chat"]
 PROMPT: Final = "system"
 """The role of the system prompt: OpenAI's newer models call it `developer` and accept both; many other
 servers know only this one."""
@@ -83,7 +81,7 @@ servers know only this one."""
 def provider(validator: Callable[[], Validator]) -> Provider:
     """The API with its rules."""
     return Provider(
-        name=NAME,
+        name=SHAPE.name,
         limits=limits,
         rates=rates,
         encoder=encoder,
@@ -102,8 +100,8 @@ def provider(validator: Callable[[], Validator]) -> Provider:
         tool_tokens=tool_tokens,
         open_tools=partial(open_definitions, tool_name),
         read=read,
-        stop=stop,
-        usage=partial(usage_in_response, FIELD, usage_in),
+        stop=partial(stop_in_response, SHAPE),
+        usage=partial(usage_in_response, SHAPE, usage_in),
         overflow=overflow,
     )
 
@@ -121,7 +119,7 @@ def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Enco
     encoding = Encoding(
         counter=counter, keep_thinking=keep_thinking, listed=listed, returns_thinking=returns
     )
-    return Encoder((NAME, counter.name, keep_thinking, listed, returns), encoding.encode)
+    return Encoder((SHAPE.name, counter.name, keep_thinking, listed, returns), encoding.encode)
 
 
 # Encoding groups of blocks.
@@ -397,15 +395,6 @@ def _listed(content: str | list[Json]) -> list[Json]:
 # Reading a response.
 
 
-_STOPS: Final = {
-    "stop": "end_turn",
-    "tool_calls": "end_turn",
-    "function_call": "end_turn",
-    "length": "max_tokens",
-    "content_filter": "refusal",
-}
-
-
 def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
     """The blocks of a response, and its usage.
 
@@ -413,15 +402,15 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         MisuseError: it is not a response, or holds content that no log can show.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
-    found = response_json(response, FIELD)
-    choices: list[Json] = found[FIELD]
+    found = response_json(response, SHAPE)
+    choices: list[Json] = found[SHAPE.output]
     if len(choices) > 1:
         raise MisuseError(
             f"record(): {len(choices)} choices; a log takes one: record the one taken"
         )
     for choice in choices:
         _check(choice.get("message"), "record(): choices.0")
-    return answer_in(found, FIELD, "openai.chat", new_id, turn)
+    return answer_in(found, SHAPE, new_id, turn)
 
 
 def _check(message: Any, where: str) -> None:
@@ -443,13 +432,3 @@ def _check_call(call: Json, where: str) -> None:
     inner = obj(call.get("function")) or obj(call.get("custom"))
     check_name(call, "id", where)
     check_name(inner, "name", where)
-
-
-def stop(response: object) -> str:
-    """Why the model stopped, in the terms of the Messages API; some servers say `stop` even with calls."""
-    [choice] = objs(plain(as_json(response, wanted_of(FIELD)).get(FIELD)))[:1] or [{}]
-    message, reason = obj(choice.get("message")), str(choice.get("finish_reason") or "")
-    stop = _STOPS.get(reason, reason)
-    if stop == "end_turn" and message.get("tool_calls"):
-        return "tool_use"
-    return "refusal" if message.get("refusal") else stop

@@ -22,7 +22,7 @@ from blocks import (
     TurnId,
     in_words,
 )
-from blocks.formats import as_json, objs, plain, usage_in
+from blocks.formats import SHAPES, usage_in
 from render.policy._model import Model
 from render.policy._provider import (
     Answer,
@@ -35,10 +35,9 @@ from render.policy._provider import (
 from render.providers._answers import (
     answer_in,
     check_name,
-    fields,
     response_json,
+    stop_in_response,
     usage_in_response,
-    wanted_of,
 )
 from render.providers._definitions import open_definitions
 from render.providers._parts import MIDWAY, tool_name, wire_id
@@ -69,9 +68,7 @@ from render.providers.openai._shared import (
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, response_of, verbatim
 
-NAME: Final = "openai.responses"
-FIELD: Final = "output"
-"""The field of a response with what the model wrote."""
+SHAPE: Final = SHAPES["openai.responses"]
 PROMPT: Final = "developer"
 """The role of the system prompt; `instructions` is not used, because it can carry no cache mark, and newer
 models place it after the conversation."""
@@ -80,7 +77,7 @@ models place it after the conversation."""
 def provider(validator: Callable[[], Validator]) -> Provider:
     """The API with its rules."""
     return Provider(
-        name=NAME,
+        name=SHAPE.name,
         limits=limits_of,
         rates=rates,
         encoder=encoder,
@@ -99,8 +96,8 @@ def provider(validator: Callable[[], Validator]) -> Provider:
         tool_tokens=tool_tokens,
         open_tools=partial(open_definitions, tool_name),
         read=read,
-        stop=stop,
-        usage=partial(usage_in_response, FIELD, usage_in),
+        stop=partial(stop_in_response, SHAPE),
+        usage=partial(usage_in_response, SHAPE, usage_in),
         overflow=overflow,
     )
 
@@ -109,7 +106,7 @@ def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Enco
     """An encoder into input items."""
     listed = limits_of(model).marks_max > 0
     encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
-    return Encoder((NAME, counter.name, keep_thinking, listed), encoding.encode)
+    return Encoder((SHAPE.name, counter.name, keep_thinking, listed), encoding.encode)
 
 
 # Encoding groups of blocks.
@@ -221,7 +218,7 @@ def _message(other: Other) -> Sent:
 
 def _reasoning(own: Json) -> Json | None:
     """The item unchanged except for its id; None if the server would not accept it."""
-    sealed: object = own.get("encrypted_content")
+    sealed: object = own.get(SHAPE.seal)
     if own.get("type") != "reasoning" or not isinstance(sealed, str) or not sealed:
         return None
     return {key: value for key, value in own.items() if key != "id" and value is not None}
@@ -342,7 +339,6 @@ def _said(*texts: str, role: str = "user") -> Json:
 
 _OBJECTS: Final = ("response", "response.compaction")
 _UNFINISHED: Final = frozenset({"in_progress", "queued"})
-_STOPS: Final = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
 
 
 def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
@@ -352,13 +348,13 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         MisuseError: it is not a response, is not finished, or holds content that no log can show.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
-    found = response_json(response, FIELD, object=_OBJECTS)
+    found = response_json(response, SHAPE, object=_OBJECTS)
     status: object = found.get("status")
     if status == "failed" or status in _UNFINISHED:
         raise MisuseError(f"record(): the response is not finished: its status is {status!r}")
-    for number, item in enumerate(found[FIELD]):
-        _check(item, f"record(): {FIELD}.{number}")
-    return answer_in(found, FIELD, "openai.responses", new_id, turn)
+    for number, item in enumerate(found[SHAPE.output]):
+        _check(item, f"record(): {SHAPE.output}.{number}")
+    return answer_in(found, SHAPE, new_id, turn)
 
 
 def _check(item: Json, where: str) -> None:
@@ -369,16 +365,3 @@ def _check(item: Json, where: str) -> None:
         check_name(item, name, where)
     if kind in CALLS.values():
         raise MisuseError(f"{where}: {kind} is what a caller answers, and no model says")
-
-
-def stop(response: object) -> str:
-    """Why the model stopped, in the terms of the Messages API."""
-    found = as_json(response, wanted_of(FIELD))
-    if found.get("status") == "incomplete":
-        reason = fields(found.get("incomplete_details")).get("reason")
-        return _STOPS.get(str(reason), "end_turn")
-    items = objs(plain(found.get(FIELD)))
-    if any(item.get("type") in CALLS for item in items):
-        return "tool_use"
-    parts = (part for item in items for part in objs(item.get("content")))
-    return "refusal" if any(part.get("type") == "refusal" for part in parts) else "end_turn"
