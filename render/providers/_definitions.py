@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import attrs
 
+from blocks.formats import obj, string
 from render.view._provider_blocks import Json
 
 
@@ -67,15 +68,12 @@ def definition_of(tool: Json) -> Definition:
 
 
 def _read(tool: Json, kind: str) -> Definition:
-    schema: object = tool.get("parameters")
     strict: object = tool.get("strict")
-    found: object = tool.get("format")
-    description: object = tool.get("description")
     return Definition(
         name=str(tool.get("name") or ""),
-        description=description if isinstance(description, str) else "",
-        schema=cast("Json", schema) if isinstance(schema, dict) else {},
+        description=string(tool.get("description")),
+        schema=obj(tool.get("parameters")),
         strict=strict if isinstance(strict, bool) else None,
         free=kind == "custom",
-        format=cast("Json", found) if isinstance(found, dict) else {},
+        format=obj(tool.get("format")),
     )

@@ -33,7 +33,7 @@ from blocks import (
     leaves,
     text_of_parts,
 )
-from blocks.formats import SHAPES, anthropic_usage_in
+from blocks.formats import SHAPES, anthropic_usage_in, items, obj, string
 from render.policy._model import Limits, Model, Rates, ThinkingRule
 from render.policy._provider import (
     Answer,
@@ -311,9 +311,9 @@ def _unmarked(content: Json) -> Json:
     return {key: value for key, value in content.items() if key != SHAPE.mark}
 
 
-# Calls without the thinking that led to them. With thinking of type `enabled`, the provider accepts
-# a message with answered calls only if it begins with thinking. If that thinking is hidden on
-# request, the calls can no longer be sent as calls, so they are quoted with their results.
+# Calls without the thinking that led to them. With thinking of type `enabled`, the provider accepts a message with
+# answered calls only if it begins with thinking. If that thinking is hidden on request, the calls can no longer be sent
+# as calls, so they are quoted with their results.
 
 
 def _lacks_lead(group: Group, said: Sequence[Numbered]) -> bool:
@@ -394,11 +394,9 @@ def _provider_refusal(value: Json, where: Where, refuses: Refuses) -> str:
     if kind in TOLD:
         return ""
     content = plain(value)
-    source: object = content.get("source")
-    if isinstance(source, dict):
-        fields = cast("Json", source)
-        if fields.get("type") == "base64" and not is_base64(fields.get("data")):
-            return "its data is not base64"
+    source = obj(content.get("source"))
+    if source.get("type") == "base64" and not is_base64(source.get("data")):
+        return "its data is not base64"
     return refuses("user", content)
 
 
@@ -435,15 +433,14 @@ def plain(value: Json) -> Json:
     kept = {key: inner for key, inner in value.items() if key != SHAPE.mark}
     if isinstance(kept.get("content"), list):
         kept["content"] = list(_plain_parts(kept["content"]))
-    source: object = kept.get("source")
-    if isinstance(source, dict) and isinstance(cast("Json", source).get("content"), list):
-        inner = cast("Json", source)
-        kept["source"] = {**inner, "content": list(_plain_parts(inner["content"]))}
+    source = obj(kept.get("source"))
+    if isinstance(source.get("content"), list):
+        kept["source"] = {**source, "content": list(_plain_parts(source["content"]))}
     return kept
 
 
-def _plain_parts(items: Iterable[Any]) -> Iterable[Any]:
-    for item in items:
+def _plain_parts(contents: Iterable[Any]) -> Iterable[Any]:
+    for item in contents:
         if not isinstance(item, dict):
             yield item
             continue
@@ -708,8 +705,7 @@ def _result_tokens(content: str | list[Json], counter: TokenCounter) -> int:
 
 
 def _media_tokens(content: Json, counter: TokenCounter) -> int:
-    found: object = content.get("source")  # a text for search results
-    source = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    source = obj(content.get("source"))  # a text for search results
     data, media_type = str(source.get("data", "")), str(source.get("media_type", ""))
     if source.get("type") in ("text", "content"):
         return _document_tokens(content, source, counter)
@@ -725,7 +721,7 @@ def _media_tokens(content: Json, counter: TokenCounter) -> int:
 def _document_tokens(content: Json, source: Json, counter: TokenCounter) -> int:
     """Tokens of a document that is not a PDF: its text and images."""
     inner: object = source.get("content")
-    parts = cast("list[Json]", inner) if isinstance(inner, list) else []
+    parts: list[Json] = items(inner)
     texts: list[object] = [content.get("title"), content.get("context"), source.get("data"), inner]
     texts += [part.get("text") for part in parts]
     pictures = sum(_media_tokens(part, counter) for part in parts if part.get("type") == "image")
@@ -747,8 +743,8 @@ _PLAIN_TEXT: Final = frozenset({"type", "text", SHAPE.mark})
 def contents(
     system: str | Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
 ) -> Iterator[tuple[str, Json]]:
-    """The content blocks in cache order (tools, system, messages), each with its role. A deferred tool is in no prompt until a search loads it,
-    and then it is part of the result. (Provider documentation: tool search.)"""
+    """The content blocks in cache order (tools, system, messages), each with its role. A deferred tool is in no prompt
+    until a search loads it, and then it is part of the result. (Provider documentation: tool search.)"""
     for tool in tools:
         if not tool.get("defer_loading"):
             yield TOOLS, tool
@@ -779,21 +775,17 @@ def text_of(content: Json) -> str:
     """The text of a content block that a model reads, without thinking."""
     match content.get("type"):
         case "text":
-            return _string(content.get("text"))
+            return string(content.get("text"))
         case "tool_use":
             return f"{content.get('name')}\n{leaves(content.get('input'))}"
         case "tool_result":
             return "\n".join(text_of(part) for part in _blocks(content.get("content")))
         case "compaction":
-            return _string(content.get("content"))
+            return string(content.get("content"))
         case "image":
             return "[image]"
         case _:
             return ""
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _tokens(content: Json, counter: TokenCounter) -> int:

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, cast
+from itertools import chain
+from typing import Final, cast
 
 import attrs
 import msgspec
 
 from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart, leaves
+from blocks.formats import items, obj, objs, string
 from render.policy._model import Limits, Model, Rates
 from render.policy._provider import Overflow, Segment, TokenCounter, Where
 from render.providers._answers import REFUSED, numbers_in, patterns
@@ -233,18 +235,18 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
     """Tokens of one content part, item or message, including its envelope."""
     match content.get("type") or content.get("role"):
         case "input_text" | "output_text" | "text" | "reasoning_content":
-            return counter.count(_string(content.get("text")))
+            return counter.count(string(content.get("text")))
         case "message" | "assistant" | "user" | "system" | "developer":
-            return counter.count(_string(content.get("content")))
+            return counter.count(string(content.get("content")))
         case "refusal":
-            return counter.count(_string(content.get("refusal")))
+            return counter.count(string(content.get("refusal")))
         case "function_call" | "custom_tool_call" | "function" | "custom":
             return CALL_TOKENS + sum(map(counter.count, call_texts(content)))
         case "function_call_output" | "custom_tool_call_output" | "tool":
             output: object = content.get("output", content.get("content"))
             return RESULT_TOKENS + _output_tokens(output, counter)
         case "reasoning" if "text" in content:
-            return counter.count(_string(content["text"]))
+            return counter.count(string(content["text"]))
         case "reasoning" | "compaction":
             return _sealed_tokens(content)
         case "input_image" | "image_url" | "input_file" | "file":
@@ -255,22 +257,20 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
 
 def call_texts(call: Json) -> tuple[str, str]:
     """The name of a call and its arguments as text, for either API."""
-    found: object = call.get("function") or call.get("custom") or call
-    known = cast("Json", found) if isinstance(found, dict) else {}
+    known = obj(call.get("function") or call.get("custom") or call)
     arguments = known.get("arguments", known.get("input"))
-    return _string(known.get("name")), _string(arguments)
+    return string(known.get("name")), string(arguments)
 
 
 def picture_of(content: Json) -> ImagePart | DocumentPart | ProviderPart:
     """The image or file of a content part, as a part of `blocks`."""
     if content.get("type") in ("input_image", "image_url"):
         found: object = content.get("image_url")
-        url = _string(cast("Json", found).get("url") if isinstance(found, dict) else found)
+        url = string(obj(found).get("url")) or string(found)
         media_type, data = opened(url)
         return ImagePart(media_type=media_type or "image/png", data=data, url="" if data else url)
-    found = content.get("file") or content
-    known = cast("Json", found) if isinstance(found, dict) else {}
-    media_type, data = opened(_string(known.get("file_data")))
+    known = obj(content.get("file") or content)
+    media_type, data = opened(string(known.get("file_data")))
     if not data:
         return ProviderPart(value=content)
     return DocumentPart(media_type=media_type, data=data)
@@ -299,45 +299,31 @@ def _schema_tokens(schema: Json, counter: TokenCounter) -> int:
     tokens, waiting = 0, [schema]
     while waiting:
         found = waiting.pop()
-        for name, value in _pairs(found.get("properties")):
-            inner = cast("Json", value) if isinstance(value, dict) else {}
-            said = _string(inner.get("description")).removesuffix(".")
+        for name, value in obj(found.get("properties")).items():
+            inner = obj(value)
+            said = string(inner.get("description")).removesuffix(".")
             tokens += PROPERTY_TOKENS + counter.count(f"{name}:{inner.get('type')}:{said}")
             waiting.append(inner)
-        choices: object = found.get("enum")
-        if isinstance(choices, list):
-            each = (counter.count(str(choice)) for choice in cast("list[object]", choices))
-            tokens += sum(CHOICE_TOKENS + count for count in each)
-        waiting += (inner for inner in _nested(found) if isinstance(inner, dict))
+        tokens += sum(CHOICE_TOKENS + counter.count(str(each)) for each in items(found.get("enum")))
+        lists = (items(found.get(name)) for name in ("anyOf", "oneOf", "allOf"))
+        nested = [
+            found.get("items"),
+            *chain.from_iterable(lists),
+            *obj(found.get("$defs")).values(),
+        ]
+        waiting += objs(nested)
     return tokens
-
-
-def _nested(schema: Json) -> Sequence[Any]:
-    found: list[Any] = [schema.get("items")]
-    for name in ("anyOf", "oneOf", "allOf"):
-        inner: object = schema.get(name)
-        found += cast("list[Any]", inner) if isinstance(inner, list) else []
-    return [*found, *(value for _, value in _pairs(schema.get("$defs")))]
-
-
-def _pairs(value: object) -> Sequence[tuple[str, Any]]:
-    return tuple(cast("Json", value).items()) if isinstance(value, dict) else ()
 
 
 def _output_tokens(output: object, counter: TokenCounter) -> int:
     if isinstance(output, str):
         return counter.count(output)
-    parts = cast("list[Json]", output) if isinstance(output, list) else []
-    return sum(content_tokens(part, counter) for part in parts)
+    return sum(content_tokens(part, counter) for part in items(output))
 
 
 def _sealed_tokens(item: Json) -> int:
-    sealed = len(_string(item.get("encrypted_content"))) * 3 // 4
+    sealed = len(string(item.get("encrypted_content"))) * 3 // 4
     return max(sealed - _SEALED, 0) // _CHARACTERS_A_TOKEN
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 # A content or tool as the prompt cache sees it: its key for equality, its tokens, and its text.
@@ -365,10 +351,9 @@ def unmarked(content: Json) -> tuple[Json, bool]:
     if MARK in content:
         return {key: value for key, value in content.items() if key != MARK}, True
     for field in ("output", "content"):
-        parts: object = content.get(field)
-        if isinstance(parts, list) and any(MARK in part for part in cast("list[Json]", parts)):
-            plain = [unmarked(part)[0] for part in cast("list[Json]", parts)]
-            return {**content, field: plain}, True
+        parts = items(content.get(field))
+        if any(MARK in part for part in parts):
+            return {**content, field: [unmarked(part)[0] for part in parts]}, True
     return content, False
 
 
@@ -377,9 +362,9 @@ def text_of(content: Json) -> str:
     kind = content.get("type") or content.get("role")
     match kind:
         case "input_text" | "output_text" | "text":
-            return _string(content.get("text"))
+            return string(content.get("text"))
         case "refusal":
-            return _string(content.get("refusal"))
+            return string(content.get("refusal"))
         case "function_call" | "custom_tool_call" | "function" | "custom":
             name, arguments = call_texts(content)
             return f"{name}\n{_leaves(arguments)}"
@@ -389,7 +374,7 @@ def text_of(content: Json) -> str:
             inner: object = content.get("output", content.get("content"))
             if isinstance(inner, list):
                 return "\n".join(text_of(part) for part in cast("list[Json]", inner))
-            return _string(inner)
+            return string(inner)
 
 
 def _leaves(arguments: str) -> str:

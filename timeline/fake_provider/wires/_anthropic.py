@@ -18,25 +18,10 @@ _SUBSCRIPTION_BETA: Final = "oauth-"
 """The beginning of the beta that a subscription's token requires, because it is not an API key."""
 _FIELDS: Final = frozenset(
     {
-        "cache_control",
-        "container",
-        "context_management",
-        "diagnostics",
-        "inference_geo",
-        "max_tokens",
-        "messages",
-        "metadata",
-        "model",
-        "output_config",
-        "prefill",
-        "service_tier",
-        "speed",
-        "stop_sequences",
-        "stream",
-        "system",
-        "thinking",
-        "tool_choice",
-        "tools",
+        *("cache_control", "container", "context_management", "diagnostics", "inference_geo"),
+        *("max_tokens", "messages", "metadata", "model", "output_config", "prefill"),
+        *("service_tier", "speed", "stop_sequences", "stream", "system", "thinking"),
+        *("tool_choice", "tools"),
     }
 )
 """The fields of the SDK 2.11; `temperature` and similar fields do not exist since version 2026-10-21."""
