@@ -36,7 +36,7 @@ EXPORTS = {
     """,
     "blocks.formats": """
         Answer BlockMaker Call Content FORMATS Format Json Message REASONING Response Result Role
-        Said Stream Thought Verbatim answer_of anthropic_usage_in as_json checked_format count
+        SHAPES Said Shape Stream Thought Verbatim answer_of anthropic_usage_in as_json checked_format count
         dumped event_of gemini_field gemini_usage_in items messages_from messages_in obj objs
         parts_from parts_in parts_of plain response_from response_in spelled stream_of string
         tool_input usage_in usage_of ClientText appended_texts client_text lays_down operator_text standing_key

@@ -1,9 +1,11 @@
 """What public docstrings of blocks, render and persistence say is raised, is raised."""
 
+import ast
 import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import duckdb
 import pytest
 
 import blocks
+import render
 from blocks import BlockId, TimelineId, TurnId
 from persistence import (
     ArtifactDescription,
@@ -376,12 +379,24 @@ def said() -> Iterator[tuple[str, str]]:
             functions = [(f"{name}.{k}", getattr(found, k)) for k, _ in members if k[0] != "_"]
             for place, one in ((name, found), *functions):
                 if inspect.isclass(one) or inspect.isroutine(one):
-                    for error in _errors(one):
+                    doc = inspect.cleandoc(one.__doc__ or "")  # what it inherits is shown there
+                    for error in _errors(doc):
                         yield place, error
+        for field, doc in _functions_of(render.Provider):
+            for error in _errors(doc):
+                yield f"Provider.{field}", error
 
 
-def _errors(one: object) -> list[str]:
-    doc = inspect.cleandoc(getattr(one, "__doc__", None) or "")  # what it inherits is shown there
+def _functions_of(table: type) -> Iterator[tuple[str, str]]:
+    """The fields of a table of functions, each with the text below it."""
+    [found] = ast.parse(inspect.getsource(table)).body
+    assert isinstance(found, ast.ClassDef)
+    for field, text in pairwise(found.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+            yield ast.unparse(field.target), inspect.cleandoc(ast.literal_eval(text.value))
+
+
+def _errors(doc: str) -> list[str]:
     return re.findall(r"^    (\w+Error):", doc.partition("Raises")[2], re.MULTILINE)
 
 

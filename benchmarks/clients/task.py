@@ -13,7 +13,7 @@ import attrs
 
 from render import Json
 from timeline.fake_provider import Call, Reply, summary_reply, wants_summary
-from timeline.fake_provider.wires import asked
+from timeline.fake_provider.wires import messages_form
 
 MAIN: Final = "[[main]]"
 HELPER: Final = "[[helper]]"
@@ -74,8 +74,8 @@ class Task:
         """The next answer in the conversation of a request."""
         if wants_summary(request):
             return summary_reply(request)
-        words = _said_by_user(asked(request))
-        if not asked(request).get("tools"):
+        words = _said_by_user(messages_form(request))
+        if not messages_form(request).get("tools"):
             self.rounds[SIDE] += 1
             return Reply(text="A scratch project in parts")
         name = next((mark for mark in (MAIN, HELPER) if mark in words), SIDE)
@@ -83,9 +83,9 @@ class Task:
         play = self._plays.get(name)
         if play is None:
             play = self._plays[name] = self._play(name)
-        self.seen = _results(asked(request))
+        self.seen = _results(messages_form(request))
         reply = next(play, Reply(text="Nothing is left to do."))
-        if reply.thinking is None and _thinks(asked(request)):  # such a model always thinks
+        if reply.thinking is None and _thinks(messages_form(request)):  # such a model always thinks
             reply = attrs.evolve(reply, thinking="I go on.")
         return reply
 

@@ -13,7 +13,7 @@ from benchmarks.material import SYSTEM, TOOLS, Writer
 from blocks import AssistantCompletion, ToolCall, ToolResult, UserPrompt, text_of
 from timeline import model_named
 from timeline.fake_provider._reply import Draft
-from timeline.fake_provider.wires._messages import events
+from timeline.fake_provider.wires._anthropic import events
 from timeline.fake_provider.wires._wire import event
 from timeline.tokens import counter_for
 

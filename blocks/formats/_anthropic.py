@@ -1,9 +1,13 @@
-"""Reads messages of Anthropic's API, as they are in requests and responses."""
+"""Reads messages of Anthropic's API, as they are in requests, responses and streams."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
-from blocks.formats._json import Json, items, obj, string, tool_input
+import attrs
+import msgspec
+
+from blocks._events import UsageRecorded
+from blocks.formats._json import Json, count, items, known_fields, obj, objs, string, tool_input
 from blocks.formats._message import (
     Call,
     Content,
@@ -11,13 +15,24 @@ from blocks.formats._message import (
     Response,
     Result,
     Said,
+    Shape,
     Thought,
     Verbatim,
     dialogue,
+    part_of,
+    parts_of,
+    spent,
 )
-from blocks.formats._parts import part_of, parts_of
-from blocks.formats._usage import anthropic_usage_in
 
+ANTHROPIC_SHAPE: Final = Shape(
+    name="anthropic",
+    title="a response of Anthropic's",
+    output="content",
+    calls={"tool_use": "tool_result"},
+    thinking=frozenset({"thinking", "redacted_thinking"}),
+    seal="signature",
+    mark="cache_control",
+)
 CUT_OFF: Final = frozenset({"max_tokens", "model_context_window_exceeded"})
 
 
@@ -93,4 +108,87 @@ def response(message: Json) -> Response | None:
         model=string(message.get("model")),
         usage=anthropic_usage_in(obj(message.get("usage"))),
         is_cut_off=string(message.get("stop_reason")) in CUT_OFF,
+        stop=string(message.get("stop_reason")),
     )
+
+
+def anthropic_usage_in(found: Json) -> UsageRecorded | None:
+    """The usage in Anthropic's format, whose input count has only the tokens after the last cache mark."""
+    if not found:
+        return None
+    return spent(
+        uncached=count(found.get("input_tokens")),
+        read=count(found.get("cache_read_input_tokens")),
+        written=count(found.get("cache_creation_input_tokens")),
+        output=count(found.get("output_tokens")),
+    )
+
+
+# A streamed response.
+
+
+@attrs.define
+class AnthropicStream:
+    """`message_start`, then blocks with their deltas, then `message_delta` and `message_stop`."""
+
+    _message: Json = attrs.field(factory=dict[str, Any], init=False)
+    _blocks: dict[int, Json] = attrs.field(factory=dict[int, Json], init=False)
+    _inputs: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
+    _done: set[int] = attrs.field(factory=set[int], init=False)
+
+    def add(self, event: Json) -> None:
+        number = event.get("index")
+        index = number if isinstance(number, int) else 0
+        match event.get("type"):
+            case "message_start":
+                self._message = obj(event.get("message"))
+            case "content_block_start":
+                self._blocks[index] = dict(obj(event.get("content_block")))
+            case "content_block_delta" if index in self._blocks:
+                self._change(index, obj(event.get("delta")))
+            case "content_block_stop":
+                self._done.add(index)
+            case "message_delta":
+                usage = {**obj(self._message.get("usage")), **known_fields(obj(event.get("usage")))}
+                self._message = {
+                    **self._message,
+                    **known_fields(obj(event.get("delta"))),
+                    "usage": usage,
+                }
+            case _:
+                pass
+
+    def _change(self, index: int, delta: Json) -> None:
+        block = self._blocks[index]
+        for name in ("text", "thinking"):
+            if name in delta:
+                block[name] = string(block.get(name)) + string(delta[name])
+        if "signature" in delta:
+            block["signature"] = delta["signature"]
+        if "partial_json" in delta:
+            self._inputs[index] = self._inputs.get(index, "") + string(delta["partial_json"])
+        if "citation" in delta:
+            block["citations"] = [*objs(block.get("citations")), delta["citation"]]
+
+    def response(self) -> Json | None:
+        content = [self._whole(index) for index in sorted(self._blocks) if self._is_whole(index)]
+        found = {**self._message, "content": content}
+        return found if content or found.get("usage") else None
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self._message.get("stop_reason"))
+
+    def _is_whole(self, index: int) -> bool:
+        return index in self._done or self._blocks[index].get("type") == "text"
+
+    def _whole(self, index: int) -> Json:
+        block = self._blocks[index]
+        return {**block, "input": _parsed(self._inputs[index])} if index in self._inputs else block
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text) if text else {}
+    except ValueError:
+        return text

@@ -1,10 +1,13 @@
-"""Reads messages of OpenAI's Chat Completions and of compatible APIs."""
+"""Reads messages of OpenAI's Chat Completions and of compatible APIs, as they are in requests, responses and streams."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
+import attrs
+
 from blocks._content import TextPart
-from blocks.formats._json import Json, items, obj, objs, string, tool_input, written
+from blocks._events import UsageRecorded
+from blocks.formats._json import Json, count, items, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
     Content,
@@ -12,17 +15,41 @@ from blocks.formats._message import (
     Response,
     Result,
     Said,
+    Shape,
     Thought,
     Verbatim,
     dialogue,
+    part_of,
+    parts_of,
+    spent,
 )
-from blocks.formats._parts import part_of, parts_of
-from blocks.formats._usage import usage_in
 
+CHAT_SHAPE: Final = Shape(
+    name="openai.chat",
+    title="a response of OpenAI's Chat Completions API",
+    output="choices",
+    calls={"function": "tool", "custom": "tool"},
+    thinking=frozenset({"reasoning_content", "reasoning"}),
+    mark="prompt_cache_breakpoint",
+    stops={
+        "stop": "end_turn",
+        "tool_calls": "end_turn",
+        "function_call": "end_turn",
+        "length": "max_tokens",
+        "content_filter": "refusal",
+    },
+)
 OPENAI: Final = "openai"
 REFUSAL: Final = "refusal"
 REASONING: Final = ("reasoning_content", "reasoning")
 """Fields in which servers of open models return thinking."""
+_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+_READ: Final = ("cached_tokens", "cache_read", "cache_read_tokens")
+_WRITTEN: Final = ("cache_write_tokens", "cache_creation", "cache_creation_tokens")
+_LIVES: Final = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
+"""LangChain's fields for Anthropic's caches; if these are present, `cache_creation` is 0."""
+_TIERS: Final = ("", "priority_", "flex_")
+"""LangChain's prefixes of field names, for OpenAI's service tiers."""
 _NOTHING: Final[Json] = {}
 
 
@@ -114,4 +141,89 @@ def response(completion: Json) -> Response | None:
         model=model,
         usage=usage_in(obj(completion.get("usage"))),
         is_cut_off=choices[0].get("finish_reason") in ("length", "content_filter"),
+        stop=_stop(message, string(choices[0].get("finish_reason"))),
     )
+
+
+def _stop(message: Json, reason: str) -> str:
+    """Why the model stopped; some servers say `stop` even with calls."""
+    stop = CHAT_SHAPE.stops.get(reason, reason)
+    if stop == "end_turn" and message.get("tool_calls"):
+        return "tool_use"
+    return "refusal" if message.get("refusal") else stop
+
+
+def usage_in(found: Json) -> UsageRecorded | None:
+    """The usage in formats whose input count includes cached tokens: OpenAI's and those of frameworks."""
+    if not found:
+        return None
+    details = next((inner for name in _DETAILS if (inner := obj(found.get(name)))), _NOTHING)
+    prompt = _first(found, ("prompt_tokens", "input_tokens"))
+    read = _first(details, _tiered(_READ)) or _first(
+        found, ("cache_read_tokens", "prompt_cache_hit_tokens")
+    )
+    written = _first(details, _tiered(_WRITTEN)) or _first(found, _WRITTEN)
+    written = written or sum(count(details.get(name)) for name in _LIVES)
+    read = min(read, prompt)
+    written = min(written, prompt - read)
+    return spent(
+        uncached=prompt - read - written,
+        read=read,
+        written=written,
+        output=_first(found, ("completion_tokens", "output_tokens")),
+    )
+
+
+def _first(found: Json, names: tuple[str, ...]) -> int:
+    return next((number for name in names if (number := count(found.get(name)))), 0)
+
+
+def _tiered(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{tier}{name}" for name in names for tier in _TIERS)
+
+
+# A streamed response.
+
+
+@attrs.define
+class ChatStream:
+    """Chunks with a delta each; the last one may have the usage and no choice."""
+
+    _head: Json = attrs.field(factory=dict[str, Any], init=False)
+    _texts: dict[str, str] = attrs.field(factory=dict[str, str], init=False)
+    _calls: dict[int, Json] = attrs.field(factory=dict[int, Json], init=False)
+    _reason: str = attrs.field(default="", init=False)
+
+    def add(self, event: Json) -> None:
+        known = {name: event[name] for name in ("id", "model", "usage") if event.get(name)}
+        self._head = {**self._head, **known}
+        for choice in objs(event.get("choices"))[:1]:
+            self._reason = string(choice.get("finish_reason")) or self._reason
+            delta = obj(choice.get("delta"))
+            for name in ("content", "refusal", "reasoning_content", "reasoning"):
+                if text := string(delta.get(name)):
+                    self._texts[name] = self._texts.get(name, "") + text
+            for call in objs(delta.get("tool_calls")):
+                self._call(call)
+
+    def _call(self, call: Json) -> None:
+        number = call.get("index")
+        index = number if isinstance(number, int) else len(self._calls)
+        known = self._calls.setdefault(index, {"id": "", "function": {"name": "", "arguments": ""}})
+        function, more = obj(known["function"]), obj(call.get("function"))
+        known["id"] = known["id"] or string(call.get("id"))
+        function["name"] = string(function.get("name")) or string(more.get("name"))
+        function["arguments"] += string(more.get("arguments"))
+
+    def response(self) -> Json | None:
+        calls = [self._calls[index] for index in sorted(self._calls)]
+        if not self._reason:  # interrupted, so the last call may be incomplete
+            calls = calls[:-1]
+        if not (self._texts or calls or self._head.get("usage")):
+            return None
+        message: Json = {"role": "assistant", **self._texts, "tool_calls": calls}
+        return {**self._head, "choices": [{"message": message, "finish_reason": self._reason}]}
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self._reason)

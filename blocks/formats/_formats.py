@@ -1,23 +1,44 @@
-"""The table of formats, and functions that use it: parts, messages, a response."""
+"""The table of formats, and functions that use it: parts, messages, a response, a stream."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, Protocol, cast, get_args
 
 import attrs
 
 from blocks._content import Part
 from blocks._errors import ArgumentError, did_you_mean, in_short, in_words
 from blocks.formats import _anthropic, _chat, _gemini, _langchain, _pydantic_ai, _responses
-from blocks.formats._dump import dumped, plain
-from blocks.formats._json import Json
-from blocks.formats._message import Message, Response
-from blocks.formats._parts import parts_of
+from blocks.formats._json import Json, dumped, plain
+from blocks.formats._message import Format, Message, Response, Shape, parts_of
 
-Format: TypeAlias = Literal[
-    "anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai"
-]
-"""A format of messages: a provider's API or a framework."""
+SHAPES: Final[Mapping[str, Shape]] = {
+    shape.name: shape
+    for shape in (
+        _anthropic.ANTHROPIC_SHAPE,
+        _chat.CHAT_SHAPE,
+        _responses.RESPONSES_SHAPE,
+        _gemini.GEMINI_SHAPE,
+    )
+}
+"""The names that each API gives to things, by the API's own name."""
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+
+
+class Stream(Protocol):
+    """A response that is being received."""
+
+    def add(self, event: Json) -> None:
+        """Handle the next event."""
+        ...
+
+    def response(self) -> Json | None:
+        """The JSON of the response as far as it was received; None if nothing was."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the end of the response was received."""
+        ...
 
 
 @attrs.frozen
@@ -25,13 +46,15 @@ class _Reader:
     read: Callable[[Json], Iterator[Message]]
     """Converts one item of a history to messages."""
     response: Callable[[Json], Response | None]
+    stream: Callable[[], Stream] | None = None
+    """A new stream of events; None: the format has none."""
 
 
 _READERS: Final[Mapping[str, _Reader]] = {
-    "anthropic": _Reader(_anthropic.read, _anthropic.response),
-    "openai.chat": _Reader(_chat.read, _chat.response),
-    "openai.responses": _Reader(_responses.read, _responses.response),
-    "gemini": _Reader(_gemini.read, _gemini.response),
+    "anthropic": _Reader(_anthropic.read, _anthropic.response, _anthropic.AnthropicStream),
+    "openai.chat": _Reader(_chat.read, _chat.response, _chat.ChatStream),
+    "openai.responses": _Reader(_responses.read, _responses.response, _responses.ResponsesStream),
+    "gemini": _Reader(_gemini.read, _gemini.response, _gemini.GeminiStream),
     "langchain": _Reader(_langchain.read, _langchain.response),
     "pydantic_ai": _Reader(_pydantic_ai.read, _pydantic_ai.response),
 }
@@ -120,3 +143,30 @@ def _said(fields: Json) -> str:
         why = cast("Json", error).get("message", "without a message")
         return f"this is an error: {in_short(str(why))}"
     return f"this has {in_short(', '.join(sorted(fields)[:6])) or 'nothing'}"
+
+
+# Streams: the events of a response, joined. Only complete content counts, if the stream ends early: the text received so
+# far, and calls whose arguments are complete.
+
+
+def stream_of(name: Format, call: str) -> Stream:
+    """A new stream of a format.
+
+    Raises:
+        ArgumentError: there is no such format, or it has no stream of events.
+    """
+    made = _READERS[checked_format(name, call)].stream
+    if made is None:
+        raise ArgumentError(
+            f"{call}: {name!r} has no stream of events; record its whole response with record()"
+        )
+    return made()
+
+
+def event_of(event: object) -> Json:
+    """One event as JSON.
+
+    Raises:
+        ArgumentError: it has no fields.
+    """
+    return dumped(event, "recording(): an event of the stream")

@@ -1,17 +1,18 @@
-"""Reads contents and responses of Gemini's API, with the names of its REST interface or of its Python SDK.
+"""Reads contents, responses and streams of Gemini's API, with the names of its REST interface or of its Python SDK.
 
 The signature of a thought must be sent back in the same part, so it is kept with the text or the call of this part.  A
 part that has only a signature becomes a thought.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast
 
+import attrs
 import msgspec
 
 from blocks._events import UsageRecorded
-from blocks.formats._json import Json, count, obj, objs, string, tool_input
+from blocks.formats._json import Json, count, known_fields, obj, objs, string, tool_input
 from blocks.formats._message import (
     Call,
     Content,
@@ -19,16 +20,37 @@ from blocks.formats._message import (
     Response,
     Result,
     Said,
+    Shape,
     Thought,
     Verbatim,
+    part_of,
+    parts_of,
+    spent,
 )
-from blocks.formats._parts import part_of, parts_of
-from blocks.formats._usage import spent
 
 VENDOR: Final = "gemini"
-SIGNATURE: Final = "thoughtSignature"
+GEMINI_SHAPE: Final = Shape(
+    name="gemini",
+    title="a response of the Gemini API",
+    output="candidates",
+    calls={"functionCall": "functionResponse"},
+    seal="thoughtSignature",
+    stops={
+        "STOP": "end_turn",
+        "MAX_TOKENS": "max_tokens",
+        "CONTINUATION": "max_tokens",
+        **dict.fromkeys(
+            (
+                *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+                *("IMAGE_SAFETY", "LANGUAGE", "MODEL_ARMOR", "PROHIBITED_CONTENT", "RECITATION"),
+                *("SAFETY", "SPII"),
+            ),
+            "refusal",
+        ),
+    },
+)
+SIGNATURE: Final = GEMINI_SHAPE.seal
 _HUMP: Final = re.compile(r"_([a-z])")
-_CUT_OFF: Final = frozenset({"MAX_TOKENS", "CONTINUATION"})
 _MODEL: Final = frozenset({"model", "assistant"})
 _USER: Final = frozenset({"user", "function", "tool", ""})
 
@@ -51,7 +73,7 @@ def _rest(fields: Json) -> Json:
 
 
 def _named(fields: Json) -> Json:
-    known = {name: value for name, value in fields.items() if value is not None}
+    known = known_fields(fields)
     return {_HUMP.sub(lambda found: found[1].upper(), name): known[name] for name in known}
 
 
@@ -130,13 +152,21 @@ def response(found: Json) -> Response | None:
     first = candidates[0] if candidates else {}
     own = string(gemini_field(found, "responseId"))
     parts = objs(obj(first.get("content")).get("parts"))
+    stop = _stop(string(gemini_field(first, "finishReason")), parts)
     return Response(
         message=Message(role="assistant", id=own, content=tuple(_spoken(parts))),
         id=own,
         model=string(gemini_field(found, "modelVersion")),
         usage=gemini_usage_in(obj(gemini_field(found, "usageMetadata"))),
-        is_cut_off=string(gemini_field(first, "finishReason")) in _CUT_OFF,
+        is_cut_off=stop == "max_tokens",
+        stop="refusal" if blocked and not candidates else stop,
     )
+
+
+def _stop(reason: str, parts: Sequence[Json]) -> str:
+    if reason == "STOP" and any(gemini_field(part, "functionCall") for part in parts):
+        return "tool_use"
+    return GEMINI_SHAPE.stops.get(reason, reason.lower())
 
 
 def gemini_usage_in(found: Json) -> UsageRecorded | None:
@@ -151,3 +181,47 @@ def gemini_usage_in(found: Json) -> UsageRecorded | None:
         gemini_field(found, "thoughtsTokenCount")
     )
     return spent(uncached=prompt - read_tokens, read=read_tokens, written=0, output=output)
+
+
+# A streamed response.
+
+
+@attrs.define
+class GeminiStream:
+    """Chunks with parts; consecutive texts of one kind are joined, unless they have a signature."""
+
+    _head: Json = attrs.field(factory=dict[str, Any], init=False)
+    _parts: list[Json] = attrs.field(factory=list[Json], init=False)
+    _reason: str = attrs.field(default="", init=False)
+
+    def add(self, event: Json) -> None:
+        for name in ("responseId", "modelVersion", "usageMetadata", "promptFeedback"):
+            if known := gemini_field(event, name):
+                self._head[name] = known
+        for candidate in objs(event.get("candidates"))[:1]:
+            self._reason = string(gemini_field(candidate, "finishReason")) or self._reason
+            for part in objs(obj(candidate.get("content")).get("parts")):
+                self._part(known_fields(part))
+
+    def _part(self, part: Json) -> None:
+        last: Json = self._parts[-1] if self._parts else {}
+        if _is_plain(part) and _is_plain(last) and part.get("thought") == last.get("thought"):
+            self._parts[-1] = {**last, "text": string(last["text"]) + string(part["text"])}
+        else:
+            self._parts.append(part)
+
+    def response(self) -> Json | None:
+        if not (self._parts or self._head.get("usageMetadata") or self.is_over):
+            return None
+        content = {"role": "model", "parts": self._parts}
+        candidates = [{"content": content, "finishReason": self._reason}] if self._parts else []
+        return {**self._head, "candidates": candidates}
+
+    @property
+    def is_over(self) -> bool:
+        return bool(self._reason) or "promptFeedback" in self._head
+
+
+def _is_plain(part: Json) -> bool:
+    """Whether the part is a text without other fields."""
+    return isinstance(part.get("text"), str) and part.keys() <= {"text", "thought"}

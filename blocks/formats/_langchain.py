@@ -11,14 +11,23 @@ from typing import Any, Final
 import attrs
 
 from blocks.formats import _anthropic, _chat, _responses
+from blocks.formats._chat import usage_in
 from blocks.formats._json import Json, items, obj, objs, string, tool_input
-from blocks.formats._message import Call, Content, Message, Response, Result, Thought, dialogue
-from blocks.formats._parts import kind_of, parts_of
-from blocks.formats._usage import usage_in
+from blocks.formats._message import (
+    Call,
+    Content,
+    Message,
+    Response,
+    Result,
+    Thought,
+    dialogue,
+    kind_of,
+    parts_of,
+)
 
 _CALLS: Final = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
 """Kinds of content that repeat a call of `tool_calls`."""
-_THINKING: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_THINKING: Final = _anthropic.ANTHROPIC_SHAPE.thinking | _responses.RESPONSES_SHAPE.thinking
 _CUT_OFF: Final = frozenset({"length", "max_tokens", "MAX_TOKENS", "incomplete"})
 
 
@@ -90,7 +99,7 @@ def _calls(message: Json, name: str) -> Iterator[Call]:
 
 def _asked(item: Json, asked: Mapping[str, Call], *, is_alone: bool) -> Call | None:
     """The call that a block of the content repeats, with data of its provider; None if there is no such call."""
-    is_item = item.get("type") in ("function_call", "custom_tool_call")
+    is_item = string(item.get("type")) in _responses.RESPONSES_SHAPE.calls
     found = _responses.spoken(item) if is_item else _anthropic.said(item)
     call = asked.get(string(item.get("call_id" if is_item else "id")))
     if call is None:

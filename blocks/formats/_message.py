@@ -1,13 +1,43 @@
-"""The neutral form of a message, into which every format is read."""
+"""The neutral form of a message, into which every format is read: its parts, the blocks made of it, its usage."""
 
-from typing import Any, Literal, TypeAlias
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
+from msgspec.structs import replace
 
-from blocks._content import Part
+from blocks._block import (
+    PROVIDER_TAG,
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    OpaqueBlock,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserPrompt,
+    UserSteer,
+)
+from blocks._content import (
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    TextPart,
+    is_web_url,
+    text_of_parts,
+)
+from blocks._envelope import Envelope
 from blocks._events import UsageRecorded
-from blocks.formats._json import Json
+from blocks._ids import BlockId, CallId, EventId, TurnId
+from blocks.formats._client_texts import operator_text
+from blocks.formats._json import Json, obj, string
 
+Format: TypeAlias = Literal[
+    "anthropic", "openai.chat", "openai.responses", "gemini", "langchain", "pydantic_ai"
+]
+"""A format of messages: a provider's API or a framework."""
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
 
@@ -91,6 +121,31 @@ class Response:
     """Its tokens; the fields `id` and `at` are placeholders. None: not reported."""
     is_cut_off: bool = False
     """Whether it ended before the model had finished: a call at its end may be incomplete."""
+    stop: str = ""
+    """Why the model stopped, in the terms of the Messages API (`end_turn`, `tool_use`, `max_tokens`, `refusal`, ...), or
+    else in lower case; empty: not said, or the format is a framework's."""
+
+
+@attrs.frozen(kw_only=True)
+class Shape:
+    """What an API calls the things of a conversation: the names that its reader, encoder, rules and fake server share."""
+
+    name: Format
+    """The API's name as a format and as a provider."""
+    title: str
+    """What a response of the API is called in errors."""
+    output: str
+    """The field of a response with what the model wrote."""
+    calls: Mapping[str, str]
+    """The type of a call's result, by the type of the call."""
+    thinking: frozenset[str] = frozenset()
+    """Types of thinking; empty: it has the type of a text."""
+    seal: str = ""
+    """The field with which a provider recognizes its own thinking; empty: there is none."""
+    mark: str = ""
+    """The field of a cache mark; empty: there are no marks."""
+    stops: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    """Why the model stopped in the terms of the Messages API, by the API's own term, where these differ."""
 
 
 def dialogue(role: Any) -> Role | None:
@@ -106,3 +161,333 @@ def dialogue(role: Any) -> Role | None:
             return "tool"
         case _:
             return None
+
+
+# Blocks of messages.
+
+
+@attrs.frozen(kw_only=True)
+class Answer:
+    """The blocks and the usage of a model's response."""
+
+    id: str
+    """The provider's id of the response; empty if it has none."""
+    blocks: tuple[Block, ...]
+    usage: UsageRecorded | None
+    """The tokens that it used, without time and estimate; None: not reported."""
+
+
+def answer_of(response: Response, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+    """A response as blocks of one turn.
+
+    If the response was cut off, a call at its end is discarded, because its input may be incomplete.
+    (Provider documentation: handling stop reasons.)
+    """
+    content = response.message.content
+    if response.is_cut_off and content and isinstance(content[-1], Call):
+        content = content[:-1]
+    maker = BlockMaker(new_id=new_id, turn=turn)
+    blocks = tuple(maker.spoken(attrs.evolve(response.message, content=content)))
+    usage = response.usage
+    if usage is not None:
+        usage = replace(usage, model=response.model, response=response.id)
+    return Answer(id=response.id, blocks=blocks, usage=usage)
+
+
+@attrs.frozen(kw_only=True)
+class BlockMaker:
+    """Makes blocks of one turn from messages."""
+
+    new_id: Callable[[], BlockId]
+    turn: TurnId
+
+    def spoken(self, message: Message) -> Iterator[Block]:
+        """The blocks of a model's message."""
+        for content in message.content:
+            if isinstance(content, Said | Thought | Call | Verbatim):
+                yield self._spoken(content, message.id)
+
+    def _spoken(self, content: Said | Thought | Call | Verbatim, response: str) -> Block:
+        own, turn, source = self.new_id(), self.turn, content.source or response
+        match content:
+            case Said(text=text):
+                return AssistantCompletion(
+                    id=own,
+                    turn=turn,
+                    source=source,
+                    response=response,
+                    text=text,
+                    provider=content.provider,
+                )
+            case Thought(value=value):
+                return AssistantThinking(
+                    id=own, turn=turn, source=source, response=response, provider=value
+                )
+            case Call():
+                return ToolCall(
+                    id=own,
+                    turn=turn,
+                    source=source,
+                    response=response,
+                    call_id=CallId(content.call_id),
+                    name=content.name or "tool",
+                    input=content.input,
+                    provider=content.provider,
+                )
+            case Verbatim(value=value):
+                fields = {"id": own, "turn": turn, "author": "assistant", "source": source}
+                kind = ".".join(filter(None, (content.vendor, str(value.get("type") or "part"))))
+                known = {"response": response, "value": value}
+                return OpaqueBlock(f"{PROVIDER_TAG}{kind}", {**fields, **known})
+
+    def words(self, message: Message, kind: type[UserPrompt | UserSteer]) -> Iterator[Block]:
+        """The block of a user's message; none if it is empty.
+
+        If the first part is text, it becomes the block's text. All other parts stay separate, because they are sent
+        again as separate parts.
+        """
+        found = parts_in(message.content)
+        text = text_of_parts(found[:1]) if isinstance(next(iter(found), None), TextPart) else ""
+        parts = tuple(found[1:] if text else found)
+        if text or parts:
+            own, source = self.new_id(), message.id
+            yield kind(id=own, turn=self.turn, source=source, text=text, parts=parts)
+
+    def told(self, message: Message) -> Iterator[Block]:
+        """The block of an operator's message within a history; none if it is empty."""
+        text = text_of_parts(parts_in(message.content))
+        if text.strip():
+            yield SystemMessage(
+                id=self.new_id(),
+                turn=self.turn,
+                source=message.id,
+                text=text,
+                role=message.title,
+                standing=operator_text(text).standing if message.title else "",
+            )
+
+    def result(self, found: Result, source: str) -> Block:
+        """The block of a tool's result."""
+        return ToolResult(
+            id=self.new_id(),
+            turn=self.turn,
+            source=found.source or source,
+            call_id=CallId(found.call_id),
+            parts=found.parts,
+            is_error=found.is_error,
+            envelope=Envelope(outcome="failure" if found.is_error else "success"),
+        )
+
+
+def parts_in(content: Sequence[Content]) -> list[Part]:
+    """The items of a message's content that are parts."""
+    return [
+        part
+        for part in content
+        if isinstance(part, TextPart | ImagePart | DocumentPart | ProviderPart)
+    ]
+
+
+# Parts of the content of a message, in the forms of any format.
+#
+# The forms differ, so one table can read all of them. Content of an unknown form becomes a `ProviderPart` with the
+# original; if a provider does not accept it, the request says so in its notices.
+
+
+PDF: Final = "application/pdf"
+_URLS: Final = ("url", "image_url", "file_url", "fileUri", "file_uri")
+_DATA: Final = ("data", "base64", "file_data")
+_MEDIA_TYPES: Final = ("media_type", "mime_type", "mimeType")
+_NESTED: Final = ("inlineData", "inline_data", "fileData", "file_data")
+_STORE: Final = "generativelanguage.googleapis.com/"
+"""The server of Gemini's own files, which no other provider may fetch."""
+_MARKS: Final = frozenset({"cache-point", "cachePoint"})
+"""Kinds of items that are marks in the prompt, not content."""
+
+
+def parts_of(content: Any) -> tuple[Part, ...]:
+    """The parts of content given as JSON: a text, a content block, or a list of both; blank text is left out."""
+    items = cast("list[Any]", content) if isinstance(content, list) else [content]
+    return tuple(part for item in items if (part := part_of(item)) is not None)
+
+
+def part_of(item: Any) -> Part | None:
+    """The part of one content block; None if it is empty."""
+    if isinstance(item, str):
+        return TextPart(text=item) if item.strip() else None
+    block = obj(item)
+    kind = kind_of(block)
+    if not block or kind in _MARKS:
+        return None
+    if (text := block.get("text")) is not None and isinstance(text, str):
+        return TextPart(text=text) if text.strip() else None
+    read = _readers(kind) or _gemini(block)
+    return read(block) if read else ProviderPart(value=block)
+
+
+def kind_of(block: Json) -> str:
+    """The kind that a content block states; empty if it states none."""
+    return string(block.get("type")) or string(block.get("kind"))
+
+
+def _readers(kind: str) -> Callable[[Json], Part] | None:
+    if "image" in kind:
+        return _image
+    if kind == "refusal":
+        return _refusal
+    return _FILES.get(kind)
+
+
+def _gemini(block: Json) -> Callable[[Json], Part] | None:
+    """The reader for a part of Gemini, which has a field for its kind instead of a type; None if it is not one."""
+    inner = next((name for name in _NESTED if obj(block.get(name))), "")
+    return (lambda part: _nested(obj(part[inner]), part)) if inner else None
+
+
+def _nested(source: Json, block: Json) -> Part:
+    """A part with data inline or with the URL of a file."""
+    url, media_type = _url(source), _media_type(source)
+    if _STORE in url:
+        return ProviderPart(value=block)
+    if media_type.startswith("image/") and is_web_url(url):
+        return ImagePart(media_type=media_type, url=url)
+    return _file(source, block)
+
+
+def _refusal(block: Json) -> Part:
+    text = string(block.get("refusal"))
+    return TextPart(text=text) if text.strip() else ProviderPart(value=block)
+
+
+def _image(block: Json) -> Part:
+    """An image of Anthropic (`source`), of OpenAI (`image_url`, a text or an object), or of a framework."""
+    source = obj(block.get("source")) or block
+    if data := _first(source, _DATA):
+        return ImagePart(media_type=_media_type(source) or "image/png", data=_standard(data))
+    url = _url(source)
+    if is_web_url(url):
+        return ImagePart(url=url)
+    media_type, data = _inline(url)
+    # The data is not checked: redaction may have made it invalid, and the code that decodes it must handle that.
+    known = media_type is not None
+    return (
+        ImagePart(media_type=media_type or "image/png", data=data)
+        if known
+        else ProviderPart(value=block)
+    )
+
+
+def _document(block: Json) -> Part:
+    """A document of Anthropic."""
+    source = obj(block.get("source"))
+    if _is_cited(block, source):
+        return ProviderPart(value=block)
+    if string(source.get("type")) == "text":
+        return TextPart(text=string(source.get("data")))
+    return _file({**source, "name": block.get("title")}, block)
+
+
+def _is_cited(block: Json, source: Json) -> bool:
+    """Whether it has more than its content, which our parts cannot represent: citations, or content blocks."""
+    return source.get("type") == "content" or bool(obj(block.get("citations")).get("enabled"))
+
+
+def _any_file(block: Json) -> Part:
+    """A file of OpenAI (`file` with an object, `input_file`), or of a framework."""
+    return _file(obj(block.get("file")) or obj(block.get("source")) or block, block)
+
+
+def _file(source: Json, block: Json) -> Part:
+    name = _first(source, ("filename", "name", "identifier", "displayName", "display_name"))
+    url, data, media_type = _url(source), _first(source, _DATA), _media_type(source)
+    if is_web_url(url) and media_type in ("", PDF):
+        return DocumentPart(url=url, name=name)
+    if data.startswith("data:"):
+        url = data
+    if url:
+        found, data = _inline(url)
+        media_type = found or media_type
+    if not data:
+        return ProviderPart(value=block)
+    if media_type.startswith("image/"):
+        return ImagePart(media_type=media_type, data=_standard(data))
+    if media_type.startswith("text/"):
+        return _text_file(data, name) or ProviderPart(value=block)
+    if media_type in ("", PDF):
+        return DocumentPart(data=_standard(data), name=name)
+    return ProviderPart(value=block)
+
+
+def _text_file(data: str, name: str) -> Part | None:
+    try:
+        text = b64decode(_standard(data), validate=True).decode()
+    except ValueError:
+        return None
+    return DocumentPart(media_type="text/plain", data=text, name=name)
+
+
+def _text(block: Json) -> Part:
+    """A text to which a framework has added fields."""
+    text = string(block.get("content"))
+    return TextPart(text=text) if text.strip() else ProviderPart(value=block)
+
+
+_FILES: Final[Mapping[str, Callable[[Json], Part]]] = {
+    "document": _document,
+    "file": _any_file,
+    "input_file": _any_file,
+    "document-url": _any_file,
+    "binary": _any_file,
+    "text-content": _text,
+    "structured-content": _text,
+}
+
+
+def _first(source: Json, names: tuple[str, ...]) -> str:
+    return next((found for name in names if (found := string(source.get(name)))), "")
+
+
+def _media_type(source: Json) -> str:
+    return _first(source, _MEDIA_TYPES)
+
+
+def _url(source: Json) -> str:
+    found = next((source[name] for name in _URLS if source.get(name)), "")
+    return string(obj(found).get("url")) or string(found)
+
+
+def _inline(url: str) -> tuple[str | None, str]:
+    """The media type and the base64 data of a data URL; None and empty if it is not one."""
+    head, comma, data = url.partition(",")
+    if not (comma and head.startswith("data:") and head.endswith(";base64")):
+        return None, ""
+    return head[5:-7].partition(";")[0], data
+
+
+def _standard(data: str) -> str:
+    """Base64 in the standard alphabet, without the beginning of a data URL."""
+    _, found = _inline(data)
+    data = found or data
+    return data.replace("-", "+").replace("_", "/") if "-" in data or "_" in data else data
+
+
+# Usage.
+
+
+def usage_of(response: Json, read: Callable[[Json], UsageRecorded | None]) -> UsageRecorded | None:
+    """The usage of a response, with its model and id; None: not reported."""
+    usage = read(obj(response.get("usage")))
+    named = {"model": string(response.get("model")), "response": string(response.get("id"))}
+    return usage and replace(usage, **named)
+
+
+def spent(*, uncached: int, read: int, written: int, output: int) -> UsageRecorded:
+    """A `UsageRecorded` with these tokens; its other fields are placeholders."""
+    return UsageRecorded(
+        id=EventId(""),
+        at=0.0,
+        uncached=uncached,
+        cache_read=read,
+        cache_write=written,
+        output=output,
+    )

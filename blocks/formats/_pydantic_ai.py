@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from blocks._content import Part, TextPart
+from blocks.formats._chat import usage_in
 from blocks.formats._json import Json, items, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
@@ -18,9 +19,8 @@ from blocks.formats._message import (
     Said,
     Thought,
     Verbatim,
+    parts_of,
 )
-from blocks.formats._parts import parts_of
-from blocks.formats._usage import usage_in
 
 _ERRORS: Final = ("failed", "denied", "retried")
 _SILENT: Final = frozenset(

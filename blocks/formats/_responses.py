@@ -1,4 +1,4 @@
-"""Reads items of OpenAI's Responses API, from input and output; each item becomes a message.
+"""Reads items of OpenAI's Responses API, from input, output and streams; each item becomes a message.
 
 An item has an id, which becomes the source of its content, but it does not say to which response it belongs.
 So consecutive items of the model count as one response.
@@ -7,10 +7,11 @@ So consecutive items of the model count as one response.
 from collections.abc import Iterator
 from typing import Any, Final
 
+import attrs
 import msgspec
 
 from blocks._content import DocumentPart, ImagePart, Part, TextPart
-from blocks.formats._chat import OPENAI, texts
+from blocks.formats._chat import OPENAI, texts, usage_in
 from blocks.formats._json import Json, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
@@ -18,15 +19,26 @@ from blocks.formats._message import (
     Message,
     Response,
     Result,
+    Shape,
     Thought,
     Verbatim,
     dialogue,
+    parts_of,
 )
-from blocks.formats._parts import parts_of
-from blocks.formats._usage import usage_in
 
-_CALLS: Final = frozenset({"function_call", "custom_tool_call"})
-_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+RESPONSES_SHAPE: Final = Shape(
+    name="openai.responses",
+    title="a response of OpenAI's Responses API",
+    output="output",
+    calls={
+        "function_call": "function_call_output",
+        "custom_tool_call": "custom_tool_call_output",
+    },
+    thinking=frozenset({"reasoning"}),
+    seal="encrypted_content",
+    mark="prompt_cache_breakpoint",
+    stops={"max_output_tokens": "max_tokens", "content_filter": "refusal"},
+)
 _INPUT: Final = frozenset({"item_reference"})
 _NO_ID: Final = "__fake_id__"
 """The id that the Agents SDK writes if a model of another API gave none."""
@@ -37,7 +49,7 @@ def read(item: Json) -> Iterator[Message]:
     own, kind = _id(item), string(item.get("type")) or "message"
     if kind == "message":
         yield from _message(item, own)
-    elif kind in _OUTPUTS:
+    elif kind in RESPONSES_SHAPE.calls.values():
         yield Message(role="tool", id=own, content=(result(item),))
     elif kind not in _INPUT:
         yield Message(role="assistant", content=(spoken(item),))
@@ -69,7 +81,7 @@ def said_in(item: Json) -> Iterator[Content]:
 def spoken(item: Json) -> Content:
     """The content of a model's item other than a message."""
     own, kind = _id(item), string(item.get("type"))
-    if kind in _CALLS:
+    if kind in RESPONSES_SHAPE.calls:
         return Call(
             call_id=string(item.get("call_id")),
             name=string(item.get("name")),
@@ -77,7 +89,7 @@ def spoken(item: Json) -> Content:
             provider=_attached(item),
             source=own,
         )
-    if kind == "reasoning":
+    if kind in RESPONSES_SHAPE.thinking:
         return Thought(value=item, source=own)
     return Verbatim(value=item, vendor=OPENAI, source=own)
 
@@ -118,7 +130,7 @@ def response(found: Json) -> Response | None:
         return None
     content: list[Content] = []
     for item in objs(found["output"]):
-        if item.get("status") == "incomplete" and string(item.get("type")) in _CALLS:
+        if item.get("status") == "incomplete" and string(item.get("type")) in RESPONSES_SHAPE.calls:
             continue  # incomplete
         if item.get("type", "message") != "message":
             content.append(spoken(item))
@@ -131,4 +143,71 @@ def response(found: Json) -> Response | None:
         model=string(found.get("model")),
         usage=usage_in(obj(found.get("usage"))),
         is_cut_off=found.get("status") == "incomplete",
+        stop=_stop(found),
     )
+
+
+def _stop(found: Json) -> str:
+    if found.get("status") == "incomplete":
+        reason = string(obj(found.get("incomplete_details")).get("reason"))
+        return RESPONSES_SHAPE.stops.get(reason, "end_turn")
+    output = objs(found["output"])
+    if any(string(item.get("type")) in RESPONSES_SHAPE.calls for item in output):
+        return "tool_use"
+    parts = (part for item in output for part in objs(item.get("content")))
+    return "refusal" if any(part.get("type") == "refusal" for part in parts) else "end_turn"
+
+
+# A streamed response.
+
+
+@attrs.define
+class ResponsesStream:
+    """Items with an event when each is done; the last event has the whole response."""
+
+    _head: Json = attrs.field(factory=dict[str, Any], init=False)
+    _texts: dict[tuple[int, int], str] = attrs.field(factory=dict[tuple[int, int], str], init=False)
+    _items: dict[int, Json] = attrs.field(factory=dict[int, Json], init=False)
+    _done: set[int] = attrs.field(factory=set[int], init=False)
+    is_over: bool = attrs.field(default=False, init=False)
+
+    def add(self, event: Json) -> None:
+        index = _whole_number(event.get("output_index"))
+        match event.get("type"):
+            case "response.completed" | "response.incomplete":
+                self._head, self.is_over = obj(event.get("response")), True
+            case "response.created" | "response.in_progress" | "response.failed":
+                self._head = obj(event.get("response"))
+            case "response.output_item.added":
+                self._items[index] = obj(event.get("item"))
+            case "response.output_item.done":
+                self._items[index] = obj(event.get("item"))
+                self._done.add(index)
+            case "response.output_text.delta" | "response.refusal.delta":
+                place = index, _whole_number(event.get("content_index"))
+                self._texts[place] = self._texts.get(place, "") + string(event.get("delta"))
+            case _:
+                pass
+
+    def response(self) -> Json | None:
+        if self.is_over:
+            return self._head
+        items = (self._item(index) for index in sorted(self._items))
+        output = [item for item in items if item]
+        if not (output or self._head.get("usage")):
+            return None
+        return {**self._head, "output": output, "status": "completed"}
+
+    def _item(self, index: int) -> Json:
+        """An item if it is complete; of an incomplete message, the text received so far; else empty."""
+        item = self._items[index]
+        if index in self._done:
+            return item
+        texts = [text for place, text in sorted(self._texts.items()) if place[0] == index]
+        if item.get("type") != "message" or not texts:
+            return {}
+        return {**item, "content": [{"type": "output_text", "text": text} for text in texts]}
+
+
+def _whole_number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,4 +1,10 @@
-"""A provider, and the model it serves: what the stages use of an API; everything else stays in that API's folder."""
+"""A provider, and the model it serves: what the stages use of an API; everything else stays in that API's folder.
+
+    blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Validator]
+
+A provider is a folder in `render/providers` and a row in the table there. No stage, rung or budget names a
+provider; all use `Context.provider`.
+"""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -373,131 +379,104 @@ class Validator(Protocol):
         ...
 
 
-class Provider(Protocol):
-    """One API, without state: all methods are pure."""
+class NewEncoder(Protocol):
+    """See `Provider.encoder`."""
 
-    @property
-    def name(self) -> str:
-        """The provider's name in `Model.provider`."""
-        ...
+    def __call__(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder: ...
 
-    def limits(self, model: Model) -> Limits:
-        """What the provider accepts and caches."""
-        ...
 
-    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        """An encoder, which turns groups of blocks into pieces of a request."""
-        ...
+class NewRequest(Protocol):
+    """See `Provider.request`."""
 
-    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
-        """Tokens of one tool definition."""
-        ...
-
-    def prefix(
-        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
-    ) -> tuple[list[Json], list[Json]]:
-        """System prompt and tools as they are sent, with a cache mark at their end that lives for `ttl`; None: without
-        a mark."""
-        ...
-
-    def messages(
-        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
-    ) -> list[Json]:
-        """The conversation as it is sent: `marks` are pairs of the index of a piece and of a spot; `texts`
-        come last, after every mark."""
-        ...
-
-    def request(
+    def __call__(
         self,
         system: Sequence[Json],
         tools: Sequence[Json],
         messages: Sequence[Json],
         cache_key: str = "",
-    ) -> Json:
-        """The arguments of the API that depend on the log; their values are shared and must not be
-        changed. `cache_key` is the same for all requests of a timeline, for caches that take such a key."""
-        ...
+    ) -> Json: ...
 
-    def sections(
-        self, request: Mapping[str, Any]
-    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """System prompt, tools and messages of any request, as `contents` takes them."""
-        ...
 
-    def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """The prices for a prompt of this size, in dollars per million tokens; prices that the model lacks follow
-        from a general rule and its input price."""
-        ...
+@attrs.frozen(kw_only=True, repr=False)
+class Provider:
+    """One API, as a table of pure functions.
 
-    def contents(
-        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
-    ) -> Iterator[tuple[str, Json]]:
-        """The content blocks of a request in the order in which they are cached, each with its place, such as its
-        role."""
-        ...
+    `system`, `tools` and `messages` are the sections of a request: of the prompt's text blocks, of tool definitions,
+    and of messages or items.
+    """
 
-    def segment(self, place: str, content: Json) -> Segment:
-        """One of `contents` as the cache sees it."""
-        ...
+    name: str
+    """The provider's name in `Model.provider`."""
+    limits: Callable[[Model], Limits]
+    """What the provider accepts and caches."""
+    rates: Callable[[Model, int], Rates]
+    """The prices for a prompt of this many tokens, in dollars per million tokens; prices that the model lacks follow
+    from a general rule and its input price."""
 
-    def text(self, content: Json) -> str:
-        """The text of one of `contents` that a model reads, without its own thinking."""
-        ...
+    encoder: NewEncoder
+    """An encoder, which turns groups of blocks into pieces of a request."""
+    refusal: Callable[[Part, Where], str]
+    """The reason why the provider would refuse a part; empty: it would accept it."""
+    validator: Callable[[], Validator]
+    """A new validator."""
 
-    def open_tools(self, names: Iterable[str]) -> list[Json]:
-        """Definitions of tools with these names that take any arguments."""
-        ...
+    prefix: Callable[[Sequence[Json], Sequence[Json], str | None], tuple[list[Json], list[Json]]]
+    """System prompt and tools as they are sent, with a cache mark at their end that lives for the given time (`5m`);
+    None: without a mark."""
+    messages: Callable[[Sequence[Piece], Iterable[tuple[int, int]], Sequence[str]], list[Json]]
+    """The conversation of these pieces as it is sent, with marks, which are pairs of the index of a piece and of a
+    spot, and with texts, which come last, after every mark."""
+    request: NewRequest
+    """The arguments of the API that depend on the log; their values are shared and must not be changed. `cache_key`
+    is the same for all requests of a timeline, for caches that take such a key."""
+    extended: Callable[[Json, str], Json]
+    """A request with one more user text at the end, after every mark."""
+    quoting: Callable[[Sequence[str]], Json]
+    """A request that consists of these user texts."""
+    without_thinking: Callable[[Json], Json]
+    """A request without the model's thinking, for use if a signature in it is refused."""
 
-    def validator(self) -> Validator:
-        """A new validator."""
-        ...
+    sections: Callable[[Mapping[str, Any]], tuple[Sequence[Json], Sequence[Json], Sequence[Json]]]
+    """System prompt, tools and messages of any request, as `contents` takes them."""
+    contents: Callable[[Sequence[Json], Sequence[Json], Sequence[Json]], Iterator[tuple[str, Json]]]
+    """The content blocks of a request (system, tools, messages) in the order in which they are cached, each with its
+    place, such as its role."""
+    segment: Callable[[str, Json], Segment]
+    """One of `contents`, a place and a content, as the cache sees it."""
+    text: Callable[[Json], str]
+    """The text of one of `contents` that a model reads, without its own thinking."""
 
-    def extended(self, request: Json, text: str) -> Json:
-        """A request with one more user text at the end, after every mark."""
-        ...
+    tool_tokens: Callable[[Json, TokenCounter], int]
+    """Tokens of one tool definition."""
+    open_tools: Callable[[Iterable[str]], list[Json]]
+    """Definitions of tools with these names that take any arguments."""
 
-    def quoting(self, texts: Sequence[str]) -> Json:
-        """A request that consists of these user texts."""
-        ...
+    read: Callable[[object, Callable[[], BlockId], TurnId], Answer]
+    """The blocks and usage of a response, given as the SDK's object or its JSON.
 
-    def without_thinking(self, request: Json) -> Json:
-        """A request without the model's thinking, for use if a signature in it is refused."""
-        ...
+    Raises:
+        MisuseError: it is not a response of this provider.
+        CodecError: it holds a value that cannot be stored; the error says where.
+    """
+    stop: Callable[[object], str]
+    """Why the model stopped, in the terms of the Messages API: `end_turn`, `tool_use`, `max_tokens`, `refusal`,
+    `pause_turn`, ...; empty: the response does not say, or is incomplete.
 
-    def refusal(self, part: Part, where: Where) -> str:
-        """The reason why the provider would refuse a part; empty: it would accept it."""
-        ...
+    Raises:
+        MisuseError: it is neither a JSON object nor an object that gives one.
+    """
+    usage: Callable[[object], UsageRecorded | None]
+    """The usage that a response reports; None if it reports none.
 
-    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-        """The blocks and usage of a response, given as the SDK's object or its JSON.
+    Raises:
+        MisuseError: it is neither a JSON object nor an object that gives one.
+    """
+    overflow: Callable[[int | None, str, str], Overflow | None]
+    """What an error or a stop reason says about an exceeded window; None: it is about something else.
 
-        Raises:
-            MisuseError: it is not a response of this provider.
-            CodecError: it holds a value that cannot be stored; the error says where.
-        """
-        ...
+    It is given the HTTP status, None inside a stream; the most specific name that the provider gave (its error code,
+    its error type, or the stop reason); and the message.
+    """
 
-    def stop(self, response: object) -> str:
-        """Why the model stopped, in the terms of the Messages API: `end_turn`, `tool_use`, `max_tokens`,
-        `refusal`, `pause_turn`, ...; empty: the response does not say, or is incomplete.
-
-        Raises:
-            MisuseError: it is neither a JSON object nor an object that gives one.
-        """
-        ...
-
-    def usage(self, response: object) -> UsageRecorded | None:
-        """The usage that a response reports; None if it reports none.
-
-        Raises:
-            MisuseError: it is neither a JSON object nor an object that gives one.
-        """
-        ...
-
-    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        """What an error or a stop reason says about an exceeded window; None: it is about something else.
-
-        `status` is the HTTP status, None inside a stream. `kind` is the most specific name that the
-        provider gave: its error code, its error type, or the stop reason.
-        """
-        ...
+    def __repr__(self) -> str:
+        return f"Provider({self.name!r})"

@@ -5,15 +5,12 @@ from typing import Final
 
 from blocks import MisuseError, Part, did_you_mean
 from render.policy._provider import Model, Overflow, Provider, Where
-from render.providers.anthropic import Anthropic
-from render.providers.gemini import Gemini
-from render.providers.openai import OpenAIChat, OpenAIResponses
+from render.providers.anthropic import ANTHROPIC
+from render.providers.gemini import GEMINI
+from render.providers.openai import CHAT, RESPONSES
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
-    "anthropic": Anthropic(),
-    "openai.responses": OpenAIResponses(),
-    "openai.chat": OpenAIChat(),
-    "gemini": Gemini(),
+    provider.name: provider for provider in (ANTHROPIC, RESPONSES, CHAT, GEMINI)
 }
 """The providers by `Model.provider`."""
 

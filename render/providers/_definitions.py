@@ -3,11 +3,12 @@
 A caller may use one list of tools with every provider; each provider converts them to its own shape.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import attrs
 
+from blocks.formats import obj, string
 from render.view._provider_blocks import Json
 
 
@@ -41,11 +42,12 @@ _SCHEMAS = ("input_schema", "parametersJsonSchema", "parameters_json_schema", "p
 """Names of the schema in definitions without a type: Anthropic's and Gemini's shape."""
 
 
-def open_definitions(names: Iterable[str]) -> list[Json]:
-    """Definitions that take any arguments, in the order of names, each name once."""
+def open_definitions(as_sent: Callable[[str], str], names: Iterable[str]) -> list[Json]:
+    """Definitions that take any arguments, one for each name as it is sent, in the order of names."""
     schema = {"type": "object"}
     return [
-        {"name": name, "description": name, "input_schema": schema} for name in sorted({*names})
+        {"name": name, "description": name, "input_schema": schema}
+        for name in sorted({*map(as_sent, names)})
     ]
 
 
@@ -66,15 +68,12 @@ def definition_of(tool: Json) -> Definition:
 
 
 def _read(tool: Json, kind: str) -> Definition:
-    schema: object = tool.get("parameters")
     strict: object = tool.get("strict")
-    found: object = tool.get("format")
-    description: object = tool.get("description")
     return Definition(
         name=str(tool.get("name") or ""),
-        description=description if isinstance(description, str) else "",
-        schema=cast("Json", schema) if isinstance(schema, dict) else {},
+        description=string(tool.get("description")),
+        schema=obj(tool.get("parameters")),
         strict=strict if isinstance(strict, bool) else None,
         free=kind == "custom",
-        format=cast("Json", found) if isinstance(found, dict) else {},
+        format=obj(tool.get("format")),
     )

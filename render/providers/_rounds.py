@@ -29,8 +29,7 @@ from blocks import (
     standing_of,
 )
 from render.policy._provider import Piece, Spot, TokenCounter
-from render.providers._heard import heard, role_of
-from render.providers._names import CONTINUE, INTERRUPTED, NO_OUTPUT
+from render.providers._parts import CONTINUE, INTERRUPTED, NO_OUTPUT, role_of, user_parts
 from render.view._group import Entry, Group, Place
 from render.view._provider_blocks import Json, verbatim
 
@@ -116,7 +115,7 @@ def others(
     operator's messages.
     """
     entries = [entry for entry in group.entries if entry.place in OTHERS]
-    shown = [Other(e.version, role_of(e, roles), tuple(heard(e, notices))) for e in entries]
+    shown = [Other(e.version, role_of(e, roles), tuple(user_parts(e, notices))) for e in entries]
     early = any(
         other.parts and other.role == "user" and (not group.sealed or other.version <= group.sealed)
         for other in shown

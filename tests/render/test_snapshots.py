@@ -36,7 +36,7 @@ from tests._builders import (
     thought,
     view_of,
 )
-from tests.render.providers.plain import PlainText
+from tests.render.providers.plain import plain_text
 
 LONG = "\n".join(f"{n}: def test_{n}() -> None: ..." for n in range(60))
 
@@ -55,7 +55,7 @@ class RequestSnapshot(SingleFileSnapshotExtension):
     params=["anthropic", "gemini", "openai.chat", "openai.responses", "plain"], autouse=True
 )
 def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    served = {**PROVIDERS, "plain": PlainText()}[request.param]
+    served = {**PROVIDERS, "plain": plain_text()}[request.param]
     monkeypatch.setitem(cast("Any", PROVIDERS), "anthropic", served)
 
 

@@ -1,71 +1,35 @@
-"""The fake provider without HTTP: takes requests, and gives answers or refusals.
+"""The fake provider: takes requests, and gives answers or refusals; and the server that offers it on a loopback port.
 
 Rules are checked first: a request that breaks one is refused, and uses up neither a fault nor an answer of the script.
 Then come injected faults, one per request, and last the responder.  Tokens and the prompt cache are counted
 separately for each model.
 """
 
+import json
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import attrs
 from attrs.validators import gt, optional
 
+from blocks import FoldlineError
+from blocks.formats import SHAPES
 from render import Json, Model, provider_of
 from timeline._models import known_models, model_named
-from timeline.billing import CacheStep, FlatBlock, Flattener, PromptCache, whole_prompt_ttl
-from timeline.fake_provider._fault import ApiError, Fault
-from timeline.fake_provider._http_request import HttpRequest
-from timeline.fake_provider._json import child, prompt_of
-from timeline.fake_provider._reply import Answer, Reply, drafts_of
+from timeline._serving import AppServer
+from timeline.billing import CacheStep, FlatBlock, Flattener, PromptCache
+from timeline.fake_provider._reply import Answer, ApiError, Fault, Reply, drafts_of
 from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder
-from timeline.fake_provider.wires import MESSAGES, WIRES, Spoken, Wire
+from timeline.fake_provider.wires import MESSAGES, WIRES, Outgoing, Purpose, Wire
+from timeline.fake_provider.wires._wire import child, prompt_of
 from timeline.tokens import ModelCounter
 
 _SECONDS = {"5m": 300, "1h": 3_600}
-_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
-
-
-@attrs.define
-class Meter:
-    """Counts the tokens of prompts, and simulates the provider's cache."""
-
-    counter: ModelCounter
-    _flattener: Flattener
-    _cache: PromptCache
-
-    @classmethod
-    def of(cls, model: Model, factor: float) -> Self:
-        """A meter for a model; `factor` is the number of the provider's tokens for each token of our own counter."""
-        counted = attrs.evolve(model, token_factor=model.token_factor * factor)
-        counter = ModelCounter(counted)
-        cache = PromptCache.of(model)
-        return cls(counter, Flattener(counter, provider_of(model)), cache)
-
-    def flat(self, request: Json) -> list[FlatBlock]:
-        """The blocks of a request in the order of the cache; their tokens add up to those of the prompt."""
-        if "system" in request:
-            request = {**request, "system": prompt_of(request)}
-        flat = self._flattener.sent(request)
-        if request.get("tools"):  # the provider's own text about tools comes first
-            overhead = self.counter.model.tool_overhead_tokens
-            flat[0] = flat[0]._replace(tokens=flat[0].tokens + overhead)
-        control = request.get("cache_control")
-        if control:  # automatic caching marks the last block that takes a mark
-            seconds = _SECONDS[control.get("ttl") or "5m"]
-            last = max(i for i, block in enumerate(flat) if block.kind not in _UNMARKABLE)
-            flat[last] = flat[last]._replace(ttl=seconds)
-        return flat
-
-    def bill(self, request: Json, flat: Sequence[FlatBlock], at: float) -> CacheStep:
-        """The billing of an accepted request, which is then added to the cache."""
-        return self._cache.step(at, flat, whole_prompt_ttl(request, self.counter.model))
-
-
+_SHAPE: Final = SHAPES["anthropic"]
 _LOST: Final = Reply(text="Nobody will ever read all of this sentence.")
 """The reply in a damaged answer. The script is not called, so that a retry gets its next reply."""
 
@@ -90,6 +54,41 @@ class Exchange:
 
 
 @attrs.define(kw_only=True)
+class HttpRequest:
+    """One HTTP request as it was sent, to any path, whether refused or not."""
+
+    method: str
+    path: str
+    query: str
+    """The query as it was written, without the value of `key`."""
+    headers: Mapping[str, str]
+    """Names in lower case; the values of headers that contain a key are removed."""
+    pieces: list[bytes] = attrs.field(factory=list[bytes], repr=False)
+    """The pieces of the body as they arrived."""
+    status: int = 0
+    """The status of the response; 0: none yet."""
+
+    @property
+    def body(self) -> bytes:
+        """The body as it was sent, compressed or not."""
+        return b"".join(self.pieces)
+
+    @property
+    def json(self) -> Any:
+        """The parsed JSON of the decompressed body.
+
+        Raises:
+            ValueError: the body is not valid JSON.
+        """
+        from timeline.fake_provider._app import unpacked
+
+        plain = unpacked(self.body, self.headers.get("content-encoding", ""))
+        if not isinstance(plain, bytes):
+            raise ValueError(plain.message)  # noqa: TRY004 -- the body's value is wrong
+        return json.loads(plain)
+
+
+@attrs.define(kw_only=True)
 class FakeProvider:
     """A provider that validates, counts, caches and signs in any of its APIs, and can inject faults."""
 
@@ -111,8 +110,9 @@ class FakeProvider:
     failures: list[Exception] = attrs.field(init=False, factory=list[Exception])
     """The exceptions that the responder raised."""
     _faults: deque[Fault] = attrs.field(init=False, factory=deque[Fault])
-    _meters: dict[tuple[str, str], Meter] = attrs.field(
-        init=False, factory=dict[tuple[str, str], Meter]
+    _meters: dict[tuple[str, str], "Meter"] = attrs.field(
+        init=False,
+        factory=lambda: dict[tuple[str, str], Meter](),  # noqa: PLW0108 -- `Meter` stands below
     )
     _numbers: "count[int]" = attrs.field(init=False, factory=lambda: count(1))
 
@@ -161,19 +161,19 @@ class FakeProvider:
 
     def count(self, request: Json, wire: Wire = MESSAGES) -> ApiError | int:
         """The number of tokens of a prompt, or the reason why it would be refused."""
-        model = self._checked(request, wire, counted=True)
+        model = self._checked(request, wire, "count")
         if isinstance(model, ApiError):
             return model
         return sum(block.tokens for block in self._meter(model).flat(request))
 
     def _create(self, request: Json, wire: Wire) -> Exchange:
-        model = self._checked(request, wire, counted=False)
+        model = self._checked(request, wire, "answer")
         if isinstance(model, ApiError):
             return Exchange(request=request, error=model)
         meter = self._meter(model)
         flat = meter.flat(request)
         tokens = sum(block.tokens for block in flat)
-        error = wire.too_long(tokens, request, model)
+        error = wire.length_error(tokens, request, model)
         if error:
             return Exchange(request=request, error=error, tokens=tokens)
         fault = self._faults.popleft() if self._faults else None
@@ -182,7 +182,7 @@ class FakeProvider:
             return Exchange(request=request, error=fault.error, fault=fault, tokens=tokens)
         step = meter.bill(request, flat, self.clock())
         answer = self._answer(said, request, model, wire, tokens)
-        spoken = Spoken(
+        outgoing = Outgoing(
             id=self.new_id(wire.ids[0]),
             request=request,
             model=model,
@@ -195,16 +195,16 @@ class FakeProvider:
         return Exchange(
             request=request,
             fault=fault,
-            message=wire.message(spoken),
+            message=wire.message(outgoing),
             answer=answer,
             step=step,
             delay_seconds=said.delay_seconds if late is None else late,
             tokens=tokens,
         )
 
-    def _checked(self, request: Json, wire: Wire, *, counted: bool) -> Model | ApiError:
+    def _checked(self, request: Json, wire: Wire, purpose: Purpose) -> Model | ApiError:
         """The model of a request, or the error of an invalid request."""
-        error = wire.misshapen(request, counted=counted)
+        error = wire.shape_error(request, purpose)
         if error:
             return error
         name = request["model"]
@@ -212,9 +212,9 @@ class FakeProvider:
         if model is None or company(model.provider) != company(wire.provider):
             return ApiError(404, "not_found_error", f"model: {name}")
         model = attrs.evolve(model, provider=wire.provider)
-        return wire.unlawful(request, model) or model
+        return wire.rule_error(request, model) or model
 
-    def _meter(self, model: Model) -> Meter:
+    def _meter(self, model: Model) -> "Meter":
         key = (model.provider, model.name)
         if key not in self._meters:
             self._meters[key] = Meter.of(model, self.factor)
@@ -222,8 +222,8 @@ class FakeProvider:
 
     def _said(self, request: Json, fault: Fault | None, wire: Wire) -> tuple[Reply, Fault | None]:
         """The model's reply and the fault in it; faults may also come from the script."""
-        if (unasked := wire.unasked(request)) is not None:
-            return unasked, fault
+        if (own := wire.own_reply(request)) is not None:
+            return own, fault
         while fault is None or not fault.is_final:
             said = self._ask(request)
             if isinstance(said, Reply):
@@ -258,3 +258,81 @@ def _is_served(model: Model) -> bool:
 def company(provider: str) -> str:
     """The company of an API; a company may have several APIs."""
     return provider.partition(".")[0]
+
+
+@attrs.define
+class Meter:
+    """Counts the tokens of prompts, and simulates the provider's cache."""
+
+    counter: ModelCounter
+    _flattener: Flattener
+    _cache: PromptCache
+
+    @classmethod
+    def of(cls, model: Model, factor: float) -> Self:
+        """A meter for a model; `factor` is the number of the provider's tokens for each token of our own counter."""
+        counted = attrs.evolve(model, token_factor=model.token_factor * factor)
+        counter = ModelCounter(counted)
+        cache = PromptCache.of(model)
+        return cls(counter, Flattener(counter, provider_of(model)), cache)
+
+    def flat(self, request: Json) -> list[FlatBlock]:
+        """The blocks of a request in the order of the cache; their tokens add up to those of the prompt."""
+        if "system" in request:
+            request = {**request, "system": prompt_of(request)}
+        flat = self._flattener.sent(request)
+        if request.get("tools"):  # the provider's own text about tools comes first
+            overhead = self.counter.model.tool_overhead_tokens
+            flat[0] = flat[0]._replace(tokens=flat[0].tokens + overhead)
+        control = request.get(_SHAPE.mark)
+        if control:  # automatic caching marks the last block that takes a mark
+            seconds = _SECONDS[control.get("ttl") or "5m"]
+            last = max(i for i, block in enumerate(flat) if block.kind not in _SHAPE.thinking)
+            flat[last] = flat[last]._replace(ttl=seconds)
+        return flat
+
+    def bill(self, request: Json, flat: Sequence[FlatBlock], at: float) -> CacheStep:
+        """The billing of an accepted request, which is then added to the cache."""
+        return self._cache.step(at, flat, whole_prompt_ttl(request, self.counter.model))
+
+
+@attrs.define
+class FakeServer(AppServer):
+    """Serves a provider between `start` and `stop`, or inside a `with` block; `url` is the `base_url` for a client."""
+
+    provider: FakeProvider = attrs.field(factory=FakeProvider)
+
+    @property
+    def extra(self) -> str:
+        """See `AppServer`."""
+        return "fake-provider"
+
+    def make_app(self) -> Any:
+        """See `AppServer`."""
+        from timeline.fake_provider._app import app_of
+
+        return app_of(self.provider)
+
+    @property
+    def requests(self) -> list[Json]:
+        """All requests for a message, including refused ones."""
+        return [exchange.request for exchange in self.provider.exchanges]
+
+    @property
+    def refused(self) -> list[Exchange]:
+        """Requests that broke a rule of the provider, without those that a fault refused."""
+        return [e for e in self.provider.exchanges if e.error and not e.fault]
+
+    @property
+    def http_requests(self) -> list[HttpRequest]:
+        """All HTTP requests to any path, as they were sent but without keys."""
+        return self.provider.http_requests
+
+    def fault(self, *faults: Fault) -> None:
+        """Inject faults into the answers to the next valid requests, one each."""
+        self.provider.fault(*faults)
+
+    def __exit__(self, *raised: object) -> None:
+        super().__exit__(*raised)
+        if not any(raised) and self.provider.failures:
+            raise FoldlineError("the responder raised") from self.provider.failures[0]

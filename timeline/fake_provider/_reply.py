@@ -1,12 +1,13 @@
-"""The reply of the fake provider's model, cut where it exceeds the room for output."""
+"""What the fake provider's model replies, cut where it exceeds the room for output, and faults that can be injected."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import attrs
-from attrs.validators import ge, le
+from attrs.validators import ge, le, optional
 
+from blocks import MisuseError
 from render import Json
 
 DELAY_SECONDS_MAX: Final = 30.0
@@ -131,3 +132,143 @@ def _fitting(drafts: Sequence[Draft], room: int, count: Count) -> tuple[tuple[Dr
         kept.append(draft)
         used += tokens
     return tuple(kept), used
+
+
+Damage: TypeAlias = Literal["none", "cut", "garbled", "error"]
+
+
+@attrs.frozen
+class ApiError:
+    """A refusal by the provider."""
+
+    status: int
+    kind: str
+    message: str
+    headers: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    code: str = ""
+    """The error code that OpenAI's clients also read."""
+    tokens: tuple[int, int] | None = None
+    """Tokens of a prompt that is too long, and of the window; None for other errors."""
+
+    def body(self, request_id: str) -> Json:
+        """The JSON of the refusal's body."""
+        error = {"type": self.kind, "message": self.message}
+        return {"type": "error", "error": error, "request_id": request_id}
+
+
+def overlong(tokens: int, tokens_max: int) -> ApiError:
+    """400: the prompt is too long."""
+    text = f"prompt is too long: {tokens} tokens > {tokens_max} maximum"
+    return ApiError(400, "invalid_request_error", text, tokens=(tokens, tokens_max))
+
+
+OVERLOADED: Final = ApiError(529, "overloaded_error", "Overloaded")
+
+
+@attrs.frozen(kw_only=True)
+class Fault:
+    """A fault in the answer to one valid request."""
+
+    error: ApiError | None = None
+    """The refusal; with `damage="error"` it is sent only after `after` events of the stream."""
+    damage: Damage = "none"
+    """The damage to the answer on its way: the connection is cut, or the JSON is broken."""
+    after: int = attrs.field(default=4, validator=ge(0))
+    """Number of events of a stream that arrive before the damage; a body without a stream breaks in its middle."""
+    delay_seconds: float | None = attrs.field(
+        default=None, validator=optional([ge(0.0), le(DELAY_SECONDS_MAX)])
+    )
+    """Seconds to wait before the answer begins; None: as the reply says."""
+    reply: Reply | None = None
+    """The reply that is sent in place of the model's."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the model's reply does not arrive in full, so that the responder is not called."""
+        return bool(self.error or self.reply or self.damage != "none")
+
+    @classmethod
+    def overflow(cls, tokens: int = 200_001, tokens_max: int = 200_000) -> Self:
+        """400: the prompt is too long."""
+        return cls(error=overlong(tokens, tokens_max))
+
+    @classmethod
+    def rate_limit(cls, retry_after: float = 1) -> Self:
+        """429, with the number of seconds to wait."""
+        text = "This request would exceed your rate limit of 50 requests per minute."
+        headers = {"retry-after": f"{retry_after:g}"}
+        return cls(error=ApiError(429, "rate_limit_error", text, headers))
+
+    @classmethod
+    def server_error(cls) -> Self:
+        """500."""
+        return cls(error=ApiError(500, "api_error", "Internal server error"))
+
+    @classmethod
+    def overloaded(cls) -> Self:
+        """529."""
+        return cls(error=OVERLOADED)
+
+    @classmethod
+    def overloaded_in_stream(cls, after: int = 4) -> Self:
+        """Status 200, and then an error event; without a stream, a plain 529."""
+        return cls(error=OVERLOADED, damage="error", after=after)
+
+    @classmethod
+    def slow(cls, seconds: float = 5) -> Self:
+        """The answer is late but complete."""
+        return cls(delay_seconds=seconds)
+
+    @classmethod
+    def cut(cls, after: int = 4) -> Self:
+        """The connection is closed in the middle of the answer."""
+        return cls(damage="cut", after=after)
+
+    @classmethod
+    def garbled(cls, after: int = 4) -> Self:
+        """Status 200 with invalid JSON."""
+        return cls(damage="garbled", after=after)
+
+    @classmethod
+    def refusal(cls) -> Self:
+        """The model refuses: empty content, stop reason `refusal`."""
+        return cls(reply=Reply(stop_reason="refusal"))
+
+    @classmethod
+    def max_tokens(cls, call: Call | None = None) -> Self:
+        """The output ends inside a tool call."""
+        cut = call or Call("write_file", {"path": "notes.md", "content": "All that was found: "})
+        reply = Reply(text="I write it down.", calls=[cut], stop_reason="max_tokens")
+        return cls(reply=reply)
+
+    @classmethod
+    def pause(cls) -> Self:
+        """A long turn of a server tool is paused; the client continues it by sending it back unchanged."""
+        search: Json = {
+            "type": "server_tool_use",
+            "id": "srvtoolu_fake",
+            "name": "web_search",
+            "input": {"query": "foldline"},
+        }
+        reply = Reply(text="Still searching.", blocks=[search], stop_reason="pause_turn")
+        return cls(reply=reply)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """The model ends its turn with an empty answer."""
+        return cls(reply=Reply())
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The fault of this name, with its defaults.
+
+        Raises:
+            MisuseError: there is no fault of this name.
+        """
+        of_request = (cls.overflow, cls.rate_limit, cls.server_error, cls.overloaded)
+        of_wire = (cls.overloaded_in_stream, cls.slow, cls.cut, cls.garbled)
+        of_model = (cls.refusal, cls.max_tokens, cls.pause, cls.empty)
+        makers = {maker.__name__: maker for maker in (*of_request, *of_wire, *of_model)}
+        if name not in makers:
+            raise MisuseError(f"no fault {name!r}; there are {', '.join(makers)}")
+        return makers[name]()

@@ -16,10 +16,9 @@ import msgspec
 
 from blocks import MisuseError, OpenItem, StructuredSummary, ToolOutcome
 from render import Json
-from timeline.fake_provider._fault import Fault
-from timeline.fake_provider._json import blocks_of, child
-from timeline.fake_provider._reply import Call, Reply
-from timeline.fake_provider.wires import asked
+from timeline.fake_provider._reply import Call, Fault, Reply
+from timeline.fake_provider.wires import messages_form
+from timeline.fake_provider.wires._wire import blocks_of, child
 
 MARKER: Final = "[foldline: summarise]"
 """The beginning of the instruction of our summariser."""
@@ -30,7 +29,7 @@ _EMPTY: Final[Json] = {"string": "", "array": [], "object": {}, "integer": 0, "n
 
 def wants_summary(request: Json) -> bool:
     """Whether a request asks for a summary: for JSON output, or with the instruction of our summariser at the end."""
-    said = asked(request)
+    said = messages_form(request)
     return _schema(said) is not None or last_words(said).startswith(MARKER)
 
 
@@ -43,7 +42,7 @@ def last_words(request: Json) -> str:
 
 def summary_reply(request: Json) -> Reply:
     """A valid summary of the conversation, with the fields that the request asks for."""
-    said = asked(request)
+    said = messages_form(request)
     summary: Json = msgspec.to_builtins(_summary(said))
     fields = child(_schema(said) or {}, "properties")
     if fields:
@@ -107,7 +106,7 @@ def tutorial_responder(request: Json) -> Reply:
     """Write a summary if asked to; otherwise look up what was mentioned, and report what was found."""
     if wants_summary(request):
         return summary_reply(request)
-    request = asked(request)
+    request = messages_form(request)
     results = _results(request)
     tool = _tool(request)
     names = _unseen(request) if tool and _rounds(request) < _ROUNDS_MAX else []

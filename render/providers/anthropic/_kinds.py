@@ -5,7 +5,9 @@ Sources: the provider's documentation of October 2026, and the types of the `ant
 
 from typing import Final
 
-THINKING_TYPES: Final = frozenset({"thinking", "redacted_thinking"})
+from blocks.formats import SHAPES
+
+THINKING_TYPES: Final = SHAPES["anthropic"].thinking
 
 # Content of tools that the server runs. A message that ends in one of these was paused, not
 # finished.

@@ -1,3 +1,8 @@
-"""The Gemini API of Google (`generateContent`)."""
+"""The Gemini API of Google (`generateContent`): the provider, and the rules that its requests must follow."""
 
-from render.providers.gemini._provider import Gemini as Gemini
+from typing import Final
+
+from render.providers.gemini._provider import provider
+from render.providers.gemini.validator._validate import ContentsValidator
+
+GEMINI: Final = provider(ContentsValidator)

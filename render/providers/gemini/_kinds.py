@@ -5,9 +5,10 @@ Sources: the types of the `google-genai` package, 3.4, and the provider's guides
 
 from typing import Final
 
+from blocks.formats import SHAPES
 from render.view._provider_blocks import Json
 
-SIGNATURE: Final = "thoughtSignature"
+SIGNATURE: Final = SHAPES["gemini"].seal
 UNSIGNED: Final = "skip_thought_signature_validator"
 """Replaces the signature of a call that the model did not make itself. (Guide to thought signatures,
 questions and answers: histories of other models.)"""

@@ -1,13 +1,42 @@
-"""The Gemini API as a provider."""
+"""The Gemini API of Google (`generateContent`), as of October 2026: requests, what they count and cost, responses, errors.
+
+It uses implicit caching of common prefixes; caches that are created explicitly are not used. The rules that a request
+must follow are in `validator`, which knows nothing of this file, as this file knows nothing of the rules.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
+from json import dumps
 from operator import attrgetter, itemgetter
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import attrs
+import msgspec
+from msgspec.structs import replace
 
-from blocks import BlockId, Part, TurnId, UsageRecorded
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    BlockId,
+    CallId,
+    DocumentPart,
+    ImagePart,
+    MisuseError,
+    OpaqueBlock,
+    Part,
+    ProviderPart,
+    TextPart,
+    ToolCall,
+    TurnId,
+    UsageRecorded,
+    in_words,
+    leaves,
+    text_of_parts,
+)
+from blocks.formats import SHAPES, dumped, gemini_field, gemini_usage_in, response_in
+from blocks.formats import answer_of as answered
 from render.policy._provider import (
     Answer,
     Encoder,
@@ -15,172 +44,418 @@ from render.policy._provider import (
     Model,
     Overflow,
     Piece,
+    Provider,
     Rates,
     Segment,
     TokenCounter,
+    Validator,
     Where,
 )
-from render.providers._definitions import definition_of, open_definitions
-from render.providers._names import MIDWAY
-from render.providers._rounds import behind, joined
-from render.providers.gemini._count import RESULT_TOKENS, definition_tokens
-from render.providers.gemini._encode import Encoding
-from render.providers.gemini._flatten import segment_of, text_of_content
-from render.providers.gemini._kinds import PICTURE_BYTES_MAX, PICTURES_MAX, SIGNATURE, UNSIGNED
-from render.providers.gemini._names import function_name
-from render.providers.gemini._overflow import overflow_of
-from render.providers.gemini._parts import refusal
-from render.providers.gemini._prices import rates_of
-from render.providers.gemini._read import answer_of, stop_of, usage_of
-from render.providers.gemini._tools import declared, each_of, grouped
-from render.providers.gemini.validator._validate import ContentsValidator
-from render.view._provider_blocks import Json
+from render.providers._answers import (
+    REFUSED,
+    check_origin,
+    fields,
+    numbers_in,
+    patterns,
+    stop_in_response,
+)
+from render.providers._definitions import FREE_SCHEMA, Definition, definition_of, open_definitions
+from render.providers._parts import (
+    DOCUMENT_TEXT,
+    MIDWAY,
+    NAME_LENGTH_MAX,
+    is_base64,
+    media_refusal,
+    misplaced,
+    named,
+    tool_name,
+    wire_id,
+)
+from render.providers._rounds import (
+    Returned,
+    Scale,
+    behind,
+    by_role,
+    joined,
+    others,
+    piece_of,
+    returned,
+    told,
+)
+from render.providers.gemini._kinds import (
+    IMAGE_MEDIA_TYPES,
+    PICTURE_BYTES_MAX,
+    PICTURES_MAX,
+    REPLAYED,
+    SIGNATURE,
+    TAG_PREFIX,
+    UNSIGNED,
+    kind_of,
+)
+from render.view._group import Entry, Group, Place
+from render.view._provider_blocks import Json, verbatim
+
+SHAPE: Final = SHAPES["gemini"]
+WANTED: Final = "record(): a response of the Gemini API (the SDK's object, or its JSON)"
 
 
-@attrs.frozen
-class Gemini:
-    """Google's `generateContent`, as of October 2026; see `Provider`.
+def provider(validator: Callable[[], Validator]) -> Provider:
+    """The API with its rules."""
+    return Provider(
+        name=SHAPE.name,
+        limits=limits,
+        rates=rates,
+        encoder=encoder,
+        refusal=refusal,
+        validator=validator,
+        prefix=prefix,
+        messages=messages,
+        request=request,
+        extended=extended,
+        quoting=quoting,
+        without_thinking=without_thinking,
+        sections=sections,
+        contents=contents,
+        segment=segment,
+        text=text_of,
+        tool_tokens=tool_tokens,
+        open_tools=partial(open_definitions, function_name),
+        read=read,
+        stop=partial(stop_in_response, SHAPE),
+        usage=usage,
+        overflow=overflow,
+    )
 
-    It uses implicit caching of common prefixes; caches that are created explicitly are not used.
-    """
 
-    name: str = attrs.field(default="gemini", init=False)
+def limits(model: Model) -> Limits:
+    """The limits of a model; every prefix is cached for a while, without marks."""
+    return Limits(
+        result_tokens=RESULT_TOKENS,
+        pictures_max=PICTURES_MAX,
+        picture_bytes_max=PICTURE_BYTES_MAX,
+        marks_max=0,
+        cache_tokens_min=model.cache_tokens_min,
+        lookback=1,
+        ttl_seconds=min(model.cache_ttls),
+        automatic=True,
+    )
 
-    def limits(self, model: Model) -> Limits:
-        """The limits of a model; every prefix is cached for a while, without marks."""
-        return Limits(
-            result_tokens=RESULT_TOKENS,
-            pictures_max=PICTURES_MAX,
-            picture_bytes_max=PICTURE_BYTES_MAX,
-            marks_max=0,
-            cache_tokens_min=model.cache_tokens_min,
-            lookback=1,
-            ttl_seconds=min(model.cache_ttls),
-            automatic=True,
+
+def rates(model: Model, prompt_tokens: int) -> Rates:
+    """A cache read costs 0.1 times the input; a write costs nothing extra."""
+    writes = dict.fromkeys(model.cache_ttls, 1.0)
+    return model.rates(prompt_tokens, Rates(input=1.0, output=5.0, read=0.1, writes=writes))
+
+
+def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+    """An encoder into contents."""
+    del model
+    encoding = Encoding(counter=counter, keep_thinking=keep_thinking)
+    return Encoder((SHAPE.name, counter.name, keep_thinking), encoding.encode)
+
+
+# Encoding groups of blocks.
+#
+# A group becomes one content of the model (its parts in their order) and one of the user (a response for every call
+# first, in the order of the calls; then other content in log order).
+#
+# A signature is sent back on the part that it came with. Gemini 3 and later refuse a first call without a signature, so
+# for calls that the model did not make, the documented replacement value is sent. Summaries of thoughts are not sent; a
+# part with only a signature is.
+#
+# A response contains only text, because not every model reads other parts in it: images and files of results follow the
+# responses in the same content.
+
+
+ELSEWHERE: Final = "[shown below]"
+"""In a response, marks a part that is not text."""
+
+
+@attrs.frozen(kw_only=True)
+class Encoding:
+    """How groups are encoded."""
+
+    counter: TokenCounter
+    keep_thinking: bool = True
+
+    def encode(self, group: Group) -> Piece:
+        """The group as contents of this API."""
+        notices: list[str] = []
+        said = list(_signed(self._said(group, notices)))
+        results = list(returned(group, notices))
+        heard = [(found.version, _response(found)) for found in results]
+        for found in results:
+            heard += _moved(found)
+        for other in others(group, notices, answered=bool(results) or not said):
+            heard += [(other.version, part_of(part)) for part in other.parts]
+        sent = by_role({"model": said, "user": heard}, "model", "parts")
+        return piece_of(group, sent, self._scale, notices)
+
+    @property
+    def _scale(self) -> Scale:
+        return Scale(
+            tokens=part_tokens, counter=self.counter, envelope=MESSAGE_TOKENS, kind=kind_of
         )
 
-    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        """An encoder into contents."""
-        del model
-        encoding = Encoding(counter=counter, keep_thinking=keep_thinking)
-        return Encoder((self.name, counter.name, keep_thinking), encoding.encode)
+    def _said(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
+        for entry in group.placed(Place.RESPONSE):
+            part = self._part(entry)
+            if part is not None:
+                yield entry.version, part
+            else:
+                notices += self._missed(entry)
 
-    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
-        """Tokens of its JSON."""
-        return definition_tokens(definition_of(tool), counter)
+    def _missed(self, entry: Entry) -> Iterator[str]:
+        """Notices for an entry that is not shown."""
+        if isinstance(entry.block, AssistantThinking) and self.keep_thinking:
+            if entry.block.provider.get("thought") is not True:
+                yield f"thinking that cannot be sent back is not shown: {entry.path}"
+        elif verbatim(entry.block) is not None:
+            yield f"a block that the provider refuses is not shown: {entry.path}"
 
-    def prefix(
-        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
-    ) -> tuple[list[Json], list[Json]]:
-        """Parts and function declarations; there are no cache marks."""
-        del ttl
-        return [{"text": text["text"]} for text in system], list(map(declared, tools))
+    def _part(self, entry: Entry) -> Json | None:
+        match entry.block:
+            case AssistantThinking() as thinking:
+                return _sealed(thinking.provider) if self.keep_thinking else None
+            case ToolCall() as call:
+                return {**_call(entry, call), **self._signature(call.provider)}
+            case AssistantCompletion(text=text) as block if text.strip():
+                return {"text": text, **self._signature(block.provider)}
+            case OpaqueBlock() as block if (own := _own(block)) is not None:
+                return own
+            case OpaqueBlock() as block if told(block).strip():
+                return {"text": told(block)}
+            case _:
+                return None
 
-    def messages(
-        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
-    ) -> list[Json]:
-        """Contents, beginning with the user's; adjacent ones of the same role are joined.
-
-        Contents that are not joined are the pieces' own objects and must not be changed.
-        """
-        del marks
-        contents = joined(list(chain.from_iterable(map(attrgetter("items"), pieces))), _as_one)
-        if not contents or contents[0]["role"] != "user":
-            contents.insert(0, _said([MIDWAY]))
-        return appended(contents, texts)
-
-    def request(
-        self,
-        system: Sequence[Json],
-        tools: Sequence[Json],
-        messages: Sequence[Json],
-        cache_key: str = "",
-    ) -> Json:
-        """The keyword arguments `contents` and `config`; this cache needs no key."""
-        del cache_key
-        config: Json = {"systemInstruction": {"parts": list(system)}} if system else {}
-        if tools:
-            config["tools"] = grouped(tools)
-        return {"contents": list(messages), "config": config}
-
-    def sections(
-        self, request: Mapping[str, Any]
-    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """From the client's arguments, or from the body of the HTTP request."""
-        config = _object(request.get("config") or request)
-        found: Any = config.get("systemInstruction") or config.get("system_instruction") or {}
-        system = [{"text": found}] if isinstance(found, str) else _object(found).get("parts") or []
-        contents: object = request.get("contents") or []
-        said = [_said([contents])] if isinstance(contents, str) else contents
-        return system, list(each_of(config.get("tools"))), cast("Sequence[Json]", said)
-
-    def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """A cache read costs 0.1 times the input; a write costs nothing extra."""
-        return rates_of(model, prompt_tokens)
-
-    def contents(
-        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
-    ) -> Iterator[tuple[str, Json]]:
-        """System, then tools, then the parts of the contents."""
-        yield from (("system", part) for part in system)
-        yield from (("tools", tool) for tool in tools)
-        for content in messages:
-            role = str(content.get("role") or "user")
-            yield from ((role, part) for part in content.get("parts") or ())
-
-    def segment(self, place: str, content: Json) -> Segment:
-        """The segment of a part, which includes its signature."""
-        return segment_of(place, content)
-
-    def text(self, content: Json) -> str:
-        """The text of a part; arguments are given as names and values, not as JSON."""
-        return text_of_content(content)
-
-    def open_tools(self, names: Iterable[str]) -> list[Json]:
-        """One for each name as it is sent, in the order of names."""
-        return open_definitions(map(function_name, names))
-
-    def validator(self) -> ContentsValidator:
-        """A validator that remembers its verdict on every content of the latest request."""
-        return ContentsValidator()
-
-    def extended(self, request: Json, text: str) -> Json:
-        """The text is added to the last content if that is the user's."""
-        return {**request, "contents": appended(request["contents"], [text])}
-
-    def quoting(self, texts: Sequence[str]) -> Json:
-        """One user content."""
-        return {"contents": [_said(texts)], "config": {}}
-
-    def without_thinking(self, request: Json) -> Json:
-        """The request without thoughts and signatures; a required signature is replaced with the documented
-        value."""
-        return {**request, "contents": [_unsigned(content) for content in request["contents"]]}
-
-    def refusal(self, part: Part, where: Where) -> str:
-        """The reason that the validator would give."""
-        return refusal(part, where)
-
-    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-        """A response with one candidate."""
-        return answer_of(response, new_id, turn)
-
-    def stop(self, response: object) -> str:
-        """Derived from the candidate's finish reason and its parts."""
-        return stop_of(response)
-
-    def usage(self, response: object) -> UsageRecorded | None:
-        """The response's `usageMetadata`: cached tokens count as input, and thoughts are separate from the
-        answer."""
-        return usage_of(response)
-
-    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        """From the text of the error, because the API has no code for it."""
-        return overflow_of(status, kind, message)
+    def _signature(self, known: Json) -> Json:
+        found: object = known.get(SIGNATURE)
+        return {SIGNATURE: found} if self.keep_thinking and _is_signature(found) else {}
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+def _is_signature(found: object) -> bool:
+    return isinstance(found, str) and bool(found)
+
+
+def _sealed(own: Json) -> Json | None:
+    """A thought as the model sent it; None if it is not signed."""
+    if not _is_signature(own.get(SIGNATURE)) or not isinstance(own.get("text"), str):
+        return None
+    return {name: own[name] for name in ("text", "thought", SIGNATURE) if name in own}
+
+
+def _signed(said: Iterator[tuple[int, Json]]) -> Iterator[tuple[int, Json]]:
+    """The parts, with the replacement value if the first call lacks its signature."""
+    is_first = True
+    for version, part in said:
+        if is_first and "functionCall" in part:
+            is_first = False
+            yield version, {SIGNATURE: UNSIGNED, **part}
+        else:
+            yield version, part
+
+
+def _call(entry: Entry, call: ToolCall) -> Json:
+    named = {"id": wire_id(entry.pair), "name": function_name(call.name)}
+    return {"functionCall": {**named, "args": call.input}}
+
+
+def _response(found: Returned) -> Json:
+    text = "\n".join(_as_text(part) for part in found.parts)
+    call = found.call.block
+    name = function_name(call.name) if isinstance(call, ToolCall) else ""
+    return {
+        "functionResponse": {
+            "id": wire_id(found.call.pair),
+            "name": name,
+            "response": {"error" if found.failed else "output": text},
+        }
+    }
+
+
+def _as_text(part: Part) -> str:
+    """The text for a part within a response."""
+    if isinstance(part, TextPart):
+        return part.text
+    sent = part_of(part)
+    return sent["text"] if "text" in sent else f"{text_of_parts((part,))} {ELSEWHERE}"
+
+
+def _moved(found: Returned) -> Iterator[tuple[int, Json]]:
+    """The parts of a result that are not text, which follow all responses."""
+    parts = [part_of(part) for part in found.parts if not isinstance(part, TextPart)]
+    moved = [part for part in parts if "text" not in part]
+    if moved:
+        yield found.version, {"text": f"[from the result of call {wire_id(found.call.pair)}]"}
+    yield from ((found.version, part) for part in moved)
+
+
+def _own(block: OpaqueBlock) -> Json | None:
+    """The provider's own part, or None if the provider does not accept it back."""
+    own = verbatim(block) or {}
+    kind = kind_of(own)
+    if not block.tag.startswith(TAG_PREFIX) or kind not in REPLAYED or not own.get(kind):
+        return None
+    return {name: own[name] for name in (kind, SIGNATURE) if own.get(name)}
+
+
+# Parts of a user message or a tool result.
+
+
+OWN: Final = frozenset({"inlineData", "fileData"})
+"""The provider's own parts that a `ProviderPart` may contain: audio, video, or a file of its store."""
+_SNAKE: Final = {"inline_data": "inlineData", "file_data": "fileData"}
+_INNER: Final = {"mime_type": "mimeType", "file_uri": "fileUri", "display_name": "displayName"}
+_SUFFIXES: Final = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp"}
+
+
+def part_of(part: Part) -> Json:
+    """The part as it is sent; a part that the provider would refuse is only named."""
+    if isinstance(part, TextPart):
+        return {"text": part.text}
+    if refusal(part, "user"):
+        return {"text": _named(part)}
+    match part:
+        case ImagePart():
+            return _file(part.url, part.data, _image_type(part))
+        case DocumentPart() if part.media_type == DOCUMENT_TEXT and not part.url:
+            return {"text": f"[document {part.name}]\n{part.data}" if part.name else part.data}
+        case DocumentPart():
+            return _file(part.url, part.data, part.media_type)
+        case ProviderPart(value=value):
+            return _rest_names(value)
+
+
+def _file(url: str, data: str, media_type: str) -> Json:
+    if url:
+        return {"fileData": {"fileUri": url, "mimeType": media_type}}
+    return {"inlineData": {"mimeType": media_type, "data": data}}
+
+
+def _image_type(part: ImagePart) -> str:
+    """The media type; the ending of a URL is more reliable than the part's default type."""
+    path = part.url.partition("?")[0].lower()
+    found = (kind for suffix, kind in _SUFFIXES.items() if path.endswith(suffix))
+    return next(found, part.media_type) if part.url else part.media_type
+
+
+def _rest_names(value: Json) -> Json:
+    """A part with the field names of the REST API."""
+    found: Json = {}
+    for name, inner in value.items():
+        known = _SNAKE.get(name, name)
+        fields = {_INNER.get(k, k): v for k, v in inner.items()} if known in OWN else inner
+        found[known] = fields
+    return found
+
+
+def refusal(part: Part, where: Where) -> str:
+    """Why the provider would refuse a part; empty: it would accept it, or the part is sent as text."""
+    del where
+    match part:
+        case TextPart():
+            return ""
+        case ImagePart() | DocumentPart():
+            return media_refusal(part, IMAGE_MEDIA_TYPES)
+        case ProviderPart(value=value):
+            return _foreign(value)
+
+
+def _foreign(value: Json) -> str:
+    """Why a provider's own part is refused; empty: it is accepted."""
+    names = {name: _SNAKE.get(name, name) for name in value}
+    own = next((name for name, known in names.items() if known in OWN), "")
+    if own:
+        inner: object = value[own]
+        return "" if isinstance(inner, dict) and kind_of(_rest_names(value)) in OWN else "no object"
+    return misplaced("a part", value.get("type"), OWN)
+
+
+def _named(part: Part) -> str:
+    if isinstance(part, ImagePart) and not part.url and is_base64(part.data):
+        return f"[image: {part.media_type} is a type that the model cannot read]"
+    return named(part)
+
+
+# Assembling a request.
+
+
+def prefix(
+    system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+) -> tuple[list[Json], list[Json]]:
+    """Parts and function declarations; there are no cache marks."""
+    del ttl
+    return [{"text": text["text"]} for text in system], list(map(declared, tools))
+
+
+def messages(
+    pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+) -> list[Json]:
+    """Contents, beginning with the user's; adjacent ones of the same role are joined.
+
+    Contents that are not joined are the pieces' own objects and must not be changed.
+    """
+    del marks
+    contents = joined(list(chain.from_iterable(map(attrgetter("items"), pieces))), _as_one)
+    if not contents or contents[0]["role"] != "user":
+        contents.insert(0, _said([MIDWAY]))
+    return appended(contents, texts)
+
+
+def request(
+    system: Sequence[Json],
+    tools: Sequence[Json],
+    messages: Sequence[Json],
+    cache_key: str = "",
+) -> Json:
+    """The keyword arguments `contents` and `config`; this cache needs no key."""
+    del cache_key
+    config: Json = {"systemInstruction": {"parts": list(system)}} if system else {}
+    if tools:
+        config["tools"] = grouped(tools)
+    return {"contents": list(messages), "config": config}
+
+
+def sections(request: Mapping[str, Any]) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+    """From the client's arguments, or from the body of the HTTP request."""
+    config = _object(request.get("config") or request)
+    found: Any = config.get("systemInstruction") or config.get("system_instruction") or {}
+    system = [{"text": found}] if isinstance(found, str) else _object(found).get("parts") or []
+    contents: object = request.get("contents") or []
+    said = [_said([contents])] if isinstance(contents, str) else contents
+    return system, list(each_of(config.get("tools"))), cast("Sequence[Json]", said)
+
+
+def contents(
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+) -> Iterator[tuple[str, Json]]:
+    """System, then tools, then the parts of the contents."""
+    yield from (("system", part) for part in system)
+    yield from (("tools", tool) for tool in tools)
+    for content in messages:
+        role = str(content.get("role") or "user")
+        yield from ((role, part) for part in content.get("parts") or ())
+
+
+def extended(request: Json, text: str) -> Json:
+    """The text is added to the last content if that is the user's."""
+    return {**request, "contents": appended(request["contents"], [text])}
+
+
+def quoting(texts: Sequence[str]) -> Json:
+    """One user content."""
+    return {"contents": [_said(texts)], "config": {}}
+
+
+def without_thinking(request: Json) -> Json:
+    """The request without thoughts and signatures; a required signature is replaced with the documented
+    value."""
+    return {**request, "contents": [_unsigned(content) for content in request["contents"]]}
+
+
+def _object(value: object) -> Json:
+    """The value if it is an object; otherwise an empty one."""
+    return dict(cast("Json", value)) if isinstance(value, Mapping) else {}
 
 
 def _said(texts: Sequence[str]) -> Json:
@@ -211,3 +486,246 @@ def _unsigned(content: Json) -> Json:
         elif plain.get("text") != "" and not plain.get("thought"):
             parts.append(plain)
     return {**content, "parts": parts or [{"text": "[thinking]"}]}
+
+
+# Tool definitions.
+
+
+DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
+_SCHEMAS: Final = ("parametersJsonSchema", "parameters_json_schema", "parameters")
+
+
+def declared(tool: Json) -> Json:
+    """A definition as a function declaration; one in the provider's own shape is returned unchanged.
+
+    The schema is sent as JSON schema, because the other field accepts only a dialect of OpenAPI.
+    """
+    found = definition_of(tool)
+    is_own = "type" not in tool and any(name in tool for name in _SCHEMAS)
+    if found.other or is_own:
+        return tool
+    said = {"description": found.description} if found.description else {}
+    schema = FREE_SCHEMA if found.free else found.schema
+    known = {"parametersJsonSchema": schema} if schema else {}
+    return {"name": function_name(found.name), **said, **known}
+
+
+def grouped(tools: Sequence[Json]) -> list[Json]:
+    """The function declarations in one tool, then the tools that the provider runs itself."""
+    functions = [tool for tool in tools if "name" in tool]
+    others = [tool for tool in tools if "name" not in tool]
+    return [*([{DECLARATIONS[0]: functions}] if functions else []), *others]
+
+
+def each_of(tools: object) -> Iterator[Json]:
+    """The function declarations in the tools of a request, and the other tools."""
+    for tool in cast("list[Any]", tools) if isinstance(tools, list | tuple) else ():
+        known = cast("Json", tool) if isinstance(tool, Mapping) else {}
+        functions = next((known[name] for name in DECLARATIONS if name in known), None)
+        if isinstance(functions, list):
+            yield from cast("list[Json]", functions)
+        else:
+            yield known
+
+
+def function_name(name: str) -> str:
+    """A name that every provider accepts, and that begins with a letter or an underscore."""
+    known = tool_name(name)
+    return known if known[0].isalpha() or known[0] == "_" else f"_{known}"[:NAME_LENGTH_MAX]
+
+
+def tool_tokens(tool: Json, counter: TokenCounter) -> int:
+    """Tokens of its JSON."""
+    return definition_tokens(definition_of(tool), counter)
+
+
+# Counting: text by the model's factor over o200k, images by the model's rule.
+#
+# The additional cost of a content, a call or a response is not documented; the constants are the tokens of their field
+# names.
+
+
+MESSAGE_TOKENS: Final = 3
+CALL_TOKENS: Final = 8
+RESULT_TOKENS: Final = 8
+"""Tokens of an empty result."""
+FUNCTION_TOKENS: Final = 8
+_SIGNATURE_CHARACTERS: Final = 4
+"""Characters per token of a signature, which is base64 of encrypted thoughts; how it is billed is not
+documented."""
+
+
+def part_tokens(part: Json, counter: TokenCounter) -> int:
+    """Tokens of one part, without the envelope of its content."""
+    sealed: object = part.get(SIGNATURE)
+    extra = len(sealed) // _SIGNATURE_CHARACTERS if isinstance(sealed, str) else 0
+    return extra + _tokens(part, counter)
+
+
+def _tokens(part: Json, counter: TokenCounter) -> int:
+    kind = kind_of(part)
+    inner = _object(part.get(kind))
+    match kind:
+        case "text":
+            text: object = part["text"]
+            return counter.count(text) if isinstance(text, str) else 0
+        case "functionCall":
+            name = str(inner.get("name") or "")
+            return CALL_TOKENS + counter.count(name) + counter.count(compact(inner.get("args")))
+        case "functionResponse":
+            return RESULT_TOKENS + counter.count(leaves(inner.get("response")))
+        case "inlineData" | "fileData":
+            return counter.part(picture_of(inner))
+        case _:
+            return counter.part(ProviderPart(value=part))
+
+
+def picture_of(inner: Json) -> ImagePart | DocumentPart | ProviderPart:
+    """The image or file of a part, as a part of `blocks`."""
+    media_type, data, url = (str(inner.get(name) or "") for name in ("mimeType", "data", "fileUri"))
+    if media_type.startswith("image/"):
+        return ImagePart(media_type=media_type, data=data, url=url)
+    if media_type == DOCUMENT_TEXT or media_type.startswith(("audio/", "video/")):
+        return ProviderPart(value=inner)
+    return DocumentPart(data=data, url=url)
+
+
+def definition_tokens(tool: Definition, counter: TokenCounter) -> int:
+    """Tokens of one tool definition, as its JSON."""
+    if tool.other:
+        return counter.part(ProviderPart(value=tool.other))
+    said = f"{tool.name}\n{tool.description}\n{compact(tool.schema)}"
+    return FUNCTION_TOKENS + counter.count(said)
+
+
+def compact(value: object) -> str:
+    """Compact JSON."""
+    return dumps(value or {}, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+# A part or tool as the prompt cache sees it.
+
+
+def segment(place: str, content: Json) -> Segment:
+    """A part or a tool as the cache sees it."""
+    exact = msgspec.json.encode(content)
+    if place == "tools":
+        tool = definition_of(content)
+        return Segment((place, exact), "tool", 0, partial(definition_tokens, tool))
+
+    def tokens(counter: TokenCounter) -> int:
+        return MESSAGE_TOKENS + part_tokens(content, counter)
+
+    return Segment((place, exact), kind_of(content), 0, tokens)
+
+
+def text_of(content: Json) -> str:
+    """The text of a part that a model reads, without thinking."""
+    kind = kind_of(content)
+    inner: Any = content.get(kind)
+    about = _object(inner)
+    match kind:
+        case "text":
+            is_read = isinstance(inner, str) and not content.get("thought")
+            return cast("str", inner) if is_read else ""
+        case "functionCall":
+            return f"{about.get('name')}\n{leaves(about.get('args'))}"
+        case "functionResponse":
+            response: object = about.get("response")
+            values = cast("Json", response).values() if isinstance(response, dict) else ()
+            return "\n".join(leaves(value) for value in values)
+        case "inlineData" | "fileData":
+            is_image = str(about.get("mimeType")).startswith("image/")
+            return "[image]" if is_image else "[document]"
+        case _:
+            return leaves(inner)
+
+
+# Reading a response.
+
+
+def response_of(response: object) -> tuple[Json, Json]:
+    """A response as JSON, and its candidate; an empty object if it has none.
+
+    Raises:
+        MisuseError: it is not a response, or is one of another API.
+        CodecError: it holds a value that cannot be stored; the error says where.
+    """
+    found = dumped(response, WANTED)
+    check_origin(found, SHAPE)
+    candidates: object = found.get("candidates") or []
+    if not isinstance(candidates, list):
+        raise MisuseError(f"{WANTED} has a list of candidates, not {in_words(candidates)}")
+    listed = cast("Sequence[object]", candidates)
+    if len(listed) > 1:
+        raise MisuseError(
+            f"record(): {len(listed)} candidates; a log takes one: record the one taken"
+        )
+    has_more = gemini_field(found, "promptFeedback") or gemini_field(found, "usageMetadata")
+    if not listed and not has_more:
+        raise MisuseError("record(): the response is empty: it has neither candidates nor usage")
+    return found, dict(fields(listed[0])) if listed else {}
+
+
+def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+    """The blocks of a response, and its usage; calls without an id get one.
+
+    Raises:
+        MisuseError: it is no such response.
+        CodecError: it holds a value that cannot be stored; the error says where.
+    """
+    found, candidate = response_of(response)
+    for number, part in enumerate(_parts(candidate)):
+        call = fields(gemini_field(part, "functionCall"))
+        if call and not str(call.get("name") or "").strip():
+            raise MisuseError(f"record(): parts.{number}: a call has a name")
+    response_ = response_in({SHAPE.output: [], **found}, SHAPE.name)
+    if response_ is None:
+        raise MisuseError(f"{WANTED} is wanted")
+    answer = answered(response_, new_id, turn)
+    blocks = tuple(_identified(block) for block in answer.blocks)
+    return Answer(id=answer.id, blocks=blocks, usage=answer.usage)
+
+
+def _parts(candidate: Json) -> Sequence[Json]:
+    parts: object = fields(candidate.get("content")).get("parts")
+    listed = cast("Sequence[object]", parts) if isinstance(parts, list) else ()
+    return [dict(cast("Mapping[str, Any]", part)) for part in listed if isinstance(part, dict)]
+
+
+def _identified(block: Block) -> Block:
+    if isinstance(block, ToolCall) and not block.call_id:
+        return replace(block, call_id=CallId(f"call_{block.id}"))
+    return block
+
+
+def usage(response: object) -> UsageRecorded | None:
+    """The usage that a response reports; None if it reports none."""
+    found = dumped(response, WANTED)
+    tokens = gemini_usage_in(dict(fields(gemini_field(found, "usageMetadata"))))
+    model, own = (str(gemini_field(found, n) or "") for n in ("modelVersion", "responseId"))
+    return tokens and replace(tokens, model=model, response=own)
+
+
+# Errors about the window. The API has no code for this, so the text is read.
+#
+#     Gemini API   400 INVALID_ARGUMENT
+#                  The input token count (N) exceeds the maximum number of tokens allowed (M).
+#                  The input token count exceeds the maximum number of tokens allowed M.
+#     Agent        400 INVALID_ARGUMENT
+#     Platform     Unable to submit request because the input token count is N but model only supports up to
+#                  M. Reduce the input token count and try again.
+
+
+_KINDS: Final = frozenset({"", "400", "INVALID_ARGUMENT"})
+_TEXTS: Final = patterns(
+    r"(?i)input token count (?:\(<n>\) )?exceeds the maximum number of tokens allowed ?\(?(?:<m>)?",
+    r"(?i)input token count is <n> but (?:the )?model only supports up to <m>",
+)
+
+
+def overflow(status: int | None, kind: str, message: str) -> Overflow | None:
+    """What an error says about the window; see `Provider.overflow`."""
+    if status not in REFUSED or kind not in _KINDS:
+        return None
+    return numbers_in(message, _TEXTS)

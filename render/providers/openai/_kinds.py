@@ -5,7 +5,9 @@ Sources: the types of the `openai` package, 3.54, and the provider's guides of N
 
 from typing import Final
 
-MARK: Final = "prompt_cache_breakpoint"
+from blocks.formats import SHAPES
+
+MARK: Final = SHAPES["openai.chat"].mark
 """The field of a content part that ends a prefix to be cached."""
 MARKS_WRITTEN_MAX: Final = 4
 """Marks of one request at which the cache is written; older marks are only looked up."""
@@ -31,3 +33,18 @@ CUSTOM_INPUT: Final = "input"
 """The name of that text in `ToolCall.input`."""
 OPERATORS: Final = frozenset({"developer", "system"})
 """Roles of an operator's messages, which may stand anywhere in a conversation."""
+
+REPLAYED: Final = frozenset(
+    {
+        "code_interpreter_call",
+        "compaction",
+        "file_search_call",
+        "image_generation_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "web_search_call",
+    }
+)
+"""Items of Responses: the server's own work that are sent back unchanged."""
+CALLS: Final = SHAPES["openai.responses"].calls
+"""In Responses, the type of the output item, by the type of the call."""

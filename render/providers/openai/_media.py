@@ -8,7 +8,7 @@ import attrs
 
 from blocks import is_web_url
 from render.providers._facts import PartFacts
-from render.providers._media import is_base64
+from render.providers._parts import is_base64
 
 Json: TypeAlias = Mapping[str, Any]
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")

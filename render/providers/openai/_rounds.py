@@ -8,8 +8,8 @@ from blocks import Part, TextPart, ToolCall
 from blocks.formats import spelled
 from render.policy._provider import Piece, TokenCounter
 from render.providers._rounds import Returned, Scale, returned
-from render.providers.openai._count import MESSAGE_TOKENS, content_tokens
 from render.providers.openai._kinds import CUSTOM, CUSTOM_INPUT, MARK, OPERATORS
+from render.providers.openai._shared import MESSAGE_TOKENS, content_tokens
 from render.view._group import Entry, Group
 from render.view._provider_blocks import Json
 
@@ -29,7 +29,7 @@ def scale_of(counter: TokenCounter) -> Scale:
         tokens=content_tokens,
         counter=counter,
         envelope=MESSAGE_TOKENS,
-        said="said ",  # cannot carry a mark; see `_limits`
+        said="said ",  # cannot carry a mark; see `UNMARKABLE`
     )
 
 

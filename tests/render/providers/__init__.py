@@ -1,10 +1,8 @@
 """Tests of `render/providers`: a module's suite has its name, or is given here.
 
+_answers: anthropic/test_overflow.py, openai/test_overflow.py, gemini/test_overflow.py
+_answers: openai/responses/test_read.py, openai/chat/test_read.py, ../../timeline/test_misuse.py
 _facts: anthropic/validator/test_validate.py, openai/responses/validator/test_rules.py
-_heard: anthropic/test_encode.py, test_logs.py
-_media: openai/test_parts.py, gemini/test_parts.py
-_overflow: anthropic/test_overflow.py, openai/test_overflow.py, gemini/test_overflow.py
-_names: anthropic/test_wire_ids.py
-_read: openai/responses/test_read.py, openai/chat/test_read.py, ../../timeline/test_misuse.py
+_parts: anthropic/test_encode.py, anthropic/test_wire_ids.py, openai/test_parts.py, gemini/test_parts.py, test_logs.py
 _rounds: test_logs.py, gemini/test_encode.py
 """

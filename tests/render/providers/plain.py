@@ -39,6 +39,7 @@ from render import (
     Overflow,
     Piece,
     Place,
+    Provider,
     Rates,
     Segment,
     Spot,
@@ -66,13 +67,12 @@ class Lines:
         return tuple(Violation("empty", f"{model.name}.{n}", "an empty line") for n in wrong)
 
 
-@attrs.frozen
-class PlainText:
-    name: str = "anthropic"
-    """Of the other, whose place in the table it takes, unless told otherwise."""
-    thinking: frozenset[ThinkingRule] = frozenset()
+def plain_text(
+    name: str = "anthropic", thinking: frozenset[ThinkingRule] = frozenset()
+) -> Provider:
+    """`name` is the other's, whose place in the table it takes, unless told otherwise."""
 
-    def limits(self, model: Model) -> Limits:
+    def limits(model: Model) -> Limits:
         return Limits(
             result_tokens=0,
             pictures_max=0,
@@ -80,95 +80,133 @@ class PlainText:
             marks_max=0,
             cache_tokens_min=model.cache_tokens_min,
             lookback=1,
-            thinking=self.thinking,
+            thinking=thinking,
         )
 
-    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        del model, keep_thinking
-        return Encoder(("plain", counter.name), lambda group: _encoded(group, counter))
+    return Provider(
+        name=name,
+        limits=limits,
+        rates=rates,
+        encoder=encoder,
+        refusal=refusal,
+        validator=Lines,
+        prefix=prefix,
+        messages=messages,
+        request=request,
+        extended=extended,
+        quoting=quoting,
+        without_thinking=without_thinking,
+        sections=sections,
+        contents=contents,
+        segment=segment,
+        text=text_of_line,
+        tool_tokens=tool_tokens,
+        open_tools=open_tools,
+        read=read,
+        stop=stop,
+        usage=usage,
+        overflow=overflow,
+    )
 
-    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
-        return counter.count(str(tool["name"]))
 
-    def prefix(
-        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
-    ) -> tuple[list[Json], list[Json]]:
-        del ttl
-        return list(system), list(tools)
+def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+    del model, keep_thinking
+    return Encoder(("plain", counter.name), lambda group: _encoded(group, counter))
 
-    def messages(
-        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
-    ) -> list[Json]:
-        assert not list(marks)
-        lines = chain.from_iterable(piece.items for piece in pieces)
-        return [*lines, *({"role": "user", "text": text} for text in texts)]
 
-    def request(
-        self,
-        system: Sequence[Json],
-        tools: Sequence[Json],
-        messages: Sequence[Json],
-        cache_key: str = "",
-    ) -> Json:
-        del cache_key
-        head = [*(block["text"] for block in system), *(f"tool {tool['name']}" for tool in tools)]
-        return {"prompt": [*head, *(f"{line['role']}: {line['text']}" for line in messages)]}
+def tool_tokens(tool: Json, counter: TokenCounter) -> int:
+    return counter.count(str(tool["name"]))
 
-    def sections(
-        self, request: Mapping[str, Any]
-    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        return (), (), [{"role": "user", "text": text} for text in request["prompt"]]
 
-    def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        price = model.price_input * (3 if prompt_tokens > LONG else 1)
-        return Rates(input=price, output=model.price_output, read=price / 2, writes={KEPT: price})
+def prefix(
+    system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+) -> tuple[list[Json], list[Json]]:
+    del ttl
+    return list(system), list(tools)
 
-    def contents(
-        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
-    ) -> Iterator[tuple[str, Json]]:
-        yield from (("system", text) for text in system)
-        yield from (("tool", tool) for tool in tools)
-        yield from ((line["role"], line) for line in messages)
 
-    def segment(self, place: str, content: Json) -> Segment:
-        text = str(content["name"] if place == "tool" else content["text"])
-        return Segment((place, text), "text", KEPT, lambda counter: counter.count(text))
+def messages(
+    pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+) -> list[Json]:
+    assert not list(marks)
+    lines = chain.from_iterable(piece.items for piece in pieces)
+    return [*lines, *({"role": "user", "text": text} for text in texts)]
 
-    def text(self, content: Json) -> str:
-        return str(content["text"])
 
-    def open_tools(self, names: Iterable[str]) -> list[Json]:
-        return [{"name": name} for name in sorted(set(names))]
+def request(
+    system: Sequence[Json],
+    tools: Sequence[Json],
+    messages: Sequence[Json],
+    cache_key: str = "",
+) -> Json:
+    del cache_key
+    head = [*(block["text"] for block in system), *(f"tool {tool['name']}" for tool in tools)]
+    return {"prompt": [*head, *(f"{line['role']}: {line['text']}" for line in messages)]}
 
-    def validator(self) -> Lines:
-        return Lines()
 
-    def extended(self, request: Json, text: str) -> Json:
-        return {"prompt": [*request["prompt"], f"user: {text}"]}
+def sections(request: Mapping[str, Any]) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+    return (), (), [{"role": "user", "text": text} for text in request["prompt"]]
 
-    def quoting(self, texts: Sequence[str]) -> Json:
-        return {"prompt": list(texts)}
 
-    def without_thinking(self, request: Json) -> Json:
-        return request
+def rates(model: Model, prompt_tokens: int) -> Rates:
+    price = model.price_input * (3 if prompt_tokens > LONG else 1)
+    return Rates(input=price, output=model.price_output, read=price / 2, writes={KEPT: price})
 
-    def refusal(self, part: Part, where: Where) -> str:
-        return "" if type(part).__name__ == "TextPart" else f"no {where} has anything but text"
 
-    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-        said = AssistantCompletion(id=new_id(), turn=turn, text=str(response))
-        return Answer(id="", blocks=(said,), usage=self.usage(response))
+def contents(
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+) -> Iterator[tuple[str, Json]]:
+    yield from (("system", text) for text in system)
+    yield from (("tool", tool) for tool in tools)
+    yield from ((line["role"], line) for line in messages)
 
-    def stop(self, response: object) -> str:
-        assert response
-        return "end_turn"
 
-    def usage(self, response: object) -> UsageRecorded | None:
-        assert response
-        return None
+def segment(place: str, content: Json) -> Segment:
+    text = str(content["name"] if place == "tool" else content["text"])
+    return Segment((place, text), "text", KEPT, lambda counter: counter.count(text))
 
-    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        return Overflow() if "too much text" in (status, kind, message) else None
+
+def text_of_line(content: Json) -> str:
+    return str(content["text"])
+
+
+def open_tools(names: Iterable[str]) -> list[Json]:
+    return [{"name": name} for name in sorted(set(names))]
+
+
+def extended(request: Json, text: str) -> Json:
+    return {"prompt": [*request["prompt"], f"user: {text}"]}
+
+
+def quoting(texts: Sequence[str]) -> Json:
+    return {"prompt": list(texts)}
+
+
+def without_thinking(request: Json) -> Json:
+    return request
+
+
+def refusal(part: Part, where: Where) -> str:
+    return "" if type(part).__name__ == "TextPart" else f"no {where} has anything but text"
+
+
+def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+    said = AssistantCompletion(id=new_id(), turn=turn, text=str(response))
+    return Answer(id="", blocks=(said,), usage=usage(response))
+
+
+def stop(response: object) -> str:
+    assert response
+    return "end_turn"
+
+
+def usage(response: object) -> UsageRecorded | None:
+    assert response
+    return None
+
+
+def overflow(status: int | None, kind: str, message: str) -> Overflow | None:
+    return Overflow() if "too much text" in (status, kind, message) else None
 
 
 def _encoded(group: Group, counter: TokenCounter) -> Piece:

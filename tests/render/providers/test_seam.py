@@ -6,7 +6,7 @@ import pytest
 from blocks import Answered, BlockAppended, EventId, MisuseError
 from render import PROVIDERS, Context, Rendered, provider_of, strip_unbound
 from tests import _builders as make
-from tests.render.providers.plain import PlainText
+from tests.render.providers.plain import plain_text
 
 TOOLS = ({"name": "look", "description": "Look. " * 200, "input_schema": {"type": "object"}},)
 SYSTEM = ({"type": "text", "text": "You help."},)
@@ -20,9 +20,9 @@ def shown_twice(first: Context, second: Context) -> tuple[Rendered, Rendered]:
 def test_the_same_log_and_tools_are_rendered_for_two_providers_as_if_each_were_alone() -> None:
     """As when a summariser asks a model of another provider in the middle of a conversation."""
     one = make.context(system=SYSTEM, tools=TOOLS)
-    other = attrs.evolve(one, provider=PlainText(name="plain"))
+    other = attrs.evolve(one, provider=plain_text(name="plain"))
     assert other.fixed is one.fixed
-    alone = make.context(system=SYSTEM, tools=TOOLS, provider=PlainText(name="plain"))
+    alone = make.context(system=SYSTEM, tools=TOOLS, provider=plain_text(name="plain"))
     for first, second in ((one, other), (other, one)):
         by_provider = {r.provider.name: r for r in shown_twice(first, second)}
         plain, claude = by_provider["plain"], by_provider["anthropic"]
@@ -34,7 +34,7 @@ def test_the_same_log_and_tools_are_rendered_for_two_providers_as_if_each_were_a
 
 
 def test_a_request_is_handed_out_for_the_provider_that_it_was_rendered_for() -> None:
-    plain = make.context(provider=PlainText(name="plain"))
+    plain = make.context(provider=plain_text(name="plain"))
     rendered, _ = shown_twice(plain, plain)
     with pytest.raises(MisuseError, match="rendered for 'plain'"):
         rendered.anthropic(max_tokens=10)
@@ -54,7 +54,7 @@ def test_thinking_is_looked_at_as_each_provider_shows_it() -> None:
         id=EventId("e"), at=0.0, block=make.thought(response="r"), answers=answered
     )
     claude = make.context(model=make.BOUND)
-    bound = PlainText(name="plain", thinking=frozenset({"bound"}))
+    bound = plain_text(name="plain", thinking=frozenset({"bound"}))
     plain = attrs.evolve(claude, provider=bound)
     view = make.view_of(thought, make.call("a", response="r"))
     assert strip_unbound(view, plain) is view

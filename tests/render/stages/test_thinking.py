@@ -10,7 +10,7 @@ from render import Context, Rendered, View, commit, strip_unbound
 from tests import _builders as make
 from tests._builders import BOUND, context, grown
 from tests.render.compaction.talk import compacted
-from tests.render.providers.plain import PlainText
+from tests.render.providers.plain import plain_text
 
 
 def rounds(number: int, turn: str = "t1", first: int = 0) -> Iterator[Block]:
@@ -128,7 +128,7 @@ def test_a_loop_that_the_cut_went_through_loses_its_thinking_on_every_model() ->
 def test_a_provider_without_rules_for_thinking_loses_none() -> None:
     """Behind a rewrite, behind a cut through the loop, with a model that binds it elsewhere."""
     within = context(limit=10_000, model=BOUND)
-    free = attrs.evolve(within, provider=PlainText(name="plain"))
+    free = attrs.evolve(within, provider=plain_text(name="plain"))
     hidden = hide(make.view_of(make.prompt("go"), *rounds(4)), "tc:t1.call_1.result")
     split = compacted(make.view_of(make.prompt("go"), *rounds(10)), free, keep=0.4)
     for view in (hidden, split):

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from render import PROVIDERS, Model, Provider
-from tests.render.providers.plain import PlainText
+from tests.render.providers.plain import plain_text
 from timeline._models import model_named
 from timeline.billing import Flattener
 from timeline.tokens import EstimateCounter, counter_for
@@ -38,7 +38,7 @@ def said(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("provider", "request_of"),
-    [(MESSAGES_API, lambda text: user({"type": "text", "text": text})), (PlainText(), said)],
+    [(MESSAGES_API, lambda text: user({"type": "text", "text": text})), (plain_text(), said)],
     ids=["anthropic", "plain"],
 )
 def test_equal_blocks_are_one_key_and_counted_once(provider: Provider, request_of: Any) -> None:

@@ -16,8 +16,8 @@ from persistence import ArtifactDescription, MemoryStore
 from render import Json, Model, Rendered
 from tests._builders import Clock, Ids, open_timeline, request_bytes, steady
 from timeline import Timeline, known_models
-from timeline.fake_provider._rules import unlawful
-from timeline.fake_provider._signature import sign
+from timeline.fake_provider.wires._anthropic import rule_error
+from timeline.fake_provider.wires._signature import sign
 
 Step: TypeAlias = tuple[Any, ...]
 
@@ -126,7 +126,7 @@ class Flight:
         if self.mode:
             request["thinking"] = THINKING[self.mode]
         assert rendered.violations == ()
-        assert unlawful(request, MODELS[self.model]) is None
+        assert rule_error(request, MODELS[self.model]) is None
         self.sent += 1
         return request
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests._practice import Practice
 from timeline.fake_provider import Call, FakeProvider, Reply
-from timeline.fake_provider.wires._messages import events
+from timeline.fake_provider.wires._anthropic import events
 
 from .requests import TOOL, request, user
 

@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from persistence import MemoryStore
-from render import PROVIDERS, Model
-from tests.render.providers.plain import LONG, PlainText
+from render import PROVIDERS, Model, Provider
+from tests.render.providers.plain import LONG, plain_text
 from tests.timeline.replay.invented import invented
 from timeline.billing import SummaryCall, price, summary_price, summary_units
 from timeline.replay import ReplayOptions, Sent, replay
@@ -18,8 +18,8 @@ STEADY = attrs.evolve(EVERYTHING, name="steady", trigger_tokens=3_000)
 
 
 @pytest.fixture(autouse=True)
-def plain(monkeypatch: pytest.MonkeyPatch) -> PlainText:
-    provider = PlainText()
+def plain(monkeypatch: pytest.MonkeyPatch) -> Provider:
+    provider = plain_text()
     monkeypatch.setitem(cast("Any", PROVIDERS), "anthropic", provider)
     return provider
 

@@ -3,24 +3,21 @@
 from typing import Final
 
 from render import Json
-from timeline.fake_provider._json import blocks_of
-from timeline.fake_provider.wires._chat import Chat
-from timeline.fake_provider.wires._gemini import Gemini
-from timeline.fake_provider.wires._messages import Messages
-from timeline.fake_provider.wires._responses import Responses
-from timeline.fake_provider.wires._wire import Spoken as Spoken
+from timeline.fake_provider.wires._anthropic import MESSAGES as MESSAGES
+from timeline.fake_provider.wires._chat import CHAT as CHAT
+from timeline.fake_provider.wires._gemini import GEMINI as GEMINI
+from timeline.fake_provider.wires._responses import RESPONSES as RESPONSES
+from timeline.fake_provider.wires._wire import Outgoing as Outgoing
+from timeline.fake_provider.wires._wire import Purpose as Purpose
 from timeline.fake_provider.wires._wire import Wire as Wire
+from timeline.fake_provider.wires._wire import blocks_of
 
-MESSAGES: Final = Messages()
-RESPONSES: Final = Responses()
-CHAT: Final = Chat()
-GEMINI: Final = Gemini()
 WIRES: Final[tuple[Wire, ...]] = (MESSAGES, RESPONSES, CHAT, GEMINI)
 
 
-def asked(request: Json) -> Json:
+def messages_form(request: Json) -> Json:
     """A request of any API in the form of the Messages API."""
-    return wire_of(request).asked(request)
+    return wire_of(request).messages_form(request)
 
 
 def wire_of(request: Json) -> Wire:

@@ -3,15 +3,20 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
-import attrs
-
 from render import Json, Model
-from timeline.fake_provider._fault import ApiError, overlong
-from timeline.fake_provider._json import blocks_of, child
-from timeline.fake_provider._reply import Draft, Reply
+from timeline.fake_provider._reply import ApiError, Draft, overlong
 from timeline.fake_provider.wires import _openai
-from timeline.fake_provider.wires._openai import OpenAI, invalid
-from timeline.fake_provider.wires._wire import Spoken, event, pieces, unknown_field
+from timeline.fake_provider.wires._openai import invalid, key_error, refusal, rule_error
+from timeline.fake_provider.wires._wire import (
+    Outgoing,
+    Purpose,
+    Wire,
+    blocks_of,
+    child,
+    event,
+    pieces,
+    unknown_field,
+)
 
 _FIELDS: Final = frozenset(
     {
@@ -34,93 +39,77 @@ _STOPS: Final = {
     "model_context_window_exceeded": "length",
     "refusal": "stop",
 }
-_GARBAGE: Final = b'data: {"id": "chatcmpl-1", "object": "chat.comp\n\n'
 _DONE: Final = b"data: [DONE]\n\n"
 
 
-@attrs.frozen
-class Chat(OpenAI):
-    """See `Wire`."""
+def shape_error(request: Json, _: Purpose) -> ApiError | None:
+    """Unknown and missing fields."""
+    if field := unknown_field(request, _FIELDS):
+        return invalid(f"Unrecognized request argument supplied: {field}")
+    return _openai.missing(request, "model", "messages")
 
-    provider: str = attrs.field(default="openai.chat", init=False)
-    path: str = attrs.field(default="/v1/chat/completions", init=False)
-    counts: str = attrs.field(default="", init=False)
-    ids: tuple[str, str] = attrs.field(default=("chatcmpl", "call"), init=False)
 
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same checks
-        """Unknown and missing fields."""
-        if field := unknown_field(request, _FIELDS):
-            return invalid(f"Unrecognized request argument supplied: {field}")
-        return _openai.missing(request, "model", "messages")
+def length_error(tokens: int, request: Json, model: Model) -> ApiError | None:
+    """The prompt and the requested output together must fit."""
+    asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
+    whole = tokens + asked
+    return overlong(whole, model.tokens_window) if whole > model.tokens_window else None
 
-    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:
-        """The prompt and the requested output together must fit."""
-        asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
-        whole = tokens + asked
-        return overlong(whole, model.tokens_window) if whole > model.tokens_window else None
 
-    def output_max(self, request: Json, model: Model) -> int:
-        """The model's limit, unless the request has a lower one."""
-        asked = request.get("max_completion_tokens") or request.get("max_tokens")
-        tokens: int = asked or model.output_tokens_max
-        return tokens
+def output_max(request: Json, model: Model) -> int:
+    """The model's limit, unless the request has a lower one."""
+    asked = request.get("max_completion_tokens") or request.get("max_tokens")
+    tokens: int = asked or model.output_tokens_max
+    return tokens
 
-    def asked(self, request: Json) -> Json:
-        """The request with calls and results as content blocks."""
-        return {
-            "model": request["model"],
-            "messages": [_as_message(message) for message in request["messages"]],
-            "tools": _openai.tools_of(request),
-            "thinking": {"type": "adaptive" if request.get("reasoning_effort") else "disabled"},
-            **_openai.output_config(request.get("response_format") or {}),
-        }
 
-    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- never needed
-        """Always None."""
-        return None
+def messages_form(request: Json) -> Json:
+    """The request with calls and results as content blocks."""
+    return {
+        "model": request["model"],
+        "messages": [_as_message(message) for message in request["messages"]],
+        "tools": _openai.tools_of(request),
+        "thinking": {"type": "adaptive" if request.get("reasoning_effort") else "disabled"},
+        **_openai.output_config(request.get("response_format") or {}),
+    }
 
-    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not needed
-        """Always empty, because thinking is not sent."""
-        return ""
 
-    def message(self, spoken: Spoken) -> Json:
-        """A completion with one choice."""
-        answer = spoken.answer
-        choice = {
-            "index": 0,
-            "message": _said(answer.drafts, refuses=answer.stop_reason == "refusal"),
-            "finish_reason": _STOPS.get(answer.stop_reason, "stop"),
-            "logprobs": None,
-        }
-        return {
-            "id": spoken.id,
-            "object": "chat.completion",
-            "created": spoken.created,
-            "model": spoken.model.name,
-            "choices": [choice],
-            "usage": _usage(spoken),
-        }
+def message(outgoing: Outgoing) -> Json:
+    """A completion with one choice."""
+    answer = outgoing.answer
+    choice = {
+        "index": 0,
+        "message": _said(answer.drafts, refuses=answer.stop_reason == "refusal"),
+        "finish_reason": _STOPS.get(answer.stop_reason, "stop"),
+        "logprobs": None,
+    }
+    return {
+        "id": outgoing.id,
+        "object": "chat.completion",
+        "created": outgoing.created,
+        "model": outgoing.model.name,
+        "choices": [choice],
+        "usage": _usage(outgoing),
+    }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- in `message`
-        """Chunks. The last ones are sent together: the finish reason, the usage if it was requested, and the closing
-        line, which is not JSON."""
-        options = cast("Json", request.get("stream_options") or {})
-        common = {name: message[name] for name in ("id", "created", "model")}
-        common["object"] = "chat.completion.chunk"
-        [choice] = message["choices"]
-        for delta in _deltas(choice["message"]):
-            yield event({**common, "choices": [_choice(delta, None)]})
-        end = event({**common, "choices": [_choice({}, choice["finish_reason"])]})
-        used = event({**common, "choices": [], "usage": message["usage"]})
-        yield end + (used if options.get("include_usage") else b"") + _DONE
 
-    def garbage(self) -> bytes:
-        """An incomplete chunk."""
-        return _GARBAGE
+def stream(message: Json, _: Sequence[Draft], request: Json) -> Iterator[bytes]:
+    """Chunks. The last ones are sent together: the finish reason, the usage if it was requested, and the closing
+    line, which is not JSON."""
+    options = cast("Json", request.get("stream_options") or {})
+    common = {name: message[name] for name in ("id", "created", "model")}
+    common["object"] = "chat.completion.chunk"
+    [choice] = message["choices"]
+    for delta in _deltas(choice["message"]):
+        yield event({**common, "choices": [_choice(delta, None)]})
+    end = event({**common, "choices": [_choice({}, choice["finish_reason"])]})
+    used = event({**common, "choices": [], "usage": message["usage"]})
+    yield end + (used if options.get("include_usage") else b"") + _DONE
 
-    def error_event(self, error: ApiError) -> bytes:
-        """The refusal in place of a chunk."""
-        return event(self.error(error)[1])
+
+def error_event(error: ApiError) -> bytes:
+    """The refusal in place of a chunk."""
+    return event(refusal(error)[1])
 
 
 def _as_message(message: Json) -> Json:
@@ -163,8 +152,8 @@ def _said(drafts: Sequence[Draft], *, refuses: bool) -> Json:
     return {**said, "tool_calls": calls} if calls else said
 
 
-def _usage(spoken: Spoken) -> Json:
-    step, output = spoken.step, spoken.answer.output_tokens
+def _usage(outgoing: Outgoing) -> Json:
+    step, output = outgoing.step, outgoing.answer.output_tokens
     return {
         "prompt_tokens": step.total,
         "prompt_tokens_details": {"cached_tokens": step.read, "cache_write_tokens": step.write},
@@ -189,3 +178,21 @@ def _deltas(message: Json) -> Iterator[Json]:
         yield {"tool_calls": [opened]}
         for piece in pieces(function["arguments"]):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+CHAT: Final = Wire(
+    provider="openai.chat",
+    path="/v1/chat/completions",
+    ids=("chatcmpl", "call"),
+    key_error=key_error,
+    shape_error=shape_error,
+    rule_error=rule_error,
+    length_error=length_error,
+    output_max=output_max,
+    messages_form=messages_form,
+    message=message,
+    stream=stream,
+    garbage=b'data: {"id": "chatcmpl-1", "object": "chat.comp\n\n',
+    error=refusal,
+    error_event=error_event,
+)

@@ -5,15 +5,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-import attrs
-
+from blocks.formats import SHAPES
 from render import Json, Model, provider_of
-from timeline.fake_provider._fault import ApiError, overlong
-from timeline.fake_provider._json import blocks_of, child
-from timeline.fake_provider._reply import Draft, Reply
-from timeline.fake_provider._signature import is_signed, sealed
-from timeline.fake_provider.wires._wire import Spoken, event, pieces, unknown_field
+from timeline.fake_provider._reply import ApiError, Draft
+from timeline.fake_provider.wires._signature import is_signed, sealed
+from timeline.fake_provider.wires._wire import (
+    Outgoing,
+    Wire,
+    blocks_of,
+    child,
+    event,
+    pieces,
+    unknown_field,
+)
 
+SHAPE: Final = SHAPES["gemini"]
 _FIELDS: Final = frozenset(
     {
         *("cachedContent", "contents", "generationConfig", "labels", "safetySettings"),
@@ -45,127 +51,100 @@ _WORDS: Final = {
 }
 _STATUSES: Final = {529: 503, 413: 400}
 _TOO_LONG: Final = "The input token count ({}) exceeds the maximum number of tokens allowed ({})."
-_GARBAGE: Final = b'data: {"candidates": [{"content": {"par\n\n'
 
 
-@attrs.frozen
-class Gemini:
-    """See `Wire`."""
-
-    provider: str = attrs.field(default="gemini", init=False)
-    path: str = attrs.field(default="/{version}/models/{model}:{method}", init=False)
-    counts: str = attrs.field(default="", init=False)
-    ids: tuple[str, str] = attrs.field(default=("resp", "call"), init=False)
-
-    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """An API key is required."""
-        if headers.get("x-goog-api-key") or headers.get("authorization"):
-            return None
-        return ApiError(401, "authentication_error", "API key not valid.")
-
-    def received(
-        self,
-        body: Json,
-        place: Mapping[str, str],
-        headers: Mapping[str, str],  # noqa: ARG002 -- no rule for headers
-    ) -> Json | ApiError:
-        """The request with the names of the REST interface, and with the model and method of the path."""
-        if place["method"] not in _METHODS:
-            return ApiError(404, "not_found_error", "Not found")
-        known: Json = _rest(body)
-        if field := unknown_field(known, _FIELDS):
-            return _invalid(
-                f'Invalid JSON payload received. Unknown name "{field}": Cannot find field.'
-            )
-        contents = known.pop("contents", [])
-        config = {**known.pop("generationConfig", {}), **known}
-        stream = {"stream": True} if place["method"] == _METHODS[1] else {}
-        return {"model": place["model"], "contents": contents, "config": config, **stream}
-
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- checked in `received`
-        """No error here: unknown fields are refused in `received`."""
+def key_error(headers: Mapping[str, str]) -> ApiError | None:
+    """An API key is required."""
+    if headers.get("x-goog-api-key") or headers.get("authorization"):
         return None
+    return ApiError(401, "authentication_error", "API key not valid.")
 
-    def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """The rules, and signatures that were changed."""
-        for violation in provider_of(model).validator().check(request, model):
-            return _invalid(violation.message)
-        for content in request["contents"]:
-            for part in content["parts"]:
-                if "thoughtSignature" in part and not _is_own(part):
-                    return _invalid("Corrupted thought signature.")
-        return None
 
-    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- only the prompt counts
-        """The prompt alone must fit."""
-        return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
+def request_of(body: Json, place: Mapping[str, str], _: Mapping[str, str]) -> Json | ApiError:
+    """The request with the names of the REST interface, and with the model and method of the path."""
+    if place["method"] not in _METHODS:
+        return ApiError(404, "not_found_error", "Not found")
+    known: Json = _rest(body)
+    if field := unknown_field(known, _FIELDS):
+        return _invalid(
+            f'Invalid JSON payload received. Unknown name "{field}": Cannot find field.'
+        )
+    contents = known.pop("contents", [])
+    config = {**known.pop("generationConfig", {}), **known}
+    stream = {"stream": True} if place["method"] == _METHODS[1] else {}
+    return {"model": place["model"], "contents": contents, "config": config, **stream}
 
-    def output_max(self, request: Json, model: Model) -> int:
-        """The model's limit, unless the request has a lower one."""
-        tokens: int = request["config"].get("maxOutputTokens") or model.output_tokens_max
-        return tokens
 
-    def asked(self, request: Json) -> Json:
-        """The request with parts as content blocks."""
-        config = child(request, "config")
-        thinks = bool(child(config, "thinkingConfig"))
-        return {
-            "model": request.get("model"),
-            "messages": [_as_message(content) for content in request["contents"]],
-            "tools": list(_tools_of(config)),
-            "thinking": {"type": "adaptive" if thinks else "disabled"},
-            **_output_config(config),
-        }
+def rule_error(request: Json, model: Model) -> ApiError | None:
+    """The rules, and signatures that were changed."""
+    for violation in provider_of(model).validator().check(request, model):
+        return _invalid(violation.message)
+    for content in request["contents"]:
+        for part in content["parts"]:
+            if SHAPE.seal in part and not _is_own(part):
+                return _invalid("Corrupted thought signature.")
+    return None
 
-    def unasked(self, request: Json) -> Reply | None:  # noqa: ARG002 -- never needed
-        """Always None."""
-        return None
 
-    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- the API does not sign thoughts
-        """Always empty: the API signs what follows the thoughts."""
-        return ""
+def output_max(request: Json, model: Model) -> int:
+    """The model's limit, unless the request has a lower one."""
+    tokens: int = request["config"].get("maxOutputTokens") or model.output_tokens_max
+    return tokens
 
-    def message(self, spoken: Spoken) -> Json:
-        """A response with one candidate."""
-        answer = spoken.answer
-        parts = list(_parts(answer.drafts, spoken.model))
-        candidate = {
-            "content": {"role": "model", "parts": parts},
-            "finishReason": _STOPS.get(answer.stop_reason, "STOP"),
-            "index": 0,
-        }
-        return {
-            "candidates": [candidate],
-            "usageMetadata": _usage(spoken),
-            "modelVersion": spoken.model.name,
-            "responseId": spoken.id,
-        }
 
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- in `message`
-        """Chunks. The signature of a text follows it in a part of its own; the last chunk has the finish reason."""
-        common = {name: message[name] for name in ("modelVersion", "responseId", "usageMetadata")}
-        [candidate] = message["candidates"]
-        for part in candidate["content"]["parts"]:
-            for piece in _streamed(part):
-                content = {"role": "model", "parts": [piece]}
-                yield event({**common, "candidates": [{"content": content, "index": 0}]})
-        end = {**candidate, "content": {"role": "model", "parts": [{"text": ""}]}}
-        yield event({**common, "candidates": [end]})
+def messages_form(request: Json) -> Json:
+    """The request with parts as content blocks."""
+    config = child(request, "config")
+    thinks = bool(child(config, "thinkingConfig"))
+    return {
+        "model": request.get("model"),
+        "messages": [_as_message(content) for content in request["contents"]],
+        "tools": list(_tools_of(config)),
+        "thinking": {"type": "adaptive" if thinks else "disabled"},
+        **_output_config(config),
+    }
 
-    def garbage(self) -> bytes:
-        """An incomplete chunk."""
-        return _GARBAGE
 
-    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:  # noqa: ARG002 -- sent in a header
-        """The refusal in Google's envelope."""
-        status = _STATUSES.get(error.status, error.status)
-        message = _TOO_LONG.format(*error.tokens) if error.tokens else error.message
-        word = _WORDS.get(error.kind, "UNKNOWN")
-        return status, {"error": {"code": status, "message": message, "status": word}}
+def message(outgoing: Outgoing) -> Json:
+    """A response with one candidate."""
+    answer = outgoing.answer
+    parts = list(_parts(answer.drafts, outgoing.model))
+    candidate = {
+        "content": {"role": "model", "parts": parts},
+        "finishReason": _STOPS.get(answer.stop_reason, "STOP"),
+        "index": 0,
+    }
+    return {
+        "candidates": [candidate],
+        "usageMetadata": _usage(outgoing),
+        "modelVersion": outgoing.model.name,
+        "responseId": outgoing.id,
+    }
 
-    def error_event(self, error: ApiError) -> bytes:
-        """The refusal in place of a chunk."""
-        return event(self.error(error, "")[1])
+
+def stream(message: Json, _: Sequence[Draft], __: Json) -> Iterator[bytes]:
+    """Chunks. The signature of a text follows it in a part of its own; the last chunk has the finish reason."""
+    common = {name: message[name] for name in ("modelVersion", "responseId", "usageMetadata")}
+    [candidate] = message["candidates"]
+    for part in candidate["content"]["parts"]:
+        for piece in _streamed(part):
+            content = {"role": "model", "parts": [piece]}
+            yield event({**common, "candidates": [{"content": content, "index": 0}]})
+    end = {**candidate, "content": {"role": "model", "parts": [{"text": ""}]}}
+    yield event({**common, "candidates": [end]})
+
+
+def refusal(error: ApiError, _: str = "") -> tuple[int, Json]:
+    """The refusal in Google's envelope."""
+    status = _STATUSES.get(error.status, error.status)
+    message = _TOO_LONG.format(*error.tokens) if error.tokens else error.message
+    word = _WORDS.get(error.kind, "UNKNOWN")
+    return status, {"error": {"code": status, "message": message, "status": word}}
+
+
+def error_event(error: ApiError) -> bytes:
+    """The refusal in place of a chunk."""
+    return event(refusal(error)[1])
 
 
 def _invalid(message: str) -> ApiError:
@@ -193,7 +172,7 @@ def _said(part: Json) -> str:
 
 
 def _is_own(part: Json) -> bool:
-    found = str(part["thoughtSignature"])
+    found = str(part[SHAPE.seal])
     return found in _UNSIGNED or is_signed(found.translate(_URLSAFE), _said(part))
 
 
@@ -204,7 +183,7 @@ def _parts(drafts: Sequence[Draft], model: Model) -> Iterator[Json]:
     texts = [n for n, part in enumerate(parts) if "text" in part and "thought" not in part]
     signed = calls[:1] or texts[-1:]
     for number, part in enumerate(parts):
-        seal = {"thoughtSignature": sealed(_said(part), model)} if number in signed else {}
+        seal = {SHAPE.seal: sealed(_said(part), model)} if number in signed else {}
         yield {**part, **seal}
 
 
@@ -228,12 +207,12 @@ def _streamed(part: Json) -> Iterator[Json]:
         return
     known = {name: part[name] for name in ("thought",) if name in part}
     yield from ({"text": piece, **known} for piece in pieces(part["text"]))
-    if "thoughtSignature" in part:
-        yield {"text": "", "thoughtSignature": part["thoughtSignature"]}
+    if SHAPE.seal in part:
+        yield {"text": "", SHAPE.seal: part[SHAPE.seal]}
 
 
-def _usage(spoken: Spoken) -> Json:
-    step, output = spoken.step, spoken.answer.output_tokens
+def _usage(outgoing: Outgoing) -> Json:
+    step, output = outgoing.step, outgoing.answer.output_tokens
     cached = {"cachedContentTokenCount": step.read} if step.read else {}
     return {
         "promptTokenCount": step.total,
@@ -275,3 +254,21 @@ def _output_config(config: Json) -> Json:
     if not schema:
         return {}
     return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
+
+GEMINI: Final = Wire(
+    provider=SHAPE.name,
+    path="/{version}/models/{model}:{method}",
+    ids=("resp", "call"),
+    key_error=key_error,
+    request_of=request_of,
+    shape_error=lambda _request, _purpose: None,
+    rule_error=rule_error,
+    output_max=output_max,
+    messages_form=messages_form,
+    message=message,
+    stream=stream,
+    garbage=b'data: {"candidates": [{"content": {"par\n\n',
+    error=refusal,
+    error_event=error_event,
+)

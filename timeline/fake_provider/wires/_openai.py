@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 import attrs
 
 from render import Json, Model, provider_of
-from timeline.fake_provider._fault import ApiError
-from timeline.fake_provider._json import blocks_of
-from timeline.fake_provider._signature import is_signed, sealed
+from timeline.fake_provider._reply import ApiError
+from timeline.fake_provider.wires._signature import is_signed
+from timeline.fake_provider.wires._wire import blocks_of
 
 OVERFLOW: Final = "context_length_exceeded"
 _TYPES: Final = {
@@ -45,39 +45,28 @@ def missing(request: Json, *names: str) -> ApiError | None:
     return invalid(text, "missing_required_parameter") if absent else None
 
 
-@attrs.frozen
-class OpenAI:
-    """The parts of both APIs that are the same; see `Wire`."""
-
-    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """A bearer token is required; its value does not matter."""
-        if headers.get("authorization", "").startswith("Bearer "):
-            return None
-        return ApiError(401, "authentication_error", "You didn't provide an API key.")
-
-    def received(
-        self,
-        body: Json,
-        place: Mapping[str, str],  # noqa: ARG002 -- the path has no fields
-        headers: Mapping[str, str],  # noqa: ARG002 -- no rule for headers
-    ) -> Json:
-        """The body unchanged."""
-        return body
-
-    def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """The error for the first rule that a request breaks."""
-        for violation in provider_of(model).validator().check(request, model):
-            return invalid(f"{violation.place}: {violation.message}")
+def key_error(headers: Mapping[str, str]) -> ApiError | None:
+    """A bearer token is required; its value does not matter."""
+    if headers.get("authorization", "").startswith("Bearer "):
         return None
+    return ApiError(401, "authentication_error", "You didn't provide an API key.")
 
-    def error(self, error: ApiError, request_id: str = "") -> tuple[int, Json]:  # noqa: ARG002 -- sent in a header
-        """The refusal in OpenAI's envelope."""
-        message, code = error.message, error.code or _CODES.get(error.kind)
-        if error.tokens:
-            message, code = TOO_LONG.format(*error.tokens), OVERFLOW
-        kind = _TYPES.get(error.kind, error.kind)
-        said = {"message": message, "type": kind, "param": None, "code": code}
-        return _STATUSES.get(error.status, error.status), {"error": said}
+
+def rule_error(request: Json, model: Model) -> ApiError | None:
+    """The error for the first rule that a request breaks."""
+    for violation in provider_of(model).validator().check(request, model):
+        return invalid(f"{violation.place}: {violation.message}")
+    return None
+
+
+def refusal(error: ApiError, _: str = "") -> tuple[int, Json]:
+    """The refusal in OpenAI's envelope."""
+    message, code = error.message, error.code or _CODES.get(error.kind)
+    if error.tokens:
+        message, code = TOO_LONG.format(*error.tokens), OVERFLOW
+    kind = _TYPES.get(error.kind, error.kind)
+    said = {"message": message, "type": kind, "param": None, "code": code}
+    return _STATUSES.get(error.status, error.status), {"error": said}
 
 
 def parts_of(content: Any) -> list[Json]:
@@ -150,11 +139,6 @@ def output_config(format_: Json) -> Json:
         return {}
     schema = format_.get("schema") or cast("Json", format_.get("json_schema") or {}).get("schema")
     return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
-
-
-def sign(text: str, model: Model) -> str:
-    """The signature in a reasoning item."""
-    return sealed(text, model)
 
 
 def is_own(item: Json) -> bool:

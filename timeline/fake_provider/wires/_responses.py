@@ -1,19 +1,24 @@
 """OpenAI's Responses API, without storage on the server."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final
 
-import attrs
-
 from render import Json, Model
-from timeline.fake_provider._fault import ApiError, overlong
-from timeline.fake_provider._json import blocks_of, child
-from timeline.fake_provider._reply import Draft, Reply
+from timeline.fake_provider._reply import ApiError, Draft, Reply
 from timeline.fake_provider.wires import _openai
-from timeline.fake_provider.wires._items import events, output
-from timeline.fake_provider.wires._openai import OpenAI, invalid
-from timeline.fake_provider.wires._wire import Spoken, event, unknown_field
+from timeline.fake_provider.wires._openai import Offer, invalid, key_error, refusal
+from timeline.fake_provider.wires._signature import sealed
+from timeline.fake_provider.wires._wire import (
+    Outgoing,
+    Purpose,
+    Wire,
+    blocks_of,
+    child,
+    event,
+    pieces,
+    unknown_field,
+)
 
 _FIELDS: Final = frozenset(
     {
@@ -41,110 +46,93 @@ _INCOMPLETE: Final = {
     "max_tokens": "max_output_tokens",
     "model_context_window_exceeded": "max_output_tokens",
 }
-_GARBAGE: Final = (
-    b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "out\n\n'
-)
 
 
-@attrs.frozen
-class Responses(OpenAI):
-    """See `Wire`."""
+def shape_error(request: Json, _: Purpose) -> ApiError | None:
+    """Unknown and missing fields, and fields that need stored content."""
+    if field := unknown_field(request, _FIELDS):
+        return invalid(f"Unknown parameter: '{field}'.", "unknown_parameter")
+    if absent := _openai.missing(request, "model", "input"):
+        return absent
+    for name in _STORED:
+        if request.get(name):
+            return invalid(f"{name}: nothing is stored on this server")
+    return None
 
-    provider: str = attrs.field(default="openai.responses", init=False)
-    path: str = attrs.field(default="/v1/responses", init=False)
-    counts: str = attrs.field(default="/input_tokens", init=False)
-    ids: tuple[str, str] = attrs.field(default=("resp", "call"), init=False)
 
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:  # noqa: ARG002 -- the same checks
-        """Unknown and missing fields, and fields that need stored content."""
-        if field := unknown_field(request, _FIELDS):
-            return invalid(f"Unknown parameter: '{field}'.", "unknown_parameter")
-        if absent := _openai.missing(request, "model", "input"):
-            return absent
-        for name in _STORED:
-            if request.get(name):
-                return invalid(f"{name}: nothing is stored on this server")
+def rule_error(request: Json, model: Model) -> ApiError | None:
+    """The rules, and encrypted content that was changed."""
+    for item in blocks_of(request["input"]):
+        if item.get("type") in _SEALED and not _openai.is_own(item):
+            text = "The encrypted content could not be verified."
+            return invalid(text, "invalid_encrypted_content")
+    return _openai.rule_error(request, model)
+
+
+def output_max(request: Json, model: Model) -> int:
+    """The model's limit, unless the request has a lower one."""
+    asked: int = request.get("max_output_tokens") or model.output_tokens_max
+    return asked
+
+
+def messages_form(request: Json) -> Json:
+    """The request with items as messages: items of the model by the assistant, all others by the user."""
+    given = request["input"]
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    return {
+        "model": request["model"],
+        "messages": [_as_message(item) for item in items],
+        "tools": _openai.tools_of(request),
+        "thinking": {"type": "adaptive" if request.get("reasoning") else "disabled"},
+        **_openai.output_config(child(child(request, "text"), "format")),
+    }
+
+
+def own_reply(request: Json) -> Reply | None:
+    """A compaction item, if the input ends with a request for one."""
+    items = blocks_of(request["input"])
+    if not items or items[-1].get("type") != "compaction_trigger":
         return None
+    encrypted = sealed("", Model(name=request["model"]))
+    block = {"id": "cmp_fake", "type": "compaction", "encrypted_content": encrypted}
+    return Reply(blocks=[block])
 
-    def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """The rules, and encrypted content that was changed."""
-        for item in blocks_of(request["input"]):
-            if item.get("type") in _SEALED and not _openai.is_own(item):
-                text = "The encrypted content could not be verified."
-                return invalid(text, "invalid_encrypted_content")
-        return super().unlawful(request, model)
 
-    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:  # noqa: ARG002 -- only the prompt counts
-        """The prompt alone must fit."""
-        return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
+def message(outgoing: Outgoing) -> Json:
+    """A response object."""
+    answer = outgoing.answer
+    reason = _INCOMPLETE.get(answer.stop_reason)
+    return {
+        "id": outgoing.id,
+        "object": "response",
+        "created_at": outgoing.created,
+        "status": "incomplete" if reason else "completed",
+        "error": None,
+        "incomplete_details": {"reason": reason} if reason else None,
+        "instructions": None,
+        "metadata": {},
+        "model": outgoing.model.name,
+        "output": output(outgoing, is_cut=reason is not None),
+        "parallel_tool_calls": True,
+        "temperature": None,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": None,
+        "usage": _usage(outgoing),
+    }
 
-    def output_max(self, request: Json, model: Model) -> int:
-        """The model's limit, unless the request has a lower one."""
-        asked: int = request.get("max_output_tokens") or model.output_tokens_max
-        return asked
 
-    def asked(self, request: Json) -> Json:
-        """The request with items as messages: items of the model by the assistant, all others by the user."""
-        given = request["input"]
-        items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-        return {
-            "model": request["model"],
-            "messages": [_as_message(item) for item in items],
-            "tools": _openai.tools_of(request),
-            "thinking": {"type": "adaptive" if request.get("reasoning") else "disabled"},
-            **_openai.output_config(child(child(request, "text"), "format")),
-        }
+def stream(message: Json, _: Sequence[Draft], __: Json) -> Iterator[bytes]:
+    """The events in the API's order, with sequence numbers."""
+    numbers = count()
+    for data in events(message):
+        yield event({**data, "sequence_number": next(numbers)}, data["type"])
 
-    def unasked(self, request: Json) -> Reply | None:
-        """A compaction item, if the input ends with a request for one."""
-        items = blocks_of(request["input"])
-        if not items or items[-1].get("type") != "compaction_trigger":
-            return None
-        sealed = _openai.sign("", Model(name=request["model"]))
-        block = {"id": "cmp_fake", "type": "compaction", "encrypted_content": sealed}
-        return Reply(blocks=[block])
 
-    def sign(self, text: str, request: Json, model: Model) -> str:  # noqa: ARG002 -- not bound
-        """The encrypted content of reasoning; here it is only signed."""
-        return _openai.sign(text, model)
-
-    def message(self, spoken: Spoken) -> Json:
-        """A response object."""
-        answer = spoken.answer
-        reason = _INCOMPLETE.get(answer.stop_reason)
-        return {
-            "id": spoken.id,
-            "object": "response",
-            "created_at": spoken.created,
-            "status": "incomplete" if reason else "completed",
-            "error": None,
-            "incomplete_details": {"reason": reason} if reason else None,
-            "instructions": None,
-            "metadata": {},
-            "model": spoken.model.name,
-            "output": output(spoken, is_cut=reason is not None),
-            "parallel_tool_calls": True,
-            "temperature": None,
-            "tool_choice": "auto",
-            "tools": [],
-            "top_p": None,
-            "usage": _usage(spoken),
-        }
-
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:  # noqa: ARG002 -- not needed
-        """The events in the API's order, with sequence numbers."""
-        numbers = count()
-        for data in events(message):
-            yield event({**data, "sequence_number": next(numbers)}, data["type"])
-
-    def garbage(self) -> bytes:
-        """An incomplete event."""
-        return _GARBAGE
-
-    def error_event(self, error: ApiError) -> bytes:
-        """The refusal as an event, without the envelope."""
-        said = self.error(error)[1]["error"]
-        return event({**said, "type": "error", "sequence_number": 0}, "error")
+def error_event(error: ApiError) -> bytes:
+    """The refusal as an event, without the envelope."""
+    said = refusal(error)[1]["error"]
+    return event({**said, "type": "error", "sequence_number": 0}, "error")
 
 
 def _as_message(item: Json) -> Json:
@@ -174,8 +162,8 @@ def _sent(part: Json) -> str:
     return str(part.get("text", part.get("encrypted_content", "")))
 
 
-def _usage(spoken: Spoken) -> Json:
-    step, output = spoken.step, spoken.answer.output_tokens
+def _usage(outgoing: Outgoing) -> Json:
+    step, output = outgoing.step, outgoing.answer.output_tokens
     return {
         "input_tokens": step.total,
         "input_tokens_details": {"cached_tokens": step.read, "cache_write_tokens": step.write},
@@ -183,3 +171,135 @@ def _usage(spoken: Spoken) -> Json:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": step.total + output,
     }
+
+
+# The output: whole items, or events.
+
+
+def output(outgoing: Outgoing, *, is_cut: bool) -> list[Json]:
+    """The output items of an answer; only the last one may be incomplete."""
+    drafts, refuses = outgoing.answer.drafts, outgoing.answer.stop_reason == "refusal"
+    offered = _openai.offered(outgoing.request)
+    items = [_item(draft, outgoing.new_id, offered) for draft in drafts]
+    if refuses:
+        refusal = {"type": "refusal", "refusal": "I can't help with that."}
+        items.append(_said(outgoing.new_id("msg"), refusal))
+    if is_cut and items and "status" in items[-1]:
+        items[-1]["status"] = "incomplete"
+    return items
+
+
+def _said(id_: str, *parts: Json) -> Json:
+    common = {"id": id_, "type": "message", "role": "assistant", "status": "completed"}
+    return {**common, "content": list(parts)}
+
+
+def _item(draft: Draft, new_id: Callable[[str], str], offered: Mapping[str, Offer]) -> Json:
+    block = draft.block
+    match block["type"]:
+        case "text":
+            text: Json = {"type": "output_text", "text": block["text"], "annotations": []}
+            return _said(new_id("msg"), text)
+        case "thinking":
+            return {
+                "id": new_id("rs"),
+                "type": "reasoning",
+                "summary": [{"type": "summary_text", "text": block["thinking"]}],
+                "encrypted_content": block["signature"],
+            }
+        case "tool_use":
+            return _call(draft, new_id, offered.get(block["name"], Offer()))
+        case _:
+            return dict(block)
+
+
+def _call(draft: Draft, new_id: Callable[[str], str], offer: Offer) -> Json:
+    """A call of a function, or of a custom tool, which takes the text in the field `input`."""
+    block = draft.block
+    named = {"call_id": block["id"], "name": block["name"]}
+    if offer.namespace:
+        named["namespace"] = offer.namespace
+    if offer.kind == "custom":
+        text = block["input"].get("input", draft.said)
+        return {"id": new_id("ctc"), "type": "custom_tool_call", **named, "input": text}
+    said = {"arguments": draft.said, "status": "completed"}
+    return {"id": new_id("fc"), "type": "function_call", **named, **said}
+
+
+def events(response: Json) -> Iterator[Json]:
+    begun: Json = {**response, "status": "in_progress", "output": [], "usage": None}
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.in_progress", "response": begun}
+    for index, item in enumerate(response["output"]):
+        place = {"output_index": index}
+        opened: Json = {
+            name: [] if isinstance(value, list) else value for name, value in item.items()
+        }
+        opened |= {name: "" for name in ("arguments", "input") if name in opened}
+        if "status" in opened:
+            opened["status"] = "in_progress"
+        yield {"type": "response.output_item.added", **place, "item": opened}
+        yield from _inside(item, {**place, "item_id": item.get("id")})
+        yield {"type": "response.output_item.done", **place, "item": item}
+    yield {"type": f"response.{response['status']}", "response": response}
+
+
+def _inside(item: Json, place: Json) -> Iterator[Json]:
+    """The events with the content of one item, piece by piece."""
+    match item["type"]:
+        case "message":
+            for number, part in enumerate(item["content"]):
+                here = {**place, "content_index": number}
+                yield from _part(part, here)
+        case "reasoning":
+            for number, part in enumerate(item["summary"]):
+                here = {**place, "summary_index": number}
+                empty = {**part, "text": ""}
+                kind = "response.reasoning_summary_part"
+                yield {"type": f"{kind}.added", **here, "part": empty}
+                yield from _text("response.reasoning_summary_text", "text", part["text"], here)
+                yield {"type": f"{kind}.done", **here, "part": part}
+        case "function_call":
+            kind = "response.function_call_arguments"
+            yield from _text(kind, "arguments", item["arguments"], place)
+        case "custom_tool_call":
+            yield from _text("response.custom_tool_call_input", "input", item["input"], place)
+        case _:
+            return
+
+
+def _part(part: Json, here: Json) -> Iterator[Json]:
+    field = "text" if part["type"] == "output_text" else "refusal"
+    kind = f"response.{part['type']}"
+    yield {"type": "response.content_part.added", **here, "part": {**part, field: ""}}
+    yield from _text(kind, field, part[field], here)
+    yield {"type": "response.content_part.done", **here, "part": part}
+
+
+def _text(kind: str, field: str, text: str, here: Json) -> Iterator[Json]:
+    more: Json = {"logprobs": []} if kind == "response.output_text" else {}
+    for piece in pieces(text):
+        yield {"type": f"{kind}.delta", **here, **more, "delta": piece}
+    yield {"type": f"{kind}.done", **here, **more, field: text}
+
+
+RESPONSES: Final = Wire(
+    provider="openai.responses",
+    path="/v1/responses",
+    counts="/input_tokens",
+    ids=("resp", "call"),
+    key_error=key_error,
+    shape_error=shape_error,
+    rule_error=rule_error,
+    output_max=output_max,
+    messages_form=messages_form,
+    own_reply=own_reply,
+    sign=lambda text, _, model: sealed(text, model),
+    message=message,
+    stream=stream,
+    garbage=(
+        b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "out\n\n'
+    ),
+    error=refusal,
+    error_event=error_event,
+)

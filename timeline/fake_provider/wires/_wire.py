@@ -5,22 +5,24 @@ Inside the fake provider, an answer consists of blocks of text, thinking and cal
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
 
 from render import Json, Model
 from timeline.billing import CacheStep
-from timeline.fake_provider._fault import ApiError
-from timeline.fake_provider._reply import Answer, Draft, Reply
+from timeline.fake_provider._reply import Answer, ApiError, Draft, Reply, overlong
 
+_BILLING: Final = "x-anthropic-billing-header:"
 _PIECE_CHARS: Final = 24
 _PIECES_MAX: Final = 100
 """Largest number of pieces of a streamed text; longer texts have longer pieces."""
+Purpose: TypeAlias = Literal["answer", "count"]
+"""What a request is for: an answer, or only the number of its tokens."""
 
 
 @attrs.frozen(kw_only=True)
-class Spoken:
+class Outgoing:
     """An answer, to be put into the form of an API."""
 
     id: str
@@ -35,86 +37,61 @@ class Spoken:
     new_id: Callable[[str], str]
 
 
-class Wire(Protocol):
-    """One API. Wires have no state."""
+def whole_body(body: Json, place: Mapping[str, str], headers: Mapping[str, str]) -> Json:
+    """A request that is the body alone."""
+    del place, headers
+    return body
 
-    @property
-    def provider(self) -> str:
-        """Its name in `Model.provider`."""
-        ...
 
-    @property
-    def path(self) -> str:
-        """The path of its requests."""
-        ...
+def prompt_overflow(tokens: int, request: Json, model: Model) -> ApiError | None:
+    """The error for a prompt that does not fit, where the room for output is not reserved."""
+    del request
+    return overlong(tokens, model.tokens_window) if tokens > model.tokens_window else None
 
-    @property
-    def counts(self) -> str:
-        """The path, below `path`, of requests that only count tokens; empty: there is none."""
-        ...
 
-    @property
-    def ids(self) -> tuple[str, str]:
-        """The prefixes of the ids of an answer and of a call."""
-        ...
+@attrs.frozen(kw_only=True)
+class Wire:
+    """One API, as a table of functions without state."""
 
-    def unauthorised(self, headers: Mapping[str, str]) -> ApiError | None:
-        """The error for missing headers. Some key is required; its value does not matter."""
-        ...
+    provider: str
+    """Its name in `Model.provider`."""
+    path: str
+    """The path of its requests."""
+    counts: str = ""
+    """The path, below `path`, of requests that only count tokens; empty: there is none."""
+    ids: tuple[str, str]
+    """The prefixes of the ids of an answer and of a call."""
 
-    def received(
-        self, body: Json, place: Mapping[str, str], headers: Mapping[str, str]
-    ) -> Json | ApiError:
-        """The request from its body, path and headers, or the error."""
-        ...
+    key_error: Callable[[Mapping[str, str]], ApiError | None]
+    """The error for missing headers. Some key is required; its value does not matter."""
+    request_of: Callable[[Json, Mapping[str, str], Mapping[str, str]], Json | ApiError] = whole_body
+    """The request from its body, the fields of its path, and its headers; or the error."""
+    shape_error: Callable[[Json, Purpose], ApiError | None]
+    """The error for missing or unknown fields."""
+    rule_error: Callable[[Json, Model], ApiError | None]
+    """The error for a request of the right shape that breaks a rule of the provider."""
+    length_error: Callable[[int, Json, Model], ApiError | None] = prompt_overflow
+    """The error if a prompt of this many tokens does not fit."""
+    output_max: Callable[[Json, Model], int]
+    """Largest number of tokens of the answer."""
 
-    def misshapen(self, request: Json, *, counted: bool = False) -> ApiError | None:
-        """The error for missing or unknown fields; `counted`: the request only counts tokens."""
-        ...
+    messages_form: Callable[[Json], Json]
+    """The request in the form of the Messages API, for the responder."""
+    own_reply: Callable[[Json], Reply | None] = lambda _: None
+    """A reply that the server gives without calling its model; None: it calls the model."""
+    sign: Callable[[str, Json, Model], str] = lambda _text, _request, _model: ""
+    """The signature that proves that thinking is the model's own."""
 
-    def unlawful(self, request: Json, model: Model) -> ApiError | None:
-        """The error for a request of the right shape that breaks a rule of the provider."""
-        ...
-
-    def too_long(self, tokens: int, request: Json, model: Model) -> ApiError | None:
-        """The error if a prompt of this many tokens does not fit."""
-        ...
-
-    def output_max(self, request: Json, model: Model) -> int:
-        """Largest number of tokens of the answer."""
-        ...
-
-    def asked(self, request: Json) -> Json:
-        """The request in the form of the Messages API, for the responder."""
-        ...
-
-    def unasked(self, request: Json) -> Reply | None:
-        """A reply that the server gives without calling its model; None: it calls the model."""
-        ...
-
-    def sign(self, text: str, request: Json, model: Model) -> str:
-        """The signature that proves that thinking is the model's own."""
-        ...
-
-    def message(self, spoken: Spoken) -> Json:
-        """The whole answer as JSON."""
-        ...
-
-    def events(self, message: Json, drafts: Sequence[Draft], request: Json) -> Iterator[bytes]:
-        """The answer as a stream of events; the last one says that it is complete."""
-        ...
-
-    def garbage(self) -> bytes:
-        """An incomplete event."""
-        ...
-
-    def error(self, error: ApiError, request_id: str) -> tuple[int, Json]:
-        """The status and the JSON of a refusal."""
-        ...
-
-    def error_event(self, error: ApiError) -> bytes:
-        """The event of an error in the middle of a stream."""
-        ...
+    message: Callable[[Outgoing], Json]
+    """The whole answer as JSON."""
+    stream: Callable[[Json, Sequence[Draft], Json], Iterator[bytes]]
+    """The answer (its JSON, its drafts, the request) as a stream of events; the last one says that it is complete."""
+    garbage: bytes
+    """An incomplete event."""
+    error: Callable[[ApiError, str], tuple[int, Json]]
+    """The status and the JSON of a refusal, for a request with this id."""
+    error_event: Callable[[ApiError], bytes]
+    """The event of an error in the middle of a stream."""
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -132,3 +109,28 @@ def event(data: Any, name: str = "") -> bytes:
 def unknown_field(request: Json, known: frozenset[str]) -> str:
     """The first field that is not known; empty: all are known."""
     return next((name for name in request if name not in known), "")
+
+
+# A request's JSON, read without trusting its shape.
+
+
+def child(value: Json, name: str) -> Json:
+    """The object in this field; an empty one if there is none."""
+    found = value.get(name)
+    return cast("Json", found) if isinstance(found, dict) else {}
+
+
+def prompt_of(request: Json) -> list[Json]:
+    """The system prompt of a request to the Messages API as the model sees it: without the first block if that is a
+    billing header, which is not cached either."""
+    system = blocks_of(request.get("system"))
+    if system and str(system[0].get("text", "")).startswith(_BILLING):
+        return system[1:]
+    return system
+
+
+def blocks_of(content: Any) -> list[Json]:
+    """Content as a list of blocks; a plain text is one block."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return cast("list[Json]", content) if isinstance(content, list) else []

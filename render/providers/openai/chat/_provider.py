@@ -1,197 +1,356 @@
-"""Chat Completions as a provider."""
+"""The Chat Completions API of OpenAI, as of November 2026, and of servers such as vLLM and llama.cpp.
+
+What it has in common with Responses is in `_shared` and `_rounds` of the folder above. The rules that a request must
+follow are in `validator`, which knows nothing of this file, as this file knows nothing of the rules.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, cast
 
 import attrs
 
-from blocks import BlockId, Part, TurnId, UsageRecorded
-from blocks.formats import REASONING, usage_in
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    BlockId,
+    MisuseError,
+    OpaqueBlock,
+    Part,
+    TextPart,
+    ToolCall,
+    TurnId,
+    in_words,
+    text_of_parts,
+)
+from blocks.formats import REASONING, SHAPES, items, obj, usage_in
 from render.policy._provider import (
     Answer,
     Encoder,
     Limits,
     Model,
-    Overflow,
     Piece,
-    Rates,
-    Segment,
+    Provider,
     ThinkingRule,
     TokenCounter,
-    Where,
+    Validator,
 )
-from render.providers._definitions import definition_of, open_definitions
-from render.providers._names import MIDWAY, tool_name
-from render.providers._read import usage_in_response
-from render.providers._rounds import assembled, behind
-from render.providers.openai._count import definition_tokens
-from render.providers.openai._flatten import segment_of, text_of_content
-from render.providers.openai._kinds import OPERATORS
-from render.providers.openai._limits import limits_of
-from render.providers.openai._overflow import overflow_of
-from render.providers.openai._parts import refusal
-from render.providers.openai._prices import rates_of
-from render.providers.openai._rounds import HEARD, cache_options, marked, with_mark
-from render.providers.openai._tools import chat_tool
-from render.providers.openai.chat._encode import SEPARATOR, Encoding
-from render.providers.openai.chat._read import FIELD, answer_of, stop_of
-from render.providers.openai.chat.validator._validate import ChatValidator
-from render.view._provider_blocks import Json
+from render.providers._answers import (
+    answer_in,
+    check_name,
+    response_json,
+    stop_in_response,
+    usage_in_response,
+)
+from render.providers._definitions import open_definitions
+from render.providers._parts import MIDWAY, tool_name, wire_id
+from render.providers._rounds import Sent, assembled, behind, others, piece_of, told
+from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX, OPERATORS
+from render.providers.openai._rounds import (
+    HEARD,
+    answers,
+    arguments_of,
+    cache_options,
+    free_input,
+    marked,
+    scale_of,
+    with_mark,
+)
+from render.providers.openai._shared import (
+    PartForms,
+    chat_tool,
+    content_of,
+    limits_of,
+    overflow,
+    rates,
+    refusal,
+    segment,
+    text_of,
+    texts_of,
+    tool_tokens,
+)
+from render.view._group import Entry, Group, Place
+from render.view._provider_blocks import Json, verbatim
 
+SHAPE: Final = SHAPES["openai.chat"]
 PROMPT: Final = "system"
 """The role of the system prompt: OpenAI's newer models call it `developer` and accept both; many other
 servers know only this one."""
 
 
-@attrs.frozen
-class OpenAIChat:
-    """The Chat Completions API of OpenAI, as of November 2026, and of servers such as vLLM and llama.cpp;
-    see `Provider`."""
+def provider(validator: Callable[[], Validator]) -> Provider:
+    """The API with its rules."""
+    return Provider(
+        name=SHAPE.name,
+        limits=limits,
+        rates=rates,
+        encoder=encoder,
+        refusal=refusal,
+        validator=validator,
+        prefix=prefix,
+        messages=messages,
+        request=request,
+        extended=extended,
+        quoting=quoting,
+        without_thinking=without_thinking,
+        sections=sections,
+        contents=contents,
+        segment=segment,
+        text=text_of,
+        tool_tokens=tool_tokens,
+        open_tools=partial(open_definitions, tool_name),
+        read=read,
+        stop=partial(stop_in_response, SHAPE),
+        usage=partial(usage_in_response, SHAPE, usage_in),
+        overflow=overflow,
+    )
 
-    name: str = attrs.field(default="openai.chat", init=False)
 
-    def limits(self, model: Model) -> Limits:
-        """The same limits as in Responses; a model that gets its reasoning back refuses calls without it."""
-        rules: frozenset[ThinkingRule] = frozenset({"paired"} if _returns_thinking(model) else ())
-        return attrs.evolve(limits_of(model), thinking=rules)
+def limits(model: Model) -> Limits:
+    """The same limits as in Responses; a model that gets its reasoning back refuses calls without it."""
+    rules: frozenset[ThinkingRule] = frozenset({"paired"} if _returns_thinking(model) else ())
+    return attrs.evolve(limits_of(model), thinking=rules)
 
-    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        """An encoder into messages."""
-        listed = limits_of(model).marks_max > 0
-        returns = _returns_thinking(model)
-        encoding = Encoding(
-            counter=counter, keep_thinking=keep_thinking, listed=listed, returns_thinking=returns
-        )
-        return Encoder((self.name, counter.name, keep_thinking, listed, returns), encoding.encode)
 
-    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
-        """Tokens of a definition in the form in which the model is documented to see it."""
-        return definition_tokens(definition_of(tool), counter)
+def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+    """An encoder into messages."""
+    listed = limits_of(model).marks_max > 0
+    returns = _returns_thinking(model)
+    encoding = Encoding(
+        counter=counter, keep_thinking=keep_thinking, listed=listed, returns_thinking=returns
+    )
+    return Encoder((SHAPE.name, counter.name, keep_thinking, listed, returns), encoding.encode)
 
-    def prefix(
-        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
-    ) -> tuple[list[Json], list[Json]]:
-        """One message; its content is a string, unless it carries a mark."""
-        texts = [text["text"] for text in system]
-        content: str | list[Json] = SEPARATOR.join(texts)
-        if texts and ttl:
-            parts: list[Json] = [{"type": "text", "text": text} for text in texts]
-            content = [*parts[:-1], with_mark(parts[-1])]
-        message = {"role": PROMPT, "content": content}
-        return [message] if texts else [], list(map(chat_tool, tools))
 
-    def messages(
-        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
-    ) -> list[Json]:
-        """Messages, beginning with the user's; adjacent user messages are joined.
+# Encoding groups of blocks.
+#
+# A group becomes one assistant message (its texts, then its calls), one `tool` message for every call, in the order of
+# the calls, and one user message for other content. This is the order of roles that the templates of open models
+# require.
+#
+# A tool message contains only text, so images and files of results go into the following user message. Contents that
+# are only text are plain strings, because not every server reads lists of parts; for models with cache marks, contents
+# that can carry a mark are lists.
+#
+# Thinking is not sent, because the API has no place for it, except for models that get their reasoning back with their
+# calls.
 
-        Messages without a mark are the pieces' own objects and must not be changed.
-        """
-        messages = assembled(pieces, marks, marked)
-        if not messages or messages[0]["role"] not in HEARD:
-            messages.insert(0, {"role": "user", "content": MIDWAY})
-        return appended(_joined(messages), texts)
 
-    def request(
-        self,
-        system: Sequence[Json],
-        tools: Sequence[Json],
-        messages: Sequence[Json],
-        cache_key: str = "",
-    ) -> Json:
-        """The keyword arguments `messages` and `tools`; cache options only with marks, because not every
-        server accepts them."""
-        request: Json = {"messages": [*system, *messages]}
-        if tools:
-            request["tools"] = list(tools)
-        options = cache_options(request["messages"], cache_key)
-        return request | options if "prompt_cache_options" in options else request
+SEPARATOR: Final = "\n\n"
+"""Between the texts of a message whose content is a string."""
+ELSEWHERE: Final = "[shown in the next message]"
+"""In a tool message, marks a part that is not text."""
+PARTS: Final = PartForms(
+    own=frozenset({"image_url", "file", "input_audio"}),
+    text="text",
+    image=lambda url: {"type": "image_url", "image_url": {"url": url}},
+    file=lambda name, data: {"type": "file", "file": {"filename": name, "file_data": data}},
+    linked=lambda _: None,
+)
 
-    def sections(
-        self, request: Mapping[str, Any]
-    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """The leading messages with the roles of a system prompt are the system part."""
-        messages: list[Json] = request.get("messages") or []
-        roles = (message.get("role") for message in messages)
-        begin = next((n for n, role in enumerate(roles) if role not in OPERATORS), len(messages))
-        return messages[:begin], request.get("tools") or (), messages[begin:]
 
-    def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """A cache write costs 1.25 times the input (30 minutes), a read 0.1 times; writes of older models
-        cost nothing extra."""
-        return rates_of(model, prompt_tokens)
+@attrs.frozen(kw_only=True)
+class Encoding:
+    """How groups are encoded."""
 
-    def contents(
-        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
-    ) -> Iterator[tuple[str, Json]]:
-        """Tools, then the contents of the messages: the user's parts, the assistant's texts and calls. The
-        first user message, which may be a summary, is divided into paragraphs."""
-        yield from (("tools", tool) for tool in tools)
-        head = next((message for message in messages if message.get("role") == "user"), None)
-        for message in (*system, *messages):
-            role = str(message.get("role") or "")
-            content: object = message.get("content")
-            thoughts = ((name, message.get(name)) for name in REASONING)
-            yield from ((role, {"type": name, "text": text}) for name, text in thoughts if text)
-            if role == "tool":
-                yield role, message
-            elif isinstance(content, list):
-                yield from ((role, part) for part in cast("list[Json]", content))
-            elif isinstance(content, str) and content and message is head:
-                yield from ((role, {"type": "text", "text": text}) for text in _pieces(content))
-            elif isinstance(content, str) and content:
-                yield role, message
-            yield from ((role, call) for call in message.get("tool_calls") or ())
+    counter: TokenCounter
+    keep_thinking: bool = True
+    listed: bool = False
+    """Whether contents that can carry a cache mark are lists of parts instead of strings."""
+    returns_thinking: bool = False
+    """Whether reasoning is sent back with the calls that it led to."""
 
-    def segment(self, place: str, content: Json) -> Segment:
-        """The segment of a content, in which its cache mark is not content."""
-        return segment_of(place, content)
+    def encode(self, group: Group) -> Piece:
+        """The group as messages of this API."""
+        notices: list[str] = []
+        said = list(self._said(group, notices))
+        results: list[Sent] = []
+        heard: list[tuple[str, tuple[int, Json]]] = []
+        for call, version, parts in answers(group, notices):
+            results.append(self._tool_message(call, version, parts))
+            heard += [("user", moved) for moved in _moved(version, call, parts)]
+        alone = bool(results) or not said
+        for other in others(group, notices, answered=alone, roles=OPERATORS):
+            contents = [(other.version, content_of(part, PARTS)) for part in other.parts]
+            heard += [(other.role, content) for content in contents]
+        runs = groupby(heard, itemgetter(0))
+        messages = [self._message(role, [content for _, content in run]) for role, run in runs]
+        sent = [*said, *results, *messages]
+        return piece_of(group, sent, scale_of(self.counter), notices)
 
-    def text(self, content: Json) -> str:
-        """The text of a content; arguments are given as names and values, not as JSON."""
-        return text_of_content(content)
+    def _said(self, group: Group, notices: list[str]) -> Iterator[Sent]:
+        """The assistant message; none if the model said nothing."""
+        thoughts: list[tuple[int, Json]] = []
+        texts: list[tuple[int, Json]] = []
+        calls: list[tuple[int, Json]] = []
+        for entry in group.placed(Place.RESPONSE):
+            match entry.block:
+                case ToolCall() as call:
+                    calls.append((entry.version, _call(entry, call)))
+                case AssistantThinking(provider=own):
+                    if self.keep_thinking and self.returns_thinking and (known := _thought(own)):
+                        thoughts.append((entry.version, known))
+                    elif self.keep_thinking:
+                        notices.append(f"thinking is not sent in a chat: {entry.path}")
+                case AssistantCompletion(text=text) if text.strip():
+                    texts.append((entry.version, {"type": "text", "text": text}))
+                case OpaqueBlock() as block if told(block).strip():
+                    texts.append((entry.version, {"type": "text", "text": told(block)}))
+                case OpaqueBlock() as block if verbatim(block) is not None:
+                    notices.append(f"a block that the provider refuses is not shown: {entry.path}")
+                case _:
+                    pass
+        if texts or calls:
+            said = SEPARATOR.join(content["text"] for _, content in texts)
+            message: Json = {"role": "assistant", "content": said or None}
+            thoughts = thoughts if calls else []  # reasoning without a call is not sent
+            if thoughts:
+                message[thoughts[0][1]["type"]] = SEPARATOR.join(t["text"] for _, t in thoughts)
+            if calls:
+                message["tool_calls"] = [call for _, call in calls]
+            yield Sent(item=message, by_model=True, contents=(*thoughts, *texts, *calls))
 
-    def open_tools(self, names: Iterable[str]) -> list[Json]:
-        """One for each name as it is sent, in the order of names."""
-        return open_definitions(map(tool_name, names))
+    def _tool_message(self, call: Entry, version: int, parts: Sequence[Part]) -> Sent:
+        contents = [content_of(_as_text(part), PARTS) for part in parts]
+        texts = [content["text"] for content in contents]
+        content = contents if self.listed else "\n".join(texts)
+        identity = wire_id(call.pair, CHAT_ID_LENGTH_MAX)
+        message = {"role": "tool", "tool_call_id": identity, "content": content}
+        return Sent(item=message, by_model=False, contents=((version, message),))
 
-    def validator(self) -> ChatValidator:
-        """A validator that remembers its verdict on every message of the latest request."""
-        return ChatValidator()
+    def _message(self, role: str, heard: Sequence[tuple[int, Json]]) -> Sent:
+        contents = [content for _, content in heard]
+        texts = None if self.listed else texts_of(contents)
+        content = contents if texts is None else SEPARATOR.join(texts)
+        message = {"role": role, "content": content}
+        return Sent(item=message, by_model=False, contents=tuple(heard))
 
-    def extended(self, request: Json, text: str) -> Json:
-        """The text is added to the last message if that is the user's."""
-        return {**request, "messages": appended(request["messages"], [text])}
 
-    def quoting(self, texts: Sequence[str]) -> Json:
-        """One user message."""
-        return {"messages": appended([], texts)}
+def _thought(own: Json) -> Json | None:
+    """A server's record of its model's reasoning, under its own field name; None if there is none."""
+    name: object = own.get("type")
+    text: object = own.get(name) if isinstance(name, str) and name in REASONING else None
+    return {"type": name, "text": text} if isinstance(text, str) and text else None
 
-    def without_thinking(self, request: Json) -> Json:
-        """The request itself: reasoning in this API has no signature that could be refused."""
-        return request
 
-    def refusal(self, part: Part, where: Where) -> str:
-        """The reason that the validator would give."""
-        return refusal(part, where)
+def _call(entry: Entry, call: ToolCall) -> Json:
+    identity = {"id": wire_id(entry.pair, CHAT_ID_LENGTH_MAX)}
+    name = tool_name(call.name)
+    if (text := free_input(call)) is not None:
+        return {**identity, "type": "custom", "custom": {"name": name, "input": text}}
+    function = {"name": name, "arguments": arguments_of(call)}
+    return {**identity, "type": "function", "function": function}
 
-    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-        """A response with one choice; a record of the model's reasoning is kept."""
-        return answer_of(response, new_id, turn)
 
-    def stop(self, response: object) -> str:
-        """Derived from the choice's finish reason and its message."""
-        return stop_of(response)
+def _as_text(part: Part) -> TextPart:
+    """The text for a part within a tool message."""
+    if isinstance(part, TextPart):
+        return part
+    if content_of(part, PARTS)["type"] == "text":
+        return TextPart(text=content_of(part, PARTS)["text"])
+    return TextPart(text=f"{text_of_parts((part,))} {ELSEWHERE}")
 
-    def usage(self, response: object) -> UsageRecorded | None:
-        """The response's `usage`, in which cached tokens count as input."""
-        return usage_in_response(response, FIELD, usage_in)
 
-    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        """From the error's code; for other servers, from the text."""
-        return overflow_of(status, kind, message)
+def _moved(version: int, call: Entry, parts: Sequence[Part]) -> Iterator[tuple[int, Json]]:
+    """The parts of a result that are not text, for the user message."""
+    contents = [content_of(part, PARTS) for part in parts if not isinstance(part, TextPart)]
+    moved = [content for content in contents if content["type"] != "text"]
+    if moved:
+        named = f"[from the result of call {wire_id(call.pair, CHAT_ID_LENGTH_MAX)}]"
+        yield version, {"type": "text", "text": named}
+    yield from ((version, content) for content in moved)
+
+
+# Assembling a request.
+
+
+def prefix(
+    system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+) -> tuple[list[Json], list[Json]]:
+    """One message; its content is a string, unless it carries a mark."""
+    texts = [text["text"] for text in system]
+    content: str | list[Json] = SEPARATOR.join(texts)
+    if texts and ttl:
+        parts: list[Json] = [{"type": "text", "text": text} for text in texts]
+        content = [*parts[:-1], with_mark(parts[-1])]
+    message = {"role": PROMPT, "content": content}
+    return [message] if texts else [], list(map(chat_tool, tools))
+
+
+def messages(
+    pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+) -> list[Json]:
+    """Messages, beginning with the user's; adjacent user messages are joined.
+
+    Messages without a mark are the pieces' own objects and must not be changed.
+    """
+    messages = assembled(pieces, marks, marked)
+    if not messages or messages[0]["role"] not in HEARD:
+        messages.insert(0, {"role": "user", "content": MIDWAY})
+    return appended(_joined(messages), texts)
+
+
+def request(
+    system: Sequence[Json],
+    tools: Sequence[Json],
+    messages: Sequence[Json],
+    cache_key: str = "",
+) -> Json:
+    """The keyword arguments `messages` and `tools`; cache options only with marks, because not every
+    server accepts them."""
+    request: Json = {"messages": [*system, *messages]}
+    if tools:
+        request["tools"] = list(tools)
+    options = cache_options(request["messages"], cache_key)
+    return request | options if "prompt_cache_options" in options else request
+
+
+def sections(request: Mapping[str, Any]) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+    """The leading messages with the roles of a system prompt are the system part."""
+    messages: list[Json] = request.get("messages") or []
+    roles = (message.get("role") for message in messages)
+    begin = next((n for n, role in enumerate(roles) if role not in OPERATORS), len(messages))
+    return messages[:begin], request.get("tools") or (), messages[begin:]
+
+
+def contents(
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+) -> Iterator[tuple[str, Json]]:
+    """Tools, then the contents of the messages: the user's parts, the assistant's texts and calls. The
+    first user message, which may be a summary, is divided into paragraphs."""
+    yield from (("tools", tool) for tool in tools)
+    head = next((message for message in messages if message.get("role") == "user"), None)
+    for message in (*system, *messages):
+        role = str(message.get("role") or "")
+        content: object = message.get("content")
+        thoughts = ((name, message.get(name)) for name in REASONING)
+        yield from ((role, {"type": name, "text": text}) for name, text in thoughts if text)
+        if role == "tool":
+            yield role, message
+        elif isinstance(content, list):
+            yield from ((role, part) for part in cast("list[Json]", content))
+        elif isinstance(content, str) and content and message is head:
+            yield from ((role, {"type": "text", "text": text}) for text in _pieces(content))
+        elif isinstance(content, str) and content:
+            yield role, message
+        yield from ((role, call) for call in message.get("tool_calls") or ())
+
+
+def extended(request: Json, text: str) -> Json:
+    """The text is added to the last message if that is the user's."""
+    return {**request, "messages": appended(request["messages"], [text])}
+
+
+def quoting(texts: Sequence[str]) -> Json:
+    """One user message."""
+    return {"messages": appended([], texts)}
+
+
+def without_thinking(request: Json) -> Json:
+    """The request itself: reasoning in this API has no signature that could be refused."""
+    return request
 
 
 def _returns_thinking(model: Model) -> bool:
@@ -233,3 +392,45 @@ def _as_one(run: Sequence[Json]) -> Json:
 
 def _listed(content: str | list[Json]) -> list[Json]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+# Reading a response.
+
+
+def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+    """The blocks of a response, and its usage.
+
+    Raises:
+        MisuseError: it is not a response, or holds content that no log can show.
+        CodecError: it holds a value that cannot be stored; the error says where.
+    """
+    found = response_json(response, SHAPE)
+    choices: list[Json] = found[SHAPE.output]
+    if len(choices) > 1:
+        raise MisuseError(
+            f"record(): {len(choices)} choices; a log takes one: record the one taken"
+        )
+    for choice in choices:
+        _check(choice.get("message"), "record(): choices.0")
+    return answer_in(found, SHAPE, new_id, turn)
+
+
+def _check(message: Any, where: str) -> None:
+    if not isinstance(message, dict):
+        raise MisuseError(f"{where} holds no message; a stream's chunks are none")
+    found = obj(message)
+    if found.get("role") not in (None, "assistant"):
+        raise MisuseError(f"{where}: its role is 'assistant', not {in_words(found.get('role'))}")
+    calls: Any = found.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise MisuseError(f"{where}: tool_calls is a list, not {in_words(calls)}")
+    if found.get("function_call"):
+        raise MisuseError(f"{where}: function_call has no id; give the model tools, not functions")
+    for number, call in enumerate(items(calls)):
+        _check_call(obj(call), f"{where}.tool_calls.{number}")
+
+
+def _check_call(call: Json, where: str) -> None:
+    inner = obj(call.get("function")) or obj(call.get("custom"))
+    check_name(call, "id", where)
+    check_name(inner, "name", where)

@@ -1,177 +1,367 @@
-"""The Responses API as a provider."""
+"""The Responses API of OpenAI, as of November 2026, with nothing stored on the server.
+
+What it has in common with Chat Completions is in `_shared` and `_rounds` of the folder above. The rules that a request
+must follow are in `validator`, which knows nothing of this file, as this file knows nothing of the rules.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, cast
 
 import attrs
 
-from blocks import BlockId, Part, TurnId, UsageRecorded
-from blocks.formats import usage_in
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    BlockId,
+    MisuseError,
+    OpaqueBlock,
+    Part,
+    ToolCall,
+    TurnId,
+    in_words,
+)
+from blocks.formats import SHAPES, usage_in
 from render.policy._provider import (
     Answer,
     Encoder,
-    Limits,
     Model,
-    Overflow,
     Piece,
-    Rates,
-    Segment,
+    Provider,
     TokenCounter,
-    Where,
+    Validator,
 )
-from render.providers._definitions import definition_of, open_definitions
-from render.providers._names import MIDWAY, tool_name
-from render.providers._read import usage_in_response
-from render.providers._rounds import assembled
-from render.providers.openai._count import definition_tokens
-from render.providers.openai._flatten import segment_of, text_of_content
-from render.providers.openai._limits import limits_of
-from render.providers.openai._overflow import overflow_of
-from render.providers.openai._parts import refusal
-from render.providers.openai._prices import rates_of
-from render.providers.openai._rounds import cache_options, marked, with_mark
-from render.providers.openai._tools import response_tool
-from render.providers.openai.responses._encode import Encoding
-from render.providers.openai.responses._read import FIELD, answer_of, stop_of
-from render.providers.openai.responses.validator._validate import ResponsesValidator
-from render.view._provider_blocks import Json
+from render.providers._answers import (
+    answer_in,
+    check_name,
+    response_json,
+    stop_in_response,
+    usage_in_response,
+)
+from render.providers._definitions import open_definitions
+from render.providers._parts import MIDWAY, tool_name, wire_id
+from render.providers._rounds import Other, Sent, assembled, others, piece_of, told
+from render.providers.openai._kinds import CALLS, OPERATORS, REPLAYED, TAG_PREFIX
+from render.providers.openai._rounds import (
+    answers,
+    arguments_of,
+    cache_options,
+    free_input,
+    marked,
+    scale_of,
+    with_mark,
+)
+from render.providers.openai._shared import (
+    PartForms,
+    content_of,
+    limits_of,
+    overflow,
+    rates,
+    refusal,
+    response_tool,
+    segment,
+    text_of,
+    texts_of,
+    tool_tokens,
+)
+from render.view._group import Entry, Group, Place
+from render.view._provider_blocks import Json, response_of, verbatim
 
+SHAPE: Final = SHAPES["openai.responses"]
 PROMPT: Final = "developer"
 """The role of the system prompt; `instructions` is not used, because it can carry no cache mark, and newer
 models place it after the conversation."""
 
 
-@attrs.frozen
-class OpenAIResponses:
-    """The Responses API of OpenAI, as of November 2026, with nothing stored on the server; see `Provider`."""
+def provider(validator: Callable[[], Validator]) -> Provider:
+    """The API with its rules."""
+    return Provider(
+        name=SHAPE.name,
+        limits=limits_of,
+        rates=rates,
+        encoder=encoder,
+        refusal=refusal,
+        validator=validator,
+        prefix=prefix,
+        messages=messages,
+        request=request,
+        extended=extended,
+        quoting=quoting,
+        without_thinking=without_thinking,
+        sections=sections,
+        contents=contents,
+        segment=segment,
+        text=text_of,
+        tool_tokens=tool_tokens,
+        open_tools=partial(open_definitions, tool_name),
+        read=read,
+        stop=partial(stop_in_response, SHAPE),
+        usage=partial(usage_in_response, SHAPE, usage_in),
+        overflow=overflow,
+    )
 
-    name: str = attrs.field(default="openai.responses", init=False)
 
-    def limits(self, model: Model) -> Limits:
-        """Newer models cache at marks, and find an entry only at a mark that is still in the request;
-        others cache every prefix."""
-        return limits_of(model)
+def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+    """An encoder into input items."""
+    listed = limits_of(model).marks_max > 0
+    encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
+    return Encoder((SHAPE.name, counter.name, keep_thinking, listed), encoding.encode)
 
-    def encoder(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
-        """An encoder into input items."""
-        listed = limits_of(model).marks_max > 0
-        encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
-        return Encoder((self.name, counter.name, keep_thinking, listed), encoding.encode)
 
-    def tool_tokens(self, tool: Json, counter: TokenCounter) -> int:
-        """Tokens of a definition in the form in which the model is documented to see it."""
-        return definition_tokens(definition_of(tool), counter)
+# Encoding groups of blocks.
+#
+# The items of the model come first, then an output for every call, in the order of the calls, then a message for other
+# content, in log order. So a request's input only grows at its end.
+#
+# Reasoning is sent back unchanged before the item that it led to. If that item is no longer shown, the reasoning is left
+# out, because the server requires both or neither. Reasoning without `encrypted_content` is left out, because the server
+# stores nothing; for the same reason ids are left out, because the server would look them up.
 
-    def prefix(
-        self, system: Sequence[Json], tools: Sequence[Json], ttl: str | None
-    ) -> tuple[list[Json], list[Json]]:
-        """One developer message, whose last part carries the mark; tools cannot carry one."""
-        parts: list[Json] = [{"type": "input_text", "text": text["text"]} for text in system]
-        if parts and ttl:
-            parts[-1] = with_mark(parts[-1])
-        message = {"type": "message", "role": PROMPT, "content": parts}
-        return [message] if parts else [], list(map(response_tool, tools))
 
-    def messages(
-        self, pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
-    ) -> list[Json]:
-        """Input items, at least one; those without a mark are the pieces' own objects and must not be
-        changed."""
-        items = assembled(pieces, marks, marked) or [_said(MIDWAY)]
-        return [*items, *map(_said, texts)]
+PARTS: Final = PartForms(
+    own=frozenset({"input_image", "input_file"}),
+    text="input_text",
+    image=lambda url: {"type": "input_image", "image_url": url, "detail": "auto"},
+    file=lambda name, data: {"type": "input_file", "filename": name, "file_data": data},
+    linked=lambda url: {"type": "input_file", "file_url": url},
+)
+_SAID: Final = frozenset({Place.RESPONSE, Place.SILENT})
+_COMPACTION: Final = ("type", "encrypted_content")
+"""The fields of a compaction item that the API accepts back."""
 
-    def request(
-        self,
-        system: Sequence[Json],
-        tools: Sequence[Json],
-        messages: Sequence[Json],
-        cache_key: str = "",
-    ) -> Json:
-        """The keyword arguments `input` and `tools`, with `store=False`; if there are marks, the cache is
-        written only at them."""
-        request: Json = {"input": [*system, *messages], "store": False}
-        if tools:
-            request["tools"] = list(tools)
-        return request | cache_options(request["input"], cache_key)
 
-    def sections(
-        self, request: Mapping[str, Any]
-    ) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
-        """Instructions come first; an input that is a string is a user message."""
-        text, given = request.get("instructions"), request.get("input")
-        items = [_said(given)] if isinstance(given, str) else given or []
-        return [_said(text, role=PROMPT)] if text else [], request.get("tools") or (), items
+@attrs.frozen(kw_only=True)
+class Encoding:
+    """How groups are encoded."""
 
-    def rates(self, model: Model, prompt_tokens: int) -> Rates:
-        """A cache write costs 1.25 times the input (30 minutes), a read 0.1 times; writes of older models
-        cost nothing extra."""
-        return rates_of(model, prompt_tokens)
+    counter: TokenCounter
+    keep_thinking: bool = True
+    listed: bool = False
+    """Whether outputs are lists of parts, which can carry cache marks, instead of strings."""
 
-    def contents(
-        self, system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
-    ) -> Iterator[tuple[str, Json]]:
-        """Tools, then the items; messages are divided into their parts. A deferred tool is in no prompt until a search
-        loads it, and then it is added at the end. (Provider documentation: tool search.)"""
-        yield from (("tools", tool) for tool in tools if not tool.get("defer_loading"))
-        for item in (*system, *messages):
-            content: object = item.get("content")
-            role = str(item.get("role") or "")
-            if isinstance(content, list) and item.get("type", "message") == "message":
-                yield from ((role, part) for part in cast("list[Json]", content))
-            else:
-                yield role, item
+    def encode(self, group: Group) -> Piece:
+        """The group as input items of this API."""
+        notices: list[str] = []
+        said = self._said(group, notices)
+        results = [
+            _user_item(version, self._result(call, parts))
+            for call, version, parts in answers(group, notices)
+        ]
+        answered = bool(results) or not said
+        heard = map(_message, others(group, notices, answered=answered, roles=OPERATORS))
+        return piece_of(group, [*said, *results, *heard], scale_of(self.counter), notices)
 
-    def segment(self, place: str, content: Json) -> Segment:
-        """The segment of a content, in which its cache mark is not content."""
-        return segment_of(place, content)
+    def _said(self, group: Group, notices: list[str]) -> Sequence[Sent]:
+        said: list[Sent] = []
+        followed, response = False, ""
+        for entry in reversed(group.entries):
+            if entry.place not in _SAID or entry.block.author != "assistant":
+                continue
+            item = self._item(entry) if entry.place is Place.RESPONSE else None
+            if response_of(entry.block) != response:
+                followed, response = False, response_of(entry.block)
+            if not isinstance(entry.block, AssistantThinking):
+                followed = item is not None
+            elif not followed:
+                item = None
+            if item is not None:
+                said.append(Sent(item=item, by_model=True, contents=((entry.version, item),)))
+            elif entry.place is Place.RESPONSE:
+                notices += self._missed(entry)
+        notices.reverse()
+        return said[::-1]
 
-    def text(self, content: Json) -> str:
-        """The text of a content; arguments are given as names and values, not as JSON."""
-        return text_of_content(content)
+    def _missed(self, entry: Entry) -> Iterator[str]:
+        """Notices for an entry that is not shown."""
+        if isinstance(entry.block, AssistantThinking) and self.keep_thinking:
+            yield f"thinking that cannot be sent back is not shown: {entry.path}"
+        elif verbatim(entry.block) is not None:
+            yield f"a block that the provider refuses is not shown: {entry.path}"
 
-    def open_tools(self, names: Iterable[str]) -> list[Json]:
-        """One for each name as it is sent, in the order of names."""
-        return open_definitions(map(tool_name, names))
+    def _item(self, entry: Entry) -> Json | None:
+        match entry.block:
+            case AssistantThinking() as thinking:
+                return _reasoning(thinking.provider) if self.keep_thinking else None
+            case ToolCall() as call:
+                return _call(entry, call)
+            case OpaqueBlock() as block if (own := _own(block)) is not None:
+                return own
+            case OpaqueBlock() as block:
+                return _text(block, told(block))
+            case AssistantCompletion(text=text) as block:
+                return _text(block, text)
+            case _:
+                return None
 
-    def validator(self) -> ResponsesValidator:
-        """A validator that remembers its verdict on every item of the latest request."""
-        return ResponsesValidator()
+    def _result(self, call: Entry, parts: Sequence[Part]) -> Json:
+        kind = "function_call_output"
+        if isinstance(call.block, ToolCall) and free_input(call.block) is not None:
+            kind = "custom_tool_call_output"
+        contents = [content_of(part, PARTS) for part in parts]
+        texts = texts_of(contents)
+        plain = not self.listed and texts is not None and len(texts) == 1
+        output: str | list[Json] = cast("list[str]", texts)[0] if plain else contents
+        return {"type": kind, "call_id": wire_id(call.pair), "output": output}
 
-    def extended(self, request: Json, text: str) -> Json:
-        """The text is added as a message."""
-        return {**request, "input": [*request["input"], _said(text)]}
 
-    def quoting(self, texts: Sequence[str]) -> Json:
-        """One user message."""
-        return {"input": [_said(*texts)]}
+def _user_item(version: int, item: Json) -> Sent:
+    return Sent(item=item, by_model=False, contents=((version, item),))
 
-    def without_thinking(self, request: Json) -> Json:
-        """The request without reasoning items, to which no other item refers."""
-        items = [item for item in request["input"] if item.get("type") != "reasoning"]
-        return {**request, "input": items}
 
-    def refusal(self, part: Part, where: Where) -> str:
-        """The reason that the validator would give."""
-        return refusal(part, where)
+def _message(other: Other) -> Sent:
+    contents = [content_of(part, PARTS) for part in other.parts]
+    item = {"type": "message", "role": other.role, "content": contents}
+    numbered = tuple((other.version, content) for content in contents)
+    return Sent(item=item, by_model=False, contents=numbered)
 
-    def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-        """A response; items of tools that the provider ran itself are kept whole."""
-        return answer_of(response, new_id, turn)
 
-    def stop(self, response: object) -> str:
-        """Derived from the response's status and its items."""
-        return stop_of(response)
+def _reasoning(own: Json) -> Json | None:
+    """The item unchanged except for its id; None if the server would not accept it."""
+    sealed: object = own.get(SHAPE.seal)
+    if own.get("type") != "reasoning" or not isinstance(sealed, str) or not sealed:
+        return None
+    return {key: value for key, value in own.items() if key != "id" and value is not None}
 
-    def usage(self, response: object) -> UsageRecorded | None:
-        """The response's `usage`, in which cached tokens count as input."""
-        return usage_in_response(response, FIELD, usage_in)
 
-    def overflow(self, status: int | None, kind: str, message: str) -> Overflow | None:
-        """From the error's code; for other servers, from the text."""
-        return overflow_of(status, kind, message)
+def _text(block: Block, text: str) -> Json | None:
+    if not text.strip():
+        return None
+    known: Json = block.provider if isinstance(block, AssistantCompletion) else {}
+    phase: Json = {"phase": known["phase"]} if isinstance(known.get("phase"), str) else {}
+    return {"type": "message", "role": "assistant", "content": text, **phase}
+
+
+def _call(entry: Entry, call: ToolCall) -> Json:
+    named = {"call_id": wire_id(entry.pair), "name": tool_name(call.name)}
+    if (text := free_input(call)) is not None:
+        return {"type": "custom_tool_call", **named, "input": text}
+    namespace: object = call.provider.get("namespace")
+    if isinstance(namespace, str):
+        named["namespace"] = namespace
+    return {"type": "function_call", **named, "arguments": arguments_of(call)}
+
+
+def _own(block: OpaqueBlock) -> Json | None:
+    """The provider's own item, or None if the provider does not accept it back."""
+    own = verbatim(block) or {}
+    kind: object = own.get("type")
+    if block.tag != f"{TAG_PREFIX}{kind}" or kind not in REPLAYED:
+        return None
+    if kind == "compaction":
+        return {key: own[key] for key in _COMPACTION if own.get(key) is not None}
+    return {key: value for key, value in own.items() if value is not None}
+
+
+# Assembling a request.
+
+
+def prefix(
+    system: Sequence[Json], tools: Sequence[Json], ttl: str | None
+) -> tuple[list[Json], list[Json]]:
+    """One developer message, whose last part carries the mark; tools cannot carry one."""
+    parts: list[Json] = [{"type": "input_text", "text": text["text"]} for text in system]
+    if parts and ttl:
+        parts[-1] = with_mark(parts[-1])
+    message = {"type": "message", "role": PROMPT, "content": parts}
+    return [message] if parts else [], list(map(response_tool, tools))
+
+
+def messages(
+    pieces: Sequence[Piece], marks: Iterable[tuple[int, int]], texts: Sequence[str]
+) -> list[Json]:
+    """Input items, at least one; those without a mark are the pieces' own objects and must not be
+    changed."""
+    items = assembled(pieces, marks, marked) or [_said(MIDWAY)]
+    return [*items, *map(_said, texts)]
+
+
+def request(
+    system: Sequence[Json],
+    tools: Sequence[Json],
+    messages: Sequence[Json],
+    cache_key: str = "",
+) -> Json:
+    """The keyword arguments `input` and `tools`, with `store=False`; if there are marks, the cache is
+    written only at them."""
+    request: Json = {"input": [*system, *messages], "store": False}
+    if tools:
+        request["tools"] = list(tools)
+    return request | cache_options(request["input"], cache_key)
+
+
+def sections(request: Mapping[str, Any]) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
+    """Instructions come first; an input that is a string is a user message."""
+    text, given = request.get("instructions"), request.get("input")
+    items = [_said(given)] if isinstance(given, str) else given or []
+    return [_said(text, role=PROMPT)] if text else [], request.get("tools") or (), items
+
+
+def contents(
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json]
+) -> Iterator[tuple[str, Json]]:
+    """Tools, then the items; messages are divided into their parts. A deferred tool is in no prompt until a search
+    loads it, and then it is added at the end. (Provider documentation: tool search.)"""
+    yield from (("tools", tool) for tool in tools if not tool.get("defer_loading"))
+    for item in (*system, *messages):
+        content: object = item.get("content")
+        role = str(item.get("role") or "")
+        if isinstance(content, list) and item.get("type", "message") == "message":
+            yield from ((role, part) for part in cast("list[Json]", content))
+        else:
+            yield role, item
+
+
+def extended(request: Json, text: str) -> Json:
+    """The text is added as a message."""
+    return {**request, "input": [*request["input"], _said(text)]}
+
+
+def quoting(texts: Sequence[str]) -> Json:
+    """One user message."""
+    return {"input": [_said(*texts)]}
+
+
+def without_thinking(request: Json) -> Json:
+    """The request without reasoning items, to which no other item refers."""
+    items = [item for item in request["input"] if item.get("type") != "reasoning"]
+    return {**request, "input": items}
 
 
 def _said(*texts: str, role: str = "user") -> Json:
     """A message, by default the user's."""
     parts: list[dict[str, Any]] = [{"type": "input_text", "text": text} for text in texts]
     return {"type": "message", "role": role, "content": parts}
+
+
+# Reading a response.
+
+
+_OBJECTS: Final = ("response", "response.compaction")
+_UNFINISHED: Final = frozenset({"in_progress", "queued"})
+
+
+def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
+    """The blocks of a response, and its usage.
+
+    Raises:
+        MisuseError: it is not a response, is not finished, or holds content that no log can show.
+        CodecError: it holds a value that cannot be stored; the error says where.
+    """
+    found = response_json(response, SHAPE, object=_OBJECTS)
+    status: object = found.get("status")
+    if status == "failed" or status in _UNFINISHED:
+        raise MisuseError(f"record(): the response is not finished: its status is {status!r}")
+    for number, item in enumerate(found[SHAPE.output]):
+        _check(item, f"record(): {SHAPE.output}.{number}")
+    return answer_in(found, SHAPE, new_id, turn)
+
+
+def _check(item: Json, where: str) -> None:
+    kind: object = item.get("type")
+    if not isinstance(kind, str) or not kind:
+        raise MisuseError(f"{where}: no item of a response has the type {in_words(kind)}")
+    for name in ("call_id", "name") if kind in CALLS else ():
+        check_name(item, name, where)
+    if kind in CALLS.values():
+        raise MisuseError(f"{where}: {kind} is what a caller answers, and no model says")

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from blocks import DocumentPart, ImagePart, ProviderPart
-from render.providers.anthropic._count import (
+from render.providers.anthropic._provider import (
     BLOCK_TOKENS,
     RESULT_TOKENS,
     TOOL_TOKENS,

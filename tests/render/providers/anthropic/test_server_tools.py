@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from render import Rendered
-from render.providers.anthropic._server_tools import Numbered, paired
+from render.providers.anthropic._provider import Numbered, paired
 from tests import _builders as make
 from tests._builders import prompt, said, thought
 

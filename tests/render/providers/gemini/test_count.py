@@ -7,7 +7,7 @@ import pytest
 
 from blocks import DocumentPart, ImagePart, ProviderPart
 from render.providers._definitions import definition_of
-from render.providers.gemini._count import definition_tokens, part_tokens
+from render.providers.gemini._provider import definition_tokens, part_tokens
 from timeline import model_named
 from timeline.tokens import ModelCounter
 

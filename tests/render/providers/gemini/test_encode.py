@@ -15,7 +15,7 @@ from blocks import (
     TextPart,
 )
 from render import PROVIDERS, provider_of
-from render.providers.gemini._names import function_name
+from render.providers.gemini._provider import function_name
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, thought
 from tests.render.providers.gemini._play import MODEL, SEALED

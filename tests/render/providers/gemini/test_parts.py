@@ -6,7 +6,7 @@ import pytest
 
 from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart
 from render import PROVIDERS
-from render.providers.gemini._parts import part_of
+from render.providers.gemini._provider import part_of
 
 PNG = "iVBORw0KGgo="
 INLINE = {"inlineData": {"mimeType": "audio/mp3", "data": PNG}}

@@ -1,7 +1,6 @@
 """Tests of `render/providers/openai`: a module's suite has its name, or is given here.
 
-_kinds, _limits, _rounds: test_agents.py, test_logs.py
 _checks, _media: responses/validator/test_rules.py, chat/validator/test_rules.py
-_prices: test_flatten.py
-_tools: ../test_definitions.py
+_kinds, _rounds: test_agents.py, test_logs.py
+_shared: test_agents.py, test_count.py, test_flatten.py, test_overflow.py, test_parts.py, ../test_definitions.py
 """

@@ -6,7 +6,7 @@ import pytest
 
 from render import Json
 from render.providers._definitions import definition_of
-from render.providers.openai._count import (
+from render.providers.openai._shared import (
     CALL_TOKENS,
     FUNCTION_TOKENS,
     PROPERTY_TOKENS,

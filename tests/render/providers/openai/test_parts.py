@@ -6,7 +6,9 @@ import pytest
 
 from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart
 from render import PROVIDERS
-from render.providers.openai._parts import ChatParts, ResponsesParts, content_of
+from render.providers.openai._shared import content_of
+from render.providers.openai.chat._provider import PARTS as CHAT
+from render.providers.openai.responses._provider import PARTS as RESPONSES
 
 PNG = "iVBORw0KGgo="
 URL = "https://example.org/a.png"
@@ -67,8 +69,8 @@ def of(kind: str, **fields: Any) -> dict[str, Any]:
 def test_a_part_in_the_words_of_each_api(
     part: Part, responses: dict[str, Any], chat: dict[str, Any]
 ) -> None:
-    assert content_of(part, ResponsesParts()) == responses
-    assert content_of(part, ChatParts()) == chat
+    assert content_of(part, RESPONSES) == responses
+    assert content_of(part, CHAT) == chat
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_what_cannot_be_sent_is_refused_with_a_reason_and_named_in_old_logs(
     name: str, part: Part, why: str
 ) -> None:
     assert why in PROVIDERS[name].refusal(part, "user")
-    for parts, kind in ((ResponsesParts(), "input_text"), (ChatParts(), "text")):
+    for parts, kind in ((RESPONSES, "input_text"), (CHAT, "text")):
         told = content_of(part, parts)
         assert told["type"] == kind
         assert told["text"].startswith("[")
@@ -97,4 +99,4 @@ def test_what_cannot_be_sent_is_refused_with_a_reason_and_named_in_old_logs(
 
 def test_a_mark_that_a_caller_once_added_is_not_sent() -> None:
     marked = {**UPLOADED, "prompt_cache_breakpoint": {"mode": "explicit"}}
-    assert content_of(ProviderPart(value=marked), ResponsesParts()) == UPLOADED
+    assert content_of(ProviderPart(value=marked), RESPONSES) == UPLOADED

@@ -7,7 +7,7 @@ import pytest
 
 from tests._practice import Practice
 from timeline.fake_provider import Call, FakeProvider, Reply
-from timeline.fake_provider.wires import RESPONSES, asked
+from timeline.fake_provider.wires import RESPONSES, messages_form
 
 from .test_responses import FUNCTION, request, user
 
@@ -38,7 +38,7 @@ def test_tools_may_be_offered_between_the_items_and_take_a_text(practice: Practi
     assert "".join(told) == PROGRAM
     assert not server.refused
     output = {"type": "custom_tool_call_output", "call_id": called["call_id"], "output": "done"}
-    seen = asked(request(OFFER, user("Go."), called, output))
+    seen = messages_form(request(OFFER, user("Go."), called, output))
     assert [tool["name"] for tool in seen["tools"]] == ["exec", "read_file"]
     assert seen["messages"][2]["content"][0]["input"] == {"input": PROGRAM}
 
@@ -58,7 +58,7 @@ def test_what_one_agent_says_to_another_is_heard() -> None:
         {"type": "encrypted_content", "encrypted_content": "Look."},
     ]
     message = {"type": "agent_message", "author": "/root", "recipient": "/root/a", "content": parts}
-    [heard] = asked(request(message))["messages"]
+    [heard] = messages_form(request(message))["messages"]
     assert heard["role"] == "user"
     assert [part["text"] for part in heard["content"]] == ["NEW_TASK", "Look."]
     assert FakeProvider().create(request(message), RESPONSES).error is None

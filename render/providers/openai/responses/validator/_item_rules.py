@@ -7,9 +7,8 @@ import attrs
 
 from render.providers._facts import fields, items, joined, scanned
 from render.providers.openai._checks import scan_call, scan_mark
-from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, MARK
+from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, CALLS, MARK, REPLAYED
 from render.providers.openai._media import MediaFacts, scan_file, scan_image
-from render.providers.openai.responses._kinds import CALLS, REPLAYED
 from render.providers.openai.responses.validator._rules import Rule
 from render.providers.openai.responses.validator._tool_rules import tool_facts
 

@@ -17,9 +17,11 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from blocks.formats import SHAPES
 from render import Json, Model
-from timeline.fake_provider._json import blocks_of, child, prompt_of
+from timeline.fake_provider.wires._wire import blocks_of, child, prompt_of
 
+SHAPE: Final = SHAPES["anthropic"]
 _KEY: Final = "fake"
 _INVALID: Final = "{place}: Invalid `signature` in `thinking` block."
 _MODIFIED: Final = (
@@ -141,7 +143,7 @@ def _walk(request: Json) -> Iterator[_Thought]:
                 before=digest.hexdigest(),
                 latest=index == replies[-1] if replies else False,
             )
-            if block.get("type") not in {"thinking", "redacted_thinking"}:
+            if block.get("type") not in SHAPE.thinking:
                 digest.update(_canonical([message["role"], _plain(block)]))
     yield _Thought(place="", block={}, before=digest.hexdigest(), latest=False)
 
@@ -153,9 +155,7 @@ def _canonical(value: list[Any]) -> bytes:
 
 def _plain(block: Json) -> Json:
     """A block without fields that are not content: its cache mark, and null fields."""
-    kept = {
-        name: item for name, item in block.items() if name != "cache_control" and item is not None
-    }
+    kept = {name: item for name, item in block.items() if name != SHAPE.mark and item is not None}
     if block.get("type") == "tool_result":
         kept["content"] = [_plain(part) for part in blocks_of(block.get("content"))]
         kept["is_error"] = bool(block.get("is_error"))
