@@ -28,9 +28,8 @@ from blocks import (
     UserSteer,
 )
 from render import Json, Overflow, Place, Rendered, View, overflow_of
-from timeline._async import AsyncTimeline
+from timeline import AsyncTimeline, Timeline
 from timeline._flow import Calls, adrive, drive
-from timeline._timeline import Timeline
 from timeline.arguments._fixed import System, Tools
 from timeline.arguments._given import Given
 from timeline.engine._sealing import confidential
