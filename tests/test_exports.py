@@ -92,12 +92,12 @@ EXPORTS = {
     """,
     "timeline.replay": """
         Coverage Dump Means Point ReplayOptions ReplayResult Sent compared coverage dump_to places
-        replay reserve_store atomic_write Replayed replay_with_log
+        Progress Recall replay reserve_store atomic_write Replayed replay_with_log
         LeftOut Trial Tuned Tuning telling_window tune
     """,
     "timeline.billing": """
         CacheRequest CacheStep FlatBlock Flattener PromptCache RunningBill SummaryCall numbered price
-        summary_price summary_units units whole_prompt_ttl
+        summary_price summary_units units usage_price whole_prompt_ttl
     """,
     "timeline.gateway": """
         Gateway GatewayServer Savings

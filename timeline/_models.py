@@ -363,8 +363,8 @@ def _prices(
     """The prices for prompts of one length, under our names."""
 
     def dollars(field: str) -> float | None:
-        found = entry.get(field + suffix)
-        return round(found * _MILLION, 6) if isinstance(found, int | float) else None
+        price = entry.get(field + suffix)
+        return round(price * _MILLION, 6) if isinstance(price, int | float) else None
 
     paid = dollars(_INPUT) or 0.0
     prices: dict[str, float | list[float]] = {f"{prefix}input": paid}

@@ -6,6 +6,7 @@ from timeline.billing._prices import price as price
 from timeline.billing._prices import summary_price as summary_price
 from timeline.billing._prices import summary_units as summary_units
 from timeline.billing._prices import units as units
+from timeline.billing._prices import usage_price as usage_price
 from timeline.billing._prompt_cache import CacheRequest as CacheRequest
 from timeline.billing._prompt_cache import CacheStep as CacheStep
 from timeline.billing._prompt_cache import FlatBlock as FlatBlock

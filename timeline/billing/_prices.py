@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 import attrs
 from attrs.validators import ge
 
-from render import Model, Rates, Rendered, provider_of
+from blocks import UsageRecorded
+from blocks.formats import count, obj
+from render import Json, Model, Rates, Rendered, provider_of
 from timeline.billing._prompt_cache import CacheStep, FlatBlock, Flattener, PromptCache
 
 _MILLION = 1_000_000
+_MINUTES_5, _HOUR = 300, 3_600
 _ORDINARY = Model(name="ordinary", price_input=1.0, price_output=5.0)
 """A model whose prices are the units."""
 
@@ -83,10 +86,24 @@ def summary_units(call: SummaryCall, model: Model) -> float:
     return _summary(call, _ordinary(model))
 
 
-def price(step: CacheStep, model: Model) -> float:
-    """Cost of a prompt in dollars."""
+def price(step: CacheStep, model: Model, output: int = 0) -> float:
+    """Cost of a prompt in dollars, and of the tokens of its answer."""
     rates = provider_of(model).rates(model, step.total)
-    return rates.cost(step.uncached, step.read, step.written) / _MILLION
+    return rates.cost(step.uncached, step.read, step.written, output) / _MILLION
+
+
+def usage_price(usage: UsageRecorded, model: Model, response: Json, ttl: int = 0) -> float:
+    """Cost of a call in dollars, by the usage that the provider reported in `response`; its output included.
+
+    `ttl`: the seconds that written tokens are cached, if the response does not say; 0: the model's shortest time.
+    """
+    rates = provider_of(model).rates(model, usage.input)
+    written = {ttl or min(rates.writes, default=0): usage.cache_write}
+    if by_time := obj(obj(response.get("usage")).get("cache_creation")):  # as Anthropic says it
+        hour = count(by_time.get("ephemeral_1h_input_tokens"))
+        written = {_MINUTES_5: usage.cache_write - hour, _HOUR: hour}
+    paid = {seconds: tokens for seconds, tokens in written.items() if tokens}
+    return rates.cost(usage.uncached, usage.cache_read, paid, usage.output) / _MILLION
 
 
 def summary_price(call: SummaryCall, model: Model) -> float:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from render import Model
-    from timeline.replay._replay import Progress
+    from timeline.replay import Progress
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 

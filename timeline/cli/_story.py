@@ -12,8 +12,7 @@ from timeline.cli._visible import line
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from timeline.replay import ReplayResult
-    from timeline.replay._result import Recall
+    from timeline.replay import Recall, ReplayResult
 
 CURVE_COLUMNS = 100
 NOTES_SHOWN = 5

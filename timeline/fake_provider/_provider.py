@@ -20,7 +20,7 @@ from blocks.formats import SHAPES
 from render import Json, Model, provider_of
 from timeline._models import known_models, model_named
 from timeline._serving import AppServer
-from timeline.billing import CacheStep, FlatBlock, Flattener, PromptCache
+from timeline.billing import CacheStep, FlatBlock, Flattener, PromptCache, whole_prompt_ttl
 from timeline.fake_provider._reply import Answer, ApiError, Fault, Reply, drafts_of
 from timeline.fake_provider._reply import answer as answered
 from timeline.fake_provider._responder import Responder, as_responder, tutorial_responder

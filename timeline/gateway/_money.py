@@ -25,7 +25,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blocks import Bill, CacheEntry, EventId, Part, TimelineId, UsageRecorded
-from blocks.formats import count, obj, string
+from blocks.formats import obj, string
 from persistence import EventStore
 from render import Json, Model, provider_of
 from timeline.billing import (
@@ -34,6 +34,8 @@ from timeline.billing import (
     FlatBlock,
     PromptCache,
     numbered,
+    price,
+    usage_price,
     whole_prompt_ttl,
 )
 from timeline.gateway._body import Body
@@ -41,7 +43,6 @@ from timeline.gateway._rewriting import Call
 from timeline.report._savings import Savings, lately_billed
 from timeline.tokens import TextCounter
 
-_MILLION: Final = 1_000_000
 _MINUTES_5: Final = 300
 _HOUR: Final = 3_600
 _EXPLANATION: Final = FlatBlock(0, "", 0)
@@ -511,11 +512,6 @@ _KNOWN_MAX: Final = 3
 # Dollars.
 
 
-def _cost(step: CacheStep, model: Model, output: int) -> float:
-    rates = provider_of(model).rates(model, step.total)
-    return rates.cost(step.uncached, step.read, step.written, output) / _MILLION
-
-
 def _read_elsewhere(real: CacheStep, other: CacheStep, shared: tuple[int, int], read: int) -> int:
     """What the provider would have read of the other request, given what it has read of the one that was sent: the
     simulated tokens, corrected as far as the two have the same beginning. `shared` has its tokens in each of them."""
@@ -551,19 +547,7 @@ def _paid(call: Call, usage: UsageRecorded, response: Json) -> float | None:
     tariff.add(string(response.get("service_tier")))
     if not usage.input or not model.known or not tariff <= _LIST_PRICED:
         return None
-    written = _written(told, usage, call.asked.seconds or min(model.cache_ttls))
-    rates = provider_of(model).rates(model, usage.input)
-    return rates.cost(usage.uncached, usage.cache_read, written, usage.output) / _MILLION
-
-
-def _written(told: Json, usage: UsageRecorded, seconds: int) -> Mapping[int, int]:
-    """The tokens written to the cache, by the seconds for which they are kept: `seconds` if the usage does not say."""
-    by_time = obj(told.get("cache_creation"))
-    if not by_time:
-        return {seconds: usage.cache_write} if usage.cache_write else {}
-    hours = count(by_time.get("ephemeral_1h_input_tokens"))
-    short = usage.cache_write - hours
-    return {ttl: tokens for ttl, tokens in ((_MINUTES_5, short), (_HOUR, hours)) if tokens}
+    return usage_price(usage, model, response, call.asked.seconds or min(model.cache_ttls))
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -644,13 +628,13 @@ class Meter:
             real, other, shared = other, real, (steps.shared_full, steps.shared_ours)
         read = _read_elsewhere(real, other, shared, usage.cache_read)
         found = _with_read(other, read), _with_read(real, usage.cache_read)
-        more = sub(*(_cost(step, model, usage.output) for step in found))
+        more = sub(*(price(step, model, usage.output) for step in found))
         return replace(
             bill,
             paid=paid,
             full=paid if self.record_only else paid + more,
             possible=-more if self.record_only else 0.0,
-            uncached=_cost(CacheStep(uncached=full.total), model, usage.output),
+            uncached=price(CacheStep(uncached=full.total), model, usage.output),
             full_tokens=full.total,
         )
 

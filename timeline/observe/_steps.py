@@ -118,18 +118,20 @@ def steps_of(
     for event in rendered.decisions:
         view = commit(view, event)
         after = total_tokens(view, context)
-        made = _step(event, versions)
-        if made is None and step is not None:  # such as a prune's notice to the model
+        described = _step(event, versions)
+        if described is None and step is not None:  # such as a prune's notice to the model
             step = attrs.evolve(step, tokens_after=after)
-        elif made is not None:
+        elif described is not None:
             if step is not None:
                 yield step
             place: dict[str, Any] = {"timeline": name, "at": context.now, "limit": context.limit}
-            if made.kind in _RUNGS or made.kind == "skipped":
-                for told in to_announce:
-                    yield attrs.evolve(told, tokens_before=tokens, tokens_after=tokens, **place)
+            if described.kind in _RUNGS or described.kind == "skipped":
+                for announced in to_announce:
+                    yield attrs.evolve(
+                        announced, tokens_before=tokens, tokens_after=tokens, **place
+                    )
                 to_announce.clear()
-            step = attrs.evolve(made, tokens_before=tokens, tokens_after=after, **place)
+            step = attrs.evolve(described, tokens_before=tokens, tokens_after=after, **place)
         tokens = after
     if step is not None:
         yield step
@@ -155,8 +157,8 @@ _BLANK: Final = Step(
 
 def _announced(decisions: Iterable[Event], versions: dict[BlockId, int]) -> Iterator[Step]:
     """The steps before the rungs of a compaction: it was due, and a plan was proposed."""
-    made = [step for event in decisions if (step := _step(event, versions))]
-    done = [step for step in made if step.kind in _RUNGS]
+    steps = (_step(event, versions) for event in decisions)
+    done = [step for step in steps if step and step.kind in _RUNGS]
     skips = [event for event in decisions if isinstance(event, CompactionSkipped)]
     if done or skips:
         trigger = next((step.detail for step in done if step.kind == "summarized"), "")
@@ -177,9 +179,9 @@ def _step(event: Event, versions: dict[BlockId, int]) -> Step | None:
     step = partial(attrs.evolve, _BLANK)
     match event:
         case BlocksHidden(hidden=hidden):
-            found = [versions[h.block] for h in hidden if h.block in versions] or [0]
-            kind, ends = _KINDS[event.reason], (min(found), max(found))
-            return step(kind=kind, blocks=len(hidden), first=ends[0], last=ends[1])
+            places = [versions[h.block] for h in hidden if h.block in versions] or [0]
+            kind, first, last = _KINDS[event.reason], min(places), max(places)
+            return step(kind=kind, blocks=len(hidden), first=first, last=last)
         case RangeCompacted(start=start, cut=cut):
             folded = sum(start <= version < cut for version in versions.values())
             last, why = cut - 1, event.trigger

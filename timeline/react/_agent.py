@@ -13,10 +13,11 @@ import attrs
 from blocks import ENCRYPTED, FoldlineError, ToolCall, checked_calls
 from blocks.formats import as_json
 from render import Json
+from timeline import AsyncTimeline, Timeline
 from timeline._apis import Api, api_of
 from timeline._arguments import Given, checked_prompt
 from timeline._flow import adrive, drive
-from timeline._timeline import AsyncTimeline, Shell, Timeline
+from timeline._timeline import Shell
 from timeline.observe._hooks import acall, call
 from timeline.observe._traces import (
     Span,
@@ -238,11 +239,11 @@ def end_run(span: Span, outcome: Outcome) -> Outcome:
 
 def chat_span(timeline: Shell, arguments: Json) -> AbstractContextManager[Span]:
     """The span of one call to the model."""
-    asked = (
+    limits = (
         {"gen_ai.request.max_tokens": arguments["max_tokens"]} if "max_tokens" in arguments else {}
     )
     provider = timeline.settings.provider.name
-    about = asked | compacted_attributes(timeline.view)
+    about = limits | compacted_attributes(timeline.view)
     return timeline.traces.chat(timeline.settings.model.name, provider, about)
 
 

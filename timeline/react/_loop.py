@@ -28,9 +28,9 @@ from blocks import (
     UserSteer,
 )
 from render import Json, Overflow, Place, Rendered, View, overflow_of
+from timeline import AsyncTimeline, Timeline
 from timeline._arguments import Given, System, Tools
 from timeline._flow import Calls, adrive, drive
-from timeline._timeline import AsyncTimeline, Timeline
 from timeline.engine._artifacts import confidential
 from timeline.react._settings import (
     AgentSettings,

@@ -25,8 +25,8 @@ from blocks import (
     text_of,
 )
 from render import format_summary
+from timeline import AsyncTimeline, Timeline
 from timeline._flow import Calls, adrive, drive
-from timeline._timeline import AsyncTimeline, Timeline
 from timeline.engine._settings import Settings
 from timeline.react._tools import Tool, ToolReply, tool
 
@@ -198,12 +198,12 @@ def block_page(path: str, block: Block, start: int, lines: int, room: Room) -> T
     start = max(start, 0)
     if start and start >= len(text):
         return refused(f"start={start} is past the end: {path[:200]} has {len(text)} characters")
-    about = f"{MARK} {_named(path)} ({tag_of(block)})"
+    about = f"{MARK} {_short(path)} ({tag_of(block)})"
     piece = room.cut(_lines(text[start:], lines), f"{about}{_SPAN}")
     end = start + len(piece)
     span = f"characters {start:,} to {end:,} of {len(text):,}; {_rest(end, len(text))}]"
-    known = block.envelope.sensitivity if isinstance(block, ToolResult) else None
-    return ToolReply(output=f"{about}, {span}\n{piece}", sensitivity=known)
+    sensitivity = block.envelope.sensitivity if isinstance(block, ToolResult) else None
+    return ToolReply(output=f"{about}, {span}\n{piece}", sensitivity=sensitivity)
 
 
 def _readable(block: Block) -> str:
@@ -225,7 +225,7 @@ def _rest(end: int, total: int) -> str:
     return f"go on with start={end}" if end < total else "this is the end"
 
 
-def _named(name: str) -> str:
+def _short(name: str) -> str:
     return name if len(name) <= _NAME_CHARACTERS else f"{name[:_NAME_CHARACTERS]}…"
 
 
@@ -234,8 +234,8 @@ def hits_page(query: str, hits: Sequence["Hit"], start: int, room: Room) -> Tool
     if not hits:
         what = f"no more than {start:,} blocks match" if start else "nothing matches"
         advice = "try fewer words, or a part of one"
-        return ToolReply(output=f"{MARK}: {what} {_named(query)!r}; {advice}]")
-    header = f"{MARK}: blocks that match {_named(query)!r}, best first; read one by its path]\n"
+        return ToolReply(output=f"{MARK}: {what} {_short(query)!r}; {advice}]")
+    header = f"{MARK}: blocks that match {_short(query)!r}, best first; read one by its path]\n"
     lines = (f"{hit.path}\n    {' '.join(hit.snippet.split())}\n" for hit in hits)
     return ToolReply(output=(header + room.cut("".join(lines), header)).rstrip("\n"))
 
@@ -245,9 +245,9 @@ def artifact_page(about: "ArtifactMetadata", content: bytes, start: int, room: R
     skipped = next((n for n, byte in enumerate(content[:4]) if byte not in _CONTINUED), 0)
     begin = start + (skipped if start else 0)
     text = _decoded(content[begin - start :], is_last=start + len(content) >= about.size)
-    what = f"{MARK} artifact {about.id} ({_named(about.mime)})"
+    what = f"{MARK} artifact {about.id} ({_short(about.mime)})"
     if text is None:
-        says = f": {_named(about.about)}" if about.about else ""
+        says = f": {_short(about.about)}" if about.about else ""
         return ToolReply(output=f"{what}: {about.size:,} bytes that are no text{says}]")
     piece = room.cut(text, f"{what}{_SPAN}")
     end = begin + len(piece.encode())

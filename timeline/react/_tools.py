@@ -148,11 +148,11 @@ class Tool:
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise MisuseError(f"a tool's name is 1 to 64 of a-z A-Z 0-9 _ -, not {self.name!r}")
-        given = self.input_schema.get("properties", {})
-        if self.target and self.target not in given:
+        parameters = self.input_schema.get("properties", {})
+        if self.target and self.target not in parameters:
             raise MisuseError(
                 f"tool {self.name}: its target {self.target!r} is no parameter of the tool "
-                f"({', '.join(given) or 'it has none'})"
+                f"({', '.join(parameters) or 'it has none'})"
             )
 
     @property
@@ -200,12 +200,14 @@ def tool(
 
 
 def _check_capture(made: Tool) -> None:
-    given = made.input_schema.get("properties", {})
-    missing = [name for name in required(made.capture) if name not in given] if made.capture else []
+    parameters = made.input_schema.get("properties", {})
+    missing = (
+        [name for name in required(made.capture) if name not in parameters] if made.capture else []
+    )
     if missing:
         raise MisuseError(
             f"tool {made.name}: its capture needs {', '.join(missing)}, "
-            f"which is no parameter of the tool ({', '.join(given) or 'it has none'})"
+            f"which is no parameter of the tool ({', '.join(parameters) or 'it has none'})"
         )
 
 

@@ -145,12 +145,12 @@ def _view_problems(log: _Log, view: View) -> Iterator[str]:
     entries = {entry.version: entry for entry in view.entries}
     if len(entries) != len(view.entries):
         yield "a version stands in the view twice"
-    kept = {version: block for version, block in log.blocks.items() if version >= log.cut}
-    for version in kept.keys() ^ entries.keys():
-        yield f"version {version} is {'missing in' if version in kept else 'left over in'} the view"
+    unfolded = {version: block for version, block in log.blocks.items() if version >= log.cut}
+    for version in unfolded.keys() ^ entries.keys():
+        yield f"version {version} is {'missing in' if version in unfolded else 'left over in'} the view"
     spans = [entry.dropped for entry in view.entries if entry.dropped]
-    for version in kept.keys() & entries.keys():
-        yield from _entry_problems(entries[version], kept[version], log.hidden)
+    for version in unfolded.keys() & entries.keys():
+        yield from _entry_problems(entries[version], unfolded[version], log.hidden)
         if not _is_stood_for(entries[version], spans):
             yield f"nothing stands for the hidden version {version}"
 
@@ -171,7 +171,7 @@ def _is_stood_for(entry: Entry, spans: Sequence[DroppedSpan]) -> bool:
 
 def _pair_problems(log: _Log, view: View) -> Iterator[str]:
     """Check that each shown result has its call in the same group, not folded away."""
-    asked = {b.call_id: version for version, b in log.blocks.items() if isinstance(b, ToolCall)}
+    calls_at = {b.call_id: version for version, b in log.blocks.items() if isinstance(b, ToolCall)}
     for group in view.groups:
         calls = {e.pair for e in group.entries if isinstance(e.block, ToolCall)}
         for entry in group.entries:
@@ -180,5 +180,5 @@ def _pair_problems(log: _Log, view: View) -> Iterator[str]:
                 continue
             if entry.place is Place.RESULT and entry.pair not in calls:
                 yield f"the result at version {entry.version} is apart from its call"
-            if entry.place is Place.ORPHAN and asked.get(block.call_id, entry.version) < log.cut:
+            if entry.place is Place.ORPHAN and calls_at.get(block.call_id, entry.version) < log.cut:
                 yield f"the result at version {entry.version} lost its call to a fold"

@@ -65,9 +65,9 @@ class ReplayOptions:
 
     def model_for(self, session: Session) -> Model:
         """The model whose rules and prices apply."""
-        asked = model_named(self.model or MODEL)
-        provider = self.provider or asked.provider
-        model = asked if self.model else model_named(session.model)
+        chosen = model_named(self.model or MODEL)
+        provider = self.provider or chosen.provider
+        model = chosen if self.model else model_named(session.model)
         if not (self.model or model.known) or _company(model.provider) != _company(provider):
             model = _default(provider)
         return attrs.evolve(model, provider=provider)
@@ -126,14 +126,9 @@ def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None
     model = options.model_for(session)
     count = counter_for("estimate", model).count
     blocks = (block for item in session.items for block in item.blocks)
-    fixed = sum(
-        count(str(part)) for part in (options.system_for(session), *_tools(session, options))
-    )
+    parts = (options.system_for(session), *(options.tools_for(session) or ()))
+    fixed = sum(count(str(part)) for part in parts)
     whole = fixed + sum(count(text_of(block)) for block in blocks)
     most = TELLING_SHARE * min(whole, model.tokens_window)
     fits = [n for n in WINDOWS if fixed + ROOM_TOKENS_MIN <= n <= most]
     return (max(fits) if fits and whole <= model.tokens_window else None), whole
-
-
-def _tools(session: Session, options: ReplayOptions) -> list[object]:
-    return list(options.tools_for(session) or ())

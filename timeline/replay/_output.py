@@ -16,7 +16,7 @@ import msgspec
 from blocks import MisuseError, StoreLockedError, TimelineId
 from persistence import EventStore, StoreLocation
 from render import Rendered
-from timeline.billing._prices import SummaryCall
+from timeline.billing import SummaryCall
 
 
 @attrs.frozen(kw_only=True)
@@ -56,11 +56,11 @@ def dump_line(sent: Sent) -> bytes:
 def dump_to(path: Path) -> Generator[Dump]:
     """A dump into `path`, which is created or replaced when the dump is complete."""
     with atomic_write(path) as file:
-        yield lambda sent: _write(file, sent)
 
+        def dump(sent: Sent, /) -> None:
+            file.write(dump_line(sent))
 
-def _write(file: IO[bytes], sent: Sent) -> None:
-    file.write(dump_line(sent))
+        yield dump
 
 
 @contextmanager
@@ -83,13 +83,9 @@ def atomic_write(path: Path) -> Generator[IO[bytes]]:
     except BaseException as error:
         if isinstance(error, OSError) and error.filename == str(part):
             error.filename = str(path)  # not the temporary file's name
-        _remove(part)
+        with suppress(OSError):
+            part.unlink()
         raise
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()
 
 
 @contextmanager

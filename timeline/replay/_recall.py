@@ -39,7 +39,6 @@ from blocks import (
 )
 from persistence.sessions import Responded, Session
 from render import Json, Rendered
-from timeline.replay._result import Recall
 
 NEAR_CALLS: Final = 5
 TRIVIAL_SHARE: Final = 0.3
@@ -53,6 +52,28 @@ SURROUNDINGS_MIN: Final = 8
 LINE_CHARACTERS: Final = 40
 WIDE_CHARACTERS: Final = 150
 DIGITS = 4
+
+
+@attrs.frozen(kw_only=True)
+class Recall:
+    """The share of the rare names used next by the recorded agent that its request still had.
+
+    Each field is a mean over the calls at which the full history exceeds the window; None if it was
+    never measured.
+    """
+
+    near: float | None = None
+    """For names that last occurred within five calls."""
+    far: float | None = None
+    """For names that last occurred earlier: far names."""
+    far_context: float | None = None
+    """For far names with their line."""
+    far_wide: float | None = None
+    """For far names with their line and the neighbouring lines."""
+    quotes: float | None = None
+    """For whole lines that the agent repeated and that last occurred more than five calls earlier."""
+    surroundings: float | None = None
+    """The share of the text around far names, counted in characters."""
 
 
 @attrs.frozen

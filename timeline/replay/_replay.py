@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import attrs
 
@@ -34,15 +34,14 @@ from blocks import (
 from persistence import EventStore, MemoryStore, locate_store, open_store
 from persistence.sessions import Item, Responded, Session
 from render import Policy, Rendered, View, open_view, provider_of, show
+from timeline import Options, Timeline
 from timeline._arguments import System, Tools
-from timeline._timeline import Timeline
 from timeline.billing import Flattener, RunningBill
-from timeline.engine._settings import Options, Settings, counted
+from timeline.engine._settings import Settings, counted
 from timeline.replay._coverage import Coverage, coverage
 from timeline.replay._options import ReplayOptions
 from timeline.replay._output import Dump, Sent, reserve_store
-from timeline.replay._recall import RecallMeter
-from timeline.replay._result import CacheTotals, Cost, Milliseconds, Point, ReplayResult
+from timeline.replay._recall import Recall, RecallMeter
 from timeline.replay._summarizers import RecordingSummarizer, StandIn
 from timeline.tokens import counter_for
 
@@ -61,6 +60,8 @@ _HIDE_WORDS: Final[Mapping[HideReason, str]] = {
 _COMPACTED: Final = frozenset({"compacted", "moved"})
 """The words for a compaction in `Point.events`."""
 _NEVER: Final = 10**9
+NOT_IN_JSON = frozenset({"points", "recorded"})
+"""Fields that `--json` leaves out."""
 EVERYTHING = Policy(
     name="everything",
     trigger_tokens=_NEVER,
@@ -83,7 +84,7 @@ def replay(
     store: "str | PathLike[str] | None" = None,
     dump: Dump | None = None,
     progress: Progress | None = None,
-) -> ReplayResult:
+) -> "ReplayResult":
     """Replay a session; with `store` (a path or URL), save its log there.
 
     Raises:
@@ -122,7 +123,7 @@ def replay_with_log(
 class Replayed:
     """A finished replay with its log."""
 
-    result: ReplayResult
+    result: "ReplayResult"
     log: Sequence[Recorded] = attrs.field(repr=False)
     timeline: "ReplayTimeline" = attrs.field(repr=False)
     """The timeline that rendered its requests."""
@@ -143,6 +144,141 @@ def _save(running: "Replay", saved: EventStore | None) -> int:
         with closing(open_store(path)) as store:
             running.compare(store)
         return path.stat().st_size
+
+
+# The result
+
+
+@attrs.frozen(kw_only=True)
+class ReplayResult:
+    """The result for one session and one policy."""
+
+    session: str
+    format: str
+    model: str
+    """The model whose rules and prices apply."""
+    recorded: str = ""
+    """The model in the recording; empty if it names none."""
+    guess: str = ""
+    """Why model, window and prices are guesses; empty if they are known."""
+    window: int
+    """The most tokens of a prompt."""
+    policy: str
+    counter: str
+    calls: int
+    blocks: int
+    events: int
+    turns: int
+    rounds: int
+    tool_calls: int
+    tool_results: int
+    compactions: int
+    """All compactions, whatever they did."""
+    folds: int
+    """The compactions that wrote a summary."""
+    prunes: int
+    clips: int
+    split_turns: int
+    externalized: int
+    cleared: int
+    dropped: int
+    """`externalized`, `cleared` and `dropped` count the blocks that compactions took out of the prompt one by one."""
+    tokens_max: int
+    tokens_mean: int
+    over_window_calls: int
+    cannot_fit: int
+    """The calls over the window that the engine itself reported."""
+    validity_violations: int
+    warm_busts: int
+    """The calls that lost a cached prefix that was still warm."""
+    cache: "CacheTotals"
+    cost: "Cost"
+    """In dollars."""
+    units: "Cost"
+    """In tokens of ordinary input, independent of the model's prices."""
+    recall: Recall
+    rules: float | None
+    """The share of the user's texts that the request had word for word, at the same calls."""
+    ms_per_call: "Milliseconds"
+    store_bytes: int
+    coverage: Coverage
+    reopened_equal: bool
+    """Whether the log, read back, renders to the same bytes."""
+    notices: tuple[str, ...] = ()
+    """What was skipped or repaired in the file and in requests."""
+    points: tuple["Point", ...] = attrs.field(default=(), repr=False)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The violated invariants; empty unless foldline has a bug."""
+        problems = list(self.coverage.problems)
+        if self.validity_violations:
+            problems.append(f"{self.validity_violations} violations of the provider's rules")
+        if not self.reopened_equal:
+            problems.append("the log, read back, renders differently")
+        return tuple(problems)
+
+    def to_json(self) -> dict[str, Any]:
+        """The result in the format of `--json`."""
+        data = attrs.asdict(self, filter=lambda attribute, _: attribute.name not in NOT_IN_JSON)
+        data["cost"] = {name: round(value, 6) for name, value in data["cost"].items()}
+        data["units"] = {name: round(value) for name, value in data["units"].items()}
+        data["coverage"]["problems"] = list(self.coverage.problems)
+        data["notices"] = list(self.notices)
+        data["cost_ratio"] = round(self.cost.ratio, 4)
+        data["units_ratio"] = round(self.units.ratio, 4)
+        return data
+
+
+@attrs.frozen(kw_only=True)
+class Point:
+    """One call on the token curve."""
+
+    call: int
+    at: float
+    tokens: int
+    full_tokens: int
+    """The tokens of the full history."""
+    events: tuple[str, ...] = ()
+    """The decisions before it: `compacted`, `moved` (externalized, cleared or dropped), `pruned`,
+    `clipped`, `skipped`."""
+
+
+@attrs.frozen(kw_only=True)
+class CacheTotals:
+    """Prompt tokens by how they were billed."""
+
+    read: int
+    write: int
+    uncached: int
+
+
+@attrs.frozen(kw_only=True)
+class Cost:
+    """The cost of the prompts of a session; answers are left out, since they cost the same in any case."""
+
+    prompt: float
+    summaries: float
+    total: float
+    full_history: float
+    """The cost of sending everything."""
+
+    @property
+    def ratio(self) -> float:
+        """This policy's cost as a share of sending everything."""
+        return self.total / self.full_history if self.full_history else 0.0
+
+
+@attrs.frozen(kw_only=True)
+class Milliseconds:
+    """The milliseconds that the engine took per call."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+# The replay
 
 
 @attrs.define(kw_only=True)
@@ -374,7 +510,7 @@ class FullHistory:
         return tokens
 
 
-# The result
+# The figures of a finished replay
 
 
 def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:

@@ -12,10 +12,8 @@ import msgspec
 
 from blocks import Provenance, StructuredSummary, leaves
 from render import Context, Policy, Summary, extractive
-from timeline.billing._prices import SummaryCall
-from timeline.billing._prompt_cache import CacheStep
-from timeline.summarizers._model import ModelSummarizer
-from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
+from timeline import ModelSummarizer, SummaryFailedError, SummaryRequest
+from timeline.billing import CacheStep, SummaryCall
 
 NAME = "stand-in"
 INSTRUCTION_TOKENS = 60
@@ -46,14 +44,14 @@ class StandIn:
             output_tokens=_answer_tokens(summary.summary, context.policy, context.counter.count),
         )
         self._calls.append(call)
-        known = summary.provenance and msgspec.structs.replace(
+        provenance = summary.provenance and msgspec.structs.replace(
             summary.provenance,
             model=NAME,
             input_tokens=call.input_tokens,
             cached_tokens=call.cached_prefix_tokens,
             output_tokens=call.output_tokens,
         )
-        return attrs.evolve(summary, provenance=known)
+        return attrs.evolve(summary, provenance=provenance)
 
     def _input(self, tokens_before: int) -> int:
         return self._last[1].total if self._last else tokens_before

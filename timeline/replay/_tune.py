@@ -22,8 +22,7 @@ from persistence import MemoryStore
 from persistence.sessions import Session
 from render import Policy
 from timeline.replay._options import ReplayOptions
-from timeline.replay._replay import Progress, Replay, result_of
-from timeline.replay._result import ReplayResult
+from timeline.replay._replay import Progress, Replay, ReplayResult, result_of
 
 MEASURES: Final = ("far", "far_context", "far_wide", "quotes", "surroundings", "rules")
 """The fields of `Means` that measure what is kept: shares from 0 to 1."""
@@ -48,8 +47,9 @@ TRIALS: Final = 40
 AT_LEAST: Final[Mapping[str, float]] = {"far": 0.95}
 _Job: TypeAlias = tuple[Session, ReplayOptions]
 _Map: TypeAlias = Callable[[Callable[[_Job], ReplayResult], Sequence[_Job]], Iterator[ReplayResult]]
-Evaluate: TypeAlias = Callable[[Sequence[tuple[Policy, Mapping[str, Any]]]], Sequence["Trial"]]
-"""Tries policies, each given with its changed fields."""
+Candidate: TypeAlias = tuple[Policy, Mapping[str, Any]]
+"""A policy, and the fields in which it differs from the first one."""
+Evaluate: TypeAlias = Callable[[Sequence[Candidate]], Sequence["Trial"]]
 Rank: TypeAlias = Callable[["Trial"], tuple[float, ...]]
 
 
@@ -170,11 +170,9 @@ class Bench:
     done: int = 0
     total: int = 0
 
-    def first(
-        self, sessions: Sequence[Session], given: tuple[Policy, Mapping[str, Any]], trials: int
-    ) -> "Trial":
+    def first(self, sessions: Sequence[Session], candidate: Candidate, trials: int) -> "Trial":
         """Try the starting policy on all sessions; later trials use only the sessions that have a recall."""
-        base, changes = given
+        base, changes = candidate
         self.total = trials * len(sessions)
         results = self._replayed([(session, base) for session in sessions])
         pressed = [(s, r) for s, r in zip(sessions, results, strict=True) if _counts(r)]
@@ -187,8 +185,8 @@ class Bench:
         self.total = len(sessions) + (trials - 1) * len(pressed)
         return Trial(policy=base, results=tuple(result for _, result in pressed), changes=changes)
 
-    def evaluate(self, policies: Sequence[tuple[Policy, Mapping[str, Any]]]) -> list["Trial"]:
-        """Try these policies, each given with its changed fields."""
+    def evaluate(self, policies: Sequence[Candidate]) -> list["Trial"]:
+        """Try these policies."""
         count = len(self.sessions)
         results = self._replayed([(s, policy) for policy, _ in policies for s in self.sessions])
         parts = [tuple(results[at : at + count]) for at in range(0, len(results), count)]
@@ -199,8 +197,8 @@ class Bench:
 
     def _replayed(self, jobs: Sequence[tuple[Session, Policy]]) -> list[ReplayResult]:
         results: list[ReplayResult] = []
-        given = [(session, attrs.evolve(self.options, policy=policy)) for session, policy in jobs]
-        for result in self.mapped(result_for, given):
+        each = [(session, attrs.evolve(self.options, policy=policy)) for session, policy in jobs]
+        for result in self.mapped(result_for, each):
             results.append(result)
             self.done += 1
             if self.progress:
@@ -282,8 +280,8 @@ class Search:
         values = self._values(field)
         at = values.index(getattr(self.best.policy, field))
         places = [at + step for step in steps if 0 <= at + step < len(values)]
-        found = self._try([{field: values[place]} for place in places])
-        better = min(found, key=self.rank, default=self.best)
+        trials = self._try([{field: values[place]} for place in places])
+        better = min(trials, key=self.rank, default=self.best)
         if self.rank(better) < self.rank(self.best):
             self.best = better
             return True
@@ -295,12 +293,12 @@ class Search:
 
     def _try(self, moves: Sequence[Mapping[str, Any]]) -> Sequence["Trial"]:
         """Try the policies of these moves that were not tried before."""
-        fresh = [made for move in moves if (made := self._made(move))]
-        found = self.evaluate(fresh[: self.trials_max - len(self.trials)])
-        self.trials += found
-        return found
+        fresh = [new for move in moves if (new := self._candidate(move))]
+        trials = self.evaluate(fresh[: self.trials_max - len(self.trials)])
+        self.trials += trials
+        return trials
 
-    def _made(self, move: Mapping[str, Any]) -> tuple[Policy, Mapping[str, Any]] | None:
+    def _candidate(self, move: Mapping[str, Any]) -> Candidate | None:
         """The policy after a move and its changes; None if it is invalid or was tried before."""
         try:
             policy = attrs.evolve(self.best.policy, **move)
@@ -363,11 +361,11 @@ class Trial:
 
 def front(trials: Iterable[Trial]) -> list[Trial]:
     """The trials that no other trial beats in both cost and average recall, cheapest first."""
-    found: list[Trial] = []
+    best: list[Trial] = []
     for trial in sorted(trials, key=lambda trial: (trial.means.cost, -trial.means.kept)):
-        if not found or trial.means.kept > found[-1].means.kept:
-            found.append(trial)
-    return found
+        if not best or trial.means.kept > best[-1].means.kept:
+            best.append(trial)
+    return best
 
 
 @attrs.frozen(kw_only=True)
@@ -386,12 +384,12 @@ def choices_without(trials: Sequence[Trial], at_least: Mapping[str, float]) -> t
     """Leave out each format in turn, or each session; empty if there is only one session."""
     groups = _groups(trials[0].results)
     everything = set(range(len(trials[0].results)))
-    found: list[LeftOut] = []
+    choices: list[LeftOut] = []
     for name, group in groups.items():
         if others := everything - group:
             chosen = min(trials, key=lambda trial: trial.on(others).rank(at_least))
-            found.append(LeftOut(name=name, chosen=chosen, there=chosen.on(group)))
-    return tuple(found)
+            choices.append(LeftOut(name=name, chosen=chosen, there=chosen.on(group)))
+    return tuple(choices)
 
 
 def _groups(results: Sequence[ReplayResult]) -> dict[str, set[int]]:
@@ -460,26 +458,23 @@ def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
     return tuple(attrs.evolve(mean, is_front=_is_front(mean, means)) for mean in means)
 
 
-def _means(policy: str, results: Sequence[ReplayResult]) -> "Means":
+def _means(policy: str, results: Sequence[ReplayResult]) -> Means:
+    shares: dict[str, Any] = {
+        name: _mean(getattr(r if name == "rules" else r.recall, name) for r in results)
+        for name in MEASURES
+    }
     return Means(
         policy=policy,
         sessions=len(results),
         cost=fmean(result.units.ratio for result in results),
-        far=_mean(results, lambda result: result.recall.far) or 0.0,
-        far_context=_mean(results, lambda result: result.recall.far_context) or 0.0,
-        far_wide=_mean(results, lambda result: result.recall.far_wide) or 0.0,
-        quotes=_mean(results, lambda result: result.recall.quotes),
-        surroundings=_mean(results, lambda result: result.recall.surroundings) or 0.0,
-        rules=_mean(results, lambda result: result.rules),
         busts=fmean(100 * result.warm_busts / result.calls for result in results),
+        **shares,
     )
 
 
-def _mean(
-    results: Iterable[ReplayResult], value: Callable[[ReplayResult], float | None]
-) -> float | None:
-    known = [number for result in results if (number := value(result)) is not None]
-    return fmean(known) if known else None
+def _mean(values: Iterable[float | None]) -> float | None:
+    defined = [value for value in values if value is not None]
+    return fmean(defined) if defined else None
 
 
 def _is_front(mean: Means, others: Iterable[Means]) -> bool:

@@ -6,7 +6,7 @@ It calls the model once, and a second time if the first answer is not usable. Th
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
@@ -18,13 +18,11 @@ from blocks import (
     Provenance,
     StructuredSummary,
     TurnId,
-    UsageRecorded,
 )
 from blocks.formats import Answer, as_json
 from render import (
     PROMPT_VERSION,
     Context,
-    Json,
     Model,
     Prompt,
     RejectedAnswerError,
@@ -41,13 +39,13 @@ from render import (
 from timeline._apis import api_of
 from timeline._flow import Calls, adrive, drive
 from timeline._models import model_named
+from timeline.billing import usage_price
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 from timeline.tokens import counter_for
 
 TRIES_MAX: Final = 2
 ANSWER_TOKENS: Final = 2400
 """Largest number of tokens of the answer: the two summaries, and the JSON around them."""
-_HOUR: Final = 3_600
 _STOPPED: Final = frozenset({"refusal", "max_tokens", "model_context_window_exceeded"})
 
 
@@ -75,7 +73,7 @@ class _Spent:
             self.input += usage.input
             self.cached += usage.cache_read
             self.output += usage.output
-            self.dollars += _dollars(usage, _kept_1h(response), self.model)
+            self.dollars += usage_price(usage, self.model, as_json(response))
 
     def provenance(self, source_hash: str) -> Provenance:
         return Provenance(
@@ -89,25 +87,6 @@ class _Spent:
             output_tokens=self.output,
             cost_usd=self.dollars,
         )
-
-
-def _dollars(usage: UsageRecorded, kept_1h: int, model: Model) -> float:
-    """The cost of one call in dollars."""
-    rates = provider_of(model).rates(model, usage.input)
-    written = {min(rates.writes): usage.cache_write - kept_1h} | (
-        {_HOUR: kept_1h} if kept_1h else {}
-    )
-    return rates.cost(usage.uncached, usage.cache_read, written, usage.output) / 1_000_000
-
-
-def _kept_1h(response: object) -> int:
-    """Tokens written to Anthropic's cache for an hour, which costs more."""
-    found: Json = as_json(response)
-    for name in ("usage", "cache_creation"):
-        inner: object = found.get(name)
-        found = cast("Json", inner) if isinstance(inner, dict) else {}
-    tokens: object = found.get("ephemeral_1h_input_tokens")
-    return tokens if isinstance(tokens, int) else 0
 
 
 @attrs.frozen(kw_only=True)
@@ -152,8 +131,8 @@ class ModelSummarizer:
                 f"it takes {len(prompts)} calls, and `summaries_max` leaves {request.calls_max}"
             )
         for prompt in prompts:
-            asked = continued(prompt, merged) if merged else prompt
-            part = yield from self._ask(asked, request, spent)
+            following = continued(prompt, merged) if merged else prompt
+            part = yield from self._ask(following, request, spent)
             merged = merge_summaries(merged, part, SummaryRoom.of(context))
         if merged is None:
             raise SummaryFailedError("nothing to summarise")
@@ -212,17 +191,15 @@ def _text(response: object, spent: _Spent) -> str:
     """
     provider = provider_of(spent.model)
     try:
-        answer, stop = (
-            provider.read(response, lambda: BlockId(""), TurnId("")),
-            provider.stop(response),
-        )
+        answer = provider.read(response, lambda: BlockId(""), TurnId(""))
+        stop = provider.stop(response)
     except (MisuseError, CodecError) as error:
         raise RejectedAnswerError(f"no message: {error}") from error
     spent.add(answer, stop, response)
     if stop in _STOPPED:
         raise RejectedAnswerError(f"stopped with {stop}")
-    said = (block.text for block in answer.blocks if isinstance(block, AssistantCompletion))
-    text = "\n".join(said)
+    texts = (block.text for block in answer.blocks if isinstance(block, AssistantCompletion))
+    text = "\n".join(texts)
     if not text.strip():
         raise RejectedAnswerError("an empty answer")
     return text

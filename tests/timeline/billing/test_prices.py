@@ -2,8 +2,17 @@
 
 import pytest
 
+from blocks import EventId, UsageRecorded
 from timeline._models import model_named
-from timeline.billing import CacheStep, SummaryCall, price, summary_price, summary_units, units
+from timeline.billing import (
+    CacheStep,
+    SummaryCall,
+    price,
+    summary_price,
+    summary_units,
+    units,
+    usage_price,
+)
 
 CLAUDE = model_named("claude-sonnet-5-5")
 STEP = CacheStep(read=1_000_000, written={300: 100_000, 3_600: 10_000}, uncached=1_000)
@@ -48,3 +57,15 @@ def test_output_is_priced_by_the_tier_of_its_prompt() -> None:
     assert summary_price(short, haiku) == pytest.approx(0.5)
     long = SummaryCall(input_tokens=200_000, output_tokens=1_000_000)
     assert summary_price(long, haiku) == pytest.approx(0.1 + 2.5)
+
+
+def test_a_call_is_priced_by_its_usage_and_by_how_long_its_prompt_is_cached() -> None:
+    """The response says it, or else whoever asked; and if nobody says it, it is the shortest time."""
+    usage = UsageRecorded(
+        id=EventId("e"), at=0.0, model="", uncached=1_000, cache_read=1_000_000, cache_write=110_000
+    )
+    said = {"usage": {"cache_creation": {"ephemeral_1h_input_tokens": 10_000}}}
+    assert usage_price(usage, CLAUDE, said) == pytest.approx(price(STEP, CLAUDE))
+    for ttl, dearer in ((0, 2.5), (300, 2.5), (3_600, 4)):
+        dollars = 0.002 + 0.11 * dearer + 0.1
+        assert usage_price(usage, CLAUDE, {}, ttl) == pytest.approx(dollars)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.timeline.replay.invented import invented
 from timeline.replay import ReplayOptions, ReplayResult, compared, replay
-from timeline.replay._result import Cost, Recall
+from timeline.replay._recall import Recall
+from timeline.replay._replay import Cost
 
 BASE = replay(invented(turns=1), ReplayOptions(counter="estimate"))
 
