@@ -18,7 +18,7 @@ import logging
 from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import msgspec
@@ -154,14 +154,26 @@ class Compactor:
     def _edited(
         self, view: View, planned: PlannedCompaction, edit: Edit, context: Context, attempt: Attempt
     ) -> Flow[View]:
-        planned, given = edited_plan(view, planned, edit, context)
-        view, summary = (
-            (view, given) if given else (yield from self._written(view, planned, attempt))
-        )
+        """The view after a plan is carried out with a hook's edit.
+
+        Raises:
+            NoSuchEditError: the plan cannot be changed in this way, the request would not fit, or the compaction would
+                free too little.
+        """
+        planned, summary = edited_plan(view, planned, edit, context)
+        if summary is None:
+            view, summary = yield from self._written(view, planned, attempt)
         if summary is not None:
-            summary = yield from rewritten(summary, edit, attempt)
+            if callable(edit.summary):
+                with attempt.away():
+                    answer: object = yield CallHook(edit.summary, summary.summary)
+                summary = attrs.evolve(summary, summary=_edited_summary(answer))
             attempt.engine.check_current(view)
-        return outcome(view, planned, summary, context)
+        after = apply_compaction(view, planned, summary, context)
+        tokens = total_tokens(after, context)
+        if after.compaction is view.compaction or tokens > context.limit:
+            raise NoSuchEditError(f"it leaves {tokens} tokens of {planned.plan.tokens_before}")
+        return after
 
     def _written(
         self, view: View, planned: PlannedCompaction, attempt: Attempt
@@ -453,68 +465,39 @@ def with_request(event: SummaryPrepared) -> tuple[SummaryRequested | SummaryPrep
 
 # Edits of hooks.
 
-Edited: TypeAlias = tuple[PlannedCompaction, Summary | None]
-"""A plan, and its summary if the hook has given one."""
-
 
 class NoSuchEditError(Exception):
     """An edit cannot be carried out; the message says why."""
 
 
-def edited_plan(view: View, planned: PlannedCompaction, edit: Edit, context: Context) -> Edited:
-    """The plan after a hook's edit, and the summary that the hook has given.
+def edited_plan(
+    view: View, planned: PlannedCompaction, edit: Edit, context: Context
+) -> tuple[PlannedCompaction, Summary | None]:
+    """The plan with a hook's cut, and the summary that the hook has given, if any.
 
     Raises:
         NoSuchEditError: the plan cannot be changed in this way.
     """
-    if planned.fitted is None:
-        raise NoSuchEditError("this compaction folds nothing")
-    if edit.keep_from is not None:
-        changed = recut(planned, _version(view, edit.keep_from), context)
+    if edit.keep_from is not None and planned.fitted is not None:
+        names = ((e.version, (e.version, e.path, e.block.id)) for e in view.entries)
+        cut = next((version for version, keys in names if edit.keep_from in keys), 0)
+        changed = recut(planned, cut, context)
         if changed is None or changed.fitted is None:
             raise NoSuchEditError(f"no compaction may cut at {edit.keep_from!r}")
         planned = changed
+    if planned.fitted is None:
+        raise NoSuchEditError("this compaction folds nothing")
     if edit.summary is None or callable(edit.summary):
         return planned, None
-    known = Provenance(source_hash=planned.fitted.range.source_hash if planned.fitted else "")
-    return planned, Summary(summary=_checked(edit.summary), provenance=known)
+    provenance = Provenance(source_hash=planned.fitted.range.source_hash)
+    return planned, Summary(summary=_edited_summary(edit.summary), provenance=provenance)
 
 
-def rewritten(summary: Summary, edit: Edit, attempt: Attempt) -> Flow[Summary]:
-    """The summary as changed by the function of a hook's edit, if it has one."""
-    if not callable(edit.summary):
-        return summary
-    with attempt.away():
-        changed: object = yield CallHook(edit.summary, summary.summary)
-    return attrs.evolve(summary, summary=_checked(changed))
-
-
-def outcome(
-    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
-) -> View:
-    """The view after an edited compaction.
-
-    Raises:
-        NoSuchEditError: the request would not fit, or the compaction would free too little.
-    """
-    after = apply_compaction(view, planned, summary, context)
-    tokens = total_tokens(after, context)
-    if after.compaction is view.compaction or tokens > context.limit:
-        raise NoSuchEditError(f"it leaves {tokens} tokens of {planned.plan.tokens_before}")
-    return after
-
-
-def _version(view: View, key: int | str) -> int:
-    entries = view.entries
-    found = (e.version for e in entries if key in (e.version, e.path, e.block.id))
-    return next(found, 0)
-
-
-def _checked(given: object) -> StructuredSummary:
-    if not isinstance(given, StructuredSummary):
-        raise NoSuchEditError(f"a summary is a StructuredSummary, not {type(given).__name__}")
+def _edited_summary(summary: object) -> StructuredSummary:
+    if not isinstance(summary, StructuredSummary):
+        raise NoSuchEditError(f"a summary is a StructuredSummary, not {type(summary).__name__}")
     try:
-        return checked_summary(given)
+        return checked_summary(summary)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise NoSuchEditError(f"this summary holds what it cannot: {error}") from error
 

@@ -14,10 +14,13 @@ means that another writer succeeded.
 from __future__ import annotations
 
 import logging
+import os
+import time
+import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import partial
+from itertools import count
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 from zlib import crc32
@@ -85,7 +88,6 @@ from timeline.engine._compaction import Compactor
 from timeline.engine._following import Signal
 from timeline.engine._hiding import summary_in, withheld_as, without_hidden
 from timeline.engine._removal import Retention, window_until
-from timeline.engine._settings import IdFactory
 from timeline.observe._hooks import Edit
 from timeline.observe._steps import Observer, StepKind, steps_of
 from timeline.observe._traces import Span, Traces, compacted_attributes, provider_name
@@ -95,6 +97,8 @@ _T = TypeVar("_T")
 log = logging.getLogger("foldline")
 
 
+IdFactory: TypeAlias = Callable[[], str]
+"""Makes new ids, in the form of UUIDs."""
 Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
 """Adapts events to the view after which they are appended; a `MisuseError` says that they do not fit there."""
 
@@ -636,6 +640,8 @@ class Engine:
 
     def unknown(self, path: str) -> Flow[UnknownPathError]:
         """The error for a path that does not exist; it names similar paths."""
+        from difflib import get_close_matches  # loaded only for this error
+
         view, entries = self.view, self.view.entries
         head = view.compaction.head.entries if view.compaction else ()
         first = entries[0].version if entries else self.version + 1
@@ -853,3 +859,19 @@ def _totals(rendered: Rendered) -> dict[str, str | int | bool]:
         "foldline.cache_points": len(rendered.cache_points),
         "foldline.fits": rendered.fits,
     }
+
+
+# Ids.
+
+
+def time_ordered() -> str:
+    """A UUID whose first 48 bits are milliseconds since the epoch (RFC 9562, version 7)."""
+    when, random = f"{time.time_ns() // 1_000_000:012x}", os.urandom(10).hex()
+    variant = "89ab"[int(random[3], 16) % 4]
+    return f"{when[:8]}-{when[8:]}-7{random[:3]}-{variant}{random[4:7]}-{random[7:19]}"
+
+
+def counted() -> IdFactory:
+    """Ids 1, 2, 3, ... in the form of UUIDs: the same on every machine."""
+    numbers = count(1)
+    return lambda: str(uuid.UUID(int=next(numbers)))

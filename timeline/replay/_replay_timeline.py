@@ -12,7 +12,8 @@ from persistence.sessions import Session
 from render import Rendered, View, show
 from timeline._arguments import System, Tools
 from timeline._timeline import Timeline
-from timeline.engine._settings import Options, Settings, counted
+from timeline.engine._engine import counted
+from timeline.engine._settings import Options, Settings
 from timeline.replay._options import ReplayOptions
 
 
