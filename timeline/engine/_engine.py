@@ -237,11 +237,11 @@ class Engine:
             if attempt.is_overtaken() and (
                 yield from self.settle_behind(decided.view.decisions, version)
             ):
-                attempt.kept += decided.view.decisions
+                attempt.decisions += decided.view.decisions
                 attempt.made = attempt.made or made
             raise
-        decisions = (*attempt.kept, *decided.view.decisions)
-        attempt.kept.clear()
+        decisions = (*attempt.decisions, *decided.view.decisions)
+        attempt.decisions.clear()
         # Pending events get their version only at the next commit, so they are not counted here.
         if (rendered.shown, rendered.decisions) != (self.version, decisions):
             rendered = attrs.evolve(rendered, shown=self.version, decisions=decisions)
@@ -621,16 +621,16 @@ class Engine:
         from persistence import block_at
 
         try:
-            found = yield from blocking(block_at, self.store, self.id, path)
+            block = yield from blocking(block_at, self.store, self.id, path)
         except ForgottenError:
-            if (found := self._carried(path)) is None:
+            if (block := self._carried(path)) is None:
                 raise
-        if found is None:
+        if block is None:
             raise (yield from self.unknown(path))
-        if isinstance(found, RangeSummary) and self.view.state.withheld:
+        if isinstance(block, RangeSummary) and self.view.state.withheld:
             log = without_hidden((yield from self.events()))
-            found = summary_in(log, found.id) or found
-        return (yield from self.sealing.opened_block(found))
+            block = summary_in(log, block.id) or block
+        return (yield from self.sealing.opened_block(block))
 
     def _carried(self, label: str) -> Block | None:
         """The block with this version label, if the newest compaction carried it; otherwise None."""
@@ -649,8 +649,8 @@ class Engine:
         blocks = (event.block for _, event in page if isinstance(event, BlockAppended))
         folded = [path_of(block) for block in blocks if block.id not in view.state.withheld]
         shown = (entry.path for entry in (*head, *entries) if entry.original is None)
-        known = dict.fromkeys([*folded, *shown])
-        return UnknownPathError(path, get_close_matches(path, list(known)[-NEAR_KNOWN:], n=3))
+        paths = dict.fromkeys([*folded, *shown])
+        return UnknownPathError(path, get_close_matches(path, list(paths)[-NEAR_KNOWN:], n=3))
 
     def kept(self) -> Flow[Kept]:
         """The information about which events of the log are still stored."""
@@ -658,14 +658,14 @@ class Engine:
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """All events of the log that are still stored, oldest first."""
-        found: list[Recorded] = []
+        log: list[Recorded] = []
         oldest = max(after, (yield from self.kept()).forgotten)
         while True:
-            start = found[-1][0] if found else oldest
+            start = log[-1][0] if log else oldest
             page = yield from self._page(start)
             if not page:
-                return found
-            found += page
+                return log
+            log += page
 
     def view_until(self, last: int, log: Sequence[Recorded], what: str) -> Flow[View]:
         """The view as it was at a version, with decisions by which the same is hidden on request as now; `log` has all
@@ -716,7 +716,7 @@ class Attempt:
     """The state of one render, or of another operation that may call hooks and summarisers."""
 
     engine: Engine
-    kept: list[Event] = attrs.field(factory=list[Event])
+    decisions: list[Event] = attrs.field(factory=list[Event])
     """Decisions of this render that are already committed."""
     made: Made | None = None
     """The first request whose decisions were committed although others had appended since."""
@@ -761,7 +761,7 @@ class Attempt:
     def keep(self, view: View) -> Flow[View]:
         """Commit the decisions of a view so far; return the view after the commit."""
         yield from self.engine.settle(view)
-        self.kept += view.decisions
+        self.decisions += view.decisions
         self._latest = self.engine.view
         return self._latest
 
