@@ -147,18 +147,18 @@ def _unmarked(block: Json) -> Json:
 
 def _texts(blocks: object, where: str) -> Sequence[Json]:
     """The text blocks, in the form of the Messages API, of a list of text blocks and messages."""
-    found: list[Json] = []
+    texts: list[Json] = []
     for number, block in enumerate(_listed(blocks, where, "a text, or a list of text blocks")):
         place = f"{where}.{number}"
         match block:
             case {"role": "system" | "developer", "content": str(text)}:
-                found.append({"type": "text", "text": text})
+                texts.append({"type": "text", "text": text})
             case {"role": "system" | "developer"}:
-                found += _texts(cast("Json", block).get("content"), f"{place}.content")
+                texts += _texts(cast("Json", block).get("content"), f"{place}.content")
             case {"type": "text", "text": str()}:
-                found.append(cast("Json", block))
+                texts.append(cast("Json", block))
             case {"type": "input_text", "text": str(text)}:
-                found.append({"type": "text", "text": text})
+                texts.append({"type": "text", "text": text})
             case Mapping():
                 raise MisuseError(
                     f'render(): {place} is no text block: {{"type": "text", "text": ...}}, but of '
@@ -166,7 +166,7 @@ def _texts(blocks: object, where: str) -> Sequence[Json]:
                 )
             case _:
                 raise MisuseError(f"render(): {place} is a text block, not {in_words(block)}")
-    return found
+    return texts
 
 
 def _definitions(tools: Tools) -> Sequence[Json]:

@@ -34,13 +34,18 @@ def done(do: Callable[[], Any]) -> Any:
     return do()
 
 
-def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -> _T:
-    """Run a flow to its end, and return its result."""
+def drive(
+    flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done, lock: Any = None
+) -> _T:
+    """Run a flow to its end, and return its result. A `threading` lock is held except while other people's code
+    runs."""
     step: Callable[[], Any] = partial(next, flow)
     with contextlib.closing(flow):  # an interrupt leaves it unfinished
         while True:
             try:
-                effect = step()
+                with lock or contextlib.nullcontext():
+                    while not isinstance(effect := step(), _FOREIGN):
+                        step = _after(flow, perform, effect)
             except StopIteration as stop:
                 result: _T = stop.value
                 return result
@@ -48,14 +53,16 @@ def drive(flow: Generator[Any, Any, _T], perform: Callable[[Any], Any] = done) -
 
 
 async def adrive(
-    flow: Generator[Any, Any, _T], perform: Callable[[Any], Awaitable[Any]] = done
+    flow: Generator[Any, Any, _T], perform: Callable[[Any], Awaitable[Any]] = done, lock: Any = None
 ) -> _T:
-    """Run a flow to its end, awaiting each operation, and return its result."""
+    """The same, awaiting each operation, with an `asyncio` lock."""
     step: Callable[[], Any] = partial(next, flow)
     with contextlib.closing(flow):
         while True:
             try:
-                effect = step()
+                async with lock or contextlib.nullcontext():
+                    while not isinstance(effect := step(), _FOREIGN):
+                        step = await _aafter(flow, perform, effect)
             except StopIteration as stop:
                 result: _T = stop.value
                 return result
@@ -149,42 +156,22 @@ def blocking(do: Callable[_P, _T], *args: _P.args, **named: _P.kwargs) -> Flow[_
     return answer
 
 
-# Running a flow.
-
 _FOREIGN: Final = AskSummarizer, CallHook, Await
 """Effects that run other people's code, or wait for it. The lock is released before and taken again afterwards, each
 time by a `with` statement: only that cannot be interrupted (Ctrl-C) between taking a lock and noting it."""
 
 
+# Running the flow of a timeline.
+
+
 def run(flow: Flow[_T], lock: Any = None) -> _T:
     """Run a flow to its end, holding a `threading` lock except while other people's code runs."""
-    step: Callable[[], Any] = partial(next, flow)
-    with contextlib.closing(flow):
-        while True:
-            try:
-                with lock or contextlib.nullcontext():
-                    while not isinstance(effect := step(), _FOREIGN):
-                        step = _after(flow, partial(_performed, lock=lock), effect)
-            except StopIteration as stop:
-                result: _T = stop.value
-                return result
-            step = _after(flow, partial(_performed, lock=lock), effect)
+    return drive(flow, partial(_performed, lock=lock), lock)
 
 
 async def arun(flow: Flow[_T], lock: Any = None) -> _T:
     """The same with an `asyncio` lock."""
-    perform = partial(_aperformed, flow=flow, lock=lock)
-    step: Callable[[], Any] = partial(next, flow)
-    with contextlib.closing(flow):
-        while True:
-            try:
-                async with lock or contextlib.nullcontext():
-                    while not isinstance(effect := step(), _FOREIGN):
-                        step = await _aafter(flow, perform, effect)
-            except StopIteration as stop:
-                result: _T = stop.value
-                return result
-            step = await _aafter(flow, perform, effect)
+    return await adrive(flow, partial(_aperformed, flow=flow, lock=lock), lock)
 
 
 def _performed(effect: Effect, lock: Any) -> object:

@@ -37,11 +37,11 @@ from timeline._arguments import System, Tools, checked_name, checked_options
 from timeline._flow import Flow, arun, blocking, drive, run
 from timeline.engine._artifacts import ArtifactService, Sealing, opener_of
 from timeline.engine._compaction import Compactor
-from timeline.engine._engine import Engine
+from timeline.engine._engine import Engine, time_ordered
 from timeline.engine._following import AsyncFollower, Follower, Following
 from timeline.engine._operations import Arriving, Operations, Shot
 from timeline.engine._removal import Retention
-from timeline.engine._settings import Options, Settings, time_ordered
+from timeline.engine._settings import Options, Settings
 from timeline.engine._sync import Synced
 from timeline.observe._hooks import Hooks
 from timeline.observe._traces import Traces
@@ -148,13 +148,13 @@ def bound(
     async def amethod(self: _S, *args: _P.args, **named: _P.kwargs) -> Any:
         return await cast("Any", method(self, *args, **named))
 
-    found: Any = amethod if inspect.iscoroutinefunction(run) else method
-    found.__qualname__, found.__module__ = name, run.__module__
+    shell_method: Any = amethod if inspect.iscoroutinefunction(run) else method
+    shell_method.__qualname__, shell_method.__module__ = name, run.__module__
     signature = inspect.signature(operation)
     result = signature.return_annotation.__args__[-1]  # of Flow[result]
-    found.__signature__ = signature.replace(return_annotation=result)
-    found.__annotations__ = {**operation.__annotations__, "return": result}
-    return cast("Callable[Concatenate[_S, _P], _R]", found)
+    shell_method.__signature__ = signature.replace(return_annotation=result)
+    shell_method.__annotations__ = {**operation.__annotations__, "return": result}
+    return cast("Callable[Concatenate[_S, _P], _R]", shell_method)
 
 
 @checked_calls()
@@ -231,9 +231,9 @@ class Timeline(Shell):
         return type(self)(operations=self._run(flow))
 
     def _synced(self, flow: Flow[Synced[Operations]]) -> Synced[Timeline]:
-        found = self._run(flow)
-        same = found.timeline is self._operations
-        return found.on(self if same else type(self)(operations=found.timeline))
+        synced = self._run(flow)
+        same = synced.timeline is self._operations
+        return synced.on(self if same else type(self)(operations=synced.timeline))
 
     def _recorded(self, flow: Flow[Arriving]) -> Recording:
         return Recording(arriving=drive(flow), record=self.record)
@@ -337,9 +337,9 @@ class AsyncTimeline(Shell):
         return type(self)(operations=await self._run(flow))
 
     async def _synced(self, flow: Flow[Synced[Operations]]) -> Synced[AsyncTimeline]:
-        found = await self._run(flow)
-        same = found.timeline is self._operations
-        return found.on(self if same else type(self)(operations=found.timeline))
+        synced = await self._run(flow)
+        same = synced.timeline is self._operations
+        return synced.on(self if same else type(self)(operations=synced.timeline))
 
     def _recorded(self, flow: Flow[Arriving]) -> AsyncRecording:
         return AsyncRecording(arriving=drive(flow), record=self.record)
@@ -564,8 +564,8 @@ class Recording(_Recording):
     def __exit__(self, *_: object) -> None:
         response = self.response
         if response is not None and self.version is None:
-            known = self._arriving
-            self.version = self._record(response, known.rendered, format=known.format)
+            arriving = self._arriving
+            self.version = self._record(response, arriving.rendered, format=arriving.format)
 
 
 class AsyncRecording(_Recording):
@@ -577,8 +577,10 @@ class AsyncRecording(_Recording):
     async def __aexit__(self, *_: object) -> None:
         response = self.response
         if response is not None and self.version is None:
-            known = self._arriving
-            recorded: Awaitable[int] = self._record(response, known.rendered, format=known.format)
+            arriving = self._arriving
+            recorded: Awaitable[int] = self._record(
+                response, arriving.rendered, format=arriving.format
+            )
             self.version = await recorded
 
 

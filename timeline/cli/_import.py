@@ -109,7 +109,7 @@ def _events(session: "Session") -> "Iterator[Event]":
 
     from blocks import BlockAppended, EventId, canonical_block
     from persistence.sessions import Responded
-    from timeline.engine._settings import counted
+    from timeline.engine._engine import counted
 
     ids = counted()
     for item in session.items:

@@ -181,8 +181,8 @@ class ArtifactService:
         for artifact in artifacts:
             if artifact not in self._held:
                 self._held[artifact] = yield from blocking(self._read, artifact, context)
-        found = [content for a in artifacts if (content := self._held[a]) is not None]
-        return returned(found, context, context.limit - total_tokens(view, context))
+        contents = [content for a in artifacts if (content := self._held[a]) is not None]
+        return returned(contents, context, context.limit - total_tokens(view, context))
 
     def sweep(self) -> Flow[None]:
         """Remove expired artifacts, if artifacts of this timeline expire."""
@@ -233,15 +233,15 @@ class ArtifactService:
 
     def current(self, view: View, context: Context) -> Flow[dict[CallId, Determinism]]:
         """The current state of the sources of replayable results, as far as the probe can tell."""
-        found: dict[CallId, Determinism] = {}
+        states: dict[CallId, Determinism] = {}
         built_in = {"externalize", "summarize", "drop"}  # none of these needs the sources
         if built_in.issuperset(context.policy.rungs):
-            return found
+            return states
         for call in replayable_calls(view, context):
             state = yield from blocking(self._look, call)
             if state is not None:
-                found[call.call_id] = state
-        return found
+                states[call.call_id] = state
+        return states
 
     def _look(self, call: ToolCall) -> Determinism | None:
         try:
@@ -255,24 +255,24 @@ class ArtifactService:
 
 def opener_of(
     store: EventStore,
-    given: ArtifactStore | Path | str | None,
+    place: ArtifactStore | Path | str | None,
     keys: KeyRing | None,
     clock: Callable[[], float],
 ) -> Callable[[], ArtifactStore] | None:
-    """A function that opens the given store: an artifact store, a folder or a URL; "": the folder beside the log."""
-    if given is None:
+    """A function that opens the artifact store at this place: a store itself, a folder or a URL; "": beside the log."""
+    if place is None:
         return None
-    if given == "":
+    if place == "":
         return partial(store.artifacts, keys=keys, clock=clock) if store.keeps_artifacts else None
-    if isinstance(given, Path | str):
-        return partial(_opened, given, keys, clock)
-    return lambda: given
+    if isinstance(place, Path | str):
+        return partial(_opened, place, keys, clock)
+    return lambda: place
 
 
-def _opened(given: Path | str, keys: KeyRing | None, clock: Callable[[], float]) -> ArtifactStore:
+def _opened(place: Path | str, keys: KeyRing | None, clock: Callable[[], float]) -> ArtifactStore:
     from persistence import open_artifacts
 
-    return open_artifacts(given, keys=keys, clock=clock)
+    return open_artifacts(place, keys=keys, clock=clock)
 
 
 # Confidential results.
@@ -327,13 +327,13 @@ class Sealing:
             if self.is_needed:
                 raise MisuseError(confidential(f"the result of call {block.call_id!r:.100}"))
             return block
-        known = msgspec.structs.replace(block.envelope, sensitivity=sensitivity)
+        envelope = msgspec.structs.replace(block.envelope, sensitivity=sensitivity)
         content = SealedContent(
             parts=block.parts, salt=self.ids(), expires_at=self.service.expires_at()
         )
         artifact = yield from blocking(self._put, content, path_of(block), sensitivity)
         self._hold(artifact, content)
-        return msgspec.structs.replace(block, envelope=known, artifact=artifact)
+        return msgspec.structs.replace(block, envelope=envelope, artifact=artifact)
 
     def _sensitivity(self, block: ToolResult, tool: str) -> Sensitivity:
         """The sensitivity that the policy gives the tool, or else the one that the result declares."""
@@ -389,15 +389,15 @@ class Sealing:
         """A block with its content, if that is in an artifact."""
         if not isinstance(block, ToolResult) or not block.artifact:
             return block
-        known = self._known.get(block.artifact)
-        if known is None or self._is_over(known):
-            found = yield from blocking(self.service.sealed, block.artifact)
-            if isinstance(found, str):
+        content = self._known.get(block.artifact)
+        if content is None or self._is_over(content):
+            answer = yield from blocking(self.service.sealed, block.artifact)
+            if isinstance(answer, str):
                 self._known.pop(block.artifact, None)
-                return without_content(block, found)
-            known = found
-            self._hold(block.artifact, found)
-        return msgspec.structs.replace(block, parts=known.parts)
+                return without_content(block, answer)
+            content = answer
+            self._hold(block.artifact, answer)
+        return msgspec.structs.replace(block, parts=content.parts)
 
     @property
     def _store(self) -> ArtifactStore:
@@ -426,12 +426,12 @@ def unquoted(summary: StructuredSummary, view: View) -> StructuredSummary:
         for entry in view.entries
         if isinstance(entry.opened, ToolResult)
     ]
-    said = [entry.block for entry in view.entries]
+    shown = [entry.block for entry in view.entries]
     if secret and view.compaction is not None:
-        known = leaves(msgspec.to_builtins(view.compaction.event.summary))
-        said.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=known))
-        said += [entry.block for entry in view.compaction.head.entries]
-    return redaction_of(secret, [summary], said).redacted(summary)
+        text = leaves(msgspec.to_builtins(view.compaction.event.summary))
+        shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
+        shown += [entry.block for entry in view.compaction.head.entries]
+    return redaction_of(secret, [summary], shown).redacted(summary)
 
 
 def confidential(what: str) -> str:

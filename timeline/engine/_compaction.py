@@ -18,7 +18,7 @@ import logging
 from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import msgspec
@@ -117,15 +117,15 @@ class Compactor:
         is_under_way = attempt.is_nested and trigger != "forced"
         if is_under_way and total_tokens(view, context) <= context.limit:
             return view
-        known = yield from self.known(view, context, trigger, attempt.cuts)
-        planned = plan_compaction(view, context, trigger, known)
+        facts = yield from self.facts(view, context, trigger, attempt.cuts)
+        planned = plan_compaction(view, context, trigger, facts)
         if (
             planned
             and is_worth_it(planned, context)
             and not (yield from self.stored(view, planned))
         ):
-            known = attrs.evolve(known, disabled_rungs=frozenset({"externalize"}))
-            planned = plan_compaction(view, context, trigger, known)
+            facts = attrs.evolve(facts, disabled_rungs=frozenset({"externalize"}))
+            planned = plan_compaction(view, context, trigger, facts)
         if planned is None:
             over = total_tokens(view, context) > context.limit
             return skip(view, "cannot_fit" if over else "no_cut", context)
@@ -154,14 +154,26 @@ class Compactor:
     def _edited(
         self, view: View, planned: PlannedCompaction, edit: Edit, context: Context, attempt: Attempt
     ) -> Flow[View]:
-        planned, given = edited_plan(view, planned, edit, context)
-        view, summary = (
-            (view, given) if given else (yield from self._written(view, planned, attempt))
-        )
+        """The view after a plan is carried out with a hook's edit.
+
+        Raises:
+            NoSuchEditError: the plan cannot be changed in this way, the request would not fit, or the compaction would
+                free too little.
+        """
+        planned, summary = edited_plan(view, planned, edit, context)
+        if summary is None:
+            view, summary = yield from self._written(view, planned, attempt)
         if summary is not None:
-            summary = yield from rewritten(summary, edit, attempt)
+            if callable(edit.summary):
+                with attempt.away():
+                    answer: object = yield CallHook(edit.summary, summary.summary)
+                summary = attrs.evolve(summary, summary=_edited_summary(answer))
             attempt.engine.check_current(view)
-        return outcome(view, planned, summary, context)
+        after = apply_compaction(view, planned, summary, context)
+        tokens = total_tokens(after, context)
+        if after.compaction is view.compaction or tokens > context.limit:
+            raise NoSuchEditError(f"it leaves {tokens} tokens of {planned.plan.tokens_before}")
+        return after
 
     def _written(
         self, view: View, planned: PlannedCompaction, attempt: Attempt
@@ -186,17 +198,17 @@ class Compactor:
 
     # What it needs to know, and to store.
 
-    def known(
+    def facts(
         self, view: View, context: Context, trigger: Trigger, cuts: tuple[int, ...] = ()
     ) -> Flow[ExternalFacts]:
         """The facts that planning needs from outside the log: cuts of prepared summaries, and the current state of
         sources."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
-        known = ExternalFacts(cuts=cuts, on_refused=_refused)
+        facts = ExternalFacts(cuts=cuts, on_refused=_refused)
         if self.artifact_service is None or self.artifact_service.probe is None:
-            return known
+            return facts
         current = yield from self.artifact_service.current(view, context)
-        return attrs.evolve(known, current=current)
+        return attrs.evolve(facts, current=current)
 
     def stored(self, view: View, planned: PlannedCompaction) -> Flow[bool]:
         """Store what a plan externalizes; return whether all of it is in the artifact store."""
@@ -212,10 +224,10 @@ class Compactor:
         if attempt.is_told or attempt.is_nested:
             return
         attempt.is_told = True
-        asked = Compacting(before_tokens=plan.tokens_before, trigger=plan.trigger, plan=plan)
+        compacting = Compacting(before_tokens=plan.tokens_before, trigger=plan.trigger, plan=plan)
         for hook in self.hooks.on_before_compaction:
             with attempt.away():
-                answer: object = yield CallHook(hook, asked)
+                answer: object = yield CallHook(hook, compacting)
             attempt.hear(hook, answer)
 
     def report(
@@ -254,7 +266,7 @@ class Compactor:
             view = yield from attempt.count_next(view, request.context.now)
         try:
             with attempt.away():
-                answer = yield from self.asked(request, view)
+                answer = yield from self.call_summarizer(request, view)
         except Exception as error:  # a summariser is foreign code and may raise anything
             spent = self.failed_call_cost(request, error)
             if policy.on_failure == "raise":
@@ -267,7 +279,7 @@ class Compactor:
         further = further_calls(answer.provenance)
         return (yield from attempt.count(view, further, request.context.now)), answer
 
-    def asked(self, request: SummaryRequest, view: View) -> Flow[Summary]:
+    def call_summarizer(self, request: SummaryRequest, view: View) -> Flow[Summary]:
         """The summariser's answer, without confidential text; `view` counts its first call. Errors of the summariser
         come through."""
         model = self._model(request.context)
@@ -352,8 +364,8 @@ class Compactor:
         oldest = view.groups[0].first if view.groups else 0
         if any(event.cut > oldest for event in view.prepared):
             return None
-        known = ExternalFacts(on_refused=_refused)
-        planned = plan_compaction(view, context, "proactive", known)
+        facts = ExternalFacts(on_refused=_refused)
+        planned = plan_compaction(view, context, "proactive", facts)
         if planned is None or planned.fitted is None:
             return None
         return SummaryRequest(plan=planned.fitted.range, view=view, context=planned.fitted.context)
@@ -371,14 +383,16 @@ class Compactor:
             return None
         source, paid = request.plan.source_hash, event.provenance
         reused = Provenance(source_hash=source, model=paid.model, prompt=paid.prompt, reused=True)
-        known = msgspec.structs.replace(reused, stop_reason=paid.stop_reason)
-        return Summary(summary=event.summary, provenance=known)
+        provenance = msgspec.structs.replace(reused, stop_reason=paid.stop_reason)
+        return Summary(summary=event.summary, provenance=provenance)
 
-    def share(self, request: SummaryRequest, kept: SummaryPrepared, engine: Engine) -> Flow[None]:
+    def share(
+        self, request: SummaryRequest, prepared: SummaryPrepared, engine: Engine
+    ) -> Flow[None]:
         """Make a summary that is now in the log available to other timelines."""
         key = self._shared_key(request)
         for version, event in reversed(engine.view.events_since_cut):
-            if key and isinstance(event, SummaryPrepared) and event.key == kept.key:
+            if key and isinstance(event, SummaryPrepared) and event.key == prepared.key:
                 yield from blocking(self._enter, key, version, event, engine)
                 return
 
@@ -402,10 +416,10 @@ class Compactor:
         except Exception:  # an error must not stop the summary
             log.exception("whether a summary was paid for elsewhere cannot be found out")
             return None
-        found = page[0][1] if page else None
-        if hidden or not isinstance(found, SummaryPrepared) or found.key != about.about:
+        event = page[0][1] if page else None
+        if hidden or not isinstance(event, SummaryPrepared) or event.key != about.about:
             return None  # the summary may quote hidden blocks
-        return found
+        return event
 
     def _enter(self, key: str, version: int, event: SummaryPrepared, engine: Engine) -> None:
         from persistence import ArtifactDescription
@@ -453,68 +467,39 @@ def with_request(event: SummaryPrepared) -> tuple[SummaryRequested | SummaryPrep
 
 # Edits of hooks.
 
-Edited: TypeAlias = tuple[PlannedCompaction, Summary | None]
-"""A plan, and its summary if the hook has given one."""
-
 
 class NoSuchEditError(Exception):
     """An edit cannot be carried out; the message says why."""
 
 
-def edited_plan(view: View, planned: PlannedCompaction, edit: Edit, context: Context) -> Edited:
-    """The plan after a hook's edit, and the summary that the hook has given.
+def edited_plan(
+    view: View, planned: PlannedCompaction, edit: Edit, context: Context
+) -> tuple[PlannedCompaction, Summary | None]:
+    """The plan with a hook's cut, and the summary that the hook has given, if any.
 
     Raises:
         NoSuchEditError: the plan cannot be changed in this way.
     """
-    if planned.fitted is None:
-        raise NoSuchEditError("this compaction folds nothing")
-    if edit.keep_from is not None:
-        changed = recut(planned, _version(view, edit.keep_from), context)
+    if edit.keep_from is not None and planned.fitted is not None:
+        names = ((e.version, (e.version, e.path, e.block.id)) for e in view.entries)
+        cut = next((version for version, keys in names if edit.keep_from in keys), 0)
+        changed = recut(planned, cut, context)
         if changed is None or changed.fitted is None:
             raise NoSuchEditError(f"no compaction may cut at {edit.keep_from!r}")
         planned = changed
+    if planned.fitted is None:
+        raise NoSuchEditError("this compaction folds nothing")
     if edit.summary is None or callable(edit.summary):
         return planned, None
-    known = Provenance(source_hash=planned.fitted.range.source_hash if planned.fitted else "")
-    return planned, Summary(summary=_checked(edit.summary), provenance=known)
+    provenance = Provenance(source_hash=planned.fitted.range.source_hash)
+    return planned, Summary(summary=_edited_summary(edit.summary), provenance=provenance)
 
 
-def rewritten(summary: Summary, edit: Edit, attempt: Attempt) -> Flow[Summary]:
-    """The summary as changed by the function of a hook's edit, if it has one."""
-    if not callable(edit.summary):
-        return summary
-    with attempt.away():
-        changed: object = yield CallHook(edit.summary, summary.summary)
-    return attrs.evolve(summary, summary=_checked(changed))
-
-
-def outcome(
-    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
-) -> View:
-    """The view after an edited compaction.
-
-    Raises:
-        NoSuchEditError: the request would not fit, or the compaction would free too little.
-    """
-    after = apply_compaction(view, planned, summary, context)
-    tokens = total_tokens(after, context)
-    if after.compaction is view.compaction or tokens > context.limit:
-        raise NoSuchEditError(f"it leaves {tokens} tokens of {planned.plan.tokens_before}")
-    return after
-
-
-def _version(view: View, key: int | str) -> int:
-    entries = view.entries
-    found = (e.version for e in entries if key in (e.version, e.path, e.block.id))
-    return next(found, 0)
-
-
-def _checked(given: object) -> StructuredSummary:
-    if not isinstance(given, StructuredSummary):
-        raise NoSuchEditError(f"a summary is a StructuredSummary, not {type(given).__name__}")
+def _edited_summary(summary: object) -> StructuredSummary:
+    if not isinstance(summary, StructuredSummary):
+        raise NoSuchEditError(f"a summary is a StructuredSummary, not {type(summary).__name__}")
     try:
-        return checked_summary(given)
+        return checked_summary(summary)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise NoSuchEditError(f"this summary holds what it cannot: {error}") from error
 
@@ -574,7 +559,7 @@ class Preparation:
         if compactor.is_counted:
             yield from self._count(1)
         try:
-            summary = yield from compactor.asked(request, engine.view)
+            summary = yield from compactor.call_summarizer(request, engine.view)
         except Exception as error:
             yield from self._count(further_calls(compactor.failed_call_cost(request, error)))
             raise

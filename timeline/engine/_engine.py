@@ -14,10 +14,13 @@ means that another writer succeeded.
 from __future__ import annotations
 
 import logging
+import os
+import time
+import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from functools import partial
+from itertools import count
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 from zlib import crc32
@@ -85,7 +88,6 @@ from timeline.engine._compaction import Compactor
 from timeline.engine._following import Signal
 from timeline.engine._hiding import summary_in, withheld_as, without_hidden
 from timeline.engine._removal import Retention, window_until
-from timeline.engine._settings import IdFactory
 from timeline.observe._hooks import Edit
 from timeline.observe._steps import Observer, StepKind, steps_of
 from timeline.observe._traces import Span, Traces, compacted_attributes, provider_name
@@ -95,6 +97,8 @@ _T = TypeVar("_T")
 log = logging.getLogger("foldline")
 
 
+IdFactory: TypeAlias = Callable[[], str]
+"""Makes new ids, in the form of UUIDs."""
 Fit: TypeAlias = Callable[[View, Sequence[Event]], Sequence[Event]]
 """Adapts events to the view after which they are appended; a `MisuseError` says that they do not fit there."""
 
@@ -233,11 +237,11 @@ class Engine:
             if attempt.is_overtaken() and (
                 yield from self.settle_behind(decided.view.decisions, version)
             ):
-                attempt.kept += decided.view.decisions
+                attempt.decisions += decided.view.decisions
                 attempt.made = attempt.made or made
             raise
-        decisions = (*attempt.kept, *decided.view.decisions)
-        attempt.kept.clear()
+        decisions = (*attempt.decisions, *decided.view.decisions)
+        attempt.decisions.clear()
         # Pending events get their version only at the next commit, so they are not counted here.
         if (rendered.shown, rendered.decisions) != (self.version, decisions):
             rendered = attrs.evolve(rendered, shown=self.version, decisions=decisions)
@@ -617,16 +621,16 @@ class Engine:
         from persistence import block_at
 
         try:
-            found = yield from blocking(block_at, self.store, self.id, path)
+            block = yield from blocking(block_at, self.store, self.id, path)
         except ForgottenError:
-            if (found := self._carried(path)) is None:
+            if (block := self._carried(path)) is None:
                 raise
-        if found is None:
+        if block is None:
             raise (yield from self.unknown(path))
-        if isinstance(found, RangeSummary) and self.view.state.withheld:
+        if isinstance(block, RangeSummary) and self.view.state.withheld:
             log = without_hidden((yield from self.events()))
-            found = summary_in(log, found.id) or found
-        return (yield from self.sealing.opened_block(found))
+            block = summary_in(log, block.id) or block
+        return (yield from self.sealing.opened_block(block))
 
     def _carried(self, label: str) -> Block | None:
         """The block with this version label, if the newest compaction carried it; otherwise None."""
@@ -636,6 +640,8 @@ class Engine:
 
     def unknown(self, path: str) -> Flow[UnknownPathError]:
         """The error for a path that does not exist; it names similar paths."""
+        from difflib import get_close_matches  # loaded only for this error
+
         view, entries = self.view, self.view.entries
         head = view.compaction.head.entries if view.compaction else ()
         first = entries[0].version if entries else self.version + 1
@@ -643,8 +649,8 @@ class Engine:
         blocks = (event.block for _, event in page if isinstance(event, BlockAppended))
         folded = [path_of(block) for block in blocks if block.id not in view.state.withheld]
         shown = (entry.path for entry in (*head, *entries) if entry.original is None)
-        known = dict.fromkeys([*folded, *shown])
-        return UnknownPathError(path, get_close_matches(path, list(known)[-NEAR_KNOWN:], n=3))
+        paths = dict.fromkeys([*folded, *shown])
+        return UnknownPathError(path, get_close_matches(path, list(paths)[-NEAR_KNOWN:], n=3))
 
     def kept(self) -> Flow[Kept]:
         """The information about which events of the log are still stored."""
@@ -652,14 +658,14 @@ class Engine:
 
     def events(self, after: int = 0) -> Flow[list[Recorded]]:
         """All events of the log that are still stored, oldest first."""
-        found: list[Recorded] = []
+        log: list[Recorded] = []
         oldest = max(after, (yield from self.kept()).forgotten)
         while True:
-            start = found[-1][0] if found else oldest
+            start = log[-1][0] if log else oldest
             page = yield from self._page(start)
             if not page:
-                return found
-            found += page
+                return log
+            log += page
 
     def view_until(self, last: int, log: Sequence[Recorded], what: str) -> Flow[View]:
         """The view as it was at a version, with decisions by which the same is hidden on request as now; `log` has all
@@ -710,7 +716,7 @@ class Attempt:
     """The state of one render, or of another operation that may call hooks and summarisers."""
 
     engine: Engine
-    kept: list[Event] = attrs.field(factory=list[Event])
+    decisions: list[Event] = attrs.field(factory=list[Event])
     """Decisions of this render that are already committed."""
     made: Made | None = None
     """The first request whose decisions were committed although others had appended since."""
@@ -755,7 +761,7 @@ class Attempt:
     def keep(self, view: View) -> Flow[View]:
         """Commit the decisions of a view so far; return the view after the commit."""
         yield from self.engine.settle(view)
-        self.kept += view.decisions
+        self.decisions += view.decisions
         self._latest = self.engine.view
         return self._latest
 
@@ -853,3 +859,19 @@ def _totals(rendered: Rendered) -> dict[str, str | int | bool]:
         "foldline.cache_points": len(rendered.cache_points),
         "foldline.fits": rendered.fits,
     }
+
+
+# Ids.
+
+
+def time_ordered() -> str:
+    """A UUID whose first 48 bits are milliseconds since the epoch (RFC 9562, version 7)."""
+    when, random = f"{time.time_ns() // 1_000_000:012x}", os.urandom(10).hex()
+    variant = "89ab"[int(random[3], 16) % 4]
+    return f"{when[:8]}-{when[8:]}-7{random[:3]}-{variant}{random[4:7]}-{random[7:19]}"
+
+
+def counted() -> IdFactory:
+    """Ids 1, 2, 3, ... in the form of UUIDs: the same on every machine."""
+    numbers = count(1)
+    return lambda: str(uuid.UUID(int=next(numbers)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Self
 
 import attrs
@@ -303,15 +304,11 @@ def without_quotes(view: View, log: Sequence[Recorded], at: float) -> View:
         new = without_quotations(written, hidden, redaction)
         if new != fold.event.summary:
             events.append(_rewritten(fold, new, at))
-    for reason, entries in groupby(quoting, key=_reason):
+    for reason, entries in groupby(quoting, key=attrgetter("hidden_as")):
         masked = [(e, _masked(e, redaction)) for e in entries]
         differing = [_as_shown(entry, left) for entry, left in masked if left is not entry]
         events += [_hides(at, differing, reason, redacted=True)] if reason and differing else []
     return reduce(decide, events, view)
-
-
-def _reason(entry: Entry) -> HideReason | None:
-    return entry.hidden_as
 
 
 def _texts(view: View, log: Sequence[Recorded]) -> dict[BlockId, str]:

@@ -47,7 +47,7 @@ from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 def propose(engine: Engine, context: Context) -> Flow[CompactionPlan]:
     """The plan for a compaction now, even if the policy's triggers are not reached; changes nothing."""
     yield from engine.flush()
-    known = yield from engine.compactor.known(engine.view, context, "forced")
+    known = yield from engine.compactor.facts(engine.view, context, "forced")
     planned = plan_compaction(engine.view, context, "forced", known)
     if planned is None or not gains_enough(planned.plan, planned.plan.tokens_after, context):
         tokens = total_tokens(engine.view, context)

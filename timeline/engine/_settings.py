@@ -1,13 +1,9 @@
-"""The settings of a timeline (policy, model, limit, counter), and functions that make ids."""
+"""The settings of a timeline: policy, model, limit, counter."""
 
 import logging
-import os
-import time
-import uuid
 from collections.abc import Callable, Sequence
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import attrs
 
@@ -30,6 +26,7 @@ from timeline._arguments import System, Tools, checked_options, fixed_content, f
 from timeline._models import model_named
 from timeline._policies import policy_named
 from timeline.engine._artifacts import Probe
+from timeline.engine._engine import IdFactory
 from timeline.engine._removal import Keeping
 from timeline.observe._hooks import Hooks
 from timeline.observe._steps import Observer
@@ -43,9 +40,6 @@ log = logging.getLogger("foldline")
 
 FIXED_MAX = 8
 """Number of pairs of system prompt and tools that a timeline remembers; an agent may have a few modes."""
-
-
-IdFactory: TypeAlias = Callable[[], str]
 
 
 class Options(TypedDict, total=False):
@@ -212,19 +206,3 @@ def _guessed(named: str | Model, model: Model) -> tuple[str, ...]:
     )
     log.warning("%s", notice)
     return (notice,)
-
-
-# Ids.
-
-
-def time_ordered() -> str:
-    """A UUID whose first 48 bits are milliseconds since the epoch (RFC 9562, version 7)."""
-    when, random = f"{time.time_ns() // 1_000_000:012x}", os.urandom(10).hex()
-    variant = "89ab"[int(random[3], 16) % 4]
-    return f"{when[:8]}-{when[8:]}-7{random[:3]}-{variant}{random[4:7]}-{random[7:19]}"
-
-
-def counted() -> IdFactory:
-    """Ids 1, 2, 3, ... in the form of UUIDs: the same on every machine."""
-    numbers = count(1)
-    return lambda: str(uuid.UUID(int=next(numbers)))

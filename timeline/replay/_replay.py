@@ -37,7 +37,8 @@ from render import Policy, Rendered, View, open_view, provider_of, show
 from timeline import Options, Timeline
 from timeline._arguments import System, Tools
 from timeline.billing import Flattener, RunningBill
-from timeline.engine._settings import Settings, counted
+from timeline.engine._engine import counted
+from timeline.engine._settings import Settings
 from timeline.replay._coverage import Coverage, coverage
 from timeline.replay._options import ReplayOptions
 from timeline.replay._output import Dump, Sent, reserve_store

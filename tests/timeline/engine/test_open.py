@@ -29,7 +29,7 @@ from blocks import (
 from persistence import DuckDBStore, MemoryStore
 from tests._builders import open_timeline, response, text
 from timeline import AsyncTimeline, Timeline
-from timeline.engine._settings import time_ordered
+from timeline.engine._engine import time_ordered
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ from tests.persistence.contract import STORES, new_store
 from timeline import Timeline
 from timeline.cli import main
 from timeline.engine._artifacts import NO_KEY, REMOVED
-from timeline.engine._settings import counted
+from timeline.engine._engine import counted
 from timeline.react import AgentSettings, ReactAgent, ToolReply, reading_tools, tool
 from timeline.summarizers._summarizer import SummaryRequest
 

@@ -29,7 +29,7 @@ from persistence.sessions import Responded
 from render import View, open_view
 from tests.timeline.replay.invented import invented
 from timeline import Timeline
-from timeline.engine._settings import counted
+from timeline.engine._engine import counted
 from timeline.replay import coverage, places
 from timeline.replay._replay import Clock
 

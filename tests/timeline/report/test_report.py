@@ -14,7 +14,7 @@ from tests.strategies import Play, Step, settings, steps
 from tests.timeline.replay.invented import invented
 from tests.timeline.report.pages import Page, request_in, states_in
 from timeline import Policy, Timeline
-from timeline.engine._settings import counted
+from timeline.engine._engine import counted
 from timeline.replay import Replayed, ReplayOptions, Sent, places, replay_with_log
 from timeline.report import Prompting, report_html, reported_log, reported_replay
 
