@@ -17,7 +17,7 @@ import msgspec
 from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._tables import ArtifactTables
 from persistence.artifacts._types import AuditRecord
-from persistence.duckdb._schema import errors
+from persistence.duckdb._file import errors
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

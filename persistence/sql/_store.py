@@ -1,13 +1,15 @@
-"""A store in a relational database that many processes share, so no part of a log is cached in memory.
+"""Stores in relational databases: what all share, and the store of databases that many processes share.
 
-Conflicts are decided by the key (timeline, version): in one statement, an append inserts all its events after the
-version that it expects, or nothing.  If it inserted nothing, the events at these versions show whether it repeats an
-append that succeeded.  So a broken connection does no harm: the append is sent again.
+In such a database, no part of a log is cached in memory.  Conflicts are decided by the key (timeline, version): in one
+statement, an append inserts all its events after the version that it expects, or nothing.  If it inserted nothing, the
+events at these versions show whether it repeats an append that succeeded.  So a broken connection does no harm: the
+append is sent again.
 """
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Self
@@ -22,6 +24,7 @@ from blocks import (
     Recorded,
     TimelineExistsError,
     TimelineId,
+    UnknownTimelineError,
     VersionConflictError,
 )
 from persistence._log import (
@@ -31,41 +34,41 @@ from persistence._log import (
     checked_page,
     is_sound,
 )
+from persistence._retention import Kept, Removed
 from persistence._store import Skim, StoreReport, TimelineInfo
 from persistence._watch import Watchers
 from persistence.sql import _rows
 from persistence.sql._database import (
+    Answer,
     Database,
     LostError,
     PassingError,
+    Patience,
     Rows,
     TakenError,
 )
-from persistence.sql._held import append_marks, append_plain, fork
 from persistence.sql._index import SQLIndex
-from persistence.sql._patience import Answer, Patience
-from persistence.sql._retaining_store import SQLRetaining
-from persistence.sql._skim import Skimmer
+from persistence.sql._retention import (
+    Change,
+    HeldTimeline,
+    all_trimmed,
+    append_marks,
+    archived_page,
+    archived_window,
+    changed,
+    fork,
+    remove,
+    rewrite,
+    trim,
+    trimmed_of,
+)
 
 if TYPE_CHECKING:
-    from persistence.artifacts import Artifacts, KeyRing, SQLBackend
+    from persistence.artifacts import Artifacts, DuckDBBackend, KeyRing, SQLBackend
 
 
-class SQLStore(SQLRetaining):
-    """An `EventStore` in a database; closing the store closes the database."""
-
-    def __init__(
-        self, database: Database, patience: Patience, watchers: Watchers | None = None
-    ) -> None:
-        self._database = database
-        self._patience = patience
-        self._pid = os.getpid()
-        self._closed = False
-        self._shelf_lock = Lock()
-        self._watchers = watchers or Watchers()
-        self.watch = self._watchers.add  # see `Watchable`
-        self._dropped = finalize(self, _release, database, self._watchers, self._pid)
-        self._dropped.atexit = False
+class RelationalStore(ABC):
+    """What the stores in DuckDB, SQLite and PostgreSQL have in common."""
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
@@ -80,24 +83,102 @@ class SQLStore(SQLRetaining):
         stored = checked_bytes(timeline_id, events, expected_version)
         return self._append(timeline_id, stored, expected_version)
 
-    def _append(
-        self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
-    ) -> int:
+    @abstractmethod
+    def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
+        """Append these events, as `append` says."""
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        rows = self.read_bytes(timeline_id, after=after, limit=limit)
+        return _rows.events_of(timeline_id, rows)
+
+    @abstractmethod
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        """See `persistence.Copyable`."""
+
+    def trim(
+        self,
+        timeline_id: TimelineId,
+        before: int,
+        *,
+        archive: "str | os.PathLike[str] | None" = None,
+    ) -> Removed:
+        """Remove or archive the oldest events; see `persistence.Retains`."""
+        return self._changed(timeline_id, partial(trim, before=before, archive=archive))
+
+    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
+        """Replace the events of these versions; see `persistence.Retains`."""
+        return self._changed(timeline_id, partial(rewrite, events=events))
+
+    def remove(self, timeline_id: TimelineId) -> Removed:
+        """Remove a timeline; see `persistence.Retains`."""
+        return self._changed(timeline_id, remove)
+
+    @abstractmethod
+    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
+        """The result of `change` of an existing timeline; its changes are one commit."""
+
+    def artifacts(
+        self,
+        *,
+        keys: "KeyRing | None" = None,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> "Artifacts":
+        """The artifacts in this database, beside the log."""
+        from persistence.artifacts import Artifacts
+
+        return Artifacts(self._backend(clock), keys=keys, clock=clock, random=random)
+
+    @abstractmethod
+    def _backend(self, clock: Callable[[], float]) -> "DuckDBBackend | SQLBackend":
+        """What keeps the artifacts; creates their tables if there are none."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release files and connections; idempotent."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class SQLStore(RelationalStore):
+    """An `EventStore` in a database; closing the store closes the database."""
+
+    def __init__(
+        self, database: Database, patience: Patience, watchers: Watchers | None = None
+    ) -> None:
+        self._database = database
+        self._patience = patience
+        self._pid = os.getpid()
+        self._closed = False
+        self._artifacts_lock = Lock()
+        self._watchers = watchers or Watchers()
+        self.watch = self._watchers.add  # see `Watchable`
+        self._dropped = finalize(self, _release, database, self._watchers, self._pid)
+        self._dropped.atexit = False
+
+    def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
         _rows.checked_rows(stored)
+        has_marks = any(event.ref is not None for event in stored)
 
         def once() -> bool:
-            if expected_version >= _rows.VERSION_MAX:
+            if expected >= _rows.VERSION_MAX:
                 return False
-            append = (
-                append_marks if any(event.ref is not None for event in stored) else append_plain
-            )
-            return append(self._database, timeline_id, expected_version, stored)
+            if has_marks:
+                return append_marks(self._database, timeline, expected, stored)
+            return self._database.append(timeline, expected, stored)
 
-        if not self._settled(once) and not self._is_there(timeline_id, expected_version, stored):
-            found = self.head(timeline_id)
-            raise VersionConflictError(expected=expected_version, found=found)
-        self._watchers.grown(timeline_id)
-        return expected_version + len(stored)
+        if not self._settled(once) and not self._is_there(timeline, expected, stored):
+            raise VersionConflictError(expected=expected, found=self.head(timeline))
+        self._watchers.grown(timeline)
+        return expected + len(stored)
 
     def _is_there(self, timeline: TimelineId, after: int, stored: Sequence[StoredEvent]) -> bool:
         """Whether exactly these events are already stored at these versions."""
@@ -108,19 +189,12 @@ class SQLStore(SQLRetaining):
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         rows = self._rows(_rows.WINDOW, [timeline_id, timeline_id])
         if _rows.begins_late(rows):
-            return self._patience.repeated(partial(self._past.window, timeline_id))
+            return self._patience.repeated(partial(archived_window, self._database, timeline_id))
         return _rows.window_of(timeline_id, rows)
-
-    def read(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[Recorded]:
-        rows = self.read_bytes(timeline_id, after=after, limit=limit)
-        return _rows.events_of(timeline_id, rows)
 
     def read_bytes(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[tuple[int, bytes]]:
-        """See `persistence.Copyable`."""
         checked_page(after, limit)
         after, found = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
         last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
@@ -129,7 +203,8 @@ class SQLStore(SQLRetaining):
             given = [timeline_id, begin, begin + step, timeline_id, begin]
             rows = self._rows(_rows.PAGE, given)
             if rows and rows[0][0] < 0:
-                return self._patience.repeated(partial(self._past.page, timeline_id, after, limit))
+                page = partial(archived_page, self._database, timeline_id, after, limit)
+                return self._patience.repeated(page)
             size += sum(len(payload) for _, payload in rows)
             found += rows
             room = (_rows.PAGE_BYTES - size) * len(found) // max(size, 1)
@@ -172,7 +247,58 @@ class SQLStore(SQLRetaining):
     ) -> Iterator[tuple[TimelineId, Skim]]:
         """See `persistence.Skimmable`."""
         self._refuse_if_not_ours()
-        return Skimmer(self._rows, first, kinds).skimmed(timelines)
+        return _rows.skimmed(self._rows, timelines, first, kinds)
+
+    def kept(self, timeline_id: TimelineId) -> Kept:
+        """Which part of a timeline is left; see `persistence.Retains`."""
+
+        def once() -> Kept:
+            with self._database.lent() as connection:
+                return trimmed_of(connection, timeline_id).kept
+
+        self._refuse_if_not_ours()
+        return self._patience.repeated(once) if is_sound(timeline_id) else Kept()
+
+    def trimmed(self) -> Mapping[TimelineId, Kept]:
+        """Which part is left of each timeline from which events were removed; see `persistence.Retains`."""
+
+        def once() -> Mapping[TimelineId, Kept]:
+            with self._database.lent() as connection:
+                return all_trimmed(connection)
+
+        self._refuse_if_not_ours()
+        return self._patience.repeated(once)
+
+    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
+        """If the connection breaks during the commit, the change is repeated; if it had succeeded, the repetition
+        changes nothing, and the first result counts."""
+        lost, answers = False, list[Removed]()
+
+        def noted(held: HeldTimeline) -> Removed:
+            answers.append(change(held))
+            return answers[-1]
+
+        def once() -> Removed:
+            nonlocal lost
+            try:
+                changed(self._database, timeline, noted)
+            except LostError:
+                lost = True
+                raise
+            except UnknownTimelineError:
+                if not (lost and answers):
+                    raise
+            return answers[0 if lost else -1]
+
+        self._refuse_if_not_ours()
+        if not is_sound(timeline):
+            raise UnknownTimelineError(timeline)
+        return self._settled(once)
+
+    def erase(self) -> tuple[str, ...]:
+        """Overwrite removed content in the files of the database; see `persistence.Retains`."""
+        self._refuse_if_not_ours()
+        return self._database.erase()
 
     def _rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
         def once() -> Rows:
@@ -213,24 +339,12 @@ class SQLStore(SQLRetaining):
         rows = self._rows(_rows.SUMS, [timeline_id, after, last])
         return [seq for seq, payload, sum_ in rows if _rows.checksum(payload) != sum_]
 
-    def artifacts(
-        self,
-        *,
-        keys: "KeyRing | None" = None,
-        clock: Callable[[], float] = time.time,
-        random: Callable[[int], bytes] = os.urandom,
-    ) -> "Artifacts":
-        """The artifacts in this database, beside the log."""
-        from persistence.artifacts import Artifacts
-
-        return Artifacts(self._backend(clock), keys=keys, clock=clock, random=random)
-
     def _backend(self, clock: Callable[[], float]) -> "SQLBackend":
         from persistence.artifacts import SQLBackend
 
         self._refuse_if_not_ours()
         refuse, patience = self._refuse_if_not_ours, self._patience
-        return SQLBackend(self._database, patience, refuse, clock, self._shelf_lock)
+        return SQLBackend(self._database, patience, refuse, clock, self._artifacts_lock)
 
     def block_index(self) -> SQLIndex:
         """The index for search; see `persistence.BlockIndex`."""
@@ -250,12 +364,6 @@ class SQLStore(SQLRetaining):
         self._dropped.detach()
         self._watchers.closed()
         self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _refuse_if_not_ours(self) -> None:
         if os.getpid() != self._pid:
