@@ -29,7 +29,6 @@ from persistence._log import (
     StoredEvent,
     checked_events,
     checked_fork,
-    checked_page,
     timeline_infos,
 )
 from persistence._moment import copy_of_a_moment, is_writable
@@ -154,13 +153,9 @@ class DuckDBStore(RelationalStore):
                 raise
             return self.load_window(timeline_id)  # a compaction has moved the window meanwhile
 
-    def read_bytes(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[tuple[int, bytes]]:
-        checked_page(after, limit)
-        known = self._known(timeline_id)
-        rows = self._reader.page(known, after, min(after + limit, known.head.version))
-        return [(seq, data.encode()) for seq, data in rows]
+    def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, str]]:
+        known = self._known(timeline)
+        return self._reader.page(known, after, min(after + limit, known.head.version))
 
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version

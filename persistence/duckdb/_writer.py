@@ -154,30 +154,37 @@ class Writer:
 
     def _write(self, accepted: "Sequence[Append]", known: dict[TimelineId, Known]) -> None:
         new = self._number_new(accepted, known)
-        numbered = [(append, known[append.timeline].number) for append in accepted]
-        marks = [row for append, number in numbered for row in mark_rows(append, number)]
-        if not new and not marks and not any(append.has_large for append in accepted):
-            self._add_events(numbered)  # one durable commit, without a transaction
+        entries = [
+            entry for append in accepted for entry in append.entries(known[append.timeline].number)
+        ]
+        if not new and all(e.ref is None and not is_large(e.data) for *_, e in entries):
+            self._add_events(entries)  # one durable commit, without a transaction
             return
         self._cursor.execute("BEGIN")
         self._insert(ADD_NAMES, new)
-        self._insert(ADD_MARKS, marks)
-        self._add_pieces(numbered)
-        self._add_events(numbered)
+        self._add(entries)
         self._cursor.execute("COMMIT")
 
-    def _add_events(self, numbered: "Sequence[tuple[Append, int]]") -> None:
-        rows = [row for append, number in numbered for row in event_rows(append, number)]
+    def _add(self, entries: "Sequence[Entry]") -> None:
+        """Write all rows of these events, in the current transaction; pieces a few megabytes at a time."""
+        marks = [(number, seq, e.kind, e.ref) for number, seq, e in entries if e.ref is not None]
+        self._insert(ADD_MARKS, marks)
+        pieces = (
+            (number, seq, place, piece)
+            for number, seq, event in entries
+            if is_large(event.data)
+            for place, piece in enumerate(pieces_of(event.data))
+        )
+        while page := list(islice(pieces, FETCHED)):
+            self._pieces.append_rows(page)
+            self._pieces.flush()
+        self._add_events(entries)
+
+    def _add_events(self, entries: "Sequence[Entry]") -> None:
+        rows = [(number, seq, e.at, payload_of(e.data)) for number, seq, e in entries]
         # All rows in one call, because a call costs more than a row.
         self._appender.append_rows(rows)
         self._appender.flush()
-
-    def _add_pieces(self, numbered: "Sequence[tuple[Append, int]]") -> None:
-        """Write large events in pieces, a few megabytes at a time."""
-        rows = (row for append, number in numbered for row in piece_rows(append, number))
-        while page := list(islice(rows, FETCHED)):
-            self._pieces.append_rows(page)
-            self._pieces.flush()
 
     def _number_new(
         self, accepted: "Sequence[Append]", known: dict[TimelineId, Known]
@@ -260,9 +267,7 @@ class Writer:
             self._insert(ADD_NAMES, [(number, append.timeline)])
             for statement in COPY:
                 self._cursor.execute(statement, [number, parent.number, at])
-            self._insert(ADD_MARKS, mark_rows(append, number))
-            self._add_pieces([(append, number)])
-            self._add_events([(append, number)])
+            self._add([*append.entries(number)])
             self._cursor.execute("COMMIT")
             self._events_total += at
             self._publish([append], {append.timeline: Known(append.timeline, number, head)})
@@ -328,9 +333,7 @@ def _refused_marks(cursor: "DuckDBPyConnection", after: Known) -> FoldlineError 
     return None
 
 
-EventRow: TypeAlias = tuple[int, int, float, str]
-PieceRow: TypeAlias = tuple[int, int, int, str]
-MarkRow: TypeAlias = tuple[int, int, str, int]
+Entry: TypeAlias = tuple[int, int, StoredEvent]
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -345,37 +348,15 @@ class Append:
     committed: bool = False
     error: Exception | None = None
 
-    @property
-    def has_large(self) -> bool:
-        """Whether some events are so large that they are stored in pieces."""
-        return any(is_large(event.data) for event in self.events)
-
-
-def event_rows(append: Append, number: int) -> list[EventRow]:
-    return [
-        (number, seq, event.at, payload_of(event.data))
-        for seq, event in enumerate(append.events, append.expected + 1)
-    ]
+    def entries(self, number: int) -> "Iterator[Entry]":
+        """The events, each after the number of the timeline and its version."""
+        for version, event in enumerate(self.events, self.expected + 1):
+            yield number, version, event
 
 
 def payload_of(data: bytes) -> str:
     """The payload column of an event's row: its JSON, or the stand-in for a large event."""
     return stand_in(data) if is_large(data) else data.decode()
-
-
-def piece_rows(append: Append, number: int) -> Iterator[PieceRow]:
-    for seq, event in enumerate(append.events, append.expected + 1):
-        if is_large(event.data):
-            for place, piece in enumerate(pieces_of(event.data)):
-                yield number, seq, place, piece
-
-
-def mark_rows(append: Append, number: int) -> list[MarkRow]:
-    return [
-        (number, seq, event.kind, event.ref)
-        for seq, event in enumerate(append.events, append.expected + 1)
-        if event.ref is not None
-    ]
 
 
 # Group commit.

@@ -90,14 +90,22 @@ class RelationalStore(ABC):
     def read(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[Recorded]:
-        rows = self.read_bytes(timeline_id, after=after, limit=limit)
-        return _rows.events_of(timeline_id, rows)
+        checked_page(after, limit)
+        return _rows.events_of(timeline_id, self._page(timeline_id, after, limit))
 
-    @abstractmethod
     def read_bytes(
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[tuple[int, bytes]]:
         """See `persistence.Copyable`."""
+        checked_page(after, limit)
+        rows = self._page(timeline_id, after, limit)
+        return [(seq, data.encode() if isinstance(data, str) else data) for seq, data in rows]
+
+    @abstractmethod
+    def _page(
+        self, timeline: TimelineId, after: int, limit: int
+    ) -> Sequence[tuple[int, bytes | str]]:
+        """Versions and JSON of the next events, as `read` says."""
 
     def trim(
         self,
@@ -192,24 +200,21 @@ class SQLStore(RelationalStore):
             return self._patience.repeated(partial(archived_window, self._database, timeline_id))
         return _rows.window_of(timeline_id, rows)
 
-    def read_bytes(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[tuple[int, bytes]]:
-        checked_page(after, limit)
+    def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[_rows.Row]:
         after, found = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
         last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
         while step and size < _rows.PAGE_BYTES:  # the size of the next events is unknown
             begin = after + len(found)
-            given = [timeline_id, begin, begin + step, timeline_id, begin]
+            given = [timeline, begin, begin + step, timeline, begin]
             rows = self._rows(_rows.PAGE, given)
             if rows and rows[0][0] < 0:
-                page = partial(archived_page, self._database, timeline_id, after, limit)
+                page = partial(archived_page, self._database, timeline, after, limit)
                 return self._patience.repeated(page)
             size += sum(len(payload) for _, payload in rows)
             found += rows
             room = (_rows.PAGE_BYTES - size) * len(found) // max(size, 1)
             step = min(4 * step, last - after - len(found), room) if len(rows) == step else 0
-        return _rows.without_gaps(timeline_id, after, found)
+        return _rows.without_gaps(timeline, after, found)
 
     def head(self, timeline_id: TimelineId) -> int:
         return next((found for (found,) in self._rows(_rows.HEAD, [timeline_id]) if found), 0)
