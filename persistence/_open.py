@@ -18,11 +18,11 @@ from persistence._file import SHOWN, checked_path, kind_at
 from persistence._store import EventStore, StoreLocation
 
 SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
-    "": ("persistence.duckdb._location", "a path"),
-    "duckdb://": ("persistence.duckdb._location", "duckdb:///path"),
-    "sqlite://": ("persistence.sqlite._location", "sqlite:///path"),
-    "postgresql://": ("persistence.postgres._location", "postgresql://user@host/database"),
-    "postgres://": ("persistence.postgres._location", "postgres://user@host/database"),
+    "": ("persistence.duckdb._store", "a path"),
+    "duckdb://": ("persistence.duckdb._store", "duckdb:///path"),
+    "sqlite://": ("persistence.sqlite._store", "sqlite:///path"),
+    "postgresql://": ("persistence.postgres._store", "postgresql://user@host/database"),
+    "postgres://": ("persistence.postgres._store", "postgres://user@host/database"),
     "memory:": ("persistence._memory", "memory:"),
 }
 """By scheme (a path has none): the module with `locate` for this scheme, and an example."""

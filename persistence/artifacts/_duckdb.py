@@ -2,7 +2,7 @@
 
 A piece is split into many small rows, its *parts*, because DuckDB loads 2,048 rows into memory at once.
 Rows are inserted and never updated.  Only a sweep deletes rows, and checkpoints the write-ahead log right after.
-There is no index, for the reasons given in `_schema`.
+There is no index, for the reasons given in `persistence.duckdb._tables`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ import msgspec
 from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._store import AuditRecord
 from persistence.artifacts._verify import ArtifactTables
-from persistence.duckdb._schema import errors
+from persistence.duckdb._file import errors
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

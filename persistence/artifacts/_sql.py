@@ -17,8 +17,7 @@ from persistence.artifacts._backend import Entry, decoded, decoded_record, encod
 from persistence.artifacts._crypt import pieces_of
 from persistence.artifacts._files import LEFTOVER_SECONDS
 from persistence.artifacts._store import AuditRecord
-from persistence.sql._database import Connection, Database, TakenError
-from persistence.sql._patience import Patience
+from persistence.sql._database import Connection, Database, Patience, TakenError
 
 ADD_PIECE: Final = "INSERT INTO artifact_pieces VALUES (?, ?, ?, ?)"
 ADD_ENTRY: Final = "INSERT INTO artifacts VALUES (?, ?, ?)"

@@ -6,17 +6,18 @@ publishes every head that it changes.  Loading and publishing exclude each other
 before a commit is never cached after it.
 """
 
-from collections import OrderedDict
-from collections.abc import Collection, Mapping
-from threading import Lock
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
+from threading import Condition, Lock
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from blocks import TimelineId
+from blocks import ClosedError, TimelineId
 from persistence._log import Head, Mark
-from persistence.duckdb._cursors import CursorPool
-from persistence.duckdb._trims import BEGAN
+from persistence.duckdb._file import cursor_of
+from persistence.duckdb._tables import BEGAN
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -55,7 +56,7 @@ class Known:
 class Heads:
     """The heads of all timelines, the most recently used of them in memory; thread-safe."""
 
-    _cursors: CursorPool
+    _cursors: "CursorPool"
     _held: OrderedDict[TimelineId, Known] = attrs.field(
         factory=OrderedDict[TimelineId, Known], init=False
     )
@@ -159,3 +160,65 @@ def all_heads(cursor: "DuckDBPyConnection") -> dict[TimelineId, Head]:
     for name, began_at in cursor.execute(BEGAN).fetchall():
         found[name] = attrs.evolve(found[name], created_at=began_at)
     return found
+
+
+PATIENCE_SECONDS = 5.0
+"""How long `alone` waits for readers. Not longer, because the caller itself may hold a cursor."""
+
+
+@attrs.define(eq=False)
+class CursorPool:
+    """Lends cursors of one connection; two threads on one cursor would mix up their rows."""
+
+    _connection: "DuckDBPyConnection"
+    _idle: "deque[DuckDBPyConnection]" = attrs.field(
+        factory=deque["DuckDBPyConnection"], init=False
+    )
+    _lent: int = attrs.field(default=0, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+    _change: Condition = attrs.field(factory=Condition, init=False)
+
+    @contextmanager
+    def borrow(self) -> "Generator[DuckDBPyConnection]":
+        with self._change:
+            if self._closed:
+                raise ClosedError("this store is closed; open it again")
+            cursor = self._idle.pop() if self._idle else cursor_of(self._connection)
+            self._lent += 1
+        try:
+            yield cursor
+        finally:
+            with self._change:
+                self._lent -= 1
+                self._idle.append(cursor)
+                self._change.notify_all()
+
+    def when_idle(self, action: Callable[[], None]) -> bool:
+        """Run `action` if no cursor is lent, and lend none meanwhile; return whether it ran."""
+        with self._change:
+            if self._lent or self._closed:
+                return False
+            action()
+            return True
+
+    def alone(self, action: Callable[[], None]) -> bool:
+        """Like `when_idle`, but wait up to `PATIENCE_SECONDS` until no cursor is lent."""
+        with self._change:
+            if not self._change.wait_for(lambda: self._lent == 0, PATIENCE_SECONDS):
+                return False
+            return self.when_idle(action)
+
+    def abandon(self) -> None:
+        """Close the idle cursors and do not wait for lent ones: the store was dropped, and its readers with it."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+    def close(self) -> None:
+        """Lend no more cursors, wait until all are returned, then close them."""
+        with self._change:
+            self._closed = True
+            self._change.wait_for(lambda: self._lent == 0)
+            for cursor in self._idle:
+                cursor.close()
+            self._idle.clear()

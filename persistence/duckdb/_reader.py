@@ -1,54 +1,63 @@
-"""Reads logs from a DuckDB file: turns rows into events, joins large events, and skips nothing."""
+"""Reads logs from a DuckDB file: joins large events from their pieces, reads archives, and skips nothing."""
 
 from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
-from blocks import CodecError, DamagedStoreError, Event, Recorded, TimelineId, decode_event
+from blocks import CodecError, Recorded, TimelineId, kind_of
 from persistence._archive import archived_rows
-from persistence.duckdb._cursors import CursorPool
-from persistence.duckdb._heads import Known
-from persistence.duckdb._large_events import Row, fetching, whole
-from persistence.duckdb._memory_release import Cache
-from persistence.duckdb._schema import interrupts, translated
-from persistence.duckdb._trims import kept_of
-from persistence.duckdb._writer import Writer
+from persistence._store import Skim
+from persistence.duckdb._file import cursor_of, interrupts, log_path, translated
+from persistence.duckdb._heads import CursorPool, Known
+from persistence.duckdb._tables import Row, fetching, kept_of, whole
+from persistence.duckdb._writer import Append, GroupCommit, Writer
+from persistence.sql._rows import damaged, events_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-PAGE_CHARACTERS = 4_000_000
+PAGE_CHARACTERS: Final = 4_000_000
 """A page ends with the event that brings the payloads to this many characters."""
-FIRST_ROWS = 32
+FIRST_ROWS: Final = 32
 """The number of events to read first; their size decides how many to read next."""
-WINDOW = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
-IDS = """
+ROWS: Final = "SELECT seq, payload FROM events WHERE timeline = ? AND seq BETWEEN ? AND ?"
+IDS: Final = """
 SELECT coalesce(json_extract_string(payload, '$.id'), '') FROM events
 WHERE timeline = ? AND seq BETWEEN ? AND ? ORDER BY seq
 """
+BATCH: Final = 256
+"""Timelines in one query of `skimmed`."""
+SKIM: Final = """
+WITH windows AS (SELECT unnest($1) AS timeline, unnest($2) AS cut, unnest($3) AS fold, unnest($4) AS last)
+SELECT timeline, seq, payload FROM events JOIN windows USING (timeline)
+WHERE timeline BETWEEN $5 AND $6 AND seq <= last
+  AND (seq <= $7 OR seq = fold OR (seq >= cut AND list_contains($8, json_extract_string(payload, '$.event'))))
+ORDER BY timeline, seq
+"""
+_Item = TypeVar("_Item")
 
 
 @attrs.define(eq=False)
 class Reader:
-    """Reads events, with cursors of the pool."""
+    """Reads events, with cursors of the pool.
+
+    Raises, from every method:
+        DamagedStoreError: an event is missing or cannot be read.
+        StoreError: the file could not be read.
+    """
 
     _path: Path
     _writer: Writer
     _cursors: CursorPool
-    _cache: Cache
+    _cache: "Cache"
 
     def known(self, timeline: TimelineId) -> Known:
         """The number and the head of a timeline."""
         with self._asking():
             return self._writer.heads.known(timeline)
-
-    def all_known(self, timelines: Collection[TimelineId]) -> Collection[Known]:
-        """The numbers and heads of several timelines."""
-        with self._asking():
-            return self._writer.heads.load(timelines).values()
 
     @contextmanager
     def cursor(self) -> "Generator[DuckDBPyConnection]":
@@ -69,32 +78,19 @@ class Reader:
             raise translated(error, self._path) from error
 
     def events(self, timeline: Known, first: int, last: int) -> list[Recorded]:
-        """The events `first` to `last`.
+        """The events `first` to `last`."""
+        return events_of(timeline.name, self.rows(timeline, first, last))
 
-        Raises:
-            DamagedStoreError: some of them are missing.
-        """
-        return self.decoded(timeline, self._rows(timeline, first, last))
+    def rows(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
+        """Versions and JSON of the events `first` to `last`."""
+        return self._whole(timeline, self._stored(timeline, first, last))
 
-    def decoded(self, timeline: Known, rows: Sequence[Row]) -> list[Recorded]:
-        """The events of these rows."""
-        return [
-            (seq, self._decoded(timeline, seq, payload))
-            for seq, payload in self._whole(timeline, rows)
-        ]
-
-    def page(self, timeline: Known, after: int, last: int) -> list[Recorded]:
-        """The events after version `after`, up to `last` or to the end of a page."""
-        rows = self.rows(timeline, after, last)
-        return [(seq, self._decoded(timeline, seq, payload)) for seq, payload in rows]
-
-    def rows(self, timeline: Known, after: int, last: int) -> list[Row]:
-        """Versions and JSON of these events."""
+    def page(self, timeline: Known, after: int, last: int) -> list[Row]:
+        """Versions and JSON of the events after version `after`, up to `last` or to the end of a page."""
         found: list[Row] = []
         size, step = 0, FIRST_ROWS
         while after < last and size < PAGE_CHARACTERS:  # the size of the next events is unknown
-            rows = self._rows(timeline, after + 1, min(after + step, last))
-            for seq, payload in self._whole(timeline, rows):
+            for seq, payload in self.rows(timeline, after + 1, min(after + step, last)):
                 found.append((seq, payload))
                 after, size = seq, size + len(payload)
                 if size >= PAGE_CHARACTERS:
@@ -105,22 +101,21 @@ class Reader:
     def ids(self, timeline: Known, first: int, last: int) -> list[str]:
         """The ids of events `first` to `last`."""
         with self.cursor() as cursor:
-            return [
-                id_ for (id_,) in cursor.execute(IDS, [timeline.number, first, last]).fetchall()
-            ]
+            rows = cursor.execute(IDS, [timeline.number, first, last]).fetchall()
+        return [id_ for (id_,) in rows]
 
-    def _rows(self, timeline: Known, first: int, last: int) -> list[Row]:
+    def _stored(self, timeline: Known, first: int, last: int) -> list[Row]:
         if last < first:
             return []
         with self.cursor() as cursor:
-            rows = cursor.execute(WINDOW, [timeline.number, first, last]).fetchall()
+            rows = cursor.execute(ROWS, [timeline.number, first, last]).fetchall()
         # Rows come in the order of their commits, so a sort has nothing to do.
-        rows.sort(key=_seq)
+        rows.sort(key=lambda row: row[0])
         if [seq for seq, _ in rows] == list(range(first, last + 1)):
             return rows
         rows = [*self._archived(timeline, first, last), *rows]
         if [seq for seq, _ in rows] != list(range(first, last + 1)):
-            raise self._damaged(timeline, f"events {first} to {last} are not all there")
+            raise damaged(timeline.name, f"events {first} to {last} are not all there")
         return rows
 
     def _archived(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
@@ -130,12 +125,6 @@ class Reader:
         kept.refuse_forgotten(timeline.name, first)
         for archive in kept.within(first, last):
             yield from archived_rows(archive, first, min(last, kept.removed))
-
-    def stored(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
-        """Versions and JSON of the events `first` to `last`; a page at a time is in memory."""
-        for start in range(first, last + 1, FIRST_ROWS):
-            upto = min(start + FIRST_ROWS - 1, last)
-            yield from self._whole(timeline, self._rows(timeline, start, upto))
 
     def _whole(self, timeline: Known, rows: Sequence[Row]) -> Iterator[Row]:
         """The rows, with large events put together from their pieces."""
@@ -148,22 +137,131 @@ class Reader:
                     size += len(row[1])
                     yield row
         except CodecError as error:
-            raise self._damaged(timeline, str(error)) from error
+            raise damaged(timeline.name, str(error)) from error
         finally:
             self._cache.passed(size)
 
-    def _decoded(self, timeline: Known, seq: int, payload: str) -> Event:
+    def skimmed(
+        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+    ) -> Iterator[tuple[TimelineId, Skim]]:
+        """Small parts of timelines, ordered by their number in the file, with one query for each batch of neighbours."""
+        known: list[Known] = []
+        for names in _batches(timelines):
+            with self._asking():
+                known += self._writer.heads.load(names).values()
+        for batch in _batches(sorted(known, key=lambda each: each.number)):
+            rows = self._skimmed_rows([each for each in batch if each.head.version], first, kinds)
+            for each in batch:
+                events = events_of(each.name, self._whole(each, rows.get(each.number, ())))
+                start, fold = each.head.window_start(), _fold(each)
+                window = (event for event in events if event[0] >= start)
+                yield (
+                    each.name,
+                    Skim(
+                        first=[event for event in events if event[0] <= first],
+                        compaction=next((event for event in events if event[0] == fold), None),
+                        window=[event for event in window if kind_of(event[1]) in kinds],
+                    ),
+                )
+
+    def _skimmed_rows(
+        self, known: Sequence[Known], first: int, kinds: Collection[str]
+    ) -> dict[int, list[Row]]:
+        if not known:
+            return {}
+        numbers = [each.number for each in known]
+        given = [
+            numbers,
+            [each.head.window_start() for each in known],
+            [_fold(each) for each in known],
+            [each.head.version for each in known],
+            min(numbers),
+            max(numbers),
+            first,
+            list(kinds),
+        ]
+        found: dict[int, list[Row]] = {}
+        with self.cursor() as cursor:
+            for number, seq, payload in cursor.execute(SKIM, given).fetchall():
+                found.setdefault(number, []).append((seq, payload))
+        return found
+
+
+def _batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    return (items[start : start + BATCH] for start in range(0, len(items), BATCH))
+
+
+def _fold(known: Known) -> int:
+    """The version of the compaction in force; 0 if there is none."""
+    mark = known.head.in_force()
+    return mark.version if mark else 0
+
+
+# DuckDB would cache blocks of the file until they fill most of the machine's memory.  A permanent `memory_limit` is no
+# solution: if a checkpoint does not get enough memory, the database is unusable until it is opened again.  So the limit
+# is lowered only for a moment in which nothing is read or written.
+
+ENOUGH: Final = 4_000_000
+"""Bytes read or written after which the database's cache is emptied."""
+LOW: Final = "SET GLOBAL memory_limit = '8MB'"
+AGAIN: Final = "RESET GLOBAL memory_limit"
+LARGE: Final = 256_000
+"""Bytes of an append after which the size of the write-ahead log is checked."""
+LOG_BYTES_MAX: Final = 8_000_000
+"""Bytes of a write-ahead log that is checkpointed at once. DuckDB does so at twice this size, during a commit for
+which all other appends wait."""
+UNKNOWN: Final = ENOUGH
+"""Bytes to count for a read or a write of unknown size."""
+
+
+@attrs.define(eq=False)
+class Cache:
+    """Counts the bytes read and written, and empties the database's cache. Without a lock: rough counts suffice."""
+
+    _connection: "DuckDBPyConnection"
+    _group: GroupCommit[Append]
+    _cursors: CursorPool
+    _path: Path
+    _passed: int = attrs.field(default=0, init=False)
+
+    def passed(self, size: int = UNKNOWN) -> None:
+        """Count `size` bytes read or written; the caller must not hold a cursor or be committing."""
+        self._passed += size
+        if self._passed < ENOUGH:
+            return
+        with self._group.alone_at_once() as is_alone:
+            if is_alone and self._cursors.when_idle(self._drop):
+                self._passed = 0
+
+    def written(self, size: int) -> None:
+        """Count an append of `size` bytes. If a large one leaves a long write-ahead log, checkpoint it now, so that
+        later small appends do not have to wait for that."""
+        if size >= LARGE and self._log_bytes() >= LOG_BYTES_MAX:
+            with self._group.alone_at_once() as is_alone:
+                if is_alone:
+                    self._fold_log()
+        self.passed(size)
+
+    def _log_bytes(self) -> int:
         try:
-            return decode_event(payload)
-        except CodecError as error:
-            raise self._damaged(timeline, f"event {seq} is {error}") from error
+            return log_path(self._path).stat().st_size
+        except OSError:  # there is no log
+            return 0
 
-    def _damaged(self, timeline: Known, what: str) -> DamagedStoreError:
-        return DamagedStoreError(
-            f"{self._path}, timeline {timeline.name!r}: {what}; `foldline verify` lists all damage,"
-            " restore the file from a backup"
-        )
+    @interrupts()
+    def _fold_log(self) -> None:
+        import duckdb
 
+        # If this fails, the log stays, and the events in it are as durable.
+        with suppress(duckdb.Error), cursor_of(self._connection) as cursor:
+            cursor.execute("CHECKPOINT")
 
-def _seq(row: Row) -> int:
-    return row[0]
+    @interrupts()
+    def _drop(self) -> None:
+        import duckdb
+
+        try:
+            with suppress(duckdb.OutOfMemoryException):  # DuckDB has released what it could
+                self._connection.execute(LOW)
+        finally:
+            self._connection.execute(AGAIN)

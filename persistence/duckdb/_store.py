@@ -1,15 +1,18 @@
 """The embedded store: one DuckDB file, one process, many threads."""
 
+import glob
 import os
-import time
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+import re
+import shutil
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from warnings import warn
 from weakref import finalize
+
+import attrs
 
 from blocks import (
     ClosedError,
@@ -17,43 +20,48 @@ from blocks import (
     Event,
     ForgottenError,
     LogWindow,
-    Recorded,
+    StoreError,
     TimelineId,
     VersionConflictError,
 )
-from persistence._file import database_path
+from persistence._file import copy_of_a_moment, database_path, is_writable, path_in, system_errors
 from persistence._log import (
     Head,
-    TimelineInfo,
-    checked_bytes,
+    StoredEvent,
     checked_events,
     checked_fork,
-    checked_page,
     timeline_infos,
 )
-from persistence._retention import checked_kept_fork
-from persistence._store import EventStore, Skim, StoreReport, Watchers
-from persistence.duckdb._append import Append
-from persistence.duckdb._cursors import CursorPool
-from persistence.duckdb._file_lock import FileLock, Marks, lock_path, lost
-from persistence.duckdb._group_commit import GroupCommit
-from persistence.duckdb._heads import Heads, Known, all_heads
-from persistence.duckdb._index import DuckDBIndex
-from persistence.duckdb._memory_release import Cache
-from persistence.duckdb._reader import Reader
-from persistence.duckdb._retaining_store import RetainingStore
+from persistence._retention import Kept, Removed, checked_kept_fork
+from persistence._store import Skim, StoreReport, TimelineInfo, Watchers
+from persistence.duckdb._dialect import DuckDBIndex
+from persistence.duckdb._file import (
+    FileLock,
+    Marks,
+    audit_records,
+    cursor_of,
+    errors,
+    lock_path,
+    log_path,
+    lost,
+    open_database,
+    refuse_if_ours,
+    write_anew,
+)
+from persistence.duckdb._heads import CursorPool, Heads, Known, all_heads
+from persistence.duckdb._reader import Cache, Reader
 from persistence.duckdb._retention import Retention
-from persistence.duckdb._schema import audit_records, cursor_of, errors, open_database
-from persistence.duckdb._skim import Skimmer
-from persistence.duckdb._writer import Writer
+from persistence.duckdb._writer import Append, GroupCommit, Writer
+from persistence.sql._retention import Change
+from persistence.sql._store import RelationalStore
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from persistence.artifacts import Artifacts, DuckDBBackend, KeyRing
+    from persistence.artifacts import DuckDBBackend, KeyRing
 
 
-class DuckDBStore(RetainingStore, EventStore):
+class DuckDBStore(RelationalStore):
     """Timelines in the file `path`, which only this process may have open until `close`.  Its methods raise the errors
     of `EventStore`.
 
@@ -69,8 +77,8 @@ class DuckDBStore(RetainingStore, EventStore):
         self.path = database_path(path)
         self._pid = os.getpid()
         self._closed = False
-        self._backend: DuckDBBackend | None = None
-        self._shelf_lock = Lock()
+        self._artifacts: DuckDBBackend | None = None
+        self._artifacts_lock = Lock()
         self._watchers = Watchers()
         self._lock = FileLock.acquire(self.path)
         try:
@@ -99,9 +107,7 @@ class DuckDBStore(RetainingStore, EventStore):
             self._group = GroupCommit(self._writer.commit)
             self._cache = Cache(self._connection, self._group, self._cursors, self.path)
             self._reader = Reader(self.path, self._writer, self._cursors, self._cache)
-            self._retention = Retention(
-                self._writer, self._reader, self._cursors, self._group.alone
-            )
+            self._retention = Retention(self._writer, self._reader, self._group.alone)
             undo.pop_all()
 
     def _refuse_a_lost_tail(self) -> None:
@@ -116,26 +122,15 @@ class DuckDBStore(RetainingStore, EventStore):
             )
         self._lock.note(events=held.events, records=held.records)
 
-    def append(
-        self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
-    ) -> int:
-        stored = checked_events(timeline_id, events, expected_version)
-        return self._append(Append(timeline=timeline_id, expected=expected_version, events=stored))
-
-    def append_bytes(
-        self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
-    ) -> int:
-        stored = checked_bytes(timeline_id, events, expected_version)
-        return self._append(Append(timeline=timeline_id, expected=expected_version, events=stored))
-
-    def _append(self, append: Append) -> int:
+    def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
+        append = Append(timeline=timeline, expected=expected, events=stored)
         self._refuse_if_not_ours()
         self._group.submit(append)
-        self._cache.written(sum(len(event.data) for event in append.events))
+        self._cache.written(sum(len(event.data) for event in stored))
         if append.committed or self._is_there(append):
-            self._watchers.grown(append.timeline)
-            return append.expected + len(append.events)
-        raise append.error or VersionConflictError(expected=append.expected, found=append.found)
+            self._watchers.grown(timeline)
+            return expected + len(stored)
+        raise append.error or VersionConflictError(expected=expected, found=append.found)
 
     def _is_there(self, append: Append) -> bool:
         """Whether exactly these events are already stored at these versions: the append is a repetition, or an error
@@ -157,20 +152,9 @@ class DuckDBStore(RetainingStore, EventStore):
                 raise
             return self.load_window(timeline_id)  # a compaction has moved the window meanwhile
 
-    def read(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[Recorded]:
-        checked_page(after, limit)
-        known = self._known(timeline_id)
+    def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, str]]:
+        known = self._known(timeline)
         return self._reader.page(known, after, min(after + limit, known.head.version))
-
-    def read_bytes(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[tuple[int, bytes]]:
-        checked_page(after, limit)
-        known = self._known(timeline_id)
-        rows = self._reader.rows(known, after, min(after + limit, known.head.version))
-        return [(seq, data.encode()) for seq, data in rows]
 
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version
@@ -199,17 +183,38 @@ class DuckDBStore(RetainingStore, EventStore):
         with self._reading() as cursor:
             return timeline_infos(all_heads(cursor))
 
-    def skim(
+    def _skimmed(
         self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
     ) -> Iterator[tuple[TimelineId, Skim]]:
-        trimmed = self.trimmed()
-        whole = Skimmer(self._reader, first, kinds).skimmed(
-            [n for n in timelines if n not in trimmed]
-        )
-        return chain(whole, super().skim([n for n in timelines if n in trimmed], first, kinds))
+        self._refuse_if_not_ours()
+        return self._reader.skimmed(timelines, first, kinds)
 
-    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._watchers.add(timeline_id, wake)
+    def kept(self, timeline_id: TimelineId) -> Kept:
+        self._refuse_if_not_ours()
+        return self._retention.kept(timeline_id)
+
+    def trimmed(self) -> Mapping[TimelineId, Kept]:
+        self._refuse_if_not_ours()
+        return self._retention.trimmed()
+
+    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
+        self._refuse_if_not_ours()
+        return self._retention.changed(timeline, change)
+
+    def erase(self) -> tuple[str, ...]:
+
+        def write() -> None:
+            with self._writer.changing():
+                try:
+                    write_anew(self._connection, self.path)
+                finally:
+                    self._writer.moved()
+
+        self._refuse_if_not_ours()
+        with self._retention.turn, self._group.alone():
+            if not self._cursors.alone(write):
+                raise StoreError(f"somebody reads {self.path}; repeat the call when nobody does")
+        return ()
 
     @contextmanager
     def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks]]":
@@ -220,29 +225,21 @@ class DuckDBStore(RetainingStore, EventStore):
             yield cursor, acknowledged
         self._cache.passed()
 
-    def artifacts(
-        self,
-        *,
-        keys: "KeyRing | None" = None,
-        clock: Callable[[], float] = time.time,
-        random: Callable[[int], bytes] = os.urandom,
-    ) -> "Artifacts":
-        """The artifacts in this file; creates their tables if the file has none."""
-        from persistence.artifacts import Artifacts, DuckDBBackend
+    def _backend(self, clock: Callable[[], float]) -> "DuckDBBackend":
+        del clock
+        from persistence.artifacts import DuckDBBackend
 
         self._refuse_if_not_ours()
-        with self._shelf_lock:
-            self._backend = self._backend or DuckDBBackend(
+        with self._artifacts_lock:
+            self._artifacts = self._artifacts or DuckDBBackend(
                 self._reading, self._writing, self._lock.note_records
             )
-        return Artifacts(self._backend, keys=keys, clock=clock, random=random)
+        return self._artifacts
 
     def block_index(self) -> DuckDBIndex:
-        """The index for search; see `persistence.BlockIndex`."""
         return DuckDBIndex(self.inspect)
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
         from persistence.duckdb._verify import verify_tables
 
         with self.inspect() as (cursor, acknowledged):
@@ -301,3 +298,109 @@ def _release(path: Path, pid: int, parts: Sequence[Callable[[], None]], lock: Fi
         last.callback(lock.release)
         for part in reversed(parts):
             last.callback(part)
+
+
+@attrs.frozen
+class DuckDBLocation:
+    """A DuckDB file, with its write-ahead log and its lock file."""
+
+    path: Path
+
+    def exists(self) -> bool:
+        with system_errors(self.path):
+            return self.path.exists()
+
+    def open(self) -> DuckDBStore:
+        return DuckDBStore(self.path)
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        from persistence.duckdb._verify import verify_file
+
+        return verify_file(database_path(self.path), keys)
+
+    def readable_copy(self, folder: Path) -> "tuple[DuckDBLocation, str]":
+        """Leaves out the unreadable part of the write-ahead log."""
+        path = database_path(self.path)
+        lock = FileLock.acquire(path)
+        try:
+            with system_errors(path):
+                copy, wal = (_copied(each, folder) for each in (path, log_path(path)))
+            acknowledged = lock.acknowledged()
+        finally:
+            lock.abandon()
+        cut = _cut(copy, wal)
+        with DuckDBStore(copy) as store, store.inspect() as (_, marks):
+            missing = lost(marks, acknowledged)
+        parts = (cut, missing and f"the copy holds {missing}")
+        return DuckDBLocation(copy), "; ".join(filter(None, parts))
+
+    def is_writable(self) -> bool:
+        return is_writable(database_path(self.path))
+
+    def moment(self, folder: Path) -> "DuckDBLocation":
+        path = database_path(self.path)
+        refuse_if_ours(path)
+        # In this order, so that the copied log has all events that the copied lock file counts as acknowledged, and
+        # the copied database has all that the copied log refers to.
+        copy = copy_of_a_moment(path, (".lock", ".wal", ""), folder, _folded)
+        return DuckDBLocation(copy)
+
+    def remove(self) -> None:
+        for ending in ("", ".wal", ".lock"):
+            path = self.path.with_name(self.path.name + ending)
+            if path.exists():
+                path.unlink()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+HEADERS: Final = 3 * 4096
+"""Bytes at the start of a DuckDB file that contain its headers; these say which blocks are in use."""
+
+
+def _folded(path: Path) -> tuple[bytes, list[str]]:
+    """The headers, which a checkpoint writes last; and the names of logs that exist only during a checkpoint."""
+    with path.open("rb") as file:
+        start = file.read(HEADERS)
+    others = path.parent.glob(f"{glob.escape(path.name)}.*wal*")
+    return start, sorted(other.name for other in others if other.name != f"{path.name}.wal")
+
+
+def locate(where: "str | os.PathLike[str]") -> DuckDBLocation:
+    """The location of a path or of a `duckdb://` URL.
+
+    Raises:
+        MisuseError: it names no path.
+    """
+    return DuckDBLocation(path_in(where, "duckdb"))
+
+
+_POSITION: Final = re.compile(r"byte position (\d+)")
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    copy = folder / path.name
+    if path.exists():
+        shutil.copyfile(path, copy)
+    return copy
+
+
+def _cut(copy: Path, wal: Path) -> str:
+    """Truncate the write-ahead log of the copy if the copy cannot be opened otherwise; return what was cut off."""
+    try:
+        DuckDBStore(copy).close()
+    except DamagedStoreError as damage:
+        size = wal.stat().st_size if wal.exists() else 0
+        found = _POSITION.search(str(damage))
+        keep = int(found[1]) if found else 0
+        if f"{wal.name} is damaged" not in str(damage) or keep >= size:
+            raise
+    else:
+        return ""
+    if keep:
+        os.truncate(wal, keep)
+    else:
+        wal.unlink()
+    DuckDBStore(copy).close()
+    return f"{size - keep} of {size} bytes of {wal.name} cannot be read"

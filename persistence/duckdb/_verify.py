@@ -12,17 +12,17 @@ from persistence._log import event_problems, ref_of
 from persistence._retention import Kept
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import DuckDBReader, Examination, KeyRing
-from persistence.duckdb._file_lock import FileLock, Marks, lost
-from persistence.duckdb._large_events import Row, fetching, whole
-from persistence.duckdb._schema import (
+from persistence.duckdb._file import (
+    FileLock,
+    Marks,
     audit_records,
     check_magic,
     connect,
     cursor_of,
     errors,
-    has_table,
+    lost,
 )
-from persistence.duckdb._trims import all_kept, removed_events
+from persistence.duckdb._tables import Row, all_kept, fetching, removed_events, whole
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -50,7 +50,7 @@ NO_EVENT = """
 SELECT coalesce(name, ''), timeline, seq FROM marks ANTI JOIN events USING (timeline, seq)
 LEFT JOIN timelines USING (timeline) ORDER BY ALL
 """
-DOUBLED = {
+UNIQUE = {
     "marks": "timeline, seq",
     "pieces": "timeline, seq, number, piece",
     "trims": "timeline, first",
@@ -93,25 +93,21 @@ def verify_tables(
     try:
         counts = cursor.execute(VERSIONS).fetchall()
         events = sum(row[2] for row in counts)
-        trimmed = has_table(cursor, "trims")
-        kept = all_kept(cursor) if trimmed else {}
-        removed = removed_events(cursor) if trimmed else 0
-        held = Marks(events + removed, audit_records(cursor))
-        problems = tuple(islice(_problems(cursor, counts, kept), PROBLEMS_MAX))
+        held = Marks(events + removed_events(cursor), audit_records(cursor))
+        problems = [*islice(_problems(cursor, counts, all_kept(cursor)), PROBLEMS_MAX)]
         entries, damage = DuckDBReader(cursor, path).tables().examined()
     finally:
         cursor.execute("ROLLBACK")
     if what := lost(held, acknowledged):
-        missing = StoreProblem(what=f"the file holds {what}; was a .wal deleted?")
-        problems = (missing, *problems)
+        missing = f"the file holds {what}; was a .wal deleted?"
+        problems.insert(0, StoreProblem(what=missing))
     with cursor_of(cursor) as second:  # an error in the file ends the transaction of a cursor
-        examination = Examination(DuckDBReader(second, path), keys)
-        found = chain(damage, examination.problems(entries))
+        examined = Examination(DuckDBReader(second, path), keys).problems(entries)
         return StoreReport(
             timelines=len(counts),
             events=events,
             artifacts=len(entries),
-            problems=tuple(islice(chain(problems, found), PROBLEMS_MAX)),
+            problems=tuple(islice(chain(problems, damage, examined), PROBLEMS_MAX)),
         )
 
 
@@ -136,20 +132,12 @@ def _problems(
     for name, number, seq in cursor.execute(NO_EVENT).fetchall():
         if seq >= left.get(number, Kept()).first:  # marks of removed events stay
             yield StoreProblem(timeline=name, version=seq, what="a mark of no event")
-    yield from _doubled(cursor)
-    if has_table(cursor, "pieces"):
-        for name, seq, count in cursor.execute(LEFT_OVER).fetchall():
-            yield StoreProblem(timeline=name, version=seq, what=f"{count} pieces of no event")
-
-
-def _doubled(cursor: "DuckDBPyConnection") -> Iterator[StoreProblem]:
-    for table, key in DOUBLED.items():
-        if has_table(cursor, table):
-            twice = (
-                f"SELECT {key} FROM {table} WHERE timeline <> 0 GROUP BY ALL HAVING count(*) > 1"  # noqa: S608 -- constants
-            )
-            for place in cursor.execute(twice).fetchall():
-                yield StoreProblem(what=f"table {table} has more than one row of {key} {place}")
+    for table, key in UNIQUE.items():
+        twice = f"SELECT {key} FROM {table} WHERE timeline <> 0 GROUP BY ALL HAVING count(*) > 1"  # noqa: S608 -- constants
+        for place in cursor.execute(twice).fetchall():
+            yield StoreProblem(what=f"table {table} has more than one row of {key} {place}")
+    for name, seq, count in cursor.execute(LEFT_OVER).fetchall():
+        yield StoreProblem(timeline=name, version=seq, what=f"{count} pieces of no event")
 
 
 def _together(counts: Iterable[Versions]) -> Iterator[dict[int, str]]:

@@ -6,22 +6,22 @@ again, because a commit that failed may still have happened.  A database that Du
 instance because the disk was full during a checkpoint, is attached again.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Lock
+from time import sleep
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import attrs
 
-from blocks import ClosedError, StoreError, TimelineId
+from blocks import ClosedError, FoldlineError, ForgottenError, StoreError, TimelineId
 from persistence._file import create_beside
-from persistence.duckdb._append import Append, event_rows, mark_rows, piece_rows
-from persistence.duckdb._file_lock import FileLock
-from persistence.duckdb._heads import Heads, Known
-from persistence.duckdb._large_events import FETCHED
-from persistence.duckdb._schema import (
-    FORMAT_WITH_PIECES,
+from persistence._log import StoredEvent
+from persistence._retention import checked_marks
+from persistence.duckdb._file import (
+    FileLock,
     cursor_of,
     errors,
     interrupts,
@@ -29,16 +29,23 @@ from persistence.duckdb._schema import (
     reattach,
     translated,
 )
-from persistence.duckdb._trims import COPY_TRIMS, refused_marks, removed_events
+from persistence.duckdb._heads import Heads, Known
+from persistence.duckdb._tables import (
+    COPY_TRIMS,
+    FETCHED,
+    is_large,
+    kept_of,
+    pieces_of,
+    removed_events,
+    stand_in,
+)
 
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
 
-FORMAT_FOUND = "SELECT max(format) FROM foldline"
 COUNT = "SELECT count(*) FROM events"
 LAST_NUMBER = "SELECT coalesce(max(timeline), 0) FROM timelines"
 """This query and `COUNT` are answered from statistics of the file, without reading rows."""
-ADD_FORMAT = "INSERT INTO foldline VALUES (?)"
 ADD_NAMES = "INSERT INTO timelines SELECT unnest(?), unnest(?)"
 ADD_MARKS = "INSERT INTO marks SELECT unnest(?), unnest(?), unnest(?), unnest(?)"
 COPY = (
@@ -63,7 +70,6 @@ class Writer:
     _cursor: "DuckDBPyConnection" = attrs.field(init=False)
     _appender: "Appender" = attrs.field(init=False)
     _pieces: "Appender" = attrs.field(init=False)
-    _format: int = attrs.field(init=False)
     _closed: bool = attrs.field(default=False, init=False)
     is_suspect: bool = attrs.field(default=False, init=False)
     """Whether a call has failed since memory was last loaded from the file, so that memory may be wrong."""
@@ -77,7 +83,6 @@ class Writer:
         [(count,)] = self._cursor.execute(COUNT).fetchall()
         self._events_total = count + removed_events(self._cursor)
         [(self._last_number,)] = self._cursor.execute(LAST_NUMBER).fetchall()
-        [(self._format,)] = self._cursor.execute(FORMAT_FOUND).fetchall()
         self._appender = self._cursor.appender("events")
         self._pieces = self._cursor.appender("pieces")
         self.heads.forget()
@@ -87,7 +92,7 @@ class Writer:
         return self._events_total
 
     @interrupts()
-    def commit(self, batch: Sequence[Append]) -> None:
+    def commit(self, batch: "Sequence[Append]") -> None:
         """Write the appends that expect the current version, in one durable commit; store the result in each append."""
         if self.is_suspect:
             self.refresh()
@@ -101,7 +106,7 @@ class Writer:
             self._write(accepted, known)
             self._publish(accepted, known)
 
-    def _known(self, batch: Sequence[Append]) -> dict[TimelineId, Known] | None:
+    def _known(self, batch: "Sequence[Append]") -> dict[TimelineId, Known] | None:
         """The timelines of a batch; if they cannot be read, None, and each append has the error."""
         import duckdb
 
@@ -114,7 +119,7 @@ class Writer:
             return None
 
     @contextmanager
-    def _settling(self, accepted: Sequence[Append]) -> Generator[None]:
+    def _settling(self, accepted: "Sequence[Append]") -> Generator[None]:
         """Store the result of the commit in each append of `accepted`; reload memory if the commit failed."""
         import duckdb
 
@@ -135,50 +140,54 @@ class Writer:
             for append in accepted:
                 append.committed = True
 
-    def _accept(self, append: Append, known: dict[TimelineId, Known]) -> bool:
+    def _accept(self, append: "Append", known: dict[TimelineId, Known]) -> bool:
         """Whether the append can be written; if so, `known` then has the head after it."""
         before = known.get(append.timeline) or Known(append.timeline)
         append.found, append.error = before.head.version, self._refusal()
         if append.error or append.found != append.expected:
             return False
         after = Known(before.name, before.number, before.head.after(append.events))
-        if before.head.marks != after.head.marks:
-            append.error = refused_marks(self._cursor, before, after)
+        if before.number and before.head.marks != after.head.marks:
+            append.error = _refused_marks(self._cursor, after)
         known[append.timeline] = before if append.error else after
         return not append.error
 
-    def _write(self, accepted: Sequence[Append], known: dict[TimelineId, Known]) -> None:
+    def _write(self, accepted: "Sequence[Append]", known: dict[TimelineId, Known]) -> None:
         new = self._number_new(accepted, known)
-        numbered = [(append, known[append.timeline].number) for append in accepted]
-        marks = [row for append, number in numbered for row in mark_rows(append, number)]
-        if not new and not marks and not any(append.has_large for append in accepted):
-            self._add_events(numbered)  # one durable commit, without a transaction
+        entries = [
+            entry for append in accepted for entry in append.entries(known[append.timeline].number)
+        ]
+        if not new and all(e.ref is None and not is_large(e.data) for *_, e in entries):
+            self._add_events(entries)  # one durable commit, without a transaction
             return
         self._cursor.execute("BEGIN")
         self._insert(ADD_NAMES, new)
-        self._insert(ADD_MARKS, marks)
-        self._add_pieces(numbered)
-        self._add_events(numbered)
+        self._add(entries)
         self._cursor.execute("COMMIT")
 
-    def _add_events(self, numbered: Sequence[tuple[Append, int]]) -> None:
-        rows = [row for append, number in numbered for row in event_rows(append, number)]
+    def _add(self, entries: "Sequence[Entry]") -> None:
+        """Write all rows of these events, in the current transaction; pieces a few megabytes at a time."""
+        marks = [(number, seq, e.kind, e.ref) for number, seq, e in entries if e.ref is not None]
+        self._insert(ADD_MARKS, marks)
+        pieces = (
+            (number, seq, place, piece)
+            for number, seq, event in entries
+            if is_large(event.data)
+            for place, piece in enumerate(pieces_of(event.data))
+        )
+        while page := list(islice(pieces, FETCHED)):
+            self._pieces.append_rows(page)
+            self._pieces.flush()
+        self._add_events(entries)
+
+    def _add_events(self, entries: "Sequence[Entry]") -> None:
+        rows = [(number, seq, e.at, payload_of(e.data)) for number, seq, e in entries]
         # All rows in one call, because a call costs more than a row.
         self._appender.append_rows(rows)
         self._appender.flush()
 
-    def _add_pieces(self, numbered: Sequence[tuple[Append, int]]) -> None:
-        """Write large events in pieces, a few megabytes at a time."""
-        rows = (row for append, number in numbered for row in piece_rows(append, number))
-        while page := list(islice(rows, FETCHED)):
-            self._pieces.append_rows(page)
-            self._pieces.flush()
-            if self._format < FORMAT_WITH_PIECES:
-                self._cursor.execute(ADD_FORMAT, [FORMAT_WITH_PIECES])
-                self._format = FORMAT_WITH_PIECES
-
     def _number_new(
-        self, accepted: Sequence[Append], known: dict[TimelineId, Known]
+        self, accepted: "Sequence[Append]", known: dict[TimelineId, Known]
     ) -> list[tuple[int, TimelineId]]:
         """Assign a number to each new timeline; return the numbers with the names."""
         new = dict.fromkeys(a.timeline for a in accepted if not known[a.timeline].number)
@@ -191,7 +200,7 @@ class Writer:
         if rows:
             self._cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
 
-    def _publish(self, accepted: Sequence[Append], known: dict[TimelineId, Known]) -> None:
+    def _publish(self, accepted: "Sequence[Append]", known: dict[TimelineId, Known]) -> None:
         """Update memory and the lock file after a commit."""
         moved = {append.timeline: known[append.timeline] for append in accepted}
         self.heads.publish(moved)
@@ -236,7 +245,7 @@ class Writer:
                 self.is_suspect = False
                 return
 
-    def _retry_each(self, accepted: Sequence[Append], error: Exception) -> None:
+    def _retry_each(self, accepted: "Sequence[Append]", error: Exception) -> None:
         """Commit each append on its own, so that one bad append does not fail the others."""
         if len(accepted) == 1:
             accepted[0].error = translated(error, self._path)
@@ -244,7 +253,7 @@ class Writer:
         for append in accepted:
             self.commit([append])
 
-    def fork(self, source: TimelineId, at: int, append: Append) -> None:
+    def fork(self, source: TimelineId, at: int, append: "Append") -> None:
         """Copy the rows of `source` in the database and append to the copy, in one commit."""
         append.error = self._refusal()
         if append.error:
@@ -258,9 +267,7 @@ class Writer:
             self._insert(ADD_NAMES, [(number, append.timeline)])
             for statement in COPY:
                 self._cursor.execute(statement, [number, parent.number, at])
-            self._insert(ADD_MARKS, mark_rows(append, number))
-            self._add_pieces([(append, number)])
-            self._add_events([(append, number)])
+            self._add([*append.entries(number)])
             self._cursor.execute("COMMIT")
             self._events_total += at
             self._publish([append], {append.timeline: Known(append.timeline, number, head)})
@@ -310,3 +317,189 @@ class Writer:
             if not log.stat().st_size:  # nothing was written after it was made
                 log.unlink()
         self.abandon()
+
+
+def _refused_marks(cursor: "DuckDBPyConnection", after: Known) -> FoldlineError | None:
+    """The error of an append that changes the window so that it would begin among forgotten events; None: it is
+    allowed."""
+    import duckdb
+
+    try:
+        checked_marks(after.name, after.head, kept_of(cursor, after.number))
+    except ForgottenError as refusal:
+        return refusal
+    except duckdb.Error as error:
+        return StoreError(f"{str(error).partition(chr(10))[0][:300]}; repeat the call")
+    return None
+
+
+Entry: TypeAlias = tuple[int, int, StoredEvent]
+
+
+@attrs.define(eq=False, kw_only=True)
+class Append:
+    """An append that waits for its commit, and the result of the commit."""
+
+    timeline: TimelineId
+    expected: int
+    events: list[StoredEvent]
+    found: int = 0
+    """The version of the timeline that the writer found."""
+    committed: bool = False
+    error: Exception | None = None
+
+    def entries(self, number: int) -> "Iterator[Entry]":
+        """The events, each after the number of the timeline and its version."""
+        for version, event in enumerate(self.events, self.expected + 1):
+            yield number, version, event
+
+
+def payload_of(data: bytes) -> str:
+    """The payload column of an event's row: its JSON, or the stand-in for a large event."""
+    return stand_in(data) if is_large(data) else data.decode()
+
+
+# Group commit.
+#
+# There is no writer thread.  The first thread becomes the leader: it commits its own item and all waiting items,
+# wakes their threads, and makes the first remaining thread the next leader.  A single appender
+# has no hand-over cost, and 64 appenders share one fsync.
+#
+# Threads that append again at once return one after the other. If the first of them committed alone, the
+# others would wait for an fsync without their items, and then for a second one. So the leader
+# first waits for the threads of the last batch, as long as they keep arriving.
+
+T = TypeVar("T")
+
+BATCH_MAX = 1024
+"""The largest number of items in one commit."""
+
+MOMENT = 0.00001
+"""Seconds of one short wait. The operating system adds about 60 us, enough for several threads to arrive."""
+MOMENTS_MAX = 16
+"""The largest number of short waits before a commit."""
+
+
+def _locked() -> Lock:
+    lock = Lock()
+    lock.acquire()
+    return lock
+
+
+@attrs.define(eq=False)
+class _Ticket(Generic[T]):
+    item: T
+    leads: bool = False
+    is_seen: bool = False
+    """Whether a leader has passed the item to `commit`."""
+    has_left: bool = False
+    """Whether the ticket has left the queue, and passed the lead on if it had it."""
+    turn: Lock = attrs.field(factory=_locked)
+    """A lock that is released when the item was committed, or when this ticket becomes the leader."""
+
+
+@attrs.define(eq=False)
+class GroupCommit(Generic[T]):
+    """Runs `commit` on batches of items, one batch at a time; `commit` stores its results in the items.
+
+    A waiting thread is the leader: it commits all waiting items, then the first thread left becomes the leader.
+    """
+
+    _commit: Callable[[Sequence[T]], None]
+    _waiting: list[_Ticket[T]] = attrs.field(factory=list[_Ticket[T]], init=False)
+    _busy: bool = attrs.field(default=False, init=False)
+    _around: int = attrs.field(default=0, init=False)
+    """The number of items in the last commit, plus those that were waiting when it ended."""
+    _mutex: Lock = attrs.field(factory=Lock, init=False)
+    _committing: Lock = attrs.field(factory=Lock, init=False)
+
+    def submit(self, item: T) -> None:
+        """Return once `commit` has handled `item`; items are committed in the order of their arrival."""
+        ticket = _Ticket(item)
+        try:
+            with self._mutex:
+                self._waiting.append(ticket)
+                ticket.leads = not self._busy
+                self._busy = True
+            if not ticket.leads:
+                ticket.turn.acquire()
+            if ticket.leads:
+                self._lead()
+        finally:
+            try:
+                self._leave(ticket)
+            finally:
+                if not ticket.has_left:  # an interrupt stopped the first attempt
+                    self._leave(ticket)
+
+    def _lead(self) -> None:
+        batch: list[_Ticket[T]] = []
+        try:
+            self._gather()
+            with self._mutex:
+                batch = self._waiting[:BATCH_MAX]
+                del self._waiting[:BATCH_MAX]
+            with self._committing:
+                self._commit([ticket.item for ticket in batch])
+            self._around = len(batch) + len(self._waiting)
+        finally:
+            try:
+                _wake(batch)
+            finally:
+                _wake(batch)  # those that an interrupt left asleep
+
+    def _gather(self) -> None:
+        """Wait briefly for the threads of the last commit to submit again; a lone thread does not wait."""
+        seen = 0
+        for _ in range(MOMENTS_MAX):
+            if not seen < len(self._waiting) < self._around:
+                return
+            seen = len(self._waiting)
+            sleep(MOMENT)
+
+    def _leave(self, ticket: _Ticket[T]) -> None:
+        """Take the ticket out of the queue; if it is the leader, make the first waiting ticket the leader.
+
+        If an interrupt stops this method, calling it again completes it: CPython raises an interrupt only at the start
+        of a function, after a call and at the end of a loop iteration, never between setting a flag and the
+        release of the lock that the flag stands for.
+        """
+        if ticket.is_seen and not ticket.leads:
+            ticket.has_left = True
+            return
+        with self._mutex:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+            if not ticket.leads:
+                ticket.has_left = True
+                return
+            next_leader = self._waiting[0] if self._waiting else None
+            self._busy = next_leader is not None
+            ticket.has_left = True
+            if next_leader:
+                next_leader.leads = True
+                next_leader.turn.release()
+
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        """Inside this block, nothing is committed except by the block itself."""
+        with self._committing:
+            yield
+
+    @contextmanager
+    def alone_at_once(self) -> Generator[bool]:
+        """Like `alone`, but do not wait: yield False if a commit is running."""
+        is_alone = self._committing.acquire(blocking=False)
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                self._committing.release()
+
+
+def _wake(batch: Sequence[_Ticket[T]]) -> None:
+    """Release the threads whose items were committed, each once."""
+    for ticket in batch:
+        if not ticket.is_seen:
+            ticket.is_seen = True
+            ticket.turn.release()

@@ -3,6 +3,7 @@
 A broken connection raises a `LostError`: the writer then checks whether its write succeeded, and repeats it if not.
 """
 
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -10,19 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 
 import attrs
 
-from blocks import ClosedError, StoreError
+from blocks import ClosedError, CodecError, DamagedStoreError, FoldlineError, StoreError
 from persistence._log import StoredEvent
+from persistence.postgres._address import Settings
 from persistence.postgres._dialect import DIALECT
-from persistence.postgres._erase import erase
-from persistence.postgres._errors import translated
-from persistence.postgres._settings import Settings
-from persistence.sql._database import Connection, LostError, PassingError, Rows, TakenError
-from persistence.sql._index import Dialect
+from persistence.sql._database import Connection, Dialect, LostError, PassingError, Rows, TakenError
 from persistence.sql._rows import checksum, columns
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg import Connection as Raw
+    from psycopg.errors import Diagnostic
     from psycopg_pool import ConnectionPool
 
 NUMBER: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -208,3 +207,104 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self._pool.close()
+
+
+LOST: Final = ("08", "57P01", "57P02", "57P03", "57P05")
+"""Error codes, or their beginnings, that mean that the connection is lost."""
+NO_TABLE: Final = ("42P01", "42P07", "42703")
+"""Error codes: a table or a column is missing, or exists already."""
+AGAIN: Final = ("40001", "40P01", "55P03")
+"""Error codes: a serialization failure, a deadlock, a lock that was not granted in time."""
+
+
+def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineError:
+    """Our error for one of the driver's; `name` names the database, without a password."""
+    code = error.sqlstate or ""
+    text = f"{name}: {_line(error)}"
+    if is_lost or code.startswith(LOST):
+        return LostError(text)
+    if code in AGAIN:
+        return PassingError(text)
+    match code[:2]:
+        case "XX" | "22":
+            return DamagedStoreError(
+                f"{text}; `foldline verify` lists all damage, restore the database from a backup"
+            )
+        case "53":
+            return StoreError(f"{text}; make room on the server and repeat the call")
+        case "54":
+            return CodecError(f"{text}; it is larger than the database takes")
+        case "42" if code == "42501":
+            return StoreError(
+                f"{text}; let an administrator open the store once, which makes its tables, or allow"
+                " this role to: GRANT USAGE, CREATE ON SCHEMA … TO …; to use them it needs what"
+                " `python -m persistence.postgres` prints, and the tenant that the role is bound to"
+            )
+        case _ if code in NO_TABLE:
+            return DamagedStoreError(
+                f"the tables are not those that they should be: {text}; restore the database from a"
+                " backup"
+            )
+        case _:
+            return StoreError(f"{text}; repeat the call")
+
+
+def _line(error: "psycopg.Error") -> str:
+    """The first line of the message; the following ones may quote stored content."""
+    return (str(error).strip() or type(error).__name__).partition("\n")[0][:300]
+
+
+# `DELETE` leaves rows in the files, and so does a plain `VACUUM`; `VACUUM FULL` writes new files.  It keeps
+# deleted rows that an older transaction may still see, and skips tables of another owner with a warning.
+# So its report is read, not only whether it failed.
+
+TABLES: Final = """
+SELECT oid::regclass::text FROM pg_class
+WHERE relkind = 'r' AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'foldline'::regclass)
+  AND relname IN ('stored_events', 'stored_trims', 'stored_artifacts', 'stored_artifact_pieces',
+                  'stored_artifact_audit')
+"""
+REMAINS: Final = (
+    "the write-ahead log of the server, until its segments are used again, and copies of it",
+)
+
+
+def erase(raw: "Raw[Any]", name: str, seconds: float) -> tuple[str, ...]:
+    """Rewrite the tables; return places where the content of deleted rows may remain.
+
+    `name` names the database in errors; `seconds` is how long to wait for the lock on a table.
+
+    Raises:
+        StoreError: a table could not be rewritten, or still has deleted rows.
+    """
+    left: list[int] = []
+
+    def note(notice: "Diagnostic") -> None:
+        if counts := re.findall(r"\d+", notice.message_detail or ""):
+            left.append(int(counts[0]))
+
+    raw.add_notice_handler(note)
+    try:
+        raw.execute("SELECT set_config('lock_timeout', %s, false)", [f"{seconds:.0f}s"])
+        for (table,) in raw.execute(TABLES).fetchall():
+            left.clear()
+            raw.execute(cast("LiteralString", f"VACUUM (FULL, VERBOSE) {table}"))
+            _check(left, table, name)
+    finally:
+        raw.remove_notice_handler(note)
+        if not raw.closed:
+            raw.execute("RESET lock_timeout")
+    return REMAINS
+
+
+def _check(left: list[int], table: str, name: str) -> None:
+    """`left` is the number of deleted rows that remain in the table; empty if VACUUM was not permitted."""
+    if not left:
+        raise StoreError(
+            f"{name}: this role may not write table {table} anew; let its owner run VACUUM FULL {table}"
+        )
+    if any(left):
+        raise StoreError(
+            f"{name}: a transaction that is older than the removal may still see {left[0]} rows of"
+            f" {table}; end it and repeat the call"
+        )

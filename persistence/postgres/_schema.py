@@ -1,48 +1,51 @@
 """The tables in a PostgreSQL database, and how they are created.
 
-    stored_events   one row per event: its position, columns that are often queried, the event itself as JSON
-    stored_trims    which timelines lack older events, and where those events are
-    stored_artifacts, stored_artifact_pieces, stored_artifact_audit      see `persistence.artifacts`
-    events, artifacts, ...   the rows of the connection's tenant, see `_tenants`
-    foldline        the format's number, and which views there are
-
 They are in the first schema of the connection's `search_path`, which is created if it does not exist.  There is
 no sequence, trigger or foreign key, and an append or a window touches only one timeline, so the table can be
-distributed over many servers by `timeline`.  `made` orders timelines whose first events have the same time.
-`crc32` is the checksum of an event; rows of earlier formats have none.
+distributed over many servers by `timeline`.
+
+A table keeps a tenant with every row, and a connection sees the rows of one tenant, which it names by the setting
+`foldline.tenant`; without it, the tenant is "".  The table `events` is stored as `stored_events`, and so on; all
+statements use a view of the table's own name that contains only the rows of this tenant, so the statements are
+the same as in SQLite.  Row-level security enforces this again for all roles that are not superusers, even if they use
+the table itself.  Every key begins with the tenant, so the same timeline name means another timeline for another tenant.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from blocks import MisuseError
-from persistence.postgres import _tenants, _views
+from persistence.postgres._address import HAS_STORE, TENANT
 from persistence.postgres._database import PostgresDatabase
-from persistence.postgres._url import HAS_STORE
-from persistence.sql._database import Connection
-from persistence.sql._format import NEW, bring_up_to_date
+from persistence.postgres._dialect import VIEWS
+from persistence.sql import _database
+from persistence.sql._database import NEW, TABLES, Connection, Table
 
-FIRST: Final = (
-    """CREATE TABLE events(timeline text COLLATE "C" NOT NULL, seq bigint NOT NULL,
-                           id text COLLATE "C" NOT NULL, ts double precision NOT NULL,
-                           kind text COLLATE "C" NOT NULL, ref bigint, payload bytea NOT NULL,
-                           made bigint, PRIMARY KEY (timeline, seq))""",
-    "CREATE INDEX events_marks ON events(timeline, seq, kind, ref) WHERE ref IS NOT NULL",
-    "CREATE INDEX events_first ON events(made, timeline) WHERE made IS NOT NULL",
-    "CREATE TABLE artifacts(slot text PRIMARY KEY, artifact text NOT NULL, entry bytea NOT NULL)",
-    "CREATE INDEX artifacts_by_id ON artifacts(artifact)",
-    """CREATE TABLE artifact_pieces(slot text NOT NULL, number bigint NOT NULL,
-                                    at double precision NOT NULL, piece bytea NOT NULL,
-                                    PRIMARY KEY (slot, number))""",
-    """CREATE TABLE artifact_audit(id text PRIMARY KEY, made bigint NOT NULL,
-                                   record bytea NOT NULL)""",
-    "CREATE INDEX artifact_audit_made ON artifact_audit(made)",
-)
-TRIMS: Final = (
-    """CREATE TABLE trims(timeline text COLLATE "C" PRIMARY KEY, first bigint NOT NULL,
-                          began_at double precision NOT NULL, manifest bytea NOT NULL)""",
-)
-STEPS: Final = (FIRST, TRIMS, _tenants.STEP, _tenants.SUMS)
-"""The statements that lead from each format to the next; the format of a database is the number of steps taken."""
+TYPES: Final = {
+    "name": 'text COLLATE "C"',
+    "int": "bigint",
+    "float": "double precision",
+    "bytes": "bytea",
+}
+FORMAT: Final = 4
+
+
+def _creating(table: Table) -> Iterator[str]:
+    """The statements that create a table, its indexes, its policy and its view."""
+    stored = f"stored_{table.name}"
+    columns = f"{table.columns}, tenant {{name}} NOT NULL DEFAULT {TENANT}".format(**TYPES)
+    yield f"CREATE TABLE {stored}({columns}, PRIMARY KEY (tenant, {table.key}))"
+    for name, what in table.indexes:
+        yield f"CREATE INDEX {name} ON {stored}(tenant, {what}"
+    yield f"CREATE POLICY own_rows ON {stored} USING (tenant = {TENANT})"
+    yield f"ALTER TABLE {stored} ENABLE ROW LEVEL SECURITY"
+    yield f"ALTER TABLE {stored} FORCE ROW LEVEL SECURITY"
+    names = ", ".join(column.split()[0] for column in table.columns.split(", "))
+    query = f"SELECT {names} FROM {stored} WHERE tenant = {TENANT}"  # noqa: S608 -- constants
+    yield f"CREATE VIEW {table.name} WITH (security_invoker = true) AS {query}"
+
+
+CREATE: Final = tuple(statement for table in TABLES for statement in _creating(table))
 LOCK: Final = "SELECT pg_advisory_xact_lock(7310033245122)"
 """Lets one client at a time change the tables; the number is arbitrary."""
 TAKEN: Final = "SELECT to_regclass('events') IS NOT NULL"
@@ -52,18 +55,18 @@ SCHEMA: Final = (
 
 
 def set_up(database: PostgresDatabase, *, is_there: bool) -> None:
-    """Create the tables, or bring them up to date; `is_there` says whether the database has a store.
+    """Create the tables if the database has none; `is_there` says whether it has a store.
 
     Raises:
         MisuseError: there are other tables of these names.
-        StoreError: a later version has changed them, or the role lacks the rights.
+        StoreError: they have the format of another version, or the role lacks the rights.
     """
     if not is_there:
         with database.writing() as connection:
             connection.run(LOCK)
             if connection.rows(HAS_STORE) == [(False,)]:
                 _make(connection, database.name)
-    bring_up_to_date(database, STEPS, _views.ALL, LOCK)
+    _database.set_up(database, FORMAT, CREATE, VIEWS, LOCK)
 
 
 def _make(connection: Connection, name: str) -> None:

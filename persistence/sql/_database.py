@@ -1,18 +1,58 @@
-"""The protocol of a database, as the common code uses it.
+"""The protocol of a database, as the common code uses it; its tables; and how long a failed operation is repeated.
 
 Statements are such that every dialect understands them, with `?` for bound values.  A `Database` itself does what the
 dialects write differently.  Errors of a driver are translated into ours.
 """
 
-from collections.abc import Sequence
+import random
+import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from hashlib import sha256
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from blocks import StoreError
+import attrs
+
+from blocks import DamagedStoreError, StoreError
 from persistence._log import StoredEvent
-from persistence.sql._index import Dialect
 
 Rows: TypeAlias = list[tuple[Any, ...]]
+Answer = TypeVar("Answer")
+
+FIRST_PAUSE: Final = 0.002
+LONGEST_PAUSE: Final = 0.5
+"""Seconds between two attempts."""
+
+
+@attrs.frozen(kw_only=True)
+class Dialect:
+    """SQL of a database for questions about a payload."""
+
+    appended: str = "kind = 'BlockAppended'"
+    """Condition: the event appends a block; it may accept others, whose payloads look as if they did."""
+    summarized: str = "kind IN ('RangeCompacted', 'SummaryReplaced')"
+    """Condition: the event has a summary; it may accept others."""
+    holds: str
+    """Condition: the payload contains the bound text."""
+    bound: Callable[[str], object] = str.encode
+    """The value to bind for a text."""
+    holds_any_case: str
+    """Condition: the payload contains a text in any case of A to Z, or a letter of `FOLDED_TO_ASCII`. For each `?`
+    in it, the result of `pattern` is bound."""
+    pattern: Callable[[str], str]
+    odd: str
+    """Condition: the payload is a tool call with a number that Python may write differently."""
+    events: str = "events"
+    """A relation with the columns `timeline`, `seq` and `payload` of all events."""
+    is_block: str = "kind = 'BlockAppended'"
+    """Condition: the event appends a block."""
+    turn: str
+    """Expression: a JSON list whose first item is the turn of the block; never NULL."""
+    is_result: str
+    """Expression: whether the block is a tool result."""
+    new_turns: str
+    """A query for the first block of each turn: `seq`, the turn as in `turn`, and 1 for a tool result, else 0.  Its
+    parameters are a timeline, the last version, and the timeline again."""
 
 
 class TakenError(Exception):
@@ -112,3 +152,140 @@ class Database(Protocol):
     def close(self) -> None:
         """Refuse new borrowers, and close connections that are not in use."""
         ...
+
+
+@attrs.frozen(kw_only=True)
+class Patience:
+    """Repeats an action with growing pauses, which are randomized so that competing clients do not stay in step."""
+
+    seconds: float = 30.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = random.random
+
+    def repeated(self, action: Callable[[], Answer]) -> Answer:
+        """Call `action` until it succeeds; return its result.
+
+        Raises:
+            PassingError: `action` still raises it after `seconds`.
+        """
+        pause, end = FIRST_PAUSE, self.clock() + self.seconds
+        while True:
+            try:
+                return action()
+            except PassingError:
+                if self.clock() + pause > end:
+                    raise
+            self.sleep(pause * (0.5 + self.random()))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+@attrs.frozen
+class Table:
+    """A table of a store; in its columns, `{name}`, `{int}`, `{float}` and `{bytes}` are the types of the dialect."""
+
+    name: str
+    columns: str
+    key: str
+    indexes: tuple[tuple[str, str], ...] = ()
+    """The name of each index, and what follows the opening parenthesis."""
+
+
+TABLES: Final = (
+    Table(
+        "events",
+        "timeline {name} NOT NULL, seq {int} NOT NULL, id {name} NOT NULL, ts {float} NOT NULL,"
+        " kind {name} NOT NULL, ref {int}, payload {bytes} NOT NULL, made {int}, crc32 {int}",
+        "timeline, seq",
+        (
+            ("events_marks", "timeline, seq, kind, ref) WHERE ref IS NOT NULL"),
+            ("events_first", "made, timeline) WHERE made IS NOT NULL"),
+        ),
+    ),
+    Table(
+        "trims",
+        "timeline {name} NOT NULL, first {int} NOT NULL, began_at {float} NOT NULL,"
+        " manifest {bytes} NOT NULL",
+        "timeline",
+    ),
+    Table(
+        "artifacts",
+        "slot {name} NOT NULL, artifact {name} NOT NULL, entry {bytes} NOT NULL",
+        "slot",
+        (("artifacts_by_id", "artifact)"),),
+    ),
+    Table(
+        "artifact_pieces",
+        "slot {name} NOT NULL, number {int} NOT NULL, at {float} NOT NULL, piece {bytes} NOT NULL",
+        "slot, number",
+    ),
+    Table(
+        "artifact_audit",
+        "id {name} NOT NULL, made {int} NOT NULL, record {bytes} NOT NULL",
+        "id",
+        (("artifact_audit_made", "made)"),),
+    ),
+)
+"""The tables of SQLite and PostgreSQL.
+
+    events     one row per event: its position, columns that are often queried, the event itself as JSON
+    trims      which timelines lack older events, and where those events are
+    artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
+
+`made` orders timelines whose first events have the same time; only first events have it.  `crc32` is the checksum
+of the payload; `foldline repair` leaves it empty where it lost an event.
+"""
+NEW: Final = (
+    "CREATE TABLE foldline(format INTEGER NOT NULL, views VARCHAR(16) NOT NULL)",
+    "INSERT INTO foldline VALUES (0, '')",
+)
+"""The statements for a new database; format 0 means that it has no other tables yet."""
+FORMAT: Final = "SELECT format, views FROM foldline"
+
+
+def set_up(
+    database: Database, format_: int, tables: Sequence[str], views: Sequence[str], lock: str = ""
+) -> None:
+    """Create the tables of a new database and the views of this version, in one transaction.
+
+    `lock` is a statement that waits until no other client does the same.
+
+    Raises:
+        DamagedStoreError: the number of its format is missing.
+        StoreError: it has another format.
+    """
+    current = (format_, sha256("".join(views).encode()).hexdigest()[:16])
+    with database.lent() as connection:
+        if _format_of(connection, database.name, format_) == current:
+            return
+    with database.writing() as connection:
+        if lock:
+            connection.run(lock)
+        # Again: another client may have been faster.
+        is_made, mark = _format_of(connection, database.name, format_)
+        for statement in () if is_made else tables:
+            connection.run(statement)
+        for statement in () if mark == current[1] else views:
+            connection.run(statement)
+        connection.run("UPDATE foldline SET format = ?, views = ?", current)
+
+
+def format_problems(connection: Connection) -> Sequence[str]:
+    """Problems of the table `foldline` in an open database."""
+    found = connection.rows(FORMAT)
+    return [] if len(found) == 1 else [f"table foldline has {len(found)} rows, and should have 1"]
+
+
+def _format_of(connection: Connection, name: str, ours: int) -> tuple[int, str]:
+    try:
+        [(format_, mark)] = connection.rows(FORMAT)
+    except ValueError:
+        raise DamagedStoreError(
+            f"{name} does not say which format it has; restore the database from a backup"
+        ) from None
+    if format_ not in (0, ours):
+        raise StoreError(
+            f"{name} has format {format_}, this version reads {ours}; open it with the version of"
+            " foldline that wrote it"
+        )
+    return format_, mark

@@ -1,11 +1,11 @@
-"""The block index of a database: it searches the bytes of payloads, and returns possible matches.
+"""The block index of a database: it searches payloads as they are stored, and returns possible matches.
 
 The caller decides which ones match, so that every store finds the same; `persistence.search._index` says
 what every possible match contains.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 import attrs
 import msgspec
@@ -20,6 +20,7 @@ from persistence.search._index import (
     needles_of,
     runs_in,
 )
+from persistence.sql._database import Dialect
 from persistence.sql._rows import VERSION_MAX, damaged
 
 ROWS: Final = 64
@@ -38,7 +39,7 @@ WHERE timeline = ? AND seq > ? AND {condition} ORDER BY seq LIMIT ?
 TURNS: Final = """
 WITH blocks AS (
     SELECT seq, {turn} AS turn, CASE WHEN {is_result} THEN 1 ELSE 0 END AS is_result
-    FROM events WHERE timeline = ? AND seq > ? AND seq <= ? AND kind = 'BlockAppended'
+    FROM {events} events WHERE timeline = ? AND seq > ? AND seq <= ? AND {is_block}
 ), neighbours AS (
     SELECT seq, turn, is_result, lag(turn) OVER (ORDER BY seq) AS turn_before,
            lag(is_result) OVER (ORDER BY seq) AS result_before
@@ -48,80 +49,28 @@ SELECT seq, turn, is_result FROM neighbours
 WHERE turn_before IS NULL OR turn <> turn_before OR result_before > is_result
 ORDER BY seq
 """
+Condition: TypeAlias = tuple[str, list[object]]
+"""An SQL condition that is written here, and the values of its parameters: no input becomes part of the SQL."""
 
 
-@attrs.frozen(kw_only=True)
-class Dialect:
-    """SQL of a database for questions about a payload."""
-
-    holds: str
-    """Condition: the payload contains the bound bytes."""
-    holds_any_case: str
-    """Condition: the payload contains a text in any case of A to Z, or a letter of `FOLDED_TO_ASCII`. For each `?`
-    in it, the result of `pattern` is bound."""
-    pattern: Callable[[str], str]
-    odd: str
-    """Condition: the payload is a tool call with a number that Python may write differently."""
-    turn: str
-    """Expression: a JSON list whose first item is the turn of the block; never NULL."""
-    is_result: str
-    """Expression: whether the block is a tool result."""
-    new_turns: str
-    """A query for the first block of each turn: `seq`, the turn as in `turn`, and 1 for a tool result, else 0.  Its
-    parameters are a timeline, the last version, and the timeline again."""
-
-
-Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-
-
-@attrs.frozen
+@attrs.define(eq=False)
 class SQLIndex:
     """A `BlockIndex` over the table of events."""
 
-    _ask: Ask
+    _ask: Callable[[str, Sequence[object]], Iterable[tuple[Any, ...]]]
     _dialect: Dialect
 
     def candidates(
         self, words: Collection[str], kinds: Collection[str], timeline: TimelineId | None
     ) -> Iterator[tuple[TimelineId, Recorded]]:
-        conditions, given = self._conditions(words, kinds)
-        conditions.append("kind = 'BlockAppended'")
-        statement = OF_ONE if timeline else OF_ALL
-        return self._events(statement, " AND ".join(conditions), given, (timeline or "", 0))
-
-    def _conditions(
-        self, words: Collection[str], kinds: Collection[str]
-    ) -> tuple[list[str], list[object]]:
-        """Conditions that every matching payload meets, and their parameters."""
-        conditions: list[str] = []
-        given: list[object] = []
+        conditions: list[Condition] = [(self._dialect.appended, [])]
         runs = {run for word in words for run in runs_in(word)}
-        for run in sorted(runs, key=lambda run: (-len(run), run))[:CONDITIONS_MAX]:
-            condition, value = self._any_case(run)
-            conditions.append(f"({condition})")
-            given += [value] * condition.count("?")
+        longest = sorted(runs, key=lambda run: (-len(run), run))[:CONDITIONS_MAX]
+        conditions += map(self._any_case, longest)
         pieces = [tuple(runs_in(kind)) for kind in sorted(kinds)]
         if all(pieces) and 0 < len(pieces) <= CONDITIONS_MAX:
             conditions.append(self._any_of(pieces))
-            given += [run.encode() for runs in pieces for run in runs]
-        return conditions, given
-
-    def _any_case(self, run: str) -> tuple[str, object]:
-        """A condition that a payload contains a run in any case (it may also accept others), and its parameter."""
-        dialect = self._dialect
-        value: object
-        if has_cases(run):
-            condition, value = dialect.holds_any_case, dialect.pattern(run)
-        else:
-            condition, value = dialect.holds, run.encode()
-        return f"{condition} OR {dialect.odd}" if is_number(run) else condition, value
-
-    def _any_of(self, alternatives: Collection[Sequence[str]]) -> str:
-        """A condition that a payload contains all texts of one of the alternatives."""
-        each = (
-            " AND ".join([self._dialect.holds] * len(texts) or ["1 = 1"]) for texts in alternatives
-        )
-        return f"(({') OR ('.join(each)}))"
+        return self._events(timeline, 0, conditions)
 
     def related(
         self,
@@ -131,24 +80,43 @@ class SQLIndex:
         after: int = 0,
         last: int | None = None,
     ) -> Iterator[Recorded]:
-        kinds = "kind = 'BlockAppended'"
+        kinds = self._dialect.appended
         if any(stem.startswith(SUMMARY) for stem in stems):
-            kinds = "kind IN ('BlockAppended', 'RangeCompacted', 'SummaryReplaced')"
-        condition = f"seq <= ? AND {kinds}"
-        given: list[object] = [VERSION_MAX if last is None else last]
+            kinds = f"({kinds} OR {self._dialect.summarized})"
+        conditions: list[Condition] = [("seq <= ?", [VERSION_MAX if last is None else last])]
         alike = [*dict.fromkeys(map(needles_of, stems))]
-        if 0 < len(alike) <= CONDITIONS_MAX:
-            condition = f"{condition} AND {self._any_of(alike)}"
-            given += [needle.encode() for needles in alike for needle in needles]
-        found = self._events(OF_ONE, condition, given, (timeline, after))
-        return (recorded for _, recorded in found)
+        if alike and all(alike):
+            conditions += self._alike(alike)
+        events = self._events(timeline, after, [*conditions, (kinds, [])])
+        return (recorded for _, recorded in events)
+
+    def _any_case(self, run: str) -> Condition:
+        """A condition that a payload contains a run in any case (it may also accept others)."""
+        dialect = self._dialect
+        if has_cases(run):
+            condition, value = dialect.holds_any_case, dialect.pattern(run)
+        else:
+            condition, value = dialect.holds, dialect.bound(run)
+        values = [value] * condition.count("?")
+        return f"({condition} OR {dialect.odd})" if is_number(run) else f"({condition})", values
+
+    def _any_of(self, alternatives: Collection[Sequence[str]]) -> Condition:
+        """A condition that a payload contains all texts of one of the alternatives."""
+        each = (" AND ".join([self._dialect.holds] * len(texts)) for texts in alternatives)
+        values = [self._dialect.bound(text) for texts in alternatives for text in texts]
+        return f"(({') OR ('.join(each)}))", values
+
+    def _alike(self, alike: Sequence[Sequence[str]]) -> list[Condition]:
+        """Conditions that a payload contains all needles of one of the stems (they may also accept others)."""
+        return [self._any_of(alike)] if len(alike) <= CONDITIONS_MAX else []
 
     def new_turns(self, timeline: TimelineId, last: int) -> Iterator[TurnChange]:
         return self._turns(self._dialect.new_turns, [timeline, last, timeline])
 
     def turns(self, timeline: TimelineId, last: int, *, after: int = 0) -> Iterator[TurnChange]:
-        query = TURNS.replace("{turn}", self._dialect.turn)
-        query = query.replace("{is_result}", self._dialect.is_result)
+        dialect, query = self._dialect, TURNS
+        for name in ("events", "is_block", "turn", "is_result"):
+            query = query.replace(f"{{{name}}}", getattr(dialect, name))
         return self._turns(query, [timeline, after, last])
 
     def _turns(self, query: str, given: Sequence[object]) -> Iterator[TurnChange]:
@@ -157,11 +125,14 @@ class SQLIndex:
             yield TurnChange(seq, TurnId("" if name is None else str(name)), bool(is_result))
 
     def _events(
-        self, statement: str, condition: str, given: Sequence[object], place: tuple[str, int]
+        self, timeline: TimelineId | None, after: int, conditions: Sequence[Condition]
     ) -> Iterator[tuple[TimelineId, Recorded]]:
-        """The events that meet `condition`, which is SQL of this module, after `place`; `given` are its parameters."""
-        statement, limit = statement.replace("{condition}", condition), ROWS
-        while rows := self._ask(statement, [*place, *given, limit]):
+        """The events that meet all conditions, of all timelines or of one, from there on after version `after`."""
+        condition = " AND ".join(each for each, _ in conditions)
+        given = [value for _, values in conditions for value in values]
+        statement = (OF_ONE if timeline else OF_ALL).replace("{condition}", condition)
+        place, limit = (timeline or "", after), ROWS
+        while rows := [*self._ask(statement, [*place, *given, limit])]:
             for name, version, payload in rows:
                 place = name, version
                 try:

@@ -1,6 +1,6 @@
 """Rows of events: writing and reading them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import isfinite
 from typing import Final, TypeAlias
 from zlib import crc32
@@ -12,8 +12,11 @@ from blocks import (
     Recorded,
     TimelineId,
     decode_event,
+    kind_of,
 )
 from persistence._log import Head, Mark, StoredEvent
+from persistence._store import Skim
+from persistence.sql._database import Rows
 
 Row: TypeAlias = tuple[int, bytes]
 """A version and its payload."""
@@ -139,7 +142,7 @@ def without_gaps(timeline: TimelineId, after: int, rows: Sequence[Row]) -> Seque
     return rows
 
 
-def events_of(timeline: TimelineId, rows: Iterable[Row]) -> list[Recorded]:
+def events_of(timeline: TimelineId, rows: Iterable[tuple[int, bytes | str]]) -> list[Recorded]:
     """The events of these rows.
 
     Raises:
@@ -159,3 +162,28 @@ def damaged(timeline: str, what: str) -> DamagedStoreError:
         f"timeline {timeline!r}: {what}; `foldline verify` lists all damage, restore the database"
         " from a backup"
     )
+
+
+def skimmed(
+    ask: Callable[[str, Sequence[object]], Rows],
+    timelines: Sequence[TimelineId],
+    first: int,
+    kinds: Collection[str],
+) -> Iterator[tuple[TimelineId, Skim]]:
+    """Small parts of timelines, with one query by `ask` for each."""
+    given = [column(kind) for kind in kinds]
+    statement = SKIM.format(kinds=", ".join(["?"] * len(given)) or "NULL")
+    for name in timelines:
+        rows = ask(statement, [name, name, min(first, VERSION_MAX), name, *given])
+        begins = [(seq, payload) for seq, payload, is_first, _ in rows if is_first]
+        window = [(seq, payload) for seq, payload, is_first, _ in rows if not is_first]
+        fold = next((fold for *_, is_first, fold in rows if not is_first), None)
+        events = events_of(name, window)
+        yield (
+            name,
+            Skim(
+                first=events_of(name, begins),
+                compaction=next((each for each in events if each[0] == fold), None),
+                window=[each for each in events if kind_of(each[1]) in kinds],
+            ),
+        )

@@ -1,13 +1,15 @@
-"""A store in a relational database that many processes share, so no part of a log is cached in memory.
+"""Stores in relational databases: what all share, and the store of databases that many processes share.
 
-Conflicts are decided by the key (timeline, version): in one statement, an append inserts all its events after the
-version that it expects, or nothing.  If it inserted nothing, the events at these versions show whether it repeats an
-append that succeeded.  So a broken connection does no harm: the append is sent again.
+In such a database, no part of a log is cached in memory.  Conflicts are decided by the key (timeline, version): in one
+statement, an append inserts all its events after the version that it expects, or nothing.  If it inserted nothing, the
+events at these versions show whether it repeats an append that succeeded.  So a broken connection does no harm: the
+append is sent again.
 """
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from threading import Lock
@@ -23,6 +25,7 @@ from blocks import (
     Recorded,
     TimelineExistsError,
     TimelineId,
+    UnknownTimelineError,
     VersionConflictError,
 )
 from persistence._log import (
@@ -33,41 +36,43 @@ from persistence._log import (
     checked_page,
     is_sound,
 )
+from persistence._retention import Kept, Removed
 from persistence._store import EventStore, Skim, StoreReport, Watchers
 from persistence.sql import _rows
 from persistence.sql._database import (
+    Answer,
     Database,
     LostError,
     PassingError,
+    Patience,
     Rows,
     TakenError,
 )
-from persistence.sql._held import append_marks, append_plain, fork
 from persistence.sql._index import SQLIndex
-from persistence.sql._patience import Answer, Patience
-from persistence.sql._retaining_store import SQLRetaining
-from persistence.sql._skim import Skimmer
+from persistence.sql._retention import (
+    Change,
+    HeldTimeline,
+    all_trimmed,
+    append_marks,
+    archived_page,
+    archived_window,
+    changed,
+    fork,
+    remove,
+    rewrite,
+    trim,
+    trimmed_of,
+)
 
 if TYPE_CHECKING:
-    from persistence.artifacts import Artifacts, KeyRing, SQLBackend
+    from persistence.artifacts import Artifacts, DuckDBBackend, KeyRing, SQLBackend
 
 
-class SQLStore(SQLRetaining, EventStore):
-    """An `EventStore` in a database; closing the store closes the database."""
+class RelationalStore(EventStore):
+    """What the stores in DuckDB, SQLite and PostgreSQL have in common."""
 
     can_remove = keeps_artifacts = True
-
-    def __init__(
-        self, database: Database, patience: Patience, watchers: Watchers | None = None
-    ) -> None:
-        self._database = database
-        self._patience = patience
-        self._pid = os.getpid()
-        self._closed = False
-        self._shelf_lock = Lock()
-        self._watchers = watchers or Watchers()
-        self._dropped = finalize(self, _release, database, self._watchers, self._pid)
-        self._dropped.atexit = False
+    _watchers: Watchers
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
@@ -81,24 +86,111 @@ class SQLStore(SQLRetaining, EventStore):
         stored = checked_bytes(timeline_id, events, expected_version)
         return self._append(timeline_id, stored, expected_version)
 
-    def _append(
-        self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int
-    ) -> int:
+    @abstractmethod
+    def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
+        """Append these events, as `append` says."""
+
+    def read(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[Recorded]:
+        checked_page(after, limit)
+        return _rows.events_of(timeline_id, self._page(timeline_id, after, limit))
+
+    def read_bytes(
+        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
+    ) -> Sequence[tuple[int, bytes]]:
+        checked_page(after, limit)
+        rows = self._page(timeline_id, after, limit)
+        return [(seq, data.encode() if isinstance(data, str) else data) for seq, data in rows]
+
+    @abstractmethod
+    def _page(
+        self, timeline: TimelineId, after: int, limit: int
+    ) -> Sequence[tuple[int, bytes | str]]:
+        """Versions and JSON of the next events, as `read` says."""
+
+    def trim(
+        self,
+        timeline_id: TimelineId,
+        before: int,
+        *,
+        archive: "str | os.PathLike[str] | None" = None,
+    ) -> Removed:
+        return self._changed(timeline_id, partial(trim, before=before, archive=archive))
+
+    def rewrite(self, timeline_id: TimelineId, events: Mapping[int, Event]) -> Removed:
+        return self._changed(timeline_id, partial(rewrite, events=events))
+
+    def remove(self, timeline_id: TimelineId) -> Removed:
+        return self._changed(timeline_id, remove)
+
+    @abstractmethod
+    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
+        """The result of `change` of an existing timeline; its changes are one commit."""
+
+    def artifacts(
+        self,
+        *,
+        keys: "KeyRing | None" = None,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[int], bytes] = os.urandom,
+    ) -> "Artifacts":
+        """The artifacts in this database, beside the log."""
+        from persistence.artifacts import Artifacts
+
+        return Artifacts(self._backend(clock), keys=keys, clock=clock, random=random)
+
+    @abstractmethod
+    def _backend(self, clock: Callable[[], float]) -> "DuckDBBackend | SQLBackend":
+        """What keeps the artifacts; creates their tables if there are none."""
+
+    def skim(
+        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+    ) -> Iterator[tuple[TimelineId, Skim]]:
+        trimmed = self.trimmed()
+        whole = self._skimmed([name for name in timelines if name not in trimmed], first, kinds)
+        return chain(whole, super().skim([n for n in timelines if n in trimmed], first, kinds))
+
+    @abstractmethod
+    def _skimmed(
+        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+    ) -> Iterator[tuple[TimelineId, Skim]]:
+        """As `skim`, of timelines from which nothing was removed."""
+
+    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
+        return self._watchers.add(timeline_id, wake)
+
+
+class SQLStore(RelationalStore):
+    """An `EventStore` in a database; closing the store closes the database."""
+
+    def __init__(
+        self, database: Database, patience: Patience, watchers: Watchers | None = None
+    ) -> None:
+        self._database = database
+        self._patience = patience
+        self._pid = os.getpid()
+        self._closed = False
+        self._artifacts_lock = Lock()
+        self._watchers = watchers or Watchers()
+        self._dropped = finalize(self, _release, database, self._watchers, self._pid)
+        self._dropped.atexit = False
+
+    def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
         _rows.checked_rows(stored)
+        has_marks = any(event.ref is not None for event in stored)
 
         def once() -> bool:
-            if expected_version >= _rows.VERSION_MAX:
+            if expected >= _rows.VERSION_MAX:
                 return False
-            append = (
-                append_marks if any(event.ref is not None for event in stored) else append_plain
-            )
-            return append(self._database, timeline_id, expected_version, stored)
+            if has_marks:
+                return append_marks(self._database, timeline, expected, stored)
+            return self._database.append(timeline, expected, stored)
 
-        if not self._settled(once) and not self._is_there(timeline_id, expected_version, stored):
-            found = self.head(timeline_id)
-            raise VersionConflictError(expected=expected_version, found=found)
-        self._watchers.grown(timeline_id)
-        return expected_version + len(stored)
+        if not self._settled(once) and not self._is_there(timeline, expected, stored):
+            raise VersionConflictError(expected=expected, found=self.head(timeline))
+        self._watchers.grown(timeline)
+        return expected + len(stored)
 
     def _is_there(self, timeline: TimelineId, after: int, stored: Sequence[StoredEvent]) -> bool:
         """Whether exactly these events are already stored at these versions."""
@@ -109,32 +201,24 @@ class SQLStore(SQLRetaining, EventStore):
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         rows = self._rows(_rows.WINDOW, [timeline_id, timeline_id])
         if _rows.begins_late(rows):
-            return self._patience.repeated(partial(self._past.window, timeline_id))
+            return self._patience.repeated(partial(archived_window, self._database, timeline_id))
         return _rows.window_of(timeline_id, rows)
 
-    def read(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[Recorded]:
-        rows = self.read_bytes(timeline_id, after=after, limit=limit)
-        return _rows.events_of(timeline_id, rows)
-
-    def read_bytes(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[tuple[int, bytes]]:
-        checked_page(after, limit)
+    def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[_rows.Row]:
         after, found = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
         last, size, step = after + limit, 0, min(limit, _rows.FIRST_ROWS)
         while step and size < _rows.PAGE_BYTES:  # the size of the next events is unknown
             begin = after + len(found)
-            given = [timeline_id, begin, begin + step, timeline_id, begin]
+            given = [timeline, begin, begin + step, timeline, begin]
             rows = self._rows(_rows.PAGE, given)
             if rows and rows[0][0] < 0:
-                return self._patience.repeated(partial(self._past.page, timeline_id, after, limit))
+                page = partial(archived_page, self._database, timeline, after, limit)
+                return self._patience.repeated(page)
             size += sum(len(payload) for _, payload in rows)
             found += rows
             room = (_rows.PAGE_BYTES - size) * len(found) // max(size, 1)
             step = min(4 * step, last - after - len(found), room) if len(rows) == step else 0
-        return _rows.without_gaps(timeline_id, after, found)
+        return _rows.without_gaps(timeline, after, found)
 
     def head(self, timeline_id: TimelineId) -> int:
         return next((found for (found,) in self._rows(_rows.HEAD, [timeline_id]) if found), 0)
@@ -167,17 +251,59 @@ class SQLStore(SQLRetaining, EventStore):
             for name, first, version, last in self._rows(_rows.LIST)
         ]
 
-    def skim(
+    def _skimmed(
         self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
     ) -> Iterator[tuple[TimelineId, Skim]]:
-        trimmed = self.trimmed()
-        whole = Skimmer(self._rows, first, kinds).skimmed(
-            [n for n in timelines if n not in trimmed]
-        )
-        return chain(whole, super().skim([n for n in timelines if n in trimmed], first, kinds))
+        self._refuse_if_not_ours()
+        return _rows.skimmed(self._rows, timelines, first, kinds)
 
-    def watch(self, timeline_id: TimelineId, wake: Callable[[], None]) -> Callable[[], None]:
-        return self._watchers.add(timeline_id, wake)
+    def kept(self, timeline_id: TimelineId) -> Kept:
+
+        def once() -> Kept:
+            with self._database.lent() as connection:
+                return trimmed_of(connection, timeline_id).kept
+
+        self._refuse_if_not_ours()
+        return self._patience.repeated(once) if is_sound(timeline_id) else Kept()
+
+    def trimmed(self) -> Mapping[TimelineId, Kept]:
+
+        def once() -> Mapping[TimelineId, Kept]:
+            with self._database.lent() as connection:
+                return all_trimmed(connection)
+
+        self._refuse_if_not_ours()
+        return self._patience.repeated(once)
+
+    def _changed(self, timeline: TimelineId, change: Change) -> Removed:
+        """If the connection breaks during the commit, the change is repeated; if it had succeeded, the repetition
+        changes nothing, and the first result counts."""
+        lost, answers = False, list[Removed]()
+
+        def noted(held: HeldTimeline) -> Removed:
+            answers.append(change(held))
+            return answers[-1]
+
+        def once() -> Removed:
+            nonlocal lost
+            try:
+                changed(self._database, timeline, noted)
+            except LostError:
+                lost = True
+                raise
+            except UnknownTimelineError:
+                if not (lost and answers):
+                    raise
+            return answers[0 if lost else -1]
+
+        self._refuse_if_not_ours()
+        if not is_sound(timeline):
+            raise UnknownTimelineError(timeline)
+        return self._settled(once)
+
+    def erase(self) -> tuple[str, ...]:
+        self._refuse_if_not_ours()
+        return self._database.erase()
 
     def _rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
         def once() -> Rows:
@@ -217,32 +343,18 @@ class SQLStore(SQLRetaining, EventStore):
         rows = self._rows(_rows.SUMS, [timeline_id, after, last])
         return [seq for seq, payload, sum_ in rows if _rows.checksum(payload) != sum_]
 
-    def artifacts(
-        self,
-        *,
-        keys: "KeyRing | None" = None,
-        clock: Callable[[], float] = time.time,
-        random: Callable[[int], bytes] = os.urandom,
-    ) -> "Artifacts":
-        """The artifacts in this database, beside the log."""
-        from persistence.artifacts import Artifacts
-
-        return Artifacts(self._backend(clock), keys=keys, clock=clock, random=random)
-
     def _backend(self, clock: Callable[[], float]) -> "SQLBackend":
         from persistence.artifacts import SQLBackend
 
         self._refuse_if_not_ours()
         refuse, patience = self._refuse_if_not_ours, self._patience
-        return SQLBackend(self._database, patience, refuse, clock, self._shelf_lock)
+        return SQLBackend(self._database, patience, refuse, clock, self._artifacts_lock)
 
     def block_index(self) -> SQLIndex:
-        """The index for search; see `persistence.BlockIndex`."""
         self._refuse_if_not_ours()
         return SQLIndex(self._rows, self._database.dialect)
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
-        """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
         from persistence.sql._verify import verify_tables
 
         return verify_tables(self._database, self._backend(time.time), keys)

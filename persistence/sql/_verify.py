@@ -10,10 +10,9 @@ from persistence._log import StoredEvent, event_problems, ref_of
 from persistence._retention import Kept
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import ArtifactTables, Examination, KeyRing, SQLBackend
-from persistence.sql._database import Connection, Database
-from persistence.sql._format import format_problems
+from persistence.sql._database import Connection, Database, format_problems
+from persistence.sql._retention import all_trimmed, trim_problems
 from persistence.sql._rows import checksum, columns
-from persistence.sql._trims import all_trimmed, trim_problems
 
 PAGE: Final = 100
 COUNTS: Final = "SELECT count(DISTINCT timeline), count(*) FROM events"

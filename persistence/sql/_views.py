@@ -1,11 +1,15 @@
-"""SQL views over the log, for people, with the same names and columns as those of a DuckDB file.
+"""SQL views over the log, for people: open the database with any program and ask.
 
-A `Words` has a database's own expressions for reading JSON.  Where DuckDB has a list, these views have a text with a
-line for each item.  `happened_at` is UTC.
+    SELECT type, count(*), sum(length(text)) FROM blocks GROUP BY type;
+    SELECT * FROM compactions WHERE ratio > 0.5;
+
+They are part of the database and store no data.  A `Words` has a database's own expressions for reading JSON.
+`happened_at` is UTC; `key_facts` is a list in DuckDB, and elsewhere a text with a line for each item.
 """
 
-from collections.abc import Iterator
-from typing import ClassVar, Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Final
 
 SUMMARY: Final = (
     ("Original task", "task", None),
@@ -24,51 +28,66 @@ SUMMARY: Final = (
 """Sections of a structured summary: title; field; and the fields of its rows: () for texts, None for one text."""
 
 
-class FewWords(Protocol):
-    """SQL expressions; `json` is one, and `path` is a list of names separated by dots."""
-
-    def text(self, json: str, path: str) -> str:
-        """A value as text; NULL if there is none."""
-        ...
-
-    def number(self, json: str, path: str) -> str:
-        """A number; NULL if there is none."""
-        ...
-
-    def length(self, json: str, path: str) -> str:
-        """The number of items of a list; NULL if there is none."""
-        ...
-
-
-class Words(FewWords, Protocol):
-    """All SQL expressions that the views need."""
+class Words(ABC):
+    """SQL expressions of a database; `json` is one, and `path` is a list of names separated by dots."""
 
     line: ClassVar[str]
     """A line break."""
+    events: ClassVar[str] = "events"
+    """A relation with the columns `timeline`, `seq`, `id`, `ts` and `kind` of each event."""
     payload: ClassVar[str]
     """The payload of a row of `events`, as JSON."""
+    narrow: ClassVar[str] = ""
+    """JSON with the type, id and turn of the block in such a row that costs less than its payload; "" if there is
+    none."""
     happened: ClassVar[str]
     """The time of such a row, as a timestamp; NULL for a time outside the calendar."""
 
+    @abstractmethod
+    def text(self, json: str, path: str) -> str:
+        """A value as text; NULL if there is none."""
+
+    @abstractmethod
     def inner(self, json: str, path: str) -> str:
         """A value as JSON; NULL if there is none."""
-        ...
 
+    @abstractmethod
+    def number(self, json: str, path: str) -> str:
+        """A whole number; NULL if there is none."""
+
+    def cost(self, json: str, path: str) -> str:
+        """A number with a fraction; NULL if there is none."""
+        return self.number(json, path)
+
+    @abstractmethod
     def true(self, json: str, path: str) -> str:
         """Whether a value is `true`; never NULL."""
-        ...
 
     def whole(self, number: str) -> str:
         """A sum, cast to a whole number."""
-        ...
+        return number
 
+    @abstractmethod
+    def length(self, json: str, path: str) -> str:
+        """The number of items of a list; NULL if there is none."""
+
+    @abstractmethod
     def lines(self, json: str, path: str, each: str) -> str:
         """A line for each item of a list, in order; NULL if there are none. In `each`, `item` is the item."""
-        ...
 
+    def facts(self, lists: Sequence[tuple[str, str, str]]) -> str:
+        """`each` item at a `path` of `written` if a `condition` is true (or ""), for all these triples: as lines, or as
+        a list if the database has lists."""
+        texts = (self.lines("written", path, each) for path, each, _ in lists)
+        parts = [
+            f"CASE WHEN {condition} THEN {text} END" if condition else text
+            for text, (*_, condition) in zip(texts, lists, strict=True)
+        ]
+        return joined(parts, self.line)
+
+    @abstractmethod
     def has(self, json: str, path: str, wanted: str) -> str:
         """Whether a list of texts contains `wanted`."""
-        ...
 
 
 def views(words: Words) -> Iterator[tuple[str, str]]:
@@ -76,11 +95,11 @@ def views(words: Words) -> Iterator[tuple[str, str]]:
     yield "log", _log(words)
     yield "blocks", _blocks(words)
     yield "compactions", _compactions(words)
-    yield "requests", requests(words)
+    yield "requests", _requests(words)
     yield "tool_usage", _tool_usage(words)
 
 
-def _joined(parts: list[str], between: str) -> str:
+def joined(parts: Sequence[str], between: str) -> str:
     """Texts joined by `between`; those that are NULL are left out."""
     told = " || ".join(f"coalesce({between} || {part}, '')" for part in parts)
     return f"substr({told}, length({between}) + 1)"
@@ -89,11 +108,11 @@ def _joined(parts: list[str], between: str) -> str:
 def _log(words: Words) -> str:
     return f"""
 SELECT timeline, seq AS version, {words.happened} AS happened_at, kind, id, {words.payload} AS payload
-FROM events
+FROM {words.events} events
 """  # noqa: S608 -- constants
 
 
-def author(own: str) -> str:
+def _author(own: str) -> str:
     """SQL for the author of a block, by its `type`; `own` is the block's own author, for unknown types."""
     return f"""CASE WHEN type LIKE 'user.%' THEN 'user'
             WHEN type LIKE 'assistant.%' THEN 'assistant'
@@ -111,19 +130,21 @@ def _blocks(words: Words) -> str:
         f"CASE WHEN type = 'react.tool.call' THEN {words.text('block', name)} END"
         for name in ("name", "input")
     )
+    narrow = f", {words.narrow} AS narrow" if words.narrow else ""
+    short = "narrow" if words.narrow else "block"
     return f"""
 WITH appended AS (
     SELECT timeline, seq AS version, {words.happened} AS happened_at,
-           {words.inner(words.payload, "block")} AS block
-    FROM events WHERE kind = 'BlockAppended'
+           {words.inner(words.payload, "block")} AS block{narrow}
+    FROM {words.events} events WHERE kind = 'BlockAppended'
 ), told AS (
-    SELECT timeline, version, happened_at, {words.text("block", "type")} AS type,
-           {words.text("block", "id")} AS id, {words.text("block", "turn")} AS turn, block
+    SELECT timeline, version, happened_at, {words.text(short, "type")} AS type,
+           {words.text(short, "id")} AS id, {words.text(short, "turn")} AS turn, block
     FROM appended
 )
 SELECT timeline, version, happened_at, type, id, turn,
-       {author(words.text("block", "author"))} AS author,
-       {_joined([*said, f"nullif({parts}, '')", *called], words.line)} AS text,
+       {_author(words.text("block", "author"))} AS author,
+       {joined([*said, f"nullif({parts}, '')", *called], words.line)} AS text,
        block
 FROM told
 """  # noqa: S608 -- constants
@@ -136,26 +157,30 @@ def _section(words: Words, title: str, name: str, fields: tuple[str, ...] | None
         text = words.text("written", where)
     else:
         told = [f"nullif({words.text('item', field)}, '')" for field in fields]
-        row = _joined(told, "': '") if told else words.text("item", "")
+        row = joined(told, "': '") if told else words.text("item", "")
         text = words.lines("written", where, f"'- ' || {row}")
     return f"'## {title}' || {words.line} || nullif({text}, '')"
 
 
 def _key_facts(words: Words) -> str:
-    # Without a model there are no facts, so the digest is used.
-    digest = "CASE WHEN model = '' THEN {} END"
-    ran = f"'ran ' || {words.text('item', 'command')} || ' -> ' || coalesce({words.text('item', 'status')}, '')"
-    found, each = f"'found ' || {words.text('item', 'description')}", words.text("item", "")
-    parts = [
-        words.lines("written", "summary.facts", each),
-        words.lines("written", "summary.constraints", each),
-        words.lines("written", "summary.decisions", words.text("item", "decision")),
-        digest.format(words.lines("written", "summary.completed", found)),
-        digest.format(words.lines("written", "digest.files_written", f"'wrote ' || {each}")),
-        digest.format(words.lines("written", "digest.commands", ran)),
-        digest.format(words.lines("written", "digest.errors", f"'failed ' || {each}")),
-    ]
-    return _joined(parts, words.line)
+    each = words.text("item", "")
+    status = f"coalesce({words.text('item', 'status')}, '')"
+    none = "model = ''"  # without a model there are no facts, so the digest is used
+    return words.facts(
+        [
+            ("summary.facts", each, ""),
+            ("summary.constraints", each, ""),
+            ("summary.decisions", words.text("item", "decision"), ""),
+            ("summary.completed", f"'found ' || {words.text('item', 'description')}", none),
+            ("digest.files_written", f"'wrote ' || {each}", none),
+            (
+                "digest.commands",
+                f"'ran ' || {words.text('item', 'command')} || ' -> ' || {status}",
+                none,
+            ),
+            ("digest.errors", f"'failed ' || {each}", none),
+        ]
+    )
 
 
 def _compacted(words: Words) -> str:
@@ -164,7 +189,7 @@ def _compacted(words: Words) -> str:
     def number(name: str) -> str:
         return words.number("payload", name)
 
-    cost = f"coalesce({number('provenance.cost_usd')}, 0)"
+    cost = f"coalesce({words.cost('payload', 'provenance.cost_usd')}, 0)"
     model = words.text("payload", "provenance.model")
     return f"""
 WITH told AS (  -- a compaction is a fold, or the last event of one that folded nothing
@@ -188,7 +213,7 @@ WITH told AS (  -- a compaction is a fold, or the last event of one that folded 
            row_number() OVER (PARTITION BY t.timeline ORDER BY t.version) AS checkpoint,
            coalesce(u.written, {words.inner("t.payload", "summary")}) AS written,
            coalesce(u.model, {words.text("t.payload", "provenance.model")}, '') AS model,
-           coalesce({words.number("t.payload", "provenance.cost_usd")}, 0)
+           coalesce({words.cost("t.payload", "provenance.cost_usd")}, 0)
                + coalesce(u.cost_usd, 0) AS cost_usd
     FROM told t
     LEFT JOIN upgrades u ON u.timeline = t.timeline AND u.compaction = t.version AND u.newest = 1
@@ -204,7 +229,7 @@ def _compactions(words: Words) -> str:
 {_compacted(words).strip()}
 SELECT timeline, version, happened_at, start, cut,
        CASE WHEN kind = 'BlocksHidden' THEN {words.length("payload", "hidden")}
-            ELSE (SELECT count(*) FROM events b
+            ELSE (SELECT count(*) FROM {words.events} b
                   WHERE b.timeline = c.timeline AND b.kind = 'BlockAppended'
                     AND b.seq >= c.start AND b.seq < c.cut)
        END AS blocks,
@@ -219,16 +244,14 @@ SELECT timeline, version, happened_at, start, cut,
                       AND {words.number("r.payload", "compaction")} = c.version
                    OR r.kind = 'BlocksRestored' AND c.kind = 'BlocksHidden' AND {restored}))
            AS undone,
-       checkpoint, {_joined(sections, f"{words.line} || {words.line}")} AS summary
+       checkpoint, {joined(sections, f"{words.line} || {words.line}")} AS summary
 FROM compacted c
 """  # noqa: S608 -- constants
 
 
 # Among events of these two kinds, a request and the usage that the provider reported for it are neighbours. Either may
 # be missing: a failed request has no usage, and an imported log may have no requests.
-def requests(words: FewWords) -> str:
-    """The view `requests`, which DuckDB files also use."""
-
+def _requests(words: Words) -> str:
     def tokens(name: str) -> str:
         return f"coalesce({words.number('usage', name)}, 0) AS {name}"
 

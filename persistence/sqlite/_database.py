@@ -5,11 +5,13 @@ a commit is on disk when it returns.  Writers wait for each other: in this proce
 processes at most `wait_seconds`.
 """
 
+import os
 import sqlite3
 from collections import deque
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from secrets import token_hex
 from threading import Lock
 from typing import Final
 
@@ -23,13 +25,12 @@ from blocks import (
     StoreError,
     StoreLockedError,
 )
+from persistence._file import create_beside, kind_at, sync_folder, system_errors
 from persistence._log import StoredEvent
 from persistence._store import PROBLEMS_MAX
-from persistence.sql._database import Connection, Rows, TakenError
-from persistence.sql._index import Dialect
+from persistence.sql._database import NEW, TABLES, Connection, Dialect, Rows, TakenError, set_up
 from persistence.sql._rows import HEAD, checksum, columns
-from persistence.sqlite._dialect import DIALECT
-from persistence.sqlite._new_turns import register
+from persistence.sqlite._dialect import DIALECT, VIEWS, register
 
 IDLE_MAX: Final = 8
 """The largest number of idle connections that are kept."""
@@ -227,3 +228,67 @@ def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
             )
         case _:
             return StoreError(f"{path}: {text}; repeat the call")
+
+
+TYPES: Final = {"name": "TEXT", "int": "INTEGER", "float": "REAL", "bytes": "BLOB"}
+FORMAT: Final = 3
+CREATE: Final = tuple(
+    statement
+    for table in TABLES
+    for statement in (
+        f"CREATE TABLE {table.name}({table.columns.format(**TYPES)}, PRIMARY KEY ({table.key}))",
+        *(f"CREATE INDEX {name} ON {table.name}({what}" for name, what in table.indexes),
+    )
+)
+OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
+
+
+def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
+    """Open the database at `path`; create it if it does not exist.
+
+    Raises:
+        MisuseError: the file is not a store.
+        StoreError: it has the format of another version, or the operating system denies access.
+    """
+    if not path.exists():
+        _create(path)
+    elif kind_at(path) == "duckdb":
+        raise MisuseError(f"{path} is a DuckDB database; write duckdb:///{path}")
+    elif not path.stat().st_size:
+        raise MisuseError(f"{path} is empty, not an SQLite database; choose another file")
+    database = SQLiteDatabase(path, wait_seconds)
+    try:
+        _refuse_a_foreign_one(database)
+        set_up(database, FORMAT, CREATE, VIEWS)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _refuse_a_foreign_one(database: SQLiteDatabase) -> None:
+    with database.lent() as connection:
+        if connection.rows(OURS) == [(0,)]:
+            raise MisuseError(
+                f"{database.name} is a database of somebody else; choose another file"
+            )
+
+
+def _create(path: Path) -> None:
+    """Create the file under another name, then link it to `path`, so that an incomplete file is never opened."""
+    new = path.with_name(f"{path.name}.{token_hex(4)}.new")
+    try:
+        create_beside(new, path)  # what the database creates beside it gets its permissions
+        with errors(new), closing(connected(new, 0)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            for statement in ("BEGIN", *NEW, "COMMIT"):
+                connection.execute(statement)
+        with system_errors(path):
+            try:
+                os.link(new, path)
+            except FileExistsError:
+                return  # another process was faster
+            sync_folder(path.parent)
+    finally:
+        for ending in ("", "-wal", "-shm", "-journal"):
+            new.with_name(new.name + ending).unlink(missing_ok=True)

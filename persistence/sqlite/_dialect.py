@@ -1,12 +1,18 @@
-"""SQLite's expressions for payloads, which are stored as bytes."""
+"""What SQLite writes differently: conditions on payloads, which are stored as bytes, and the views."""
 
-from typing import Final
+import re
+import sqlite3
+from typing import Any, ClassVar, Final
+
+import msgspec
 
 from persistence.search._index import FOLDED_TO_ASCII
 from persistence.sql._index import Dialect
-from persistence.sqlite._new_turns import NEW_TURNS
+from persistence.sql._views import Words, views
 
 _TEXT: Final = "CAST(payload AS TEXT)"
+NEW_TURNS: Final = "new_turns"
+"""The name of the function `NewTurns` in SQL."""
 _ODD: Final = ("'*[0-9]e[0-9]*'", "'*[0-9]e-[0-9]*'", "'*0.0000*'")
 _FOLDED: Final = " OR ".join(
     f"instr(payload, x'{begin.hex()}') > 0"
@@ -42,3 +48,101 @@ FROM json_each((
 ))
 """,  # noqa: S608 -- constants
 )
+
+
+_RESULT: Final = b"react.tool.result"
+_BEGINNING: Final = re.compile(
+    rb'\{[^{}]*"block":\{"type":"([^"\\]*)"[^{}]*?,"turn":"([^"\\]*)"'
+).match
+"""Matches type and turn in a payload as this version writes it: no object other than the event and its block begins
+before the turn."""
+
+
+class NewTurns:
+    """An aggregate SQL function of `seq` and `payload`. The result is a JSON list with an item per turn: the version of
+    its first block, the turn, and whether that block is a tool result (1 or 0).  To parse each payload and sort a
+    million rows by turn in the database would take three times as long."""
+
+    def __init__(self) -> None:
+        self._first: dict[bytes, tuple[int, bool]] = {}
+
+    def step(self, seq: int, payload: bytes) -> None:
+        """Handle a row; rows may come in any order."""
+        found = _BEGINNING(payload)
+        kind, turn = found.groups() if found else _parsed(payload)
+        before = self._first.get(turn)
+        if before is None or seq < before[0]:
+            self._first[turn] = seq, kind == _RESULT
+
+    def finalize(self) -> str:
+        """The result for all rows."""
+        found = sorted((first, turn) for turn, first in self._first.items())
+        rows = [(seq, turn.decode(errors="replace"), int(late)) for (seq, late), turn in found]
+        return msgspec.json.encode(rows).decode()
+
+
+def _parsed(payload: bytes) -> tuple[bytes, bytes]:
+    """Type and turn of a block in JSON of another form; empty if the payload is damaged."""
+    try:
+        event: Any = msgspec.json.decode(payload)
+        kind, turn = event["block"].get("type"), event["block"].get("turn")
+    except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError, AttributeError):
+        return b"", b""
+    return str(kind).encode(), b"" if turn is None else str(turn).encode()
+
+
+def register(raw: sqlite3.Connection) -> None:
+    """Make the function available on a connection."""
+    function: Any = NewTurns  # the type stubs know only functions of one argument
+    raw.create_aggregate(NEW_TURNS, 2, function)
+
+
+class _Words(Words):
+    """SQL expressions of SQLite. Its JSON is text and would end at a NUL, so NUL is shown as U+FFFD."""
+
+    line: ClassVar[str] = "char(10)"
+    payload: ClassVar[str] = rf"""CASE WHEN instr({_TEXT}, '\u0000') = 0 THEN {_TEXT}
+            ELSE replace(replace(replace({_TEXT}, '\\', char(1)), '\u0000', '\ufffd'), char(1), '\\') END"""
+    happened: ClassVar[str] = "strftime('%Y-%m-%d %H:%M:%f', ts, 'unixepoch')"
+
+    def text(self, json: str, path: str) -> str:
+        if json != "item":
+            return f"json_extract({json}, '{_at(path)}')"
+        if not path:
+            return "item.value"
+        return f"CASE WHEN item.type = 'object' THEN json_extract(item.value, '{_at(path)}') END"
+
+    inner = text
+
+    def number(self, json: str, path: str) -> str:
+        kind = f"json_type({json}, '{_at(path)}')"
+        return f"CASE WHEN {kind} IN ('integer', 'real') THEN {self.text(json, path)} END"
+
+    def true(self, json: str, path: str) -> str:
+        return f"coalesce(json_type({json}, '{_at(path)}') = 'true', false)"
+
+    def length(self, json: str, path: str) -> str:
+        return f"json_array_length({json}, '{_at(path)}')"
+
+    def lines(self, json: str, path: str, each: str) -> str:
+        items = f"json_each({json}, '{_at(path)}') item"
+        is_list = f"json_type({json}, '{_at(path)}') = 'array'"
+        return f"(SELECT group_concat({each}, char(10)) FROM {items} WHERE {is_list})"  # noqa: S608 -- constants
+
+    def has(self, json: str, path: str, wanted: str) -> str:
+        there = f"json_each({json}, '{_at(path)}') item"
+        return f"EXISTS (SELECT 1 FROM {there} WHERE item.value = {wanted})"  # noqa: S608 -- constants
+
+
+def _at(path: str) -> str:
+    return "$" + "".join(
+        f"[{name}]" if name.isdecimal() else f".{name}" for name in path.split(".")
+    )
+
+
+VIEWS: Final = tuple(
+    statement
+    for name, query in views(_Words())
+    for statement in (f"DROP VIEW IF EXISTS {name}", f"CREATE VIEW {name} AS {query}")
+)
+"""SQL that creates the views, and replaces those of another version."""

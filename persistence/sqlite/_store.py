@@ -1,14 +1,29 @@
-"""The store for several processes on one machine: one SQLite file, no server."""
+"""The store for several processes on one machine: one SQLite file, no server; `sqlite:///path`."""
 
 import os
-from typing import Final
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
 
-from persistence._file import database_path
-from persistence.sql._patience import Patience
+import attrs
+
+from blocks import MisuseError
+from persistence._file import copy_of_a_moment, database_path, is_writable, path_in, system_errors
+from persistence._store import StoreProblem, StoreReport
+from persistence.sql._database import Patience
 from persistence.sql._store import SQLStore
-from persistence.sqlite._schema import open_database
+from persistence.sqlite._database import open_database
+
+if TYPE_CHECKING:
+    from persistence.artifacts import KeyRing
 
 WAIT_SECONDS: Final = 30.0
+WAL_HEADER_BYTES: Final = 32
+SAVE: Final = (
+    "restore both from a backup, or let `foldline repair` save what comes before that into a new"
+    " store, before anything else opens the file"
+)
 
 
 class SQLiteStore(SQLStore):
@@ -20,7 +35,7 @@ class SQLiteStore(SQLStore):
     Raises:
         DamagedStoreError: the file is damaged.
         MisuseError: there is no such folder, or the file is not a store.
-        StoreError: a later version has changed the file, or the operating system denies access.
+        StoreError: the file has the format of another version, or the operating system denies access.
     """
 
     def __init__(
@@ -28,3 +43,84 @@ class SQLiteStore(SQLStore):
     ) -> None:
         self.path = database_path(path)
         super().__init__(open_database(self.path, wait_seconds), Patience())
+
+
+@attrs.frozen
+class SQLiteLocation:
+    """An SQLite file, with the write-ahead log beside it while it is open."""
+
+    path: Path
+
+    def exists(self) -> bool:
+        with system_errors(self.path):
+            return self.path.exists()
+
+    def open(self) -> SQLiteStore:
+        return SQLiteStore(self.path)
+
+    def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
+        from persistence.sqlite._salvage import lost_commits
+
+        if not self.exists():
+            raise MisuseError(f"no file {self.path} to verify")
+        if not lost_commits(database_path(self.path)):
+            with self.open() as store:
+                return store.verify(keys=keys)
+        with TemporaryDirectory() as folder:  # opening the file would remove its log
+            copy = self._copied(Path(folder))
+            lost = lost_commits(copy)
+            with SQLiteStore(copy) as store:
+                report = store.verify(keys=keys)
+        problem = StoreProblem(what=f"{lost}; {SAVE}")
+        return attrs.evolve(report, problems=(problem, *report.problems))
+
+    def readable_copy(self, folder: Path) -> "tuple[SQLiteLocation, str]":
+        from persistence.sqlite._salvage import lost_commits, salvaged
+
+        copy = self._copied(folder)
+        cut = lost_commits(copy)
+        whole, holes = salvaged(copy, folder)
+        return SQLiteLocation(whole), "; ".join(filter(None, (cut, holes)))
+
+    def is_writable(self) -> bool:
+        return is_writable(database_path(self.path))
+
+    def moment(self, folder: Path) -> "SQLiteLocation":
+        path = database_path(self.path)
+        return SQLiteLocation(copy_of_a_moment(path, ("-wal", ""), folder, _folded))
+
+    def _copied(self, folder: Path) -> Path:
+        path = database_path(self.path)
+        with system_errors(path):
+            for name in (path.name, f"{path.name}-wal"):
+                if (part := path.with_name(name)).exists():
+                    copyfile(part, folder / name)
+        return folder / path.name
+
+    def remove(self) -> None:
+        """Remove the file, unless its write-ahead log exists, which means that another process has it open."""
+        if not self.path.with_name(self.path.name + "-wal").exists():
+            self.path.unlink(missing_ok=True)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def _folded(path: Path) -> tuple[int, int, bytes]:
+    """Values that change at a checkpoint: size and time of the file, and the header of the write-ahead log."""
+    found, wal = path.stat(), path.with_name(f"{path.name}-wal")
+    try:
+        with wal.open("rb") as file:
+            start = file.read(WAL_HEADER_BYTES)
+    except FileNotFoundError:
+        start = b""
+    return found.st_size, found.st_mtime_ns, start
+
+
+def locate(where: "str | os.PathLike[str]") -> SQLiteLocation:
+    """The location of an `sqlite://` URL.
+
+    Raises:
+        MisuseError: it names no file.
+    """
+    return SQLiteLocation(path_in(where, "sqlite"))

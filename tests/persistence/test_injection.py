@@ -18,21 +18,19 @@ VERBS = "SELECT|INSERT|DELETE|UPDATE|CREATE|ALTER|DROP|ATTACH|DETACH|COPY|WITH|G
 SQL = re.compile(rf"^\W*({VERBS})\b", re.MULTILINE)
 
 REVIEWED = {
-    "duckdb/_fresh_file.py _copy": "the file's own path, with its quotes doubled",
-    "duckdb/_index.py _events": "conditions of ours; what somebody has typed is bound",
-    "duckdb/_large_events.py fetch": "as many question marks as there are versions",
-    "duckdb/_retention.py change": "tables of ours",
-    "duckdb/_schema.py _attach": "the file's own path, with its quotes doubled",
-    "duckdb/_verify.py _doubled": "tables and keys of ours",
+    "duckdb/_file.py _attach": "the file's own path, with its quotes doubled",
+    "duckdb/_file.py _copy": "the file's own path, with its quotes doubled",
+    "duckdb/_tables.py fetch": "as many question marks as there are versions",
+    "duckdb/_verify.py _problems": "tables and keys of ours",
+    "postgres/__main__.py": "a script for people, with names quoted",
+    "postgres/_dialect.py lines": "views of ours, when the module is loaded",
+    "postgres/_schema.py _creating": "tables of ours, when the module is loaded",
     "postgres/_schema.py _make": "the schema that the connection names, with its quotes doubled",
-    "postgres/_roles.py": "a script for people, with names quoted",
-    "postgres/_tenants.py": "tables of ours, when the module is loaded",
+    "sqlite/_dialect.py lines": "views of ours, when the module is loaded",
     "sqlite/_salvage.py _columns": "tables of ours, and their columns",
     "sqlite/_salvage.py _copy_leaves": "tables, columns and types of ours; the name of a table of ours",
     "sqlite/_salvage.py _rows": "tables and columns of ours",
     "sql/_views.py": "views of ours, when the module is loaded",
-    "postgres/_views.py": "views of ours, when the module is loaded",
-    "sqlite/_views.py": "views of ours, when the module is loaded",
 }
 """Where a statement has a part that is no constant: a function or a file, and why that is safe."""
 

@@ -20,9 +20,9 @@ from persistence import (
 )
 from persistence._memory import MemoryLocation
 from persistence._open import SCHEMES
-from persistence.duckdb._location import DuckDBLocation
-from persistence.postgres._location import PostgresLocation
-from persistence.sqlite._location import SQLiteLocation
+from persistence.duckdb._store import DuckDBLocation
+from persistence.postgres._store import PostgresLocation
+from persistence.sqlite._store import SQLiteLocation
 from timeline import Timeline
 from timeline.replay import reserve_store
 

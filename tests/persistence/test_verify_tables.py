@@ -32,7 +32,7 @@ SAYS_NOTHING = {
     "trims.began_at": "the time of an event that is gone",
 }
 """Columns that nothing can be compared with."""
-MAY_BE_MISSING = {"events.crc32": "rows of earlier formats have none"}
+MAY_BE_MISSING = {"events.crc32": "events that `repair` found lost have none"}
 """Columns of which NULL is no damage, and any other value is."""
 HARMLESS = {
     ("duckdb", "DELETE FROM foldline"): "the highest of its rows counts, and this is the first",

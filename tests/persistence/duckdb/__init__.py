@@ -1,10 +1,9 @@
 """Tests of `persistence/duckdb`: a module's suite has its name, or is given here.
 
-_append, _fresh_file, _reader, _retaining_store, _schema, _skim, _trims, _writer: test_store.py, test_faults.py, ../test_kills.py
-_asked, _quality, _quality_view: ../../timeline/observe/test_quality.py
-_cursors: test_file_lock.py
-_index: ../search/test_search.py, ../search/test_paths.py
-_location: ../test_open.py
-_repair: ../test_repair.py
-_memory_release: ../../timeline/test_large.py
+_dialect: ../search/test_search.py, ../search/test_find_by_path.py, test_views.py
+_file: test_file_lock.py, test_store.py
+_quality: ../../timeline/observe/test_quality.py
+_reader: test_store.py, ../../timeline/test_large.py
+_tables: test_large_events.py, test_retention.py
+_writer: test_store.py, test_faults.py, test_group_commit.py, ../test_kills.py
 """

@@ -14,8 +14,7 @@ import pytest
 from blocks import ClosedError, Event, StoreError
 from persistence import ArtifactDescription, DuckDBStore, Requester, verify
 from persistence._log import store_event
-from persistence.duckdb._append import Append
-from persistence.duckdb._writer import Writer
+from persistence.duckdb._writer import Append, Writer
 from tests.persistence._full_disk import full_disk
 from tests.persistence.contract import T, U, forked, many, said
 
@@ -254,7 +253,7 @@ def test_an_interrupt_while_the_file_is_asked_what_is_true_is_an_interrupt(
 
 
 def test_appends_that_waited_for_an_interrupted_leader_are_not_forgotten() -> None:
-    from persistence.duckdb._group_commit import GroupCommit
+    from persistence.duckdb._writer import GroupCommit
 
     seen: list[int] = []
 

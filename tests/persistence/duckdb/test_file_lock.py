@@ -13,7 +13,7 @@ import pytest
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError, StoreLockedError
 from persistence import DuckDBStore, repair, verify
-from persistence.duckdb._file_lock import FileLock, Marks, lock_path
+from persistence.duckdb._file import FileLock, Marks, lock_path
 from tests.persistence.contract import T, many
 
 
@@ -165,14 +165,14 @@ def test_a_store_that_was_closed_warns_of_nothing(path: Path) -> None:
 
 
 STEPS = [
-    "persistence.duckdb._schema.refuse_unfolded_log",
+    "persistence.duckdb._file.refuse_unfolded_log",
     "persistence.duckdb._store.open_database",
     "persistence.duckdb._store.Writer",
     "persistence.duckdb._store.GroupCommit",
     "persistence.duckdb._store.CursorPool",
     "persistence.duckdb._store.Reader",
-    "persistence.duckdb._file_lock.FileLock.holds",
-    "persistence.duckdb._schema.cursor_of",
+    "persistence.duckdb._file.FileLock.holds",
+    "persistence.duckdb._file.cursor_of",
 ]
 
 

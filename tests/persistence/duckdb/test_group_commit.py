@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from persistence.duckdb._group_commit import GroupCommit
+from persistence.duckdb._writer import GroupCommit
 
 
 class Log:
@@ -56,7 +56,7 @@ def test_whoever_waits_during_a_commit_shares_the_next() -> None:
 def test_a_commit_takes_no_more_than_its_limit_and_leaves_the_rest_to_the_next(
     monkeypatch: pytest.MonkeyPatch, waiting: int, batches: list[int]
 ) -> None:
-    monkeypatch.setattr("persistence.duckdb._group_commit.BATCH_MAX", 3)
+    monkeypatch.setattr("persistence.duckdb._writer.BATCH_MAX", 3)
     log = Log()
     group = GroupCommit(log.commit)
     threads: list[Thread] = []
@@ -97,7 +97,7 @@ class Moments:
 def moments(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Moments]:
     def made(group: GroupCommit[int], *coming: int) -> Moments:
         moments = Moments(group, coming)
-        monkeypatch.setattr("persistence.duckdb._group_commit.sleep", moments)
+        monkeypatch.setattr("persistence.duckdb._writer.sleep", moments)
         return moments
 
     return made
@@ -142,7 +142,7 @@ def test_those_who_come_back_are_waited_for_as_long_as_they_keep_coming(
     taken: int,
     passed: int,
 ) -> None:
-    monkeypatch.setattr("persistence.duckdb._group_commit.MOMENTS_MAX", 3)
+    monkeypatch.setattr("persistence.duckdb._writer.MOMENTS_MAX", 3)
     taken_each: list[int] = []
     group = GroupCommit[int](lambda batch: taken_each.append(len(batch)))
     group._around = 6
@@ -177,7 +177,7 @@ def test_an_interrupt_while_they_come_back_leaves_the_lead_to_the_next(
             pass
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("persistence.duckdb._group_commit.sleep", interrupt)
+    monkeypatch.setattr("persistence.duckdb._writer.sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
         group.submit(1)
     next_one.join(10)

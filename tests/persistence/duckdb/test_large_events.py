@@ -21,7 +21,7 @@ from blocks import (
     encode_event,
 )
 from persistence import DuckDBStore, MemoryStore, block_at, search_blocks, verify
-from persistence.duckdb._large_events import (
+from persistence.duckdb._tables import (
     LARGE,
     PIECE,
     is_large,
@@ -195,32 +195,6 @@ def test_a_search_finds_a_word_in_the_middle_of_a_large_text(store: DuckDBStore)
         "tc:t1.ca.result",
         "tc:t1.cb.result",
     }
-
-
-def test_a_file_of_an_earlier_version_is_completed_and_gets_large_events(path: Path) -> None:
-    with DuckDBStore(path) as store:
-        store.append(T, many(3), expected_version=0)
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("DROP TABLE pieces")
-    assert verify(path).ok
-    with DuckDBStore(path) as store:
-        store.append(T, [large("a")], expected_version=3)
-        assert store.read(T, after=3) == [(4, large("a"))]
-        assert verify(store).ok
-
-
-def test_only_a_file_with_pieces_is_closed_to_earlier_versions(path: Path) -> None:
-    def formats() -> list[tuple[int]]:
-        with duckdb.connect(str(path), read_only=True) as connection:
-            return connection.sql("SELECT format FROM foldline ORDER BY 1").fetchall()
-
-    with DuckDBStore(path) as store:
-        store.append(T, many(3), expected_version=0)
-    assert formats() == [(1,)]
-    for version in (3, 4):
-        with DuckDBStore(path) as store:
-            store.append(T, [large(str(version))], expected_version=version)
-        assert formats() == [(1,), (2,)]
 
 
 def test_an_append_of_50_megabytes_is_one_commit(store: DuckDBStore) -> None:

@@ -27,7 +27,7 @@ from blocks import (
 )
 from persistence import DuckDBStore, EventStore, verify
 from persistence._log import store_event
-from persistence.duckdb._append import Append
+from persistence.duckdb._writer import Append
 from persistence.testing import StoreContract
 from tests.persistence.contract import T, U, compacted, expanded, forked, many, said, versions
 

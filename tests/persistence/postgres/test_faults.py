@@ -11,7 +11,7 @@ import pytest
 
 from blocks import OutcomeUnknownError, StoreError, TimelineId
 from persistence import ArtifactDescription, PostgresStore, Requester, verify
-from persistence.postgres._errors import translated
+from persistence.postgres._database import translated
 from persistence.sql._database import LostError, PassingError
 from tests._postgres import Server, running
 from tests.persistence.contract import T, many, said, versions

@@ -16,8 +16,8 @@ import pytest
 
 from blocks import TimelineId
 from persistence import PostgresStore
-from persistence.postgres import _listen, _notify
-from persistence.postgres._listen import NAME
+from persistence.postgres import _notify
+from persistence.postgres._notify import NAME
 from tests._postgres import Server
 from tests.persistence.contract import T, U, forked, many
 from tests.persistence.postgres._woken import LONG, Woken, until
@@ -41,7 +41,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who appends notices sooner who listens, so that the tests wait less, and on a busy machine too."""
     monkeypatch.setattr(_notify, "LOOK_SECONDS", LOOK_SECONDS)
     monkeypatch.setattr(_notify, "WAIT_SECONDS", LONG)
-    monkeypatch.setattr(_listen, "KNOWN_SECONDS", 1.2 * LOOK_SECONDS)
+    monkeypatch.setattr(_notify, "KNOWN_SECONDS", 1.2 * LOOK_SECONDS)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from blocks import StoreError
 from persistence import EventStore, PostgresStore
-from persistence.postgres._settings import options
+from persistence.postgres._address import options
 from persistence.testing import StoreContract
 from tests._postgres import Server
 from tests.persistence.contract import T, U, many, said

@@ -4,8 +4,7 @@ import attrs
 import pytest
 
 from blocks import StoreError
-from persistence.sql._database import PassingError
-from persistence.sql._patience import FIRST_PAUSE, LONGEST_PAUSE, Patience
+from persistence.sql._database import FIRST_PAUSE, LONGEST_PAUSE, PassingError, Patience
 
 
 @attrs.define

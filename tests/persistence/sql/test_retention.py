@@ -23,7 +23,7 @@ from blocks import (
     VersionConflictError,
 )
 from persistence import PostgresStore, SQLiteStore, block_at, search_blocks, verify
-from persistence.sql import _trims
+from persistence.sql import _retention
 from persistence.sql._database import LostError
 from persistence.sql._store import SQLStore
 from persistence.testing._retention import saying
@@ -202,7 +202,7 @@ def test_an_archive_that_is_replaced_while_it_is_read_is_read_again(
     with opened(where) as store, opened(where) as other:
         store.append(T, FOLDED, expected_version=0)
         store.trim(T, 4, archive=old)
-        found = _trims.trimmed_of
+        found = _retention.trimmed_of
         new, replaced = said("2", at=2.0), list[str]()
 
         def late(*given: Any) -> Any:
@@ -214,7 +214,7 @@ def test_an_archive_that_is_replaced_while_it_is_read_is_read_again(
                     Path(file).unlink()
             return answer
 
-        monkeypatch.setattr("persistence.sql._past.trimmed_of", late)
+        monkeypatch.setattr("persistence.sql._retention.trimmed_of", late)
         assert versions(store.read(T)) == list(range(1, 8))
         [file] = old.iterdir()
         file.unlink()

@@ -21,8 +21,7 @@ from blocks import (
     VersionConflictError,
 )
 from persistence import verify
-from persistence.sql._database import LostError
-from persistence.sql._patience import Patience
+from persistence.sql._database import LostError, Patience
 from persistence.sql._store import SQLStore
 from tests.persistence.contract import T, U, compacted, forked, many, opened, said, versions
 

@@ -1,8 +1,6 @@
 """Tests of `persistence/sqlite`: a module's suite has its name, or is given here.
 
-_database, _schema: test_store.py, ../sql/test_format.py
-_dialect, _new_turns: ../search/test_search.py, ../search/test_paths.py
-_salvage, _wal: test_damage.py
-_location: ../test_open.py
-_views: ../sql/test_views.py
+_database: test_store.py, ../sql/test_format.py
+_dialect: ../search/test_search.py, ../search/test_find_by_path.py, ../sql/test_views.py
+_salvage: test_damage.py
 """

@@ -76,7 +76,6 @@ def test_a_list_does_not_read_logs_whole(
         names = [TimelineId(f"n{number}") for number in range(20)]
         for name in names:
             store.append(name, log, expected_version=0)
-        monkeypatch.setattr("persistence.duckdb._reader.decode_event", counted)
         monkeypatch.setattr("persistence.sql._rows.decode_event", counted)
         assert len(dict(gists(store, names))) == 20
     assert 0 < len(read) <= 20 * FIRST_EVENTS

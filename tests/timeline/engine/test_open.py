@@ -92,7 +92,7 @@ def test_whatever_goes_wrong_after_the_file_is_open_lets_go_of_it(
 
 
 MOMENTS = [
-    "persistence.duckdb._file_lock.FileLock.acquire",
+    "persistence.duckdb._file.FileLock.acquire",
     "persistence.duckdb._store.open_database",
     "persistence.duckdb._store.Writer",
     "persistence.duckdb._store.DuckDBStore.load_window",

@@ -1,0 +1,220 @@
+"""The tables of a DuckDB file, and what their rows hold.
+
+    timelines  name -> number, in order of creation
+    events     one row per event: its position, its time, the event itself as JSON
+    pieces     of events that are too large for a row
+    marks      the few events that decide about windows, so that opening reads no payload
+    trims      which events are no longer in the other tables, and where they are instead
+    foldline   the format's number
+
+All tables but `trims` are insert-only, until something is removed.  The log has as few columns as possible: each
+column adds 5% to the time of a durable commit of one event, and ids and kinds are in the payload, where the view `log`
+finds them.  It has no index: a primary key on (timeline, seq) speeds up no read (rows of one timeline lie together, so
+zone maps find them), doubles the time of a commit and makes the file 1.7 times as large.  Uniqueness is
+ensured by the only writer, which reads a head before it changes it (see `Heads`), and checked by `verify`.
+
+Of a large event, the log has a *stand-in*: the number of its pieces, and the fields that say what it is and where its
+block belongs.  Every event begins with `{"event":`, every stand-in with `{"pieces":`, so the two cannot be confused.
+
+In `trims`, a row says:
+
+    first 1, no file        forgotten: events 1 to `last`
+    first, last, file       archived: in this file, whose hash is `sha256`
+    timeline 0              events of timelines that were removed, so that the number of acknowledged
+                            events still adds up
+"""
+
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import attrs
+import msgspec
+
+from blocks import CodecError
+from persistence._retention import ArchivedRange, Kept
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+TABLES: Final = (
+    "CREATE TABLE foldline(format INTEGER NOT NULL)",
+    "CREATE TABLE timelines(timeline BIGINT NOT NULL, name VARCHAR NOT NULL)",
+    """CREATE TABLE events(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
+                           ts DOUBLE NOT NULL, payload JSON NOT NULL)""",
+    """CREATE TABLE pieces(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
+                           number BIGINT NOT NULL, piece VARCHAR NOT NULL)""",
+    """CREATE TABLE marks(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
+                          kind VARCHAR NOT NULL, ref BIGINT NOT NULL)""",
+    """CREATE TABLE trims(timeline BIGINT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
+                          began_at DOUBLE NOT NULL, file VARCHAR NOT NULL, sha256 VARCHAR NOT NULL)""",
+)
+FORMAT: Final = 3
+
+# Large events.
+
+Row: TypeAlias = tuple[int, str]
+"""A version, and the payload of its row."""
+Fetch: TypeAlias = Callable[[Sequence[int]], Sequence[tuple[int, int, str]]]
+"""Reads the pieces of events, given their versions: (version, number of the piece, text)."""
+
+LARGE: Final = 16_000
+"""Bytes of JSON above which an event is stored in pieces: DuckDB loads 2,048 rows of a column into memory at once, at
+every checkpoint and for every read, and as many rows of this size are 32 MB."""
+PIECE: Final = 1_500
+"""Bytes of each piece except the last, plus or minus a character."""
+FETCHED: Final = 2_048
+"""After events with this many pieces together, the pieces are fetched before further rows are read."""
+STANDS_IN: Final = """starts_with(payload, '{"pieces":')"""
+"""`is_stand_in`, as an SQL condition."""
+_BEGIN: Final = '{"pieces":'
+_KEPT: Final = ("event", "id", "at", "type", "turn", "call_id", "name")
+"""Fields of an event and its block that a stand-in keeps: logical paths and narrow columns of views need them."""
+
+
+class _StandIn(msgspec.Struct):
+    pieces: int
+
+
+def is_large(data: bytes) -> bool:
+    """Whether an event with this JSON is stored in pieces."""
+    return len(data) > LARGE
+
+
+def is_stand_in(payload: str) -> bool:
+    """Whether this payload is a stand-in, so that its event is stored in pieces."""
+    return payload.startswith(_BEGIN)
+
+
+def stand_in(data: bytes) -> str:
+    """The payload that replaces the JSON of a large event in its row."""
+    fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    small: dict[str, object] = {"pieces": -(-len(data) // PIECE), **_kept(fields)}
+    block = fields.get("block")
+    if block is not None and bytes(memoryview(block)[:1]) == b"{":
+        small["block"] = _kept(msgspec.json.decode(block, type=dict[str, msgspec.Raw]))
+    return msgspec.json.encode(small).decode()
+
+
+def _kept(fields: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
+    return {name: fields[name] for name in _KEPT if name in fields}
+
+
+def pieces_of(data: bytes) -> Iterator[str]:
+    """The JSON in pieces; no character is split."""
+    decoder = getincrementaldecoder("utf-8")()
+    for start in range(0, len(data), PIECE):
+        yield decoder.decode(data[start : start + PIECE])
+
+
+def whole(rows: Iterable[Row], fetch: Fetch) -> Iterator[Row]:
+    """The rows, with the JSON of the event instead of a stand-in; few of them are in memory at a time.
+
+    Raises:
+        CodecError: a piece is missing.
+    """
+    waiting: list[Row] = []
+    pieces = 0
+    for row in rows:
+        waiting.append(row)
+        pieces += _count(row[1])
+        if pieces >= FETCHED:
+            yield from _joined(waiting, fetch)
+            waiting, pieces = [], 0
+    yield from _joined(waiting, fetch)
+
+
+def fetching(cursor: "DuckDBPyConnection", number: int) -> Fetch:
+    """A function that reads the pieces of events of timeline `number`."""
+
+    def fetch(versions: Sequence[int]) -> Sequence[tuple[int, int, str]]:
+        marks = ", ".join(["?"] * len(versions))
+        statement = f"SELECT seq, number, piece FROM pieces WHERE timeline = ? AND seq IN ({marks})"  # noqa: S608 -- (?)
+        return cursor.execute(statement, [number, *versions]).fetchall()
+
+    return fetch
+
+
+def _joined(rows: Sequence[Row], fetch: Fetch) -> Iterator[Row]:
+    large = [version for version, payload in rows if is_stand_in(payload)]
+    found: dict[int, dict[int, str]] = {version: {} for version in large}
+    for version, number, piece in fetch(large) if large else ():
+        found[version][number] = piece
+    for version, payload in rows:
+        pieces = found.pop(version, None)
+        yield version, payload if pieces is None else _text(version, payload, pieces)
+
+
+def _text(version: int, payload: str, pieces: Mapping[int, str]) -> str:
+    count = _count(payload)
+    if sorted(pieces) != list(range(count)):
+        raise CodecError(f"event {version} has {len(pieces)} of its {count} pieces")
+    return "".join(pieces[number] for number in range(count))
+
+
+def _count(payload: str) -> int:
+    """The number of pieces of an event; 0 if it is stored in one row."""
+    if not is_stand_in(payload):
+        return 0
+    try:
+        return msgspec.json.decode(payload, type=_StandIn).pieces
+    except msgspec.DecodeError as error:
+        raise CodecError(f"not a stand-in: {error}") from error
+
+
+# What was removed.
+
+_TrimRow: TypeAlias = tuple[int, int, int, float, str, str]
+BEGAN: Final = """
+SELECT name, max(began_at) FROM trims JOIN timelines USING (timeline) GROUP BY ALL
+"""
+COPY_TRIMS: Final = """
+INSERT INTO trims SELECT $1, first, least(last, $3), began_at, file, sha256 FROM trims
+WHERE timeline = $2 AND first <= $3
+"""
+ADD_TRIM: Final = "INSERT INTO trims VALUES (?, ?, ?, ?, ?, ?)"
+_ROWS: Final = "SELECT timeline, first, last, began_at, file, sha256 FROM trims"
+_OF: Final = f"{_ROWS} WHERE timeline = ? ORDER BY first"
+_ALL: Final = f"{_ROWS} ORDER BY timeline, first"
+_REMOVED: Final = "SELECT coalesce(sum(last - first + 1), 0)::BIGINT FROM trims"
+
+
+def kept_of(cursor: "DuckDBPyConnection", number: int) -> Kept:
+    """Which part of timeline `number` is left."""
+    return _read(cursor.execute(_OF, [number]).fetchall())
+
+
+def all_kept(cursor: "DuckDBPyConnection") -> dict[int, Kept]:
+    """Which part is left of each timeline from which events were removed, by number."""
+    rows: dict[int, list[_TrimRow]] = {}
+    for row in cursor.execute(_ALL).fetchall():
+        rows.setdefault(row[0], []).append(row)
+    return {number: _read(found) for number, found in rows.items() if number}
+
+
+def removed_events(cursor: "DuckDBPyConnection") -> int:
+    """The number of acknowledged events that were removed from the table of events, including those of removed
+    timelines."""
+    [(found,)] = cursor.execute(_REMOVED).fetchall()
+    return int(found)
+
+
+def _read(rows: Iterable[_TrimRow]) -> Kept:
+    kept = Kept()
+    for _, first, last, began_at, file, sha256 in rows:
+        if file:
+            archive = ArchivedRange(first=first, last=last, file=file, sha256=sha256)
+            kept = kept.archiving(archive, began_at)
+        else:
+            kept = attrs.evolve(kept, forgotten=last, began_at=began_at)
+    return kept
+
+
+def put_kept(cursor: "DuckDBPyConnection", number: int, kept: Kept) -> None:
+    """Store which part of a timeline is left."""
+    cursor.execute("DELETE FROM trims WHERE timeline = ?", [number])
+    if kept.forgotten:
+        cursor.execute(ADD_TRIM, [number, 1, kept.forgotten, kept.began_at, "", ""])
+    for archive in kept.archives:
+        row = [archive.first, archive.last, kept.began_at, archive.file, archive.sha256]
+        cursor.execute(ADD_TRIM, [number, *row])

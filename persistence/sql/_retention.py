@@ -1,0 +1,462 @@
+"""Removing events from a log, and what is left then: the same in every relational store, and as a database of several
+processes does it.
+
+In a database of several processes, the table `trims` has a row for each timeline whose oldest events were removed,
+written in the transaction that removes them.  Its manifest, which is JSON, names the forgotten versions, the archive
+files, and the marks of compactions in the archives.  An archive is written while the timeline is locked, before its
+rows are removed, so a reader finds either the rows or the manifest that names the file.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+import attrs
+import msgspec
+
+from blocks import (
+    DamagedStoreError,
+    Event,
+    LogWindow,
+    MisuseError,
+    TimelineId,
+    UnknownTimelineError,
+)
+from persistence._log import Head, Mark, StoredEvent, checked_fork, is_sound
+from persistence._retention import (
+    ArchivedRange,
+    Kept,
+    Removed,
+    checked_kept_fork,
+    checked_marks,
+    checked_rewrite,
+    checked_trim,
+    unused_archives,
+)
+from persistence._store import StoreProblem
+from persistence.sql._database import Connection, Database, TakenError
+from persistence.sql._rows import (
+    HEAD,
+    PAGE_BYTES,
+    RANGE,
+    VERSION_MAX,
+    Row,
+    checksum,
+    columns,
+    damaged,
+    events_of,
+    without_gaps,
+)
+
+STEP: Final = 64
+"""Events to read at first, while their size is unknown."""
+
+
+# The same in every relational store.
+
+
+class HeldTimeline(Protocol):
+    """A timeline from which nobody else removes events meanwhile; each change is one commit, or part of one."""
+
+    @property
+    def timeline(self) -> TimelineId: ...
+
+    @property
+    def head(self) -> Head:
+        """With the time of the first event."""
+        ...
+
+    @property
+    def kept(self) -> Kept:
+        """Which part was left before the change."""
+        ...
+
+    def rows(self, after: int, last: int) -> Sequence[Row]:
+        """Versions and payloads of the events after version `after`, up to `last`, wherever they are.
+
+        Raises:
+            DamagedStoreError: an event is missing.
+        """
+        ...
+
+    def trim(self, before: int, left: Kept) -> tuple[int, int]:
+        """Remove the rows older than version `before`, so that `left` is left; return their number and bytes."""
+        ...
+
+    def rewrite(self, left: Kept, events: Mapping[int, StoredEvent]) -> None:
+        """Replace the payloads of these versions that are in rows."""
+        ...
+
+    def remove(self) -> tuple[int, int]:
+        """Remove all rows; return the number of events and their bytes."""
+        ...
+
+    def all_kept(self) -> Iterable[Kept]:
+        """Which part is left of each timeline from which events were removed, after the change."""
+        ...
+
+
+def trim(held: HeldTimeline, before: int, archive: "str | PathLike[str] | None" = None) -> Removed:
+    """Remove or archive the events older than version `before`."""
+    from persistence._archive import write_archive
+
+    checked_trim(held.timeline, before, held.head)
+    kept, began_at = held.kept, held.head.created_at
+    if archive is None:
+        left = kept.forgetting(before, began_at)
+    elif before > kept.first:
+        written = write_archive(archive, held.timeline, _texts(held, kept.removed, before - 1))
+        left = kept.archiving(written, began_at)
+    else:
+        return Removed()
+    events, size = held.trim(before, left)
+    return Removed(events=events, size=size, unused=_unused(held))
+
+
+def rewrite(held: HeldTimeline, events: Mapping[int, Event]) -> Removed:
+    """Replace the events of these versions."""
+    from persistence._archive import rewritten
+
+    new = {version: _replacement(held, version, event) for version, event in events.items()}
+    payloads = {version: event.data.decode() for version, event in new.items()}
+    held.rewrite(rewritten(held.kept, held.timeline, payloads), new)
+    size = sum(len(event.data) for event in new.values())
+    return Removed(events=len(new), size=size, unused=_unused(held))
+
+
+def remove(held: HeldTimeline) -> Removed:
+    """Remove the timeline."""
+    events, size = held.remove()
+    return Removed(events=events, size=size, unused=_unused(held))
+
+
+def _texts(held: HeldTimeline, after: int, last: int) -> Iterator[tuple[int, str]]:
+    """Versions and JSON of the events after version `after`, up to `last`; few of them are in memory at a time."""
+    for begin in range(after, last, STEP):
+        for version, payload in held.rows(begin, min(begin + STEP, last)):
+            try:
+                yield version, payload.decode()
+            except UnicodeDecodeError as error:
+                raise damaged(held.timeline, f"event {version} is no text ({error})") from error
+
+
+def _replacement(held: HeldTimeline, version: int, event: Event) -> StoredEvent:
+    if not 1 <= version <= held.head.version:
+        raise MisuseError(f"timeline {held.timeline!r} has no version {version}")
+    held.kept.refuse_forgotten(held.timeline, version)
+    rows = held.rows(version - 1, version)
+    if not rows:
+        raise damaged(held.timeline, f"event {version} is not there")
+    [(_, old)] = events_of(held.timeline, rows)
+    return checked_rewrite(version, old, event)
+
+
+def _unused(held: HeldTimeline) -> tuple[str, ...]:
+    """The archive files of the timeline to which no log refers any more."""
+    return unused_archives(held.kept, held.all_kept()) if held.kept.archives else ()
+
+
+# In a database of several processes.
+
+COPY: Final = """
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, crc32)
+SELECT ?, seq, id, ts, kind, ref, payload, CASE WHEN made IS NOT NULL THEN {number} END, crc32
+FROM events WHERE timeline = ? AND seq <= ?
+"""
+ADD_FIRST: Final = """
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, crc32)
+VALUES (?, ?, ?, ?, ?, ?, ?, {number}, ?)
+"""
+"""Inserts the first row of a fork whose copied events are all in archives."""
+SIZE: Final = """
+SELECT count(*), coalesce(sum(length(payload)), 0) FROM events WHERE timeline = ? AND seq < ?
+"""
+MOVE_MADE: Final = """
+UPDATE events SET made = (SELECT made FROM events WHERE timeline = ? AND seq = ?)
+WHERE timeline = ? AND seq = ?
+"""
+DELETE: Final = "DELETE FROM events WHERE timeline = ? AND seq < ?"
+REPLACE: Final = "UPDATE events SET payload = ?, crc32 = ? WHERE timeline = ? AND seq = ?"
+MARKS: Final = """
+SELECT seq, kind, ref FROM events WHERE timeline = ? AND ref IS NOT NULL AND seq < ? ORDER BY seq
+"""
+BEGAN: Final = "SELECT ts FROM events WHERE timeline = ? AND seq = ?"
+TRIM: Final = "SELECT timeline, began_at, manifest FROM trims WHERE timeline = ?"
+TRIMS: Final = "SELECT timeline, began_at, manifest, first FROM trims ORDER BY timeline"
+DROP_TRIM: Final = "DELETE FROM trims WHERE timeline = ?"
+ADD_TRIM: Final = "INSERT INTO trims(timeline, first, began_at, manifest) VALUES (?, ?, ?, ?)"
+
+_Result = TypeVar("_Result")
+Change: TypeAlias = Callable[[HeldTimeline], Removed]
+
+
+@attrs.frozen(kw_only=True)
+class Trimmed:
+    """Which part of a log is left, and the marks of its archived events."""
+
+    kept: Kept = attrs.field(factory=Kept)
+    marks: tuple[Mark, ...] = ()
+
+
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    forgotten: int = 0
+    archives: tuple[ArchivedRange, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+
+def trimmed_of(connection: Connection, timeline: TimelineId) -> Trimmed:
+    """Which part of a timeline is left; the default if nothing was removed."""
+    rows = connection.rows(TRIM, [timeline])
+    return _read(*rows[0]) if rows else Trimmed()
+
+
+def all_trimmed(connection: Connection) -> dict[TimelineId, Kept]:
+    """Which part is left of each timeline from which events were removed."""
+    return {TimelineId(row[0]): _read(*row[:3]).kept for row in connection.rows(TRIMS)}
+
+
+def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
+    """Problems: rows whose columns contradict their manifest."""
+    for *row, first in connection.rows(TRIMS):
+        due = _read(*row).kept.first
+        if first != due:
+            what = (
+                f"table trims says that it begins at version {first}, and its manifest says {due}"
+            )
+            yield StoreProblem(timeline=row[0], what=what)
+
+
+def _read(timeline: str, began_at: float, manifest: bytes) -> Trimmed:
+    try:
+        found = msgspec.json.decode(manifest, type=_Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise damaged(timeline, f"its row of trims is none ({error})") from error
+    kept = Kept(forgotten=found.forgotten, archives=found.archives, began_at=began_at)
+    return Trimmed(kept=kept, marks=found.marks)
+
+
+def _put(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> None:
+    connection.run(DROP_TRIM, [timeline])
+    kept = trimmed.kept
+    if kept != Kept():
+        manifest = _Manifest(forgotten=kept.forgotten, archives=kept.archives, marks=trimmed.marks)
+        given = [timeline, kept.first, kept.began_at, msgspec.json.encode(manifest)]
+        connection.run(ADD_TRIM, given)
+
+
+def _head_of(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> Head:
+    """The head of a timeline, with all marks but without the time of its last event."""
+    [(version,)] = connection.rows(HEAD, [timeline])
+    if not version:
+        return Head()
+    marks = (*trimmed.marks, *_marks_before(connection, timeline, VERSION_MAX))
+    began_at = trimmed.kept.began_at
+    if not trimmed.kept.removed:
+        began_at = next((at for (at,) in connection.rows(BEGAN, [timeline, 1])), 0.0)
+    return Head(version=version, created_at=began_at, marks=marks)
+
+
+def _marks_before(connection: Connection, timeline: TimelineId, before: int) -> Iterator[Mark]:
+    return (Mark(*row) for row in connection.rows(MARKS, [timeline, before]))
+
+
+@attrs.frozen(kw_only=True)
+class LockedTimeline:
+    """A `HeldTimeline`, locked by a transaction: no other one removes events, forks it, or appends events that change
+    its window.  A plain append takes no lock: its events come after the window's start, where nothing is removed."""
+
+    database: Database
+    connection: Connection
+    timeline: TimelineId
+    trimmed: Trimmed
+    head: Head
+
+    @classmethod
+    def of(
+        cls, database: Database, connection: Connection, timeline: TimelineId
+    ) -> "LockedTimeline":
+        """Wait for the lock on a timeline, and read its state."""
+        database.hold(connection, timeline)
+        trimmed = trimmed_of(connection, timeline)
+        return cls(
+            database=database,
+            connection=connection,
+            timeline=timeline,
+            trimmed=trimmed,
+            head=_head_of(connection, timeline, trimmed),
+        )
+
+    @property
+    def kept(self) -> Kept:
+        return self.trimmed.kept
+
+    def rows(self, after: int, last: int) -> Sequence[Row]:
+        return _rows_of(self.connection, self.timeline, self.kept, after, last)
+
+    def trim(self, before: int, left: Kept) -> tuple[int, int]:
+        connection, timeline = self.connection, self.timeline
+        marks = (*self.trimmed.marks, *_marks_before(connection, timeline, before))
+        there = tuple(mark for mark in marks if mark.version > left.forgotten)
+        _put(connection, timeline, Trimmed(kept=left, marks=there))
+        [(events, size)] = connection.rows(SIZE, [timeline, before])
+        if events:
+            connection.run(MOVE_MADE, [timeline, self.kept.first, timeline, before])
+            connection.run(DELETE, [timeline, before])
+        return events, int(size)
+
+    def rewrite(self, left: Kept, events: Mapping[int, StoredEvent]) -> None:
+        if left != self.kept:
+            _put(self.connection, self.timeline, attrs.evolve(self.trimmed, kept=left))
+        for version, event in events.items():
+            given = [event.data, checksum(event.data), self.timeline, version]
+            self.connection.run(REPLACE, given)
+
+    def remove(self) -> tuple[int, int]:
+        # Also locks out plain appends, because the rows against which they are checked go.
+        self.database.stop_appends(self.connection)
+        everything = [self.timeline, VERSION_MAX]
+        [(events, size)] = self.connection.rows(SIZE, everything)
+        self.connection.run(DROP_TRIM, [self.timeline])
+        self.connection.run(DELETE, everything)
+        return events, int(size)
+
+    def all_kept(self) -> Iterable[Kept]:
+        return all_trimmed(self.connection).values()
+
+
+def changed(database: Database, timeline: TimelineId, change: Change) -> Removed:
+    """The result of a change of an existing timeline, in one transaction.
+
+    Raises:
+        UnknownTimelineError: no such timeline.
+    """
+    with database.writing() as connection:
+        held = LockedTimeline.of(database, connection, timeline)
+        if not held.head.version:
+            raise UnknownTimelineError(timeline)
+        return change(held)
+
+
+def append_marks(
+    database: Database, timeline: TimelineId, expected: int, stored: Sequence[StoredEvent]
+) -> bool:
+    """`Database.append` for events that may change the window.
+
+    Raises:
+        ForgottenError: the window would begin among forgotten events.
+    """
+    try:
+        with database.writing() as connection:
+            held = LockedTimeline.of(database, connection, timeline)
+            if held.head.version == expected:
+                checked_marks(timeline, held.head.after(stored), held.kept)
+            return database.insert(connection, timeline, expected, stored)
+    except TakenError:
+        return False
+
+
+def fork(
+    database: Database, source: TimelineId, target: TimelineId, event: StoredEvent, at: int
+) -> bool:
+    """Fork a timeline, in one transaction: copy what is left of it up to version `at`; archives are shared.
+
+    Raises:
+        UnknownTimelineError, MisuseError, TimelineExistsError, ForgottenError: as `EventStore.fork`.
+        TakenError: another process has just created the target.
+    """
+
+    def head(name: TimelineId) -> Head:
+        rows = connection.rows(HEAD, [name]) if is_sound(name) else [(0,)]
+        return Head(version=rows[0][0] or 0)
+
+    sound = str(source) if is_sound(str(source)) else ""  # an unsound name is no timeline
+    with database.writing() as connection:
+        database.hold(connection, sound)
+        checked_fork(source, target, at, head)
+        trimmed = trimmed_of(connection, source)
+        if trimmed.kept.removed:
+            known = _head_of(connection, source, trimmed).cut_to(at)
+            checked_kept_fork(source, at, known, trimmed.kept)
+            marks = tuple(mark for mark in trimmed.marks if mark.version <= at)
+            _put(connection, target, Trimmed(kept=trimmed.kept.cut_to(at), marks=marks))
+        number = database.number("events")
+        if connection.run(COPY.replace("{number}", number), [target, source, at]):
+            return database.insert(connection, target, at, [event])
+        given = (target, at + 1, *columns(event), event.data, checksum(event.data))
+        return connection.run(ADD_FIRST.replace("{number}", number), given) > 0
+
+
+# The rows are always read first.  If they begin later than expected, the rows and what was removed are read here
+# together, in one snapshot, which contains a removal as a whole or not at all.
+
+
+def archived_page(
+    database: Database, timeline: TimelineId, after: int, limit: int
+) -> Sequence[Row]:
+    """The result of `read_bytes`, if some of it may be in archives.
+
+    Raises:
+        ForgottenError: the first of these events was forgotten.
+        DamagedStoreError: an event is missing.
+    """
+
+    def page(connection: Connection, trimmed: Trimmed) -> Sequence[Row]:
+        trimmed.kept.refuse_forgotten(timeline, after + 1)
+        found, size, last = list[Row](), 0, after + limit
+        while size < PAGE_BYTES and (begin := after + len(found)) < last:
+            rows = _rows_of(connection, timeline, trimmed.kept, begin, min(begin + STEP, last))
+            if not rows:
+                break
+            found += rows
+            size += sum(len(payload) for _, payload in rows)
+        return found
+
+    return _steady(database, timeline, page)
+
+
+def archived_window(database: Database, timeline: TimelineId) -> LogWindow:
+    """The window, if it may begin in an archive.
+
+    Raises:
+        ForgottenError: it begins among forgotten events.
+        DamagedStoreError: an event is missing.
+    """
+
+    def window(connection: Connection, trimmed: Trimmed) -> LogWindow:
+        head = _head_of(connection, timeline, trimmed)
+        after = head.window_start() - 1
+        trimmed.kept.refuse_forgotten(timeline, after + 1)
+        rows = _rows_of(connection, timeline, trimmed.kept, after, VERSION_MAX)
+        return head.window(events_of(timeline, rows))
+
+    return _steady(database, timeline, window)
+
+
+def _steady(
+    database: Database, timeline: TimelineId, read: Callable[[Connection, Trimmed], _Result]
+) -> _Result:
+    """The result of `read`, repeated if an archive file was replaced meanwhile."""
+    trimmed = Trimmed()
+    while True:
+        try:
+            with database.snapshot() as connection:
+                trimmed = trimmed_of(connection, timeline)
+                return read(connection, trimmed)
+        except DamagedStoreError:
+            with database.lent() as connection:
+                if trimmed_of(connection, timeline) == trimmed:
+                    raise
+
+
+def _rows_of(
+    connection: Connection, timeline: TimelineId, kept: Kept, after: int, last: int
+) -> Sequence[Row]:
+    from persistence._archive import archived_rows
+
+    found: list[Row] = []
+    for archive in kept.within(after + 1, last):
+        rows = archived_rows(archive, after + 1, last)
+        found += [(version, payload.encode()) for version, payload in rows]
+    if last >= kept.first:
+        found += connection.rows(RANGE, [timeline, max(after, kept.removed), last])
+    return without_gaps(timeline, after, found)
