@@ -52,11 +52,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Proposal(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one rung proposes for a span of blocks.
-
-    Raises:
-        ValueError: a field that the action needs is not set; `DataError` for a plan that is read.
-    """
+    """What one rung proposes for a span of blocks. Without a field that its action needs, it is refused (`ValueError`)."""
 
     action: RungName
     blocks: Annotated[tuple[BlockId, ...], Meta(min_length=1)]

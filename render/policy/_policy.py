@@ -279,10 +279,6 @@ class Policy:
     index_ratio: float = attrs.field(default=0.3, validator=_share())
     """Share of the digest's index of rare identifiers with excerpts, of what system prompt, tools and standing
     instructions leave."""
-    index_wide: float = attrs.field(default=0.6, validator=_share())
-    """No longer has an effect, because an index is filled from one budget. Accepted so that older policies load."""
-    index_line: float = attrs.field(default=0.18, validator=_share())
-    """No longer has an effect; see `index_wide`."""
     index_layer: float = attrs.field(default=0.4, validator=_share())
     """Share of the index that a compaction adds while the provider's cache is warm; the rest of the index
     stays unchanged. 0: the index is rewritten each time."""

@@ -183,39 +183,24 @@ SEARCHED: Final = 4000
 """Characters at the end of an output that are searched."""
 _COUNTS: Final = r"\d{1,9} [a-z]+(?:(?:, | \| |; )\d{1,9} [a-z]+)*"
 _LINES: Final = tuple(
-    (word, re.compile(rf"\n{line}", re.MULTILINE))
-    for word, line in (
-        (" in ", rf"(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b"),
-        (
-            "Ran ",
-            r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
-        ),
-        ("Tests:", rf"Tests: +(?P<counts>{_COUNTS})$"),
-        ("Tests ", rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$"),
-        ("passing", r" +(?P<counts>\d{1,9} passing)\b"),
-        ("failing", r" +(?P<counts>\d{1,9} failing)\b"),
-        (" pass ", r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$"),
-        (
-            "test result:",
-            r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
-        ),
-        (
-            "tests passed,",
-            r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",
-        ),
-        (
-            "Tests run:",
-            r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",
-        ),
-        ("tests completed,", r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed"),
-        (
-            " failure",
-            r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
-        ),
+    re.compile(rf"\n{line}", re.MULTILINE)
+    for line in (
+        rf"(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",
+        r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
+        rf"Tests: +(?P<counts>{_COUNTS})$",
+        rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",
+        r" +(?P<counts>\d{1,9} passing)\b",
+        r" +(?P<counts>\d{1,9} failing)\b",
+        r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",
+        r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
+        r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",
+        r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",
+        r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",
+        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
     )
 )
-"""The summary line of each runner, and a word in it; the line is only searched for if the word occurs.
-Searching for a newline is faster than for `^`, and never finds a line whose beginning is cut off."""
+"""The summary line of each runner. Searching for a newline is faster than for `^`, and never finds a line whose beginning
+is cut off."""
 _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
 _MENTIONED: Final = re.compile(
     r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE
@@ -237,14 +222,13 @@ _SAID: Final = ("failed", "errors", "passed", "skipped")
 def outcome(output: str) -> str:
     """The outcome of a command's tests, for example `3 failed, 40 passed`; empty if it ran none."""
     text = f"\n{output}"[-SEARCHED:]
-    said = _counts(text) or _packages(text)
-    return said if said and _MENTIONED.search(text) else ""
+    return (_counts(text) or _packages(text)) if _MENTIONED.search(text) else ""
 
 
 def _counts(text: str) -> str:
     counts = Counter[str]()
-    for word, line in _LINES:
-        for found in line.finditer(text) if word in text else ():
+    for line in _LINES:
+        for found in line.finditer(text):
             counts += _counted(found)
     return ", ".join(f"{counts[word]} {word}" for word in _SAID if counts[word])
 
@@ -293,7 +277,6 @@ _QUOTED: Final = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL
 _LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?\[\]{}\\]|\"[^$`\"\\]*\"", re.DOTALL)
 _VALUE: Final = re.compile(r"[$`\\]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
-_PRINTING: Final = frozenset({"cat", "nl", "sed", "head", "tail"})  # the commands of `_PRINTS`
 _PRINTS: Final = re.compile(
     r"cat(?P<all>)(?: -n)?|nl(?P<numbered>) -b ?a|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
@@ -528,8 +511,6 @@ def _shown(stages: Sequence[_Command], folder: str | None) -> Shown | None:
     if any(each.target or each.is_fed or each.document is not None for each in stages):
         return None
     *options, word = stages[0].words
-    if _said(stages[0].words[0]) not in _PRINTING:
-        return None
     file = _joined(folder, word)
     shown = _narrowed(Shown(file), options) if file else None
     for stage in stages[1:]:

@@ -285,14 +285,10 @@ class _Kind:
 
     words: frozenset[str]
     phrases: re.Pattern[str]
-    parts: frozenset[str]
-    """Words of which every phrase contains at least one: sentences without them need no search."""
 
     def is_in(self, text: str, words: AbstractSet[str]) -> bool:
         """Whether a text with these words is of this kind."""
-        if not self.words.isdisjoint(words):
-            return True
-        return not self.parts.isdisjoint(words) and bool(self.phrases.search(text))
+        return not self.words.isdisjoint(words) or bool(self.phrases.search(text))
 
 
 def _words(listed: str) -> frozenset[str]:
@@ -310,10 +306,6 @@ _CAUSE: Final = _Kind(
         r"|(?:the|a|an) (?:[\w-]+ ){0,2}(?:issue|problem|bug|fix|gap|insight|difference|finding|failure"
         r"|trigger|regression|risk|limitation))\b"
     ),
-    _words(
-        "due turns means why issue problem bug fix gap insight difference finding failure trigger regression risk"
-        " limitation"
-    ),
 )
 _RESULT: Final = _words(
     "pass passes passed fail fails failed done fixed created pushed committed merged complete completed verified"
@@ -329,17 +321,14 @@ _DECISION: Final = _Kind(
         r"\b(?:instead of|rather than|you(?:'|’)re right|i was wrong|good (?:point|catch)"
         r"|the (?:approach|pattern|rule) is)\b"
     ),
-    _words("instead rather right wrong point catch approach pattern rule"),
 )
 _DENIAL: Final = _Kind(
     _words("not never nothing none only isn aren wasn doesn don didn"),
     re.compile(r"\bno longer\b"),
-    _words("longer"),
 )
 _GUESS: Final = _Kind(
     _words("maybe perhaps might could probably wait"),
     re.compile(r"\b(?:i (?:think|guess|suspect|wonder)|doesn't make sense)\b"),
-    _words("think guess suspect wonder sense"),
 )
 _OPENING: Final = re.compile(
     r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also)\b\W*)*"
@@ -350,12 +339,9 @@ _OPENING: Final = re.compile(
 """The beginning of an announcement, in lower case."""
 _UNDER_WAY: Final = re.compile(r"\b(?:let me|still (?:\w+ing|in progress))\b")
 """An announcement anywhere, in lower case."""
-_UNDER_WAY_PARTS: Final = ("let me", "still ")
-"""Every match of `_UNDER_WAY` contains one of these."""
 _REASON: Final = _Kind(
     _words("because since instead otherwise"),
     re.compile(r"\b(?:so that|rather than)\b"),
-    _words("so rather"),
 )
 """An announcement with a reason counts as a decision."""
 _ASIDE: Final = re.compile(r"(?: [-–—]|;) (?=.{40})")
@@ -406,9 +392,7 @@ def _marked(text: str) -> str:
 def _announces(text: str) -> bool:
     """Whether a sentence says what the agent is about to do."""
     lower = text.lower()
-    if _OPENING.match(lower):
-        return True
-    return any(part in lower for part in _UNDER_WAY_PARTS) and bool(_UNDER_WAY.search(lower))
+    return bool(_OPENING.match(lower) or _UNDER_WAY.search(lower))
 
 
 def _stated(text: str, most: int) -> list[str]:

@@ -34,10 +34,8 @@ from render.view._group import Entry
 LOOKING: Final = frozenset({"read", "search", "web"})
 """Kinds of calls that change no file."""
 _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
-
-_Place: TypeAlias = tuple[Source, int, int, "_Place | None"]
-"""One sighting of a line: its source, its offset there, its number in the file (0: not known), and the
-previous sighting of the same text."""
+_Place: TypeAlias = tuple[Source, int, int]
+"""One sighting of a line: its source, its offset there, and its number in the file (0: not known)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -63,9 +61,10 @@ class Run:
 
 @attrs.define(eq=False)
 class _File:
-    """The last sighting of each line of one file."""
+    """The sightings of each line of one file."""
 
-    lines: dict[str, _Place] = attrs.field(factory=dict[str, _Place])
+    lines: dict[str, list[_Place]] = attrs.field(factory=dict[str, list[_Place]])
+    """By the text of the line, oldest first."""
     numbers: dict[int, _Place] = attrs.field(factory=dict[int, _Place])
     fragments: set[str] = attrs.field(factory=set[str])
     """Lines that may be only a part of a real line, because an edit can begin and end within a line."""
@@ -90,14 +89,16 @@ class _File:
         source.is_changed = any(contradicts(source.text, lines, run) for run in before)
         for _, number, text in lines:
             if place := self.numbers.pop(number, None):
-                place[0].give_up(place[1])
+                shown, offset, _ = place
+                shown.give_up(offset)
             if len(text) >= TELLING:
                 self._give_up(text)
         self.add(source, lines)
 
     def add(self, source: Source, lines: Iterable[Line]) -> None:
         for start, number, text in lines:
-            place = self.lines[text] = source, start, number, self.lines.get(text)
+            place = source, start, number
+            self.lines.setdefault(text, []).append(place)
             if number:
                 self.numbers[number] = place
 
@@ -113,22 +114,15 @@ class _File:
             known = {*gone, *old}
             if not all(map(self._is_known, (*change.old[:1], *change.old[-1:]))):
                 self.fragments.update(change.new[:1], change.new[-1:])
-        numbers = [number for text in known for _, _, number, _ in self._places(text) if number]
+        places = (place for text in known for place in self.lines.get(text, ()))
+        numbers = [number for _, _, number in places if number]
         for text in gone:
             self._give_up(text)
         return min(numbers, default=0) if known else 1
 
-    def _places(self, text: str) -> Iterator[_Place]:
-        """The sightings of a line, newest first."""
-        place = self.lines.get(text)
-        while place is not None:
-            yield place
-            place = place[3]
-
     def _give_up(self, text: str) -> None:
-        for source, start, _, _ in self._places(text):
+        for source, start, _ in self.lines.pop(text, ()):
             source.give_up(start)
-        self.lines.pop(text, None)
 
     def _longer(self, old: Sequence[str]) -> Iterator[str]:
         """Known lines that contain the first or last replaced line only as a part."""

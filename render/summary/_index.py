@@ -29,8 +29,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, starmap
-from operator import attrgetter, is_
-from typing import Any, Final, cast
+from operator import attrgetter, is_, itemgetter
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 import msgspec
@@ -215,7 +215,7 @@ def _ranked(known: "Known", terms_max: int) -> Sequence[str]:
     """The best names: those that the agent used most, the newest first among equals."""
     alike: list[list[str]] = [[] for _ in range(USES_MAX + 1)]
     for term, uses in known.uses.items():
-        alike[uses if uses < USES_MAX else USES_MAX].append(term)  # noqa: FURB136 -- min() is slow
+        alike[min(uses, USES_MAX)].append(term)
     ranked = list[str]()
     for terms in reversed(alike):
         terms.sort()
@@ -388,10 +388,7 @@ class IndexBudget:
 
 @attrs.frozen(eq=False)
 class Known:
-    """What is known of identifiers while the index is built.
-
-    Plain dictionaries by name: an object for each of thousands of names would burden the garbage collector.
-    """
+    """What is known of identifiers while the index is built."""
 
     uses: dict[str, int]
     """How often the agent has written each name; 0 if never."""
@@ -407,27 +404,9 @@ class Known:
         return len(uses) - before
 
 
-@attrs.frozen(eq=False)
-class _Offers:
-    """Pieces and names on offer. Parallel lists, because thousands of tuples would burden the garbage collector."""
-
-    ratios: list[float] = attrs.field(factory=list[float])
-    """Worth per size."""
-    sources: list[Source | None] = attrs.field(factory=list["Source | None"])
-    """The source of a piece; None for a name."""
-    numbers: list[int] = attrs.field(factory=list[int])
-    """The number of the piece in its source, or the rank of the name."""
-
-    def add(self, ratios: Iterable[float], source: Source | None, numbers: Sequence[int]) -> None:
-        """Add pieces of one source, or names."""
-        self.ratios.extend(ratios)
-        self.sources.extend([source] * len(numbers))
-        self.numbers.extend(numbers)
-
-    def best_first(self) -> Iterator[tuple[Source | None, int]]:
-        """All offers, best worth per size first, in the order of adding among equals."""
-        for offer in sorted(range(len(self.ratios)), key=self.ratios.__getitem__, reverse=True):
-            yield self.sources[offer], self.numbers[offer]
+_Offer: TypeAlias = tuple[float, Source | None, int]
+"""A piece, or a name, on offer: its worth per size; the source of a piece, None for a name; the number of the piece in its
+source, or the rank of the name."""
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -459,16 +438,14 @@ class Market:
         worths = self._worths(names - surrounded(self.in_sight, names))
         spread(self.sources, self.noted, worths)
         self._value_own_lines()
-        offers = _Offers()
-        if budget.is_naming:
-            self._offer_names(offers, worths)
-        self._offer_pieces(offers)
+        offers = [*self._names_on_offer(worths)] if budget.is_naming else []
+        offers += self._pieces_on_offer()
         left = budget.tokens
-        for source, number in offers.best_first():
+        for _, source, number in sorted(offers, key=itemgetter(0), reverse=True):
             if left < LEFT_MIN:
                 break
             if source is not None:
-                if source.pieces.costs[number] <= left:
+                if (source.pieces.costs[number] or 0) <= left:
                     left -= self._cut(source, number, left)
             elif self.ranked[number] not in self._shown:
                 left -= self._list(self.ranked[number], left)
@@ -479,17 +456,16 @@ class Market:
         again = repeated(chain(self.noted, (source.names for source in self.in_sight)))
         worths = dict[str, int]()
         for term in names:
-            used = uses[term] if uses[term] < USES_MAX else USES_MAX  # noqa: FURB136 -- min() is slow
-            worth = UNUSED + used + (REPEATED if term in again else 0)
+            worth = UNUSED + min(uses[term], USES_MAX) + (REPEATED if term in again else 0)
             worths[term] = int(worth * _decay(newest - seen[term]))
         return worths
 
-    def _offer_names(self, offers: _Offers, worths: Mapping[str, int]) -> None:
-        """Offer the names that occur in no visible text."""
+    def _names_on_offer(self, worths: Mapping[str, int]) -> Iterator[_Offer]:
+        """The names that occur in no visible text."""
         absent = worths.keys() - set[str]().union(*(source.names for source in self.in_sight))
-        ranks = [rank for rank, term in enumerate(self.ranked) if term in absent]
-        terms = map(self.ranked.__getitem__, ranks)
-        offers.add([BARE * worths[term] / _size(len(term)) for term in terms], None, ranks)
+        for rank, term in enumerate(self.ranked):
+            if term in absent:
+                yield BARE * worths[term] / _size(len(term)), None, rank
 
     def _newest(self) -> int:
         return max((source.seen for source in self.sources), default=0)
@@ -509,13 +485,12 @@ class Market:
                 if len(piece) >= OWN_MIN and piece.strip() not in source.superseded:
                     source.add(number, int(worth))
 
-    def _offer_pieces(self, offers: _Offers) -> None:
-        """Offer all pieces of any worth, those of the newest sources first."""
+    def _pieces_on_offer(self) -> Iterator[_Offer]:
+        """All pieces of any worth, those of the newest sources first."""
         for source in sorted(self.sources, key=attrgetter("seen"), reverse=True):
-            worths, starts, ends = source.worth, source.pieces.starts, source.pieces.ends
-            numbers = sorted(worths)
-            ratios = [worths[n] / _size(ends[n] - starts[n]) for n in numbers]
-            offers.add(ratios, source, numbers)
+            starts, ends = source.pieces.starts, source.pieces.ends
+            for number, worth in sorted(source.worth.items()):
+                yield worth / _size(ends[number] - starts[number]), source, number
 
     def _list(self, term: str, left: int) -> int:
         """List a bare name; returns its cost, 0 if it is too expensive."""
@@ -534,10 +509,10 @@ class Market:
         room = left - self._heading(source, is_new=is_new)
         if _is_beyond(line, room):
             return 0
-        cost = source.pieces.costs[number] or self.reader.cost(source, number)
+        cost = self.reader.cost(source, number)
         if cost > room:
             return 0
-        source.choose(number)
+        source.chosen.add(number)
         self._files.add(source.file)
         self._labels.add(source.seen)
         self.lines.add(line)

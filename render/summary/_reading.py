@@ -16,7 +16,6 @@ a bounded amount, so that no call takes noticeably longer, and only when a compa
 unread are read by the compaction itself.
 """
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -45,18 +44,16 @@ SURROUNDINGS_MIN: Final = 8
 Span: TypeAlias = tuple[int, int]
 Line: TypeAlias = tuple[int, int, str]
 """A line's offset in its source, its number in the file (0: not known), and its text."""
-_NONE: Final = frozenset[int]()
-_ZERO: Final = array("I", (0,))
 
 
 @attrs.frozen(eq=False)
 class Pieces:
     """The start and end offsets of a text's pieces, in order."""
 
-    starts: "array[int]"
-    ends: "array[int]"
-    costs: "array[int]"
-    """Tokens of each piece with its line end; 0: not yet counted."""
+    starts: list[int]
+    ends: list[int]
+    costs: list[int | None]
+    """Tokens of each piece with its line end; None: not yet counted."""
 
 
 @attrs.define(eq=False)
@@ -110,36 +107,27 @@ class Source:
     )
     names: set[str] = attrs.field(init=False)
     """Its identifiers, if they were looked for."""
-    stale: set[int] | frozenset[int] = attrs.field(init=False)
+    stale: set[int] = attrs.field(factory=set[int], init=False)
     """Offsets of lines that are no longer current."""
-    worth: dict[int, int] = attrs.field(init=False)
+    worth: dict[int, int] = attrs.field(factory=dict[int, int], init=False)
     """The worth of pieces by number, in units of `_index.UNIT`; other pieces are worth nothing."""
-    chosen: set[int] | frozenset[int] = attrs.field(init=False)
+    chosen: set[int] = attrs.field(factory=set[int], init=False)
+    """The numbers of the pieces that are part of an excerpt."""
     is_whole: bool = attrs.field(init=False)
     """Whether the text is one piece."""
     pieces: Pieces = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        # There are thousands of sources, and most have no stale or chosen lines: factories and
-        # separate sets would cost time here and in the garbage collector.
-        self.stale, self.worth, self.chosen = _NONE, {}, _NONE
         self.names = self.reading.names or set()
         self.is_whole = len(self.text) <= WHOLE_CHARACTERS
         self.pieces = self.reading.pieces(is_whole=self.is_whole)
 
     def give_up(self, start: int) -> None:
         """Mark the line at this offset as stale; from then on the text is divided into lines."""
-        if not isinstance(self.stale, set):
+        if not self.stale:
             self.pieces = self.reading.pieces(is_whole=False)
             self.is_whole = len(self.pieces.starts) == 1
-            self.stale = set()
         self.stale.add(start)
-
-    def choose(self, number: int) -> None:
-        """Mark a piece as part of an excerpt."""
-        if not isinstance(self.chosen, set):
-            self.chosen = set()
-        self.chosen.add(number)
 
     def span(self, number: int) -> Span:
         """Start and end of a piece, without its line end."""
@@ -203,7 +191,7 @@ class Source:
 def pieces_of(text: str, *, is_whole: bool) -> Pieces:
     """The pieces of a text: one, or its lines."""
     if is_whole:
-        return Pieces(_ZERO, array("I", (len(text),)), _ZERO[:])
+        return Pieces([0], [len(text)], [None])
     starts, ends, start = list[int](), list[int](), 0
     for line in text.split("\n"):
         end = start + len(line)
@@ -217,7 +205,7 @@ def pieces_of(text: str, *, is_whole: bool) -> Pieces:
         start = end + 1
     if text.endswith("\n"):  # nothing follows
         del starts[-1], ends[-1]
-    return Pieces(array("I", starts), array("I", ends), array("I", [0]) * len(starts))
+    return Pieces(starts, ends, [None] * len(starts))
 
 
 def names_in_context(reading: Reading) -> set[str]:
@@ -325,9 +313,10 @@ class Reader:
     def cost(self, source: Source, number: int) -> int:
         """Tokens of a piece as a line of its own."""
         costs = source.pieces.costs
-        if not costs[number]:
-            costs[number] = self.count(f"{source.piece(number)}\n")
-        return costs[number]
+        cost = costs[number]
+        if cost is None:
+            cost = costs[number] = self.count(f"{source.piece(number)}\n")
+        return cost
 
     def layers_cost(self, layers: Iterable[Layer]) -> int:
         """Tokens of the layers of an index as they are shown; a layer that was counted before is not

@@ -310,7 +310,7 @@ def test_a_crash_between_storing_and_committing_leaves_only_unreferenced_content
         timeline.commit_plan(plan)
     artifacts = crashing.store.artifacts()
     stored = {about.id for about in artifacts.list(Requester(TALK))}
-    assert stored == {p.artifact for p in plan.proposals if hasattr(p, "artifact")}
+    assert stored == {p.artifact for p in plan.proposals if p.artifact}
     assert crashing.store.head(TALK) == plan.version
     reopened = opened(store=crashing)
     assert reopened.propose() == plan
