@@ -166,6 +166,8 @@ class Timeline(Shell):
             clock: A function that returns seconds since the epoch.
             ids: A function that returns new ids for blocks and events, in the form of UUIDs.
             keep_thinking: Whether recorded thinking is sent back; default True.
+            validate: Whether each render checks its request against the provider's rules, and raises an
+                `InvalidRequestError` if the provider would refuse it; takes some milliseconds; default False.
             artifacts: The place for large results: an artifact store, a folder or a URL; default: beside the log;
                 None: no such place.
             keys: Keys that encrypt confidential and restricted results; without keys such results are

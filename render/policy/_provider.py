@@ -1,6 +1,6 @@
 """The provider protocol: what the stages use of an API; everything else stays in that API's folder.
 
-    blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Validator]
+    blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Provider.violations]
 
 A provider is a folder in `render/providers` and a row in the table there. No stage, rung or budget names a
 provider; all use `Context.provider`.
@@ -152,14 +152,6 @@ class Overflow:
     """The limit that was exceeded."""
 
 
-class Validator(Protocol):
-    """Checks the requests of a growing conversation one after another."""
-
-    def check(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
-        """Every reason why the provider would refuse `request`; never raises, whatever it is."""
-        ...
-
-
 class Provider(Protocol):
     """One API, without state: all methods are pure."""
 
@@ -235,8 +227,8 @@ class Provider(Protocol):
         """Definitions of tools with these names that take any arguments."""
         ...
 
-    def validator(self) -> Validator:
-        """A new validator."""
+    def violations(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+        """Every reason why the provider would refuse `request`; never raises, whatever it is."""
         ...
 
     def extended(self, request: Json, text: str) -> Json:

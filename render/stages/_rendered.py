@@ -1,5 +1,6 @@
 """The result of a render: the request, and information about it."""
 
+from functools import cached_property
 from typing import Any, cast
 
 import attrs
@@ -11,6 +12,7 @@ from blocks import (
     checked_call,
     in_words,
 )
+from render.policy._model import Model
 from render.policy._provider import Provider, Violation
 from render.stages._budget import Account, CannotFit
 from render.stages._cache_points import CachePoint
@@ -26,6 +28,8 @@ class Rendered:
     system: tuple[Json, ...] = attrs.field(repr=number)
     tools: tuple[Json, ...] = attrs.field(repr=number)
     model: str
+    _spec: Model = attrs.field(alias="spec", repr=False, eq=False)
+    """The model with the properties that the provider's rules use."""
     provider: Provider = attrs.field(repr=False)
     cache_key: str = attrs.field(default="", repr=False)
     """A key that all requests of one timeline share, for the provider's cache."""
@@ -44,9 +48,13 @@ class Rendered:
     """Artifacts that came back, after the tail."""
     notices: tuple[str, ...] = attrs.field(default=(), repr=number)
     """Guessed values, and repairs that the log made necessary."""
-    violations: tuple[Violation, ...] = ()
-    """Violations of the provider's rules; empty unless foldline has a bug."""
     cannot_fit: CannotFit | None = None
+
+    @cached_property
+    def violations(self) -> tuple[Violation, ...]:
+        """Violations of the provider's rules; empty unless foldline has a bug, or the request is larger than the provider
+        takes. The request is checked when this is read for the first time, which takes some milliseconds."""
+        return self.provider.violations(self._request(), self._spec)
 
     @property
     def tokens(self) -> int:
@@ -135,8 +143,10 @@ class Rendered:
     @checked_call
     def request(self) -> Json:
         """The part of the request that depends on the log: system, tools, messages."""
-        request = self.provider.request(self.system, self.tools, self.messages, self.cache_key)
-        return {name: _fresh(value) for name, value in request.items()}
+        return {name: _fresh(value) for name, value in self._request().items()}
+
+    def _request(self) -> Json:
+        return self.provider.request(self.system, self.tools, self.messages, self.cache_key)
 
 
 def _fresh(value: Any) -> Any:

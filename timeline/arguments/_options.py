@@ -67,6 +67,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "clock": (callable, "a function that returns seconds since the epoch"),
     "ids": (callable, "a function that returns a new id"),
     "keep_thinking": (_is(bool), "True or False"),
+    "validate": (_is(bool), "True or False"),
     "artifacts": (
         lambda v: _is_place(v) or _has("put", "read", "describe")(v),
         "an artifact store, a folder or a URL",

@@ -54,7 +54,6 @@ from render import (
     Decided,
     Need,
     Rendered,
-    Validator,
     View,
     commit,
     compaction_due,
@@ -144,7 +143,6 @@ class Engine:
     """The view without the pending events."""
     _behind: bool = attrs.field(default=False, init=False)
     """Whether the store may hold more than the view, for example after an interrupted commit; `load` resets it."""
-    _validator: Validator | None = attrs.field(default=None, init=False)
 
     # Rendering.
 
@@ -182,8 +180,7 @@ class Engine:
     def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow["Made"]:
         """Decide and render, and commit the decisions."""
         before, version = self.view, self.version
-        self._validator = self._validator or context.provider.validator()
-        stages = render(before, context, self._validator)
+        stages = render(before, context)
         forced = force and attempt.is_first(before)
         decided = yield from self._driven(stages, context, attempt, force=forced)
         rendered = decided.rendered

@@ -17,6 +17,7 @@ from render.policy._provider import (
     Piece,
     Segment,
     TokenCounter,
+    Violation,
     Where,
 )
 from render.providers._definitions import FREE_SCHEMA, definition_of, open_definitions
@@ -36,8 +37,7 @@ from render.providers.anthropic._overflow import overflow_of
 from render.providers.anthropic._parts import refusal
 from render.providers.anthropic._prices import rates_of
 from render.providers.anthropic._read import FIELD, answer_of
-from render.providers.anthropic.validator._message_rules import message_facts
-from render.providers.anthropic.validator._validate import RequestValidator
+from render.providers.anthropic._rules import refusal_of, validate_request
 from render.view._provider_blocks import Json
 
 PICTURE_BYTES_MAX: Final = 24_000_000
@@ -75,7 +75,7 @@ class Anthropic:
         roles = frozenset({OPERATOR}) if model.system_messages else frozenset[str]()
         encoding = Encoding(
             counter=counter,
-            refuses=_refuses,
+            refuses=refusal_of,
             keep_thinking=keep_thinking,
             thinking_leads=leads,
             roles=roles,
@@ -154,9 +154,9 @@ class Anthropic:
         """One for each name as it is sent, in the order of names."""
         return open_definitions(map(tool_name, names))
 
-    def validator(self) -> RequestValidator:
-        """A validator that remembers its verdict on every message of the latest request."""
-        return RequestValidator()
+    def violations(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+        """By the rules in `_rules`, which are independent of the encoder."""
+        return validate_request(request, model)
 
     def extended(self, request: Json, text: str) -> Json:
         """The text is added to the last message if that is the user's."""
@@ -177,8 +177,8 @@ class Anthropic:
         return {**request, "messages": messages}
 
     def refusal(self, part: Part, where: Where) -> str:
-        """The reason that the validator would give."""
-        return refusal(part, where, _refuses)
+        """The reason that the rules would give."""
+        return refusal(part, where, refusal_of)
 
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
         """A message; blocks of server tools are kept whole."""
@@ -217,11 +217,6 @@ def own_tool(tool: Json) -> Json:
     said = {"description": found.description} if found.description else {}
     schema = FREE_SCHEMA if found.free else found.schema or {"type": "object"}
     return {"name": tool_name(found.name), **said, "input_schema": schema}
-
-
-def _refuses(role: str, content: Json) -> str:
-    faults = message_facts({"role": role, "content": [content]}).faults
-    return faults[0].below("").message if faults else ""
 
 
 # Assembling pieces.

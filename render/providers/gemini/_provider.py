@@ -16,6 +16,7 @@ from render.policy._provider import (
     Piece,
     Segment,
     TokenCounter,
+    Violation,
     Where,
 )
 from render.providers._definitions import definition_of, open_definitions
@@ -30,8 +31,8 @@ from render.providers.gemini._overflow import overflow_of
 from render.providers.gemini._parts import refusal
 from render.providers.gemini._prices import rates_of
 from render.providers.gemini._read import answer_of, stop_of, usage_of
+from render.providers.gemini._rules import check_request
 from render.providers.gemini._tools import declared, each_of, grouped
-from render.providers.gemini.validator._validate import ContentsValidator
 from render.view._provider_blocks import Json
 
 
@@ -138,9 +139,9 @@ class Gemini:
         """One for each name as it is sent, in the order of names."""
         return open_definitions(map(function_name, names))
 
-    def validator(self) -> ContentsValidator:
-        """A validator that remembers its verdict on every content of the latest request."""
-        return ContentsValidator()
+    def violations(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+        """By the rules in `_rules`, which are independent of the encoder."""
+        return check_request(request, model)
 
     def extended(self, request: Json, text: str) -> Json:
         """The text is added to the last content if that is the user's."""
@@ -156,7 +157,7 @@ class Gemini:
         return {**request, "contents": [_unsigned(content) for content in request["contents"]]}
 
     def refusal(self, part: Part, where: Where) -> str:
-        """The reason that the validator would give."""
+        """The reason that the rules would give."""
         return refusal(part, where)
 
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:

@@ -18,7 +18,7 @@ from blocks import (
 )
 from blocks.formats import Answer, dumped, gemini_field, gemini_usage_in, response_in
 from blocks.formats import answer_of as answered
-from render.providers._facts import fields
+from render.providers._rules import fields
 from render.view._provider_blocks import Json
 
 WANTED: Final = "record(): a response of the Gemini API (the SDK's object, or its JSON)"

@@ -57,16 +57,6 @@ SPOKEN = {Place.RESPONSE: "assistant", Place.RESULT: "result"}
 
 
 @attrs.frozen
-class Lines:
-    """Every request is fine that is made of lines."""
-
-    def check(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
-        spoken = enumerate(map(str, request["prompt"]))
-        wrong = (n for n, line in spoken if not line.partition(":")[2].strip() and ":" in line)
-        return tuple(Violation("empty", f"{model.name}.{n}", "an empty line") for n in wrong)
-
-
-@attrs.frozen
 class PlainText:
     name: str = "anthropic"
     """Of the other, whose place in the table it takes, unless told otherwise."""
@@ -140,8 +130,11 @@ class PlainText:
     def open_tools(self, names: Iterable[str]) -> list[Json]:
         return [{"name": name} for name in sorted(set(names))]
 
-    def validator(self) -> Lines:
-        return Lines()
+    def violations(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+        """Every request is fine that is made of lines."""
+        spoken = enumerate(map(str, request["prompt"]))
+        wrong = (n for n, line in spoken if not line.partition(":")[2].strip() and ":" in line)
+        return tuple(Violation("empty", f"{model.name}.{n}", "an empty line") for n in wrong)
 
     def extended(self, request: Json, text: str) -> Json:
         return {"prompt": [*request["prompt"], f"user: {text}"]}

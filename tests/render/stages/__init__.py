@@ -2,5 +2,4 @@
 
 _budget: test_budget.py, test_account_table.py, test_misfit.py, test_trigger.py, test_cache_points.py
 _notices: test_notices.py, test_unread.py
-_rendered: ../test_snapshots.py
 """

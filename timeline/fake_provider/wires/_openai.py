@@ -66,7 +66,7 @@ class OpenAI:
 
     def unlawful(self, request: Json, model: Model) -> ApiError | None:
         """The error for the first rule that a request breaks."""
-        for violation in provider_of(model).validator().check(request, model):
+        for violation in provider_of(model).violations(request, model):
             return invalid(f"{violation.place}: {violation.message}")
         return None
 

@@ -17,6 +17,7 @@ from render.policy._provider import (
     Piece,
     Segment,
     TokenCounter,
+    Violation,
     Where,
 )
 from render.providers._definitions import definition_of, open_definitions
@@ -34,7 +35,7 @@ from render.providers.openai._rounds import HEARD, cache_options, marked, with_m
 from render.providers.openai._tools import chat_tool
 from render.providers.openai.chat._encode import SEPARATOR, Encoding
 from render.providers.openai.chat._read import FIELD, answer_of, stop_of
-from render.providers.openai.chat.validator._validate import ChatValidator
+from render.providers.openai.chat._rules import check_request
 from render.view._provider_blocks import Json
 
 PROMPT: Final = "system"
@@ -154,9 +155,9 @@ class OpenAIChat:
         """One for each name as it is sent, in the order of names."""
         return open_definitions(map(tool_name, names))
 
-    def validator(self) -> ChatValidator:
-        """A validator that remembers its verdict on every message of the latest request."""
-        return ChatValidator()
+    def violations(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+        """By the rules in `_rules`, which are independent of the encoder."""
+        return check_request(request, model)
 
     def extended(self, request: Json, text: str) -> Json:
         """The text is added to the last message if that is the user's."""
@@ -171,7 +172,7 @@ class OpenAIChat:
         return request
 
     def refusal(self, part: Part, where: Where) -> str:
-        """The reason that the validator would give."""
+        """The reason that the rules would give."""
         return refusal(part, where)
 
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:

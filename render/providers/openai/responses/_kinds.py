@@ -1,4 +1,4 @@
-"""Kinds of items of the Responses API that encoder and validator share."""
+"""Kinds of items of the Responses API that encoder and rules share."""
 
 from typing import Final
 

@@ -15,6 +15,7 @@ from render.policy._provider import (
     Piece,
     Segment,
     TokenCounter,
+    Violation,
     Where,
 )
 from render.providers._definitions import definition_of, open_definitions
@@ -31,7 +32,7 @@ from render.providers.openai._rounds import cache_options, marked, with_mark
 from render.providers.openai._tools import response_tool
 from render.providers.openai.responses._encode import Encoding
 from render.providers.openai.responses._read import FIELD, answer_of, stop_of
-from render.providers.openai.responses.validator._validate import ResponsesValidator
+from render.providers.openai.responses._rules import check_request
 from render.view._provider_blocks import Json
 
 PROMPT: Final = "developer"
@@ -131,9 +132,9 @@ class OpenAIResponses:
         """One for each name as it is sent, in the order of names."""
         return open_definitions(map(tool_name, names))
 
-    def validator(self) -> ResponsesValidator:
-        """A validator that remembers its verdict on every item of the latest request."""
-        return ResponsesValidator()
+    def violations(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+        """By the rules in `_rules`, which are independent of the encoder."""
+        return check_request(request, model)
 
     def extended(self, request: Json, text: str) -> Json:
         """The text is added as a message."""
@@ -149,7 +150,7 @@ class OpenAIResponses:
         return {**request, "input": items}
 
     def refusal(self, part: Part, where: Where) -> str:
-        """The reason that the validator would give."""
+        """The reason that the rules would give."""
         return refusal(part, where)
 
     def read(self, response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:

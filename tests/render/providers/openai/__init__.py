@@ -1,7 +1,7 @@
 """Tests of `render/providers/openai`: a module's suite has its name, or is given here.
 
 _kinds, _limits, _rounds: test_agents.py, test_logs.py
-_checks, _media: responses/validator/test_rules.py, chat/validator/test_rules.py
+_rules: responses/test_rules.py, chat/test_rules.py
 _prices: test_flatten.py
 _tools: ../test_definitions.py
 """
