@@ -1,8 +1,9 @@
 """What the rules of all providers are made of: checks of one place each, and what they find.
 
 A rule is a member of a provider's `Rule`: its name in lower case is its stable public name, its value the provider's
-error message, with `%s` for details. A check says what is right at a place of a request, and which rule is broken
-otherwise. The tables of a provider say which checks each kind of its content has to pass.
+error message, with `%s` for details. The messages change without notice, so nothing may depend on them; they only help
+to search for an error. A check says what is right at a place of a request, and which rule is broken otherwise. The
+tables of a provider say which checks each kind of its content has to pass.
 
 The input may be any data, so every check tests the type of what it reads, and none recurses without a limit.
 """
@@ -66,18 +67,18 @@ def field(
     is_right: type[object] | Callable[[Any], object],
     rule: Enum,
     *details: object,
-    said_at: str | None = None,
+    label: str | None = None,
 ) -> Check:
     """The check of one field, which `path` names last, as in `tool_use.id`: its type, or a predicate.
 
-    `said_at` is what the message names instead, if that is not the path.
+    `label` is what the message names instead, if that is not the path.
     """
     name = path.rpartition(".")[2]
 
     def check(thing: Json, place: str, findings: Findings) -> None:
         value = thing.get(name)
         if not (isinstance(value, is_right) if isinstance(is_right, type) else is_right(value)):
-            findings.add(rule, place, *details, field=path if said_at is None else said_at)
+            findings.add(rule, place, *details, field=path if label is None else label)
 
     return check
 
@@ -107,18 +108,13 @@ def is_readable(
     return not findings.violations
 
 
-def names_are_unique(
-    names: Iterable[tuple[str, str]], rule: Enum, findings: Findings, *, is_named: bool = True
-) -> None:
-    """Check that no two tools have the same name; `names` are places and names.
-
-    `is_named` says whether the message names the tool.
-    """
-    seen = {""}
+def check_names(names: Iterable[tuple[str, str]], rule: Enum, findings: Findings) -> None:
+    """Check that no two tools have the same name; `names` are places and names, empty for a tool without one."""
+    seen: set[str] = set()
     for place, name in names:
-        if name in seen and name:
-            findings.add(rule, place, *[name] * is_named)
-        seen.add(name)
+        if name in seen:
+            findings.add(rule, place, *([name] if "%s" in str(rule.value) else ()))
+        seen.update([name] if name else ())
 
 
 # What is right.
@@ -135,7 +131,7 @@ def is_number(value: object) -> bool:
 
 
 def matches(pattern: str) -> Callable[[object], bool]:
-    """Whether it is a string of this pattern."""
+    """A predicate: whether a value is a string of this pattern."""
     whole = re.compile(pattern).fullmatch
     return lambda value: isinstance(value, str) and whole(value) is not None
 

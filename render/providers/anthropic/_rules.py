@@ -20,6 +20,7 @@ from render.providers._rules import (
     Findings,
     Json,
     Shapes,
+    check_names,
     field,
     fields,
     is_filled,
@@ -28,7 +29,6 @@ from render.providers._rules import (
     items,
     joined,
     matches,
-    names_are_unique,
     string,
     text,
 )
@@ -67,7 +67,7 @@ def validate_request(
         _check_prompt(request.get("system"), findings)
         listed = enumerate(items(request.get("messages")))
         messages = [_read_message(message, f"messages.{n}", findings) for n, message in listed]
-        names_are_unique(names, Rule.TOOL_NAME_DUPLICATE, findings, is_named=False)
+        check_names(names, Rule.TOOL_NAME_DUPLICATE, findings)
         _check_dialogue(messages, request.get("thinking"), model, findings)
         _check_marks(request, messages, findings)
         _check_limits(request.get("max_tokens"), model, findings)
@@ -86,36 +86,34 @@ class Rule(Enum):
     """One rule per member, with its reason, its source and its error text.
 
     Sources: [docs] the provider's documentation of October 2026; [sdk] the types of the `anthropic` package, 2.11;
-    [seen] an error text that users quoted in public. The texts change without notice, so nothing may depend on them;
-    they only help to search for an error.
+    [seen] an error text that users quoted in public.
     """
 
-    # The server parses a request into a tagged union first. Shapes are checked here only where a
-    # later rule depends on them; this is not a type checker. [sdk]
+    # The server parses a request into a tagged union first. Shapes are checked here only where a later rule depends on
+    # them; this is not a type checker. [sdk]
     SHAPE = "Input should be a valid %s"
-    # The types of the stable and the beta union are known here. A newer type needs a newer table;
-    # until then, an error from this check is better than one from the server. [sdk]
+    # The types of the stable and the beta union are known here. A newer type needs a newer table; until then, an error
+    # from this check is better than one from the server. [sdk]
     UNKNOWN_BLOCK = "Input tag '%s' found using 'type' does not match any of the expected tags"
 
-    # The server joins consecutive messages of one role, so two in a row are no error; the rules
-    # below apply to the joined messages. [sdk]
+    # The server joins consecutive messages of one role, so two in a row are no error; the rules below apply to the
+    # joined messages. [sdk]
     NO_MESSAGES = "at least one message is required"
     MESSAGES_MAX = "at most 100000 messages are allowed, found %s"
     ROLE = "Input should be 'user' or 'assistant'"  # [sdk]
-    # Newer models accept `role: "system"` between other messages: after a user message (or the
-    # result of a server tool), and before an assistant message or at the end. So never first, and
-    # never between calls and results. Several in a row count as one. [docs]
+    # Newer models accept `role: "system"` between other messages: after a user message (or the result of a server
+    # tool), and before an assistant message or at the end. So never first, and never between calls and results. Several
+    # in a row count as one. [docs]
     SYSTEM_REFUSED = (
         'Unexpected role "system". The Messages API accepts a top-level `system` parameter, '
         'not "system" as an input message role.'
     )
     SYSTEM_PLACE = "a `system` message must follow a user turn and precede an assistant turn or end"
-    # One exception: an assistant message that begins with a `compaction` block replaces everything
-    # before it. Whether the rule is still enforced is unverified; obeying it costs nothing. [seen]
+    # One exception: an assistant message that begins with a `compaction` block replaces everything before it. Whether
+    # the rule is still enforced is unverified; obeying it costs nothing. [seen]
     FIRST_NOT_USER = 'first message must use the "user" role'
-    # A last assistant message is a prefill, which every model after the 4.5 generation refuses. One
-    # exception: a turn that the server paused (it ends in a block of a server tool, or in a
-    # compaction) is sent back as it is. [docs]
+    # A last assistant message is a prefill, which every model after the 4.5 generation refuses. One exception: a turn
+    # that the server paused (it ends in a block of a server tool, or in a compaction) is sent back as it is. [docs]
     LAST_NOT_USER = (
         "This model does not support assistant message prefill. "
         "The conversation must end with a user message."
@@ -125,10 +123,10 @@ class Rule(Enum):
         "all messages must have non-empty content except for the optional final assistant message"
     )
 
-    # These rules apply to all text blocks: in a message, in `system`, in a tool result, a search
-    # result or a document. Servers sometimes accept blank text next to other text, but not
-    # reliably, so it is never sent. Two plain strings may be empty: `system`, and the content of a
-    # tool result, which may also be blank, because many commands have no output. [seen]
+    # These rules apply to all text blocks: in a message, in `system`, in a tool result, a search result or a document.
+    # Servers sometimes accept blank text next to other text, but not reliably, so it is never sent. Two plain strings
+    # may be empty: `system`, and the content of a tool result, which may also be blank, because many commands have no
+    # output. [seen]
     TEXT_EMPTY = "text content blocks must be non-empty"
     TEXT_BLANK = "text content blocks must contain non-whitespace text"
     # Only the model may cite. Refused since version 2026-10-21, also in a search result. [docs]
@@ -144,13 +142,12 @@ class Rule(Enum):
     # The documentation says 64; servers were seen to quote 128. 64 satisfies both. [docs, seen]
     TOOL_NAME = "String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"
     TOOL_NAME_DUPLICATE = "Tool names must be unique."  # [seen]
-    # JSON Schema 2020-12 whose outermost type is an object. Only user-defined tools have one; a
-    # server tool has its own. [sdk]
+    # JSON Schema 2020-12 whose outermost type is an object. Only user-defined tools have one; a server tool has its
+    # own. [sdk]
     TOOL_SCHEMA = "JSON schema is invalid: input_schema must be an object of type 'object'"
 
-    # The message right after a call answers all calls of the message before it: each exactly once,
-    # results first, other content after them. A call in the last message counts as unanswered.
-    # [docs]
+    # The message right after a call answers all calls of the message before it: each exactly once, results first, other
+    # content after them. A call in the last message counts as unanswered. [docs]
     TOOL_USE_UNANSWERED = (
         "`tool_use` ids were found without `tool_result` blocks immediately after: %s. "
         "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
@@ -167,15 +164,15 @@ class Rule(Enum):
         "All `tool_result` blocks must come before any other content of the message."
     )
 
-    # The signature identifies the server's own thinking. Thinking of another provider, or of an
-    # interrupted stream, has none; a signed block with an empty text is valid. [seen, sdk]
+    # The signature identifies the server's own thinking. Thinking of another provider, or of an interrupted stream, has
+    # none; a signed block with an empty text is valid. [seen, sdk]
     #
-    # Whether a signature still matches the content before it (models with `thinking_bound`) cannot
-    # be checked in a single request; the encoder is responsible for that.
+    # Whether a signature still matches the content before it (models with `thinking_bound`) cannot be checked in a
+    # single request; the encoder is responsible for that.
     THINKING_UNSIGNED = "each thinking block must contain thinking and its `signature`"
     THINKING_LAST = "The final block in an assistant message cannot be `thinking`."  # [seen]
-    # Only under `thinking: {"type": "enabled"}`, the manual mode of older models, and only for the
-    # assistant message whose tool results the request delivers. [seen]
+    # Only under `thinking: {"type": "enabled"}`, the manual mode of older models, and only for the assistant message
+    # whose tool results the request delivers. [seen]
     THINKING_FIRST = (
         "Expected `thinking` or `redacted_thinking`, but found `%s`. When `thinking` is enabled, "
         "a final `assistant` message must start with a thinking block"
@@ -183,8 +180,8 @@ class Rule(Enum):
 
     MARK_FORM = "Input should be {'type': 'ephemeral'} with an optional ttl"  # [sdk]
     MARK_TTL = "Input should be '5m' or '1h'"  # [sdk]
-    # Tools, system and messages together. An automatic mark (`cache_control` of the request itself)
-    # counts as one of the four, unless the last block already has the same. [docs, seen]
+    # Tools, system and messages together. An automatic mark (`cache_control` of the request itself) counts as one of
+    # the four, unless the last block already has the same. [docs, seen]
     MARKS_MAX = "A maximum of 4 blocks with cache_control may be provided. Found %s."
     MARK_ON_THINKING = "Extra inputs are not permitted"  # thinking and redacted_thinking [seen]
     MARK_ON_EMPTY_TEXT = "cache_control cannot be set for empty text blocks"  # [seen]
@@ -195,9 +192,8 @@ class Rule(Enum):
     )
     MARK_CONFLICT = "automatic cache_control conflicts with the ttl of the last block"  # [docs]
 
-    # 600 images, or 100 with a window of 200,000 tokens; 10 MB of base64 each. The rule about image
-    # sides (2,000 pixels with more than 20 images) is not checked, because the images are not
-    # decoded. [docs]
+    # 600 images, or 100 with a window of 200,000 tokens; 10 MB of base64 each. The rule about image sides (2,000 pixels
+    # with more than 20 images) is not checked, because the images are not decoded. [docs]
     IMAGES_MAX = "too many images in the request: %s > %s"
     IMAGE_BYTES = "image exceeds 10 MB maximum: %s bytes > 10485760 bytes"
     MEDIA_TYPE = "Input should be one of: %s"  # [sdk]
@@ -206,9 +202,8 @@ class Rule(Enum):
     URL = "Only HTTP and HTTPS URLs are supported"
     # Redacted logs have placeholders instead of images; their first characters are not base64.
     BASE64 = "Invalid base64 data"
-    # 32 MB, refused before the server parses anything (413). Only the characters of texts and
-    # attachments are counted, which is less than the bytes sent, so a refusal here is certain.
-    # [docs]
+    # 32 MB, refused before the server parses anything (413). Only the characters of texts and attachments are counted,
+    # which is less than the bytes sent, so a refusal here is certain. [docs]
     REQUEST_BYTES = "Request exceeds the maximum size: %s > 33554432"
     MAX_TOKENS = "%s > %s, which is the maximum allowed number of output tokens for this model"
 
@@ -502,7 +497,7 @@ BLOCKS: Final[Checks] = {
     "container_upload": (field("container_upload.file_id", is_filled, Rule.SHAPE, "string"),),
     "fallback": (),
     "redacted_thinking": (
-        field("data", is_filled, Rule.THINKING_UNSIGNED, said_at="redacted_thinking"),
+        field("data", is_filled, Rule.THINKING_UNSIGNED, label="redacted_thinking"),
     ),
     "server_tool_use": (
         field("server_tool_use.id", matches(r"srvtoolu_[a-zA-Z0-9_]+"), Rule.SERVER_TOOL_USE_ID),
@@ -511,7 +506,7 @@ BLOCKS: Final[Checks] = {
     "text": (_text,),
     "thinking": (
         text("thinking.thinking", Rule.SHAPE, "string"),
-        field("signature", is_filled, Rule.THINKING_UNSIGNED, said_at="thinking"),
+        field("signature", is_filled, Rule.THINKING_UNSIGNED, label="thinking"),
     ),
     "tool_addition": (),
     "tool_removal": (),

@@ -24,11 +24,11 @@ from render.providers._rules import (
     Check,
     Findings,
     Json,
+    check_names,
     fields,
     is_number,
     items,
     matches,
-    names_are_unique,
     string,
 )
 from render.providers.gemini._kinds import DATA, IMAGE_MEDIA_TYPES, NAME, PICTURES_MAX, SIGNATURE
@@ -51,7 +51,7 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     names = [(at, name) for at, tool in tools for name in _check_tool(tool, at, findings)]
     listed = enumerate(items(request.get("contents")))
     contents = [_read_content(content, f"contents.{n}", findings) for n, content in listed]
-    names_are_unique(names, Rule.TOOL_NAME_DUPLICATE, findings)
+    check_names(names, Rule.TOOL_NAME_DUPLICATE, findings)
     _check_ends(contents, findings)
     for before, after in pairwise([_NOTHING, *contents]):
         _check_answers(before, after, findings)
@@ -66,8 +66,7 @@ class Rule(Enum):
     """One rule per member, with its reason, its source and its error text.
 
     Sources: [docs] the provider's guides of October 2026; [sdk] the types of the `google-genai` package, 3.4;
-    [seen] an error text that users quoted in public. The texts change without notice, so nothing may depend on them;
-    they only help to search for an error.
+    [seen] an error text that users quoted in public.
     """
 
     # Checked only where a later rule depends on the shape; this is not a type checker. [sdk]

@@ -21,8 +21,7 @@ class CommonRule(Enum):
 
     Sources: [docs] the provider's guides of November 2026; [sdk] the types of the `openai` package, 3.54; [seen] an
     error text that users quoted in public; [servers] refused by vLLM, llama.cpp or the templates of open models, though
-    not by OpenAI. The texts change without notice, so nothing may depend on them; they only help to search for an
-    error.
+    not by OpenAI.
     """
 
     # Checked only where a later rule depends on the shape; this is not a type checker. [sdk]

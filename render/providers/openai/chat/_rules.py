@@ -20,11 +20,11 @@ from render.providers._rules import (
     Findings,
     Json,
     Shapes,
+    check_names,
     fields,
     is_number,
     is_readable,
     items,
-    names_are_unique,
     text,
 )
 from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX
@@ -59,7 +59,7 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     messages = [_read_message(message, f"messages.{n}", findings) for n, message in listed]
     if not messages:
         findings.add(Rule.NO_MESSAGES, "messages")
-    names_are_unique(names, CommonRule.TOOL_NAME_DUPLICATE, findings)
+    check_names(names, CommonRule.TOOL_NAME_DUPLICATE, findings)
     for before, after in pairwise(messages):
         if before.role == after.role and after.role in ("user", "assistant"):
             findings.add(Rule.NOT_ALTERNATING, after.place)

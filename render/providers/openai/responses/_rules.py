@@ -22,13 +22,13 @@ from render.providers._rules import (
     Findings,
     Json,
     Shapes,
+    check_names,
     field,
     fields,
     is_filled,
     is_number,
     is_readable,
     items,
-    names_are_unique,
     string,
 )
 from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, MARK
@@ -68,7 +68,7 @@ def check_request(request: Mapping[str, Any], model: Model | None = None) -> tup
     read = [_read_item(item, f"input.{n}", findings) for n, item in enumerate(items(sent))]
     if not read:
         findings.add(Rule.NO_INPUT, "input")
-    names_are_unique(names, CommonRule.TOOL_NAME_DUPLICATE, findings)
+    check_names(names, CommonRule.TOOL_NAME_DUPLICATE, findings)
     _check_pairs(read, findings)
     _check_neighbours(read, findings)
     check_limits(request, "input", model, findings)
@@ -275,7 +275,7 @@ ITEMS: Final[Checks] = {
         field("recipient", str, CommonRule.SHAPE, "a string"),
         _agent_message,
     ),
-    "compaction": (field("encrypted_content", str, Rule.COMPACTION_SEALED, said_at=""),),
+    "compaction": (field("encrypted_content", str, Rule.COMPACTION_SEALED, label=""),),
     "compaction_trigger": (),
     "message": (_message,),
     "reasoning": (_reasoning,),
