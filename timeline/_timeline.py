@@ -159,8 +159,7 @@ class Timeline(Shell):
             summarizer: Writes the summaries, such as `ModelSummarizer`; default: the extractive one, which
                 calls no model.
             hooks: Functions that are called before and after a compaction; see `Hooks`.
-            observers: Functions that receive each step of a render once it is committed; see `Step`.
-                Sync or async, like hooks.
+            observers: Functions, sync or async, that receive each step of a render once it is committed; see `Step`.
             tracer: An OpenTelemetry tracer for spans of renders (each step an event), compactions, calls of the
                 store, and the work of an agent of this timeline.
             clock: A function that returns seconds since the epoch.
@@ -174,8 +173,7 @@ class Timeline(Shell):
                 refused, unless the store is in memory.
             requester: The requester on whose behalf artifacts are stored and read; default: one with the timeline's
                 name, without a tenant.
-            probe: A function that returns the current state of a call's source, so that unchanged results may be
-                cleared.
+            probe: A function that returns the current state of a call's source, so unchanged results may be cleared.
             retention: What happens to events that the window does not need, once a compaction is
                 committed: `keep` (default) keeps them; `archive` moves them into files in the folder `archive`,
                 where they can still be read; `forget` removes them.

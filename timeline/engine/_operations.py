@@ -415,7 +415,8 @@ class Operations:
         Raises:
             MisuseError: the system prompt or a tool's definition is not valid.
             VersionConflictError: other writers of this timeline were faster at every try.
-            SummaryFailedError, InvalidRequestError: as from `render`.
+            SummaryFailedError: as from `render`.
+            InvalidRequestError: as from `render`.
         """
         context = self.settings.context(system, tools, self.engine.clock())
         if self.preparation.is_possible:
@@ -439,7 +440,8 @@ class Operations:
 
         Raises:
             MisuseError: the system prompt or a tool's definition is not valid.
-            SummaryFailedError, InvalidRequestError: as from `render`.
+            SummaryFailedError: as from `render`.
+            InvalidRequestError: as from `render`.
             ForgottenError: the original blocks were forgotten.
         """
         return (
