@@ -60,6 +60,7 @@ from blocks._errors import DataError as DataError
 from blocks._errors import FoldlineError as FoldlineError
 from blocks._errors import ForgottenError as ForgottenError
 from blocks._errors import HistoryDivergedError as HistoryDivergedError
+from blocks._errors import InvalidRequestError as InvalidRequestError
 from blocks._errors import MisuseError as MisuseError
 from blocks._errors import OutcomeUnknownError as OutcomeUnknownError
 from blocks._errors import PolicyError as PolicyError

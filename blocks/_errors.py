@@ -16,13 +16,14 @@
     │   ├── HistoryDivergedError    a foreign history was edited after it was recorded
     │   ├── SessionFormatError      a session file is unreadable, or of an unknown format
     │   └── DamagedStoreError       a store is damaged
-    └── StoreError                  in the environment: wait and repeat, or use another place
-        ├── VersionConflictError    another writer appended first
-        │   └── TimelineExistsError a fork would get the name of an existing timeline
-        ├── UnknownTimelineError    the store has no such timeline
-        ├── OutcomeUnknownError     the connection broke, so it is unknown what was written
-        ├── ForgottenError          the events were removed from the store
-        └── StoreLockedError        another process has the file open
+    ├── StoreError                  in the environment: wait and repeat, or use another place
+    │   ├── VersionConflictError    another writer appended first
+    │   │   └── TimelineExistsError a fork would get the name of an existing timeline
+    │   ├── UnknownTimelineError    the store has no such timeline
+    │   ├── OutcomeUnknownError     the connection broke, so it is unknown what was written
+    │   ├── ForgottenError          the events were removed from the store
+    │   └── StoreLockedError        another process has the file open
+    └── InvalidRequestError         in foldline: its provider would refuse the request that was rendered
 
 A prompt that cannot be made to fit is not an error: rendering returns a value instead (`CannotFit`).
 """
@@ -241,6 +242,19 @@ class ForgottenError(StoreError):
 
 class StoreLockedError(StoreError):
     """Another process holds the database file."""
+
+
+class InvalidRequestError(FoldlineError):
+    """A request that its provider would refuse; raised only where every request is checked.
+
+    It is a bug in foldline, unless the request is larger than the provider takes.
+    """
+
+    def __init__(self, provider: str, violations: Sequence[Any]) -> None:
+        reasons = "; ".join(f"{each.rule}: {each.message}" for each in violations)
+        super().__init__(f"{provider} would refuse this request: {reasons}")
+        self.violations = tuple(violations)
+        """As `Rendered.violations` has them."""
 
 
 # Words for messages: known names that are similar to a wrong one, and what was given, in short.

@@ -63,7 +63,6 @@ from render.policy._provider import Segment as Segment
 from render.policy._provider import Spot as Spot
 from render.policy._provider import ThinkingRule as ThinkingRule
 from render.policy._provider import TokenCounter as TokenCounter
-from render.policy._provider import Validator as Validator
 from render.policy._provider import Violation as Violation
 from render.policy._provider import Where as Where
 from render.providers import PROVIDERS as PROVIDERS
@@ -71,7 +70,6 @@ from render.providers import overflow_of as overflow_of
 from render.providers import provider_of as provider_of
 from render.providers import refusal as refusal
 from render.providers.anthropic import REPLAYED as REPLAYED
-from render.providers.anthropic import RequestValidator as RequestValidator
 from render.providers.anthropic import validate_request as validate_request
 from render.stages._budget import Account as Account
 from render.stages._budget import CannotFit as CannotFit

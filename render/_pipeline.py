@@ -1,7 +1,7 @@
 """Rendering: the steps from the view of a log to the next request.
 
     decide:  prune -> clip -> limit images -> compact -> strip unbound thinking
-    show:    slice -> replace hidden, encode -> cache points -> assemble -> check
+    show:    slice -> replace hidden, encode -> cache points -> assemble -> check, if the context asks for it
 
 Decisions are recorded as events, so the next render repeats them. The second step is a pure function of the
 log and of the returned artifacts. Nothing here waits: work that may need I/O or a model is yielded to the
@@ -14,9 +14,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from blocks import CompactionSkipped, EventId, RequestRendered
+from blocks import CompactionSkipped, EventId, InvalidRequestError, RequestRendered
 from render.policy._context import Context
-from render.policy._provider import Validator
 from render.stages._budget import (
     account,
     cannot_fit,
@@ -70,7 +69,7 @@ class Decided:
     rendered: Rendered
 
 
-def render(view: View, context: Context, validator: Validator) -> Generator[Need, Any, Decided]:
+def render(view: View, context: Context) -> Generator[Need, Any, Decided]:
     """The next request; yields each `Need` and is sent the answer."""
     view = prune_expired(view, context) if is_cold(view, context) else view
     view = clip_oversized(view, context)
@@ -83,17 +82,16 @@ def render(view: View, context: Context, validator: Validator) -> Generator[Need
         read_ahead(view, context)
     view = strip_unbound(view, context) if view.thought else view
     returned: Sequence[Returned] = yield BringBack(view)
-    rendered = show(view, context, validator, returned)
+    rendered = show(view, context, returned)
     return Decided(view=view, tokens=tokens, rendered=rendered)
 
 
-def show(
-    view: View,
-    context: Context,
-    validator: Validator | None = None,
-    returned: Sequence[Returned] = (),
-) -> Rendered:
-    """The request for a view: a pure function of the log and of the returned artifacts."""
+def show(view: View, context: Context, returned: Sequence[Returned] = ()) -> Rendered:
+    """The request for a view: a pure function of the log and of the returned artifacts.
+
+    Raises:
+        InvalidRequestError: the context asks for a check, and the provider would refuse the request.
+    """
     provider, encoder = context.provider, context.encoder
     shown = slice_visible(view)
     pieces = encoder.pieces(shown)
@@ -101,17 +99,17 @@ def show(
     points = place_cache_points(shown, pieces, prefix.tokens, context)
     marks = [(point.piece, point.spot) for point in points]
     messages = provider.messages(pieces, marks, [artifact.text for artifact in returned])
-    request = provider.request(prefix.system, prefix.tools, messages, context.cache_key)
     missed = unread(shown, provider) if view.pictured else ()
     sizes = account(view, context, sum(artifact.tokens for artifact in returned))
     misfit = None
     if sizes.total > target_of(context):
         misfit = cannot_fit(shown, sizes, context, _not_compacted(view, context))
-    return Rendered(
+    rendered = Rendered(
         messages=tuple(messages),
         system=prefix.system,
         tools=prefix.tools,
         model=context.model.name,
+        spec=context.model,
         provider=provider,
         cache_key=context.cache_key,
         account=sizes,
@@ -127,9 +125,11 @@ def show(
             *shortened(sizes),
             *notices_of(shown, encoder, pieces, missed),
         ),
-        violations=(validator or provider.validator()).check(request, context.model),
         cannot_fit=misfit,
     )
+    if context.validate and rendered.violations:
+        raise InvalidRequestError(provider.name, rendered.violations)
+    return rendered
 
 
 def handed_out(rendered: Rendered, context: Context) -> RequestRendered:

@@ -103,7 +103,7 @@ def steady(**changes: Any) -> Policy:
 
 
 def context(**changes: Any) -> Context:
-    """A context with a large window, unless told otherwise."""
+    """A context with a large window in which each request is checked, unless told otherwise."""
     given = {
         "policy": STEADY,
         "model": LOOSE,
@@ -111,6 +111,7 @@ def context(**changes: Any) -> Context:
         "counter": CharCounter(),
         "now": 1_000_000.0,
         "limit": 100_000,
+        "validate": True,
         **changes,
     }
     return Context(**given)
@@ -290,7 +291,7 @@ def open_timeline(
     clock: Clock | None = None,
     **more: Any,
 ) -> Timeline:
-    """A timeline with a fake clock, counted ids and the fast counter."""
+    """A timeline with a fake clock, counted ids and the fast counter, which checks each request."""
     options: Options = {
         "store": store or MemoryStore(),
         "clock": clock or Clock(),
@@ -298,6 +299,7 @@ def open_timeline(
         "model": LOOSE,
         "window": 100_000,
         "policy": STEADY,
+        "validate": True,
         **more,  # type: ignore[typeddict-item]
     }
     return Timeline.open(name, **options)

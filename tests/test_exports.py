@@ -15,7 +15,7 @@ EXPORTS = {
         CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
         DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId Excerpt
         FoldState FoldlineError ForgottenError Format Hidden HiddenRecord
-        HideReason HistoryDivergedError ImagePart Index Layer LogWindow
+        HideReason HistoryDivergedError ImagePart Index InvalidRequestError Layer LogWindow
         ErrorRecord MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome
         OutcomeUnknownError PROVIDER_TAG Part Plan
         PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
@@ -48,8 +48,8 @@ EXPORTS = {
         ExternalFacts FittedRange Fixed Found Group Json LADDER Limits MASK
         Model Need Overflow PROMPT_VERSION PROVIDERS Piece Place PlannedCompaction
         Policy Prompt Provider REPLAYED Rates RUNGS RangePlan Redaction RejectedAnswerError
-        Rendered RequestValidator Returned Rung RungName Proposal RungScope Segment Shown Spot
-        Summary SummaryRoom ThinkingRule TokenCounter ToolPolicy Validator View Violation Where
+        Rendered Returned Rung RungName Proposal RungScope Segment Shown Spot
+        Summary SummaryRoom ThinkingRule TokenCounter ToolPolicy View Violation Where
         account apply_compaction apply_range clip_oversized commit
         compaction_due compaction_event continued decide extractive fits_after fitted_at
         fitting_range fold format_account format_summary gains_enough handed_out is_cold limit_images

@@ -160,6 +160,7 @@ class Life:
             summarizer=forgetful,
             hooks=plans.hooks(),
             observers=[steps.append],
+            validate=True,
         )
         life = cls(
             session=session,

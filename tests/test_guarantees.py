@@ -97,7 +97,7 @@ def test_rules_and_preferences_outlive_every_compaction() -> None:
 
 
 def test_no_call_is_ever_without_its_result() -> None:
-    """400, tool_use without tool_result: the validator is total, and nothing separates a pair."""
+    """400, tool_use without tool_result: the check is total, and nothing separates a pair."""
     timeline = open_timeline(window=1500, policy=steady(prune_tokens_min=1, rounds_intact=1))
     timeline.user("go")
     for n in range(30):

@@ -48,8 +48,10 @@ from render import (
     Policy,
     ToolPolicy,
     provider_of,
+    show,
 )
 from tests import _builders as make
+from tests.render.providers.plain import plain_text
 
 T = TimelineId("t")
 NO_DATA: Any = make.note(print)  # type: ignore[arg-type]  # no data, on purpose
@@ -57,6 +59,8 @@ NO_FORMAT: Any = "none"
 NO_EVENT = make.appended(NO_DATA)
 EVENT = make.appended(make.note("n"))
 CLAUDE = PROVIDERS["anthropic"]
+VIEW = make.view_of(make.prompt("Go."))
+REFUSED = make.context(provider=plain_text(), system=({"text": "rule:"},), validate=True)
 ME = Requester("me")
 KEPT = ArtifactDescription(timeline=T)
 SECRET = ArtifactDescription(timeline=T, sensitivity="confidential")
@@ -208,6 +212,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "Rendered.openai_chat": {
         "MisuseError": lambda _: make.shown(make.view_of(make.prompt("go"))).openai_chat()
     },
+    "show": {"InvalidRequestError": lambda _: show(VIEW, REFUSED)},
     "provider_of": {"MisuseError": lambda _: provider_of(Model(name="x", provider="y"))},
     "ArtifactStore": {"ClosedError": lambda _: closed().artifacts()},
     "ArtifactStore.put": {"MisuseError": lambda _: memory().artifacts().put(b"x", SECRET)},

@@ -52,6 +52,7 @@ _OPTIONS: Final[Mapping[str, tuple[tuple[type, ...], str, str]]] = {
     "clock": ((), _FUNCTION, "a function that returns seconds since the epoch"),
     "ids": ((), _FUNCTION, "a function that returns a new id"),
     "keep_thinking": ((bool,), "", "True or False"),
+    "validate": ((bool,), "", "True or False"),
     "artifacts": ((str, PathLike), "describe", "an artifact store, a folder or a URL"),
     "keys": ((), "current", "a key ring, as Keys(...)"),
     "requester": ((), "permissions", "a Requester(...)"),
@@ -283,9 +284,9 @@ def _own_part(content: Mapping[str, Any], call: str) -> Part:
         case {"type": kind, "source": {"type": form, **fields}, **more}:
             is_ours = (form, {*fields}) in _SOURCES
             if kind == "image" and is_ours and more.keys() <= {"cache_control"}:
-                return ImagePart(**fields)
+                return ImagePart(**cast("dict[str, str]", fields))
             if kind == "document" and is_ours and more.keys() <= {"cache_control", "title"}:
-                return DocumentPart(**fields, name=more.get("title") or "")
+                return DocumentPart(**cast("dict[str, str]", fields), name=more.get("title") or "")
         case _:
             pass
     return ProviderPart(value=dict(content))

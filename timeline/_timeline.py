@@ -185,21 +185,21 @@ class Timeline(Shell):
             summarizer: Writes the summaries, such as `ModelSummarizer`; default: the extractive one, which
                 calls no model.
             hooks: Functions that are called before and after a compaction; see `Hooks`.
-            observers: Functions that receive each step of a render once it is committed; see `Step`.
-                Sync or async, like hooks.
+            observers: Functions, sync or async, that receive each step of a render once it is committed; see `Step`.
             tracer: An OpenTelemetry tracer for spans of renders (each step an event), compactions, calls of the
                 store, and the work of an agent of this timeline.
             clock: A function that returns seconds since the epoch.
             ids: A function that returns new ids for blocks and events, in the form of UUIDs.
             keep_thinking: Whether recorded thinking is sent back; default True.
+            validate: Whether each render checks its request against the provider's rules, and raises an
+                `InvalidRequestError` if the provider would refuse it; takes some milliseconds; default False.
             artifacts: The place for large results: an artifact store, a folder or a URL; default: beside the log;
                 None: no such place.
             keys: Keys that encrypt confidential and restricted results; without keys such results are
                 refused, unless the store is in memory.
             requester: The requester on whose behalf artifacts are stored and read; default: one with the timeline's
                 name, without a tenant.
-            probe: A function that returns the current state of a call's source, so that unchanged results may be
-                cleared.
+            probe: A function that returns the current state of a call's source, so unchanged results may be cleared.
             retention: What happens to events that the window does not need, once a compaction is
                 committed: `keep` (default) keeps them; `archive` moves them into files in the folder `archive`,
                 where they can still be read; `forget` removes them.

@@ -28,12 +28,13 @@ from persistence._file import copy_of_a_moment, database_path, is_writable, path
 from persistence._log import (
     Head,
     StoredEvent,
+    TimelineInfo,
     checked_events,
     checked_fork,
     timeline_infos,
 )
 from persistence._retention import Kept, Removed, checked_kept_fork
-from persistence._store import Skim, StoreReport, TimelineInfo, Watchers
+from persistence._store import Skim, StoreReport, Watchers
 from persistence.duckdb._dialect import DuckDBIndex
 from persistence.duckdb._file import (
     FileLock,

@@ -7,7 +7,7 @@ however damaged, is refused.
 from typing import ClassVar, Final
 
 from persistence.search._index import FOLDED_TO_ASCII
-from persistence.sql._index import Dialect
+from persistence.sql._database import Dialect
 from persistence.sql._views import Words, views
 
 _TEXT: Final = "encode(payload, 'escape')"

@@ -93,6 +93,7 @@ class SQLIndex:
     def _any_case(self, run: str) -> Condition:
         """A condition that a payload contains a run in any case (it may also accept others)."""
         dialect = self._dialect
+        value: object
         if has_cases(run):
             condition, value = dialect.holds_any_case, dialect.pattern(run)
         else:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from persistence.search._index import FOLDED_TO_ASCII
-from persistence.sql._index import Dialect
+from persistence.sql._database import Dialect
 from persistence.sql._views import Words, views
 
 _TEXT: Final = "CAST(payload AS TEXT)"

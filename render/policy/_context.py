@@ -58,6 +58,8 @@ class Context:
     """Whether recorded thinking is shown at all."""
     cache_key: str = ""
     """A key that all requests of one timeline share, for the provider's cache; empty: none."""
+    validate: bool = False
+    """Whether each request is checked against the rules of its provider."""
     can_externalize: bool = False
     """Whether there is an artifact store for large content."""
     can_encrypt: bool = False

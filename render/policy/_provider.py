@@ -1,6 +1,6 @@
 """A provider, and the model it serves: what the stages use of an API; everything else stays in that API's folder.
 
-    blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Validator]
+    blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Provider.violations]
 
 A provider is a folder in `render/providers` and a row in the table there. No stage, rung or budget names a
 provider; all use `Context.provider`.
@@ -241,7 +241,7 @@ class Limits:
 
 # The provider protocol.
 #
-#     blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Validator]
+#     blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [rules]
 #
 # A provider is a folder in `render/providers` and a row in the table there. No stage, rung or budget names a
 # provider; all use `Context.provider`.
@@ -371,12 +371,7 @@ class Overflow:
     """The limit that was exceeded."""
 
 
-class Validator(Protocol):
-    """Checks the requests of a growing conversation one after another."""
-
-    def check(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
-        """Every reason why the provider would refuse `request`; never raises, whatever it is."""
-        ...
+Violations: TypeAlias = Callable[[Mapping[str, Any], Model], tuple[Violation, ...]]
 
 
 class NewEncoder(Protocol):
@@ -417,8 +412,8 @@ class Provider:
     """An encoder, which turns groups of blocks into pieces of a request."""
     refusal: Callable[[Part, Where], str]
     """The reason why the provider would refuse a part; empty: it would accept it."""
-    validator: Callable[[], Validator]
-    """A new validator."""
+    violations: Violations
+    """Every reason why the provider would refuse a request; never raises, whatever the request is."""
 
     prefix: Callable[[Sequence[Json], Sequence[Json], str | None], tuple[list[Json], list[Json]]]
     """System prompt and tools as they are sent, with a cache mark at their end that lives for the given time (`5m`);

@@ -12,7 +12,7 @@ Repairs, each with a notice; the log keeps the original:
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, groupby
-from operator import itemgetter
+from operator import eq, itemgetter
 from typing import Final
 
 import attrs
@@ -35,7 +35,6 @@ from render.view._provider_blocks import Json, verbatim
 
 OTHERS: Final = frozenset({Place.USER, Place.LATE, Place.CARRIED})
 """Places of content other than responses and results."""
-_ROLE: Final = itemgetter("role")
 
 
 @attrs.frozen(kw_only=True)
@@ -218,10 +217,10 @@ def assembled(
 
 def joined(messages: list[Json], as_one: Callable[[Sequence[Json]], Json]) -> list[Json]:
     """The messages with adjacent ones of the same role joined; other messages stay the same objects."""
-    roles = list(map(_ROLE, messages))
-    if roles[2:] == roles[:-2] and roles[:1] != roles[1:2]:  # two roles take turns
+    roles = [message["role"] for message in messages]
+    if not any(map(eq, roles, roles[1:])):
         return messages
-    runs = (list(run) for _, run in groupby(messages, _ROLE))
+    runs = (list(run) for _, run in groupby(messages, itemgetter("role")))
     return [run[0] if len(run) == 1 else as_one(run) for run in runs]
 
 

@@ -1,7 +1,7 @@
 """The result of a render: the request, information about it, and its notices."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
@@ -17,7 +17,7 @@ from blocks import (
     images_of,
     in_words,
 )
-from render.policy._provider import Encoder, Piece, Provider, Violation, Where
+from render.policy._provider import Encoder, Model, Piece, Provider, Violation, Where
 from render.stages._budget import Account, CannotFit
 from render.stages._cache_points import CachePoint
 from render.view._group import Entry, Group, Place, number
@@ -33,6 +33,8 @@ class Rendered:
     system: tuple[Json, ...] = attrs.field(repr=number)
     tools: tuple[Json, ...] = attrs.field(repr=number)
     model: str
+    _spec: Model = attrs.field(alias="spec", repr=False, eq=False)
+    """The model with the properties that the provider's rules use."""
     provider: Provider = attrs.field(repr=False)
     cache_key: str = attrs.field(default="", repr=False)
     """A key that all requests of one timeline share, for the provider's cache."""
@@ -51,9 +53,13 @@ class Rendered:
     """Artifacts that came back, after the tail."""
     notices: tuple[str, ...] = attrs.field(default=(), repr=number)
     """Guessed values, and repairs that the log made necessary."""
-    violations: tuple[Violation, ...] = ()
-    """Violations of the provider's rules; empty unless foldline has a bug."""
     cannot_fit: CannotFit | None = None
+
+    @cached_property
+    def violations(self) -> tuple[Violation, ...]:
+        """Violations of the provider's rules; empty unless foldline has a bug, or the request is larger than the provider
+        takes. The request is checked when this is read for the first time, which takes some milliseconds."""
+        return self.provider.violations(self._request(), self._spec)
 
     @property
     def tokens(self) -> int:
@@ -142,8 +148,10 @@ class Rendered:
     @checked_call
     def request(self) -> Json:
         """The part of the request that depends on the log: system, tools, messages."""
-        request = self.provider.request(self.system, self.tools, self.messages, self.cache_key)
-        return {name: _fresh(value) for name, value in request.items()}
+        return {name: _fresh(value) for name, value in self._request().items()}
+
+    def _request(self) -> Json:
+        return self.provider.request(self.system, self.tools, self.messages, self.cache_key)
 
 
 def _fresh(value: Any) -> Any:

@@ -133,7 +133,7 @@ def test_1_coverage_leaves_no_gap_between_compactions(
 
 @given(steps(), settings())
 def test_2_validity(all_steps: list[Step], options: dict[str, Any]) -> None:
-    """Every request passes the validator, however broken the log."""
+    """Every request obeys the rules, however broken the log."""
     play = played([*all_steps, ("render",)], options)
     for request in play.requests:
         assert request.rendered.violations == ()

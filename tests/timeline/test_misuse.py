@@ -223,6 +223,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "clock": (5, 1e9, "now"),
     "ids": ("id", 5),
     "keep_thinking": ("no", 0, 1),
+    "validate": ("yes", 0, 1),
     "artifacts": (5, b"x", [], ""),
     "keys": ({"k": b"x"}, "key"),
     "requester": ("me", 5),

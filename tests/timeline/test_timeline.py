@@ -2,6 +2,7 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from blocks import (
     ClosedError,
     Envelope,
     ImagePart,
+    InvalidRequestError,
     MisuseError,
     OpaqueBlock,
     RangeCompacted,
@@ -582,3 +584,18 @@ def test_ones_own_kinds_of_blocks_need_no_registration() -> None:
     assert isinstance(found, OpaqueBlock)
     assert found.fields["mm"] == 3
     assert not isinstance(found, AssistantCompletion)
+
+
+# Checking.
+
+
+def test_a_timeline_may_check_every_request_and_hands_out_none_that_would_be_refused() -> None:
+    with open_timeline(window=60_000_000, validate=False) as timeline:
+        timeline.user("word " * 7_000_000)  # more bytes than the API takes
+        assert [violation.rule for violation in timeline.render().violations] == ["request_bytes"]
+        handed_out = timeline.version
+        again = open_timeline(store=timeline._operations.engine.store, window=60_000_000)
+        for refused in (again.render, again.compact, partial(again.render_at, handed_out)):
+            with pytest.raises(InvalidRequestError, match="request_bytes"):
+                refused()
+        assert again.version == handed_out

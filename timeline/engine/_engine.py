@@ -19,6 +19,7 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import partial
 from itertools import count
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
@@ -70,7 +71,6 @@ from render import (
     RangePlan,
     Rendered,
     Summary,
-    Validator,
     View,
     commit,
     compaction_due,
@@ -175,7 +175,6 @@ class Engine:
     """The view without the pending events."""
     _behind: bool = attrs.field(default=False, init=False)
     """Whether the store may hold more than the view, for example after an interrupted commit; `load` resets it."""
-    _validator: Validator | None = attrs.field(default=None, init=False)
 
     # Rendering.
 
@@ -225,8 +224,7 @@ class Engine:
     def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow[Made]:
         """Decide and render, and commit the decisions."""
         before, version = self.view, self.version
-        self._validator = self._validator or context.provider.validator()
-        stages = render(before, context, self._validator)
+        stages = render(before, context)
         forced = force and attempt.is_first(before)
         decided = yield from self._driven(stages, context, attempt, force=forced)
         rendered = decided.rendered
@@ -640,7 +638,6 @@ class Engine:
 
     def unknown(self, path: str) -> Flow[UnknownPathError]:
         """The error for a path that does not exist; it names similar paths."""
-        from difflib import get_close_matches  # loaded only for this error
 
         view, entries = self.view, self.view.entries
         head = view.compaction.head.entries if view.compaction else ()

@@ -467,6 +467,8 @@ class Operations:
             VersionConflictError: other writers of this timeline were faster at every try.
             SummaryFailedError: the summariser failed, and `Policy.on_failure` is "raise"; other errors of
                 the summariser may then come through, too.
+            InvalidRequestError: the timeline was opened with `validate=True`, and the provider would refuse the
+                request.
         """
         context = self._context(system, tools)
         if self.preparation.is_possible:
@@ -483,6 +485,7 @@ class Operations:
             MisuseError: the system prompt or a tool's definition is not valid.
             VersionConflictError: other writers of this timeline were faster at every try.
             SummaryFailedError: as from `render`.
+            InvalidRequestError: as from `render`.
         """
         context = self._context(system, tools)
         if self.preparation.is_possible:
@@ -505,6 +508,7 @@ class Operations:
         Raises:
             MisuseError: the system prompt or a tool's definition is not valid.
             SummaryFailedError: as from `render`.
+            InvalidRequestError: as from `render`.
             ForgottenError: the original blocks were forgotten.
         """
         return (yield from upgrade(self.engine, self._context(system, tools), summarizer))
@@ -782,6 +786,7 @@ class Operations:
         Raises:
             MisuseError: the log has no such version, or the system prompt or a tool's definition is not valid.
             ForgottenError: events that it needs were forgotten.
+            InvalidRequestError: as from `render`.
         """
         view = yield from self.at(version, hidden=hidden)
         return show(view, self._context(system, tools))

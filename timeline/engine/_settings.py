@@ -58,6 +58,7 @@ class Options(TypedDict, total=False):
     clock: Callable[[], float]
     ids: IdFactory
     keep_thinking: bool
+    validate: bool
     artifacts: "ArtifactStore | Path | str | None"
     keys: "KeyRing"
     requester: "Requester"
@@ -83,6 +84,7 @@ class Settings:
     calibrate: bool
     count_tokens: Callable[[Json], Any] | None = None
     keep_thinking: bool = True
+    validate: bool = False
     cache_key: str = ""
     can_externalize: bool = False
     can_encrypt: bool = False
@@ -135,6 +137,7 @@ class Settings:
             calibrate=counter == "model",
             count_tokens=options.get("count_tokens"),
             keep_thinking=options.get("keep_thinking", True),
+            validate=options.get("validate", False),
             can_encrypt="keys" in options
             or not isinstance(options.get("artifacts", ""), Path | str),
         )
@@ -157,6 +160,7 @@ class Settings:
             overhead_tokens=self.model.tool_overhead_tokens if self.calibrate else 0,
             calibrate=self.calibrate,
             keep_thinking=self.keep_thinking,
+            validate=self.validate,
             cache_key=self.cache_key,
             can_externalize=self.can_externalize,
             can_encrypt=self.can_encrypt,

@@ -25,7 +25,7 @@ from blocks import (
     tag_of,
     text_of,
 )
-from render import Context, Group, Rendered, Validator, View, commit, fold, show
+from render import Context, Group, Rendered, View, commit, fold, show
 from timeline._arguments import System, Tools
 from timeline.billing import Flattener, RunningBill
 from timeline.engine._settings import Settings
@@ -74,8 +74,6 @@ class Collector:
     """The views since the latest request, by version."""
     _whole: Whole = attrs.field(init=False)
     _bill: RunningBill = attrs.field(init=False)
-    _validator: Validator = attrs.field(init=False)
-    """Validates the requests that are rendered again; a report does not show its verdicts."""
     _everything: Everything = attrs.field(init=False)
     _naming: Naming = attrs.field(factory=Naming, init=False)
     _decided: list[str] = attrs.field(factory=list[str], init=False)
@@ -89,7 +87,6 @@ class Collector:
         model = settings.model
         flattener = Flattener(counter_for(self.prompting.counter, model), settings.provider)
         self._bill = RunningBill(model=model, flattener=flattener)
-        self._validator = settings.provider.validator()
         self._everything = Everything(model)
         self._whole = Whole(self.prompting.context(0.0))
 
@@ -131,7 +128,7 @@ class Collector:
 
     def _called(self, at: float, view: View, event: RequestRendered | None) -> None:
         context = self.prompting.context(at)
-        rendered = show(view, context, self._validator)
+        rendered = show(view, context)
         before = self._bill.dollars
         step = self._bill.send(at, rendered)
         number, account = len(self.calls), rendered.account

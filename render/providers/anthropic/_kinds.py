@@ -1,4 +1,4 @@
-"""Kinds of content and numeric limits of the API, shared by encoder and validator.
+"""Kinds of content and numeric limits of the API, shared by encoder and rules.
 
 Sources: the provider's documentation of October 2026, and the types of the `anthropic` package, 2.11.
 """

@@ -1,6 +1,6 @@
 """The Messages API of Anthropic, as of October 2026: requests, what they count and cost, responses, errors.
 
-The rules that a request must follow are in `validator`, which knows nothing of this file, as this file knows nothing
+The rules that a request must follow are in `_rules`, which knows nothing of this file, as this file knows nothing
 of the rules.
 """
 
@@ -46,7 +46,7 @@ from render.policy._provider import (
     Segment,
     ThinkingRule,
     TokenCounter,
-    Validator,
+    Violations,
     Where,
 )
 from render.providers._answers import (
@@ -109,7 +109,7 @@ Numbered: TypeAlias = tuple[int, Json]
 """A content block, with the version of the block that it shows."""
 
 
-def provider(validator: Callable[[], Validator], refuses: Refuses) -> Provider:
+def provider(violations: Violations, refuses: Refuses) -> Provider:
     """The API with its rules."""
     return Provider(
         name=SHAPE.name,
@@ -117,7 +117,7 @@ def provider(validator: Callable[[], Validator], refuses: Refuses) -> Provider:
         rates=rates,
         encoder=partial(encoder, refuses),
         refusal=lambda part, where: refusal(part, where, refuses),
-        validator=validator,
+        violations=violations,
         prefix=prefix,
         messages=messages,
         request=request,

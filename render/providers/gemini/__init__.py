@@ -3,6 +3,6 @@
 from typing import Final
 
 from render.providers.gemini._provider import provider
-from render.providers.gemini.validator._validate import ContentsValidator
+from render.providers.gemini._rules import check_request
 
-GEMINI: Final = provider(ContentsValidator)
+GEMINI: Final = provider(check_request)

@@ -1,4 +1,4 @@
-"""Constants of the Gemini API that encoder and validator share.
+"""Constants of the Gemini API that encoder and rules share.
 
 Sources: the types of the `google-genai` package, 3.4, and the provider's guides of October 2026.
 """

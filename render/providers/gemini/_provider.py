@@ -1,7 +1,7 @@
 """The Gemini API of Google (`generateContent`), as of October 2026: requests, what they count and cost, responses, errors.
 
 It uses implicit caching of common prefixes; caches that are created explicitly are not used. The rules that a request
-must follow are in `validator`, which knows nothing of this file, as this file knows nothing of the rules.
+must follow are in `_rules`, which knows nothing of this file, as this file knows nothing of the rules.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ from render.policy._provider import (
     Rates,
     Segment,
     TokenCounter,
-    Validator,
+    Violations,
     Where,
 )
 from render.providers._answers import (
@@ -99,7 +99,7 @@ SHAPE: Final = SHAPES["gemini"]
 WANTED: Final = "record(): a response of the Gemini API (the SDK's object, or its JSON)"
 
 
-def provider(validator: Callable[[], Validator]) -> Provider:
+def provider(violations: Violations) -> Provider:
     """The API with its rules."""
     return Provider(
         name=SHAPE.name,
@@ -107,7 +107,7 @@ def provider(validator: Callable[[], Validator]) -> Provider:
         rates=rates,
         encoder=encoder,
         refusal=refusal,
-        validator=validator,
+        violations=violations,
         prefix=prefix,
         messages=messages,
         request=request,

@@ -1,4 +1,4 @@
-"""Kinds of content and numeric limits of the two APIs, shared by encoders and validators.
+"""Kinds of content and numeric limits of the two APIs, shared by encoders and rules.
 
 Sources: the types of the `openai` package, 3.54, and the provider's guides of November 2026.
 """

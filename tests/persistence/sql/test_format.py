@@ -15,7 +15,7 @@ FOUND = "SELECT format FROM foldline"
 
 
 def newest(where: str) -> int:
-    return (sqlite if where.startswith("sqlite") else postgres).FORMAT
+    return sqlite.FORMAT if where.startswith("sqlite") else postgres.FORMAT
 
 
 def asked(store: SQLStore, query: str) -> list[tuple[object, ...]]:

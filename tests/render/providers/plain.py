@@ -14,8 +14,6 @@ from itertools import chain
 from json import dumps
 from typing import Any
 
-import attrs
-
 from blocks import (
     AssistantCompletion,
     AssistantThinking,
@@ -57,14 +55,11 @@ LONG = 5_000
 SPOKEN = {Place.RESPONSE: "assistant", Place.RESULT: "result"}
 
 
-@attrs.frozen
-class Lines:
+def empty_lines(request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
     """Every request is fine that is made of lines."""
-
-    def check(self, request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
-        spoken = enumerate(map(str, request["prompt"]))
-        wrong = (n for n, line in spoken if not line.partition(":")[2].strip() and ":" in line)
-        return tuple(Violation("empty", f"{model.name}.{n}", "an empty line") for n in wrong)
+    spoken = enumerate(map(str, request["prompt"]))
+    wrong = (n for n, line in spoken if not line.partition(":")[2].strip() and ":" in line)
+    return tuple(Violation("empty", f"{model.name}.{n}", "an empty line") for n in wrong)
 
 
 def plain_text(
@@ -89,7 +84,7 @@ def plain_text(
         rates=rates,
         encoder=encoder,
         refusal=refusal,
-        validator=Lines,
+        violations=empty_lines,
         prefix=prefix,
         messages=messages,
         request=request,

@@ -36,7 +36,7 @@ def test_every_request_is_valid_however_broken_the_log(
     model = play.options["model"]
     for request in play.requests:
         assert request.rendered.violations == ()
-        assert provider_of(model).validator().check(api.sent(request.rendered), model) == ()
+        assert provider_of(model).violations(api.sent(request.rendered), model) == ()
 
 
 @APIS

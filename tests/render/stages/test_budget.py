@@ -133,7 +133,7 @@ def test_what_comes_back_counts_as_the_rest_does() -> None:
     within = context(calibrate=True)
     back = Returned(artifact=ArtifactId("art-1"), text="y" * 4000, tokens=1000)
     alone = show(view, within).account
-    found = show(view, within, None, [back]).account
+    found = show(view, within, [back]).account
     assert found.rehydrated == 1000
     assert found.estimated == alone.estimated + 1000
     assert found.total == alone.total + round(1000 * alone.ratio)

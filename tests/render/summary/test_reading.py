@@ -97,7 +97,7 @@ def test_what_came_since_is_read_a_part_at_a_time_until_all_is_read() -> None:
 def test_a_call_that_compacts_reads_nothing_ahead() -> None:
     view = make.view_of(*worked(0, "port = 0", "port = 0"), make.said("a line of it\n" * 500))
     for after, is_reading in ((view, True), (folded(view), False)):
-        stages = render(view, CONTEXT, CONTEXT.provider.validator())
+        stages = render(view, CONTEXT)
         assert isinstance(next(stages), Compact)
         read = texts_of(after).ahead
         stages.send(after)

@@ -77,6 +77,7 @@ def opened(request: pytest.FixtureRequest) -> Iterator[Opener]:
                 "policy": LADDER,
                 "window": WINDOW,
                 "clock": Clock(),
+                "validate": True,
                 **more,  # type: ignore[typeddict-item]
             }
             return Driven(runner, runner.run(AsyncTimeline.open("talk", **options)))

@@ -71,7 +71,13 @@ class Clock:
 
 
 def opened(store: EventStore, name: str = "talk", **options: Any) -> Timeline:
-    given: dict[str, Any] = {"keys": KEYS, "clock": Clock(), "window": 40_000, **options}
+    given: dict[str, Any] = {
+        "keys": KEYS,
+        "clock": Clock(),
+        "window": 40_000,
+        "validate": True,
+        **options,
+    }
     return Timeline.open(name, store=store, **given)
 
 

@@ -237,9 +237,9 @@ RAISES: dict[str, dict[type[Exception], _Call]] = {
         UnknownTimelineError: lambda _: open_timeline().fork("other"),
     },
 }
-ELSEWHERE = {"VersionConflictError", "SummaryFailedError", "ForgottenError"}
-"""Raised by races (`test_racing`), by summarisers (`summaries`) that fail, and where events were removed
-(`test_retention`, `test_forgetting`)."""
+ELSEWHERE = {"VersionConflictError", "SummaryFailedError", "ForgottenError", "InvalidRequestError"}
+"""Raised by races (`test_racing`), by summarisers (`summaries`) that fail, where events were removed
+(`test_retention`, `test_forgetting`), and where each request is checked (`test_timeline`)."""
 
 
 def _unstorable() -> Any:

@@ -52,7 +52,14 @@ def agent(
 
 def opened(store: str) -> Timeline:
     """The conversation, as any host opens it; they agree on the time."""
-    return Timeline.open(NAME, store=store, window=WINDOW, counter="estimate", clock=lambda: 1.7e9)
+    return Timeline.open(
+        NAME,
+        store=store,
+        window=WINDOW,
+        counter="estimate",
+        clock=lambda: 1.7e9,
+        validate=True,
+    )
 
 
 def client_of(provider: str) -> anthropic.Anthropic:

@@ -27,7 +27,13 @@ SMALL = Policy(
 
 def options(**changes: Any) -> dict[str, Any]:
     """What every timeline here is opened with, unless told otherwise."""
-    given = {"model": MODEL, "counter": "model", "window": WINDOW, "policy": SMALL}
+    given = {
+        "model": MODEL,
+        "counter": "model",
+        "window": WINDOW,
+        "policy": SMALL,
+        "validate": True,
+    }
     return {"ids": Ids(), "clock": Clock(), **given, **changes}
 
 

@@ -77,7 +77,7 @@ def request_of(body: Json, place: Mapping[str, str], _: Mapping[str, str]) -> Js
 
 def rule_error(request: Json, model: Model) -> ApiError | None:
     """The rules, and signatures that were changed."""
-    for violation in provider_of(model).validator().check(request, model):
+    for violation in provider_of(model).violations(request, model):
         return _invalid(violation.message)
     for content in request["contents"]:
         for part in content["parts"]:

@@ -54,7 +54,7 @@ def key_error(headers: Mapping[str, str]) -> ApiError | None:
 
 def rule_error(request: Json, model: Model) -> ApiError | None:
     """The error for the first rule that a request breaks."""
-    for violation in provider_of(model).validator().check(request, model):
+    for violation in provider_of(model).violations(request, model):
         return invalid(f"{violation.place}: {violation.message}")
     return None
 

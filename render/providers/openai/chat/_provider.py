@@ -1,7 +1,7 @@
 """The Chat Completions API of OpenAI, as of November 2026, and of servers such as vLLM and llama.cpp.
 
 What it has in common with Responses is in `_shared` and `_rounds` of the folder above. The rules that a request must
-follow are in `validator`, which knows nothing of this file, as this file knows nothing of the rules.
+follow are in `_rules`, which knows nothing of this file, as this file knows nothing of the rules.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from render.policy._provider import (
     Provider,
     ThinkingRule,
     TokenCounter,
-    Validator,
+    Violations,
 )
 from render.providers._answers import (
     answer_in,
@@ -80,7 +80,7 @@ PROMPT: Final = "system"
 servers know only this one."""
 
 
-def provider(validator: Callable[[], Validator]) -> Provider:
+def provider(violations: Violations) -> Provider:
     """The API with its rules."""
     return Provider(
         name=SHAPE.name,
@@ -88,7 +88,7 @@ def provider(validator: Callable[[], Validator]) -> Provider:
         rates=rates,
         encoder=encoder,
         refusal=refusal,
-        validator=validator,
+        violations=violations,
         prefix=prefix,
         messages=messages,
         request=request,

@@ -1,7 +1,7 @@
 """The Responses API of OpenAI, as of November 2026, with nothing stored on the server.
 
 What it has in common with Chat Completions is in `_shared` and `_rounds` of the folder above. The rules that a request
-must follow are in `validator`, which knows nothing of this file, as this file knows nothing of the rules.
+must follow are in `_rules`, which knows nothing of this file, as this file knows nothing of the rules.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from render.policy._provider import (
     Piece,
     Provider,
     TokenCounter,
-    Validator,
+    Violations,
 )
 from render.providers._answers import (
     answer_in,
@@ -74,7 +74,7 @@ PROMPT: Final = "developer"
 models place it after the conversation."""
 
 
-def provider(validator: Callable[[], Validator]) -> Provider:
+def provider(violations: Violations) -> Provider:
     """The API with its rules."""
     return Provider(
         name=SHAPE.name,
@@ -82,7 +82,7 @@ def provider(validator: Callable[[], Validator]) -> Provider:
         rates=rates,
         encoder=encoder,
         refusal=refusal,
-        validator=validator,
+        violations=violations,
         prefix=prefix,
         messages=messages,
         request=request,

@@ -87,7 +87,7 @@ def test_the_user_speaks_first_and_instructions_join_the_last_content() -> None:
     extended = PROVIDER.extended(request, "Summarise.")
     assert extended["contents"][0]["parts"] == [{"text": t} for t in ("a", "b", "Summarise.")]
     assert len(request["contents"][0]["parts"]) == 2
-    assert PROVIDER.validator().check(extended, MODEL) == ()
+    assert PROVIDER.violations(extended, MODEL) == ()
 
 
 def test_a_request_is_read_by_sections_as_the_client_takes_it_or_as_it_is_sent() -> None:

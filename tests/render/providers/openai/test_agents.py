@@ -60,13 +60,13 @@ def test_an_agent_of_many_rounds_is_never_refused_and_reopens_as_it_was(model: M
     options: dict[str, Any] = {"store": store, "clock": clock, "model": model, "window": 6_000}
     timeline = make.open_timeline(policy=policy_named("default"), **options)
     timeline.user("Build all the parts, and keep the API as it is.")
-    validator = provider_of(model).validator()
+    provider = provider_of(model)
     sent: list[tuple[int, list[Any]]] = []
     for number in range(ROUNDS):
         rendered = timeline.render(system="You build. " * 20, tools=[{"name": "bash"}])
         request = kwargs_of(rendered)
         assert rendered.violations == ()
-        assert validator.check(request, model) == ()
+        assert provider.violations(request, model) == ()
         sent.append((timeline.view.rewritten, plain(items_of(rendered))))
         timeline.record(answer(model, number))
         timeline.tool_result(f"call_{number}_a", f"part_{number:03} built\n" * 30)

@@ -65,7 +65,7 @@ def test_an_instruction_joins_the_users_last_message(model: Model) -> None:
     assert "Go." in str(extended["messages"][-1])
     assert "Summarise." in str(extended["messages"][-1])
     assert "Summarise." not in str(live)
-    assert PROVIDER.validator().check(extended, model) == ()
+    assert PROVIDER.violations(extended, model) == ()
 
 
 def test_there_is_no_thinking_to_be_left_out() -> None:

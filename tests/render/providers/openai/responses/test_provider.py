@@ -113,7 +113,7 @@ def test_a_summary_is_asked_for_behind_the_live_prompt_and_its_cache() -> None:
     assert {k: v for k, v in extended.items() if k != "input"} == {
         k: v for k, v in live.items() if k != "input"
     }
-    assert PROVIDER.validator().check(extended, MARKED) == ()
+    assert PROVIDER.violations(extended, MARKED) == ()
 
 
 def test_open_tools_take_any_arguments_under_the_names_that_are_sent() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from render import PROVIDERS, Model
-from render.providers.openai.responses.validator._rules import Rule
-from render.providers.openai.responses.validator._validate import ResponsesValidator
+from render.providers.openai._rules import CommonRule
+from render.providers.openai.responses._rules import Rule, check_request
 from tests.render.providers.openai._play import MARKED, PLAIN
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
@@ -153,28 +153,28 @@ CASES: list[tuple[str, str, Any, Any, Model | None]] = [
 def test_a_rule_is_broken_alone_and_its_repair_breaks_none(
     rule: str, place: str, broken: Any, repaired: Any, model: Model | None
 ) -> None:
-    found = ResponsesValidator().check(broken, model)
+    found = check_request(broken, model)
     assert [(each.rule, each.place) for each in found] == [(rule, place)]
     assert found[0].message
-    assert ResponsesValidator().check(repaired, model) == ()
+    assert check_request(repaired, model) == ()
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {rule.name.lower() for rule in Rule} == {case[0] for case in CASES}
+    assert {rule.name.lower() for rule in (*CommonRule, *Rule)} == {case[0] for case in CASES}
 
 
 def test_more_marks_than_are_written_are_no_error() -> None:
     """The latest four are written, the others only looked up."""
-    assert ResponsesValidator().check(of(*[user(text(**MARK))] * 9), MARKED) == ()
+    assert check_request(of(*[user(text(**MARK))] * 9), MARKED) == ()
 
 
 def test_an_output_may_stand_anywhere_behind_its_call() -> None:
     request = of(call("a"), call("b"), user(), output("b"), said(), output("a"))
-    assert ResponsesValidator().check(request, None) == ()
+    assert check_request(request, None) == ()
 
 
 def test_a_text_is_an_input() -> None:
-    assert ResponsesValidator().check({"input": "hm"}, None) == ()
+    assert check_request({"input": "hm"}, None) == ()
 
 
 _NAMES = st.sampled_from(
@@ -190,9 +190,9 @@ _JSON = st.recursive(
 
 @given(_JSON, st.sampled_from(("openai.responses", "openai.chat")))
 def test_whatever_a_request_is_nothing_is_raised(request: Any, name: str) -> None:
-    validator = PROVIDERS[name].validator()
-    validator.check(request, PLAIN)
+    check = PROVIDERS[name].violations
+    check(request, PLAIN)
     items = [request, {"type": "message", "role": "user", "content": [request]}, {"role": "assistant",
              "tool_calls": [request], "content": request}, {**call(), "arguments": request}]  # fmt: skip
     for item in items:
-        validator.check({"input": [item], "messages": [item], "tools": [request]}, PLAIN)
+        check({"input": [item], "messages": [item], "tools": [request]}, PLAIN)

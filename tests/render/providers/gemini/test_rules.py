@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from render import Model
-from render.providers.gemini.validator._rules import Rule
-from render.providers.gemini.validator._validate import ContentsValidator
+from render.providers.gemini._rules import Rule, check_request
 from tests.render.providers.gemini._play import MODEL, OLD, SEALED
 
 PNG = "iVBORw0KGgo="
@@ -117,10 +116,10 @@ CASES: list[tuple[str, str, Any, Any, Model | None]] = [
 def test_a_rule_is_broken_alone_and_its_repair_breaks_none(
     rule: str, place: str, broken: Any, repaired: Any, model: Model | None
 ) -> None:
-    found = ContentsValidator().check(broken, model)
+    found = check_request(broken, model)
     assert [(each.rule, each.place) for each in found] == [(rule, place)]
     assert found[0].message
-    assert ContentsValidator().check(repaired, model) == ()
+    assert check_request(repaired, model) == ()
 
 
 def test_every_rule_has_a_case() -> None:
@@ -128,22 +127,13 @@ def test_every_rule_has_a_case() -> None:
 
 
 def test_models_before_the_third_take_calls_without_a_signature() -> None:
-    assert ContentsValidator().check(asked(call(seal={})), OLD) == ()
+    assert check_request(asked(call(seal={})), OLD) == ()
 
 
 def test_calls_without_ids_are_answered_by_their_place() -> None:
     bare = {"functionCall": {"name": "bash"}, **SEAL}
     answer = {"functionResponse": {"name": "bash", "response": {}}}
-    assert ContentsValidator().check(of(user(), said(bare), user(answer))) == ()
-
-
-def test_what_was_checked_once_is_not_read_again() -> None:
-    """The verdict stays with the content, wherever it stands in the next request."""
-    validator = ContentsValidator()
-    contents = [user(), said(), user()]
-    assert validator.check(of(*contents), None) == ()
-    assert len(validator.check(of(contents[0], said({"text": 5}), contents[2]), None)) == 1
-    assert validator.check(of(user(), said(), *contents), None) == ()
+    assert check_request(of(user(), said(bare), user(answer))) == ()
 
 
 _JSON = st.recursive(
@@ -168,6 +158,6 @@ _JSON = st.recursive(
 
 @given(_JSON)
 def test_nothing_makes_it_raise(request: Any) -> None:
-    ContentsValidator().check(request, None)
-    ContentsValidator().check({"contents": [request]}, MODEL)
-    ContentsValidator().check({"contents": [{"parts": [request]}], "config": request}, MODEL)
+    check_request(request, None)
+    check_request({"contents": [request]}, MODEL)
+    check_request({"contents": [{"parts": [request]}], "config": request}, MODEL)

@@ -5,9 +5,11 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from render import validate_request
-from render.providers.anthropic.validator._rules import Rule
+from render import Model, validate_request
+from render.providers.anthropic._rules import Rule
 
 MARK_5M = {"type": "ephemeral"}
 MARK_1H = {"type": "ephemeral", "ttl": "1h"}
@@ -15,19 +17,10 @@ PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 TEN_MB = 10 * 1024 * 1024
 
 
-@attrs.frozen(kw_only=True)
-class FakeModel:
-    """A model that answers what the rules ask."""
-
-    prefill: bool = False
-    system_messages: bool = False
-    tokens_window: int = 1_000_000
-    output_tokens_max: int = 128_000
-
-
-PREFILL = FakeModel(prefill=True)
-SMALL = FakeModel(tokens_window=200_000)
-SYSTEM = FakeModel(system_messages=True)
+MODEL = Model(name="m", tokens_window=1_000_000, output_tokens_max=128_000)
+PREFILL = attrs.evolve(MODEL, prefill=True)
+SMALL = attrs.evolve(MODEL, tokens_window=200_000)
+SYSTEM = attrs.evolve(MODEL, system_messages=True)
 
 
 def user(*content: Any) -> dict[str, Any]:
@@ -106,7 +99,7 @@ def marked(count: int, **fields: Any) -> dict[str, Any]:
 FINE = said(text())
 
 # Rule, place, the broken request, its repaired twin, and the model that it is meant for.
-Case = tuple[str, str, dict[str, Any], dict[str, Any], FakeModel | None]
+Case = tuple[str, str, dict[str, Any], dict[str, Any], Model | None]
 
 SHAPES: list[Case] = [
     ("shape", "messages", {"messages": "hi"}, FINE, None),
@@ -492,7 +485,7 @@ def test_a_request_that_breaks_one_rule_gets_that_violation_and_its_twin_none(
     place: str,
     broken: dict[str, Any],
     repaired: dict[str, Any],
-    model: FakeModel | None,
+    model: Model | None,
 ) -> None:
     found = validate_request(broken, model)
     assert [(violation.rule, violation.place) for violation in found] == [(rule, place)]
@@ -596,3 +589,102 @@ def test_a_violation_speaks_the_words_of_the_provider() -> None:
 def test_what_is_no_request_at_all_is_a_violation_too() -> None:
     nothing: Any = None
     assert [violation.rule for violation in validate_request(nothing)] == ["shape"]
+
+
+# Whatever the input is.
+
+Message = dict[str, Any]
+
+WORDS = st.sampled_from(
+    ["", " ", "hi", "t1", "t2", "read", "a b", "user", "assistant", "system", "ephemeral", "5m", "1h",
+     "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document",
+     "search_result", "compaction", "server_tool_use", "base64", "url", "content", "image/png",
+     "object", "custom", "enabled"]
+)  # fmt: skip
+KEYS = st.sampled_from(
+    ["type", "text", "id", "name", "input", "tool_use_id", "content", "source", "data", "media_type",
+     "role", "cache_control", "ttl", "signature", "thinking", "citations", "url", "input_schema"]
+)  # fmt: skip
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | WORDS
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(KEYS, inner, max_size=5)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=25,
+)
+ANY_FIELDS = st.sampled_from(
+    ["messages", "tools", "system", "thinking", "max_tokens", "cache_control", "model"]
+)
+
+IDS = st.sampled_from(["t1", "t2", "t3", "", "a b"])
+ANY_MARK = st.sampled_from([None, {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}, {}])
+BLOCKS = st.one_of(
+    st.builds(
+        lambda words, mark: {"type": "text", "text": words, "cache_control": mark},
+        st.sampled_from(["hi", "so ", " ", ""]),
+        ANY_MARK,
+    ),
+    st.builds(lambda i: {"type": "tool_use", "id": i, "name": "read", "input": {}}, IDS),
+    st.builds(lambda i: {"type": "tool_result", "tool_use_id": i, "content": "x"}, IDS),
+    st.just({"type": "thinking", "thinking": "", "signature": "s"}),
+    st.just({"type": "web_search_tool_result"}),
+    st.just({"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}),
+)
+MESSAGES = st.builds(
+    lambda role, content: {"role": role, "content": content},
+    st.sampled_from(["user", "user", "assistant", "assistant", "system"]),
+    st.lists(BLOCKS, max_size=3),
+)
+REQUESTS = st.lists(MESSAGES, max_size=8)
+
+
+@settings(deadline=None)
+@given(ANYTHING)
+def test_it_never_raises_whatever_the_request_is(anything: Any) -> None:
+    validate_request(anything)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(ANY_FIELDS, ANYTHING))
+def test_it_never_raises_whatever_the_fields_hold(request: dict[str, Any]) -> None:
+    validate_request(request)
+
+
+@settings(deadline=None)
+@given(st.lists(st.dictionaries(KEYS, ANYTHING), max_size=4))
+def test_it_never_raises_whatever_stands_in_a_conversation(blocks: list[Any]) -> None:
+    messages = [{"role": role, "content": blocks} for role in ("user", "assistant", "user")]
+    validate_request({"messages": messages, "tools": blocks, "system": blocks})
+
+
+def test_no_nesting_is_too_deep() -> None:
+    part: dict[str, Any] = {"type": "text", "text": "deep"}
+    for _ in range(5_000):
+        part = {"type": "tool_result", "tool_use_id": "t1", "content": [part], "input": part}
+    validate_request({"messages": [{"role": "user", "content": [part]}]})
+
+
+@settings(deadline=None)
+@given(REQUESTS)
+def test_joined_messages_fare_as_one(messages: list[Message]) -> None:
+    joined: list[Message] = []
+    for message in messages:
+        if joined and joined[-1]["role"] == message["role"]:
+            content = [*joined[-1]["content"], *message["content"]]
+            joined[-1] = {**message, "content": content}
+        else:
+            joined.append(message)
+    pairs = {
+        rule
+        for rule in ("tool_use_unanswered", "tool_result_unexpected", "tool_result_late")
+        if any(violation.rule == rule for violation in validate_request({"messages": joined}))
+    }
+    found = {violation.rule for violation in validate_request({"messages": messages})}
+    assert pairs == found & {
+        "tool_use_unanswered",
+        "tool_result_unexpected",
+        "tool_result_late",
+    }

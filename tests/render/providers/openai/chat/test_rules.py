@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from render import Model
-from render.providers.openai.chat.validator._rules import Rule
-from render.providers.openai.chat.validator._validate import ChatValidator
+from render.providers.openai._rules import CommonRule
+from render.providers.openai.chat._rules import Rule, check_request
 from tests.render.providers.openai._play import CHAT, LOCAL
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
@@ -123,21 +123,11 @@ CASES: list[tuple[str, str, Any, Any, Model | None]] = [
 def test_a_rule_is_broken_alone_and_its_repair_breaks_none(
     rule: str, place: str, broken: Any, repaired: Any, model: Model | None
 ) -> None:
-    found = ChatValidator().check(broken, model)
+    found = check_request(broken, model)
     assert [(each.rule, each.place) for each in found] == [(rule, place)]
     assert found[0].message
-    assert ChatValidator().check(repaired, model) == ()
+    assert check_request(repaired, model) == ()
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {rule.name.lower() for rule in Rule} == {case[0] for case in CASES}
-
-
-def test_what_was_checked_once_is_not_read_again() -> None:
-    """The verdict stays with the message, wherever it stands in the next request."""
-    validator = ChatValidator()
-    messages = [user(), said(), user()]
-    assert validator.check(of(*messages), None) == ()
-    bad = said(5)
-    assert len(validator.check(of(messages[0], bad, messages[2]), None)) == 1
-    assert validator.check(of(user(role="system"), *messages), None) == ()
+    assert {rule.name.lower() for rule in (*CommonRule, *Rule)} == {case[0] for case in CASES}

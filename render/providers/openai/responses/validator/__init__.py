@@ -1,2 +1,0 @@
-"""Validation of requests against the rules of the Responses API; independent of the encoder, so it can find
-its errors."""
