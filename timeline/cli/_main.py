@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 from traceback import print_exc
 from typing import Any, Final
 
@@ -104,9 +103,9 @@ class Commands(click.Group):
             return None
         module, sentence = COMMANDS[cmd_name]
         members = vars(import_module(f"timeline.cli.{module}")).values()
-        made = next(m for m in members if isinstance(m, click.Command) and m.name == cmd_name)
-        made.help = f"{sentence[0].upper()}{sentence[1:]}."
-        return made
+        named = next(m for m in members if isinstance(m, click.Command) and m.name == cmd_name)
+        named.help = f"{sentence[0].upper()}{sentence[1:]}."
+        return named
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- the same
         with formatter.section("Commands"):
@@ -124,6 +123,8 @@ class Commands(click.Group):
 
 def _tell_version(context: click.Context, _: click.Parameter, value: Any) -> None:
     if value:
+        from importlib.metadata import version  # only where it is printed
+
         print(f"foldline {version('foldline')}")
         context.exit()
 
@@ -142,15 +143,15 @@ foldline: Final = Commands(
             help="print the version",
         )
     ],
-    context_settings={"max_content_width": 110},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0 done, 1 the work failed, 2 wrong usage."""
     with guarded():
-        if asked := os.environ.get(COMPLETING):
-            return shell_completion.shell_complete(foldline, {}, "foldline", COMPLETING, asked)
+        if instruction := os.environ.get(COMPLETING):
+            return _complete(instruction)
         return obey(list(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -224,5 +225,9 @@ def completion(options: Values) -> int:
     """Print the script, which calls foldline at each press of Tab."""
     if options.json:
         raise UsageError("the script is not JSON: leave --json out")
-    asked = f"{options.shell}_source"
-    return shell_completion.shell_complete(foldline, {}, "foldline", COMPLETING, asked)
+    return _complete(f"{options.shell}_source")
+
+
+def _complete(instruction: str) -> int:
+    """Print what a shell asks for: its script (`bash_source`), or completions (`bash_complete`)."""
+    return shell_completion.shell_complete(foldline, {}, "foldline", COMPLETING, instruction)

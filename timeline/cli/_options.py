@@ -1,4 +1,4 @@
-"""The options that commands share, and what they name: a store, a timeline's log, a session file, a request's parts."""
+"""The options that commands share, and what they name: a store, a timeline's log, the parts of a request."""
 
 import json
 import os
@@ -24,7 +24,6 @@ from blocks import (
     did_you_mean,
 )
 from persistence import EventStore, StoreLocation, kept_of, locate_store, look
-from persistence.sessions import Session, read_session
 from timeline import Options, policy_named
 from timeline.cli._terminal import DONE, complain
 
@@ -41,8 +40,8 @@ NAMES_MAX: Final = 1_000
 """The most timelines that completion offers, newest first."""
 PATIENCE_SECONDS: Final = 2.0
 """After this time completion offers none, so that an unreachable server does not block the prompt."""
-_PLAIN: Final = re.compile(r"[\w.@%+=,/-]+", re.ASCII)
-"""A name that every shell reads as one plain word; other names are not offered."""
+_PLAIN: Final = re.compile(r"[\w.@%+=/-]+", re.ASCII)
+"""A name that every shell, and its script, reads as one plain word; other names are not offered."""
 _UNITS: Final = {"": 1, "k": 1_000, "m": 1_000_000}
 _TOKENS: Final = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]+)?)([km]?)", re.IGNORECASE)
 _NAME_MAX, _HASH = 60, 8
@@ -229,16 +228,6 @@ FIXED: Final = (
     option("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list"),
 )
 """What a request has besides messages: see `fixed_parts`."""
-SESSION: Final = (
-    option("--format", default="auto", metavar="NAME", help="format of a file, if not detected"),
-    option(
-        "--bytes-max",
-        type=int,
-        metavar="N",
-        help="bytes a file may have, unpacked (256 MiB)",
-    ),
-)
-"""How session files are read: see `session_of`."""
 
 
 # What they name
@@ -293,21 +282,6 @@ def _objects(value: Any, key: str, complaint: str) -> list[dict[str, Any]]:
         if all(isinstance(item, dict) and isinstance(item.get(key), str) for item in items):  # pyright: ignore[reportUnnecessaryIsInstance] -- a user's
             return items
     raise UsageError(complaint)
-
-
-def session_of(file: str, options: Values) -> Session:
-    """A session file, read as the options of `SESSION` say.
-
-    Raises:
-        SessionFormatError: it cannot be read.
-        MisuseError: an option makes no sense.
-    """
-    return read_session(file, format=options.format, **bytes_limit(options))
-
-
-def bytes_limit(options: Values) -> dict[str, int]:
-    """`--bytes-max` as an argument, if it was given."""
-    return {} if options.bytes_max is None else {"bytes_max": options.bytes_max}
 
 
 def gateway_store() -> Path:

@@ -15,7 +15,6 @@ from timeline.cli._options import (
     AUTO,
     FIXED,
     PROVIDER,
-    SESSION,
     THINKING,
     OneOf,
     UsageError,
@@ -23,12 +22,11 @@ from timeline.cli._options import (
     command,
     fixed_parts,
     option,
-    session_of,
     tokens_or_auto,
 )
 from timeline.cli._report import write_report
 from timeline.cli._results import check_chart, tell, write_chart
-from timeline.cli._sessions import FILES, File, session_files, tell_passed_over
+from timeline.cli._sessions import FILES, SESSION, File, session_files, session_of, tell_passed_over
 from timeline.cli._terminal import DONE, FAILED, complain, say, short
 from timeline.cli._tuning import TUNING, check_tuning, tune_and_tell
 from timeline.replay import (

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blocks import FoldlineError, UserPrompt, text_of
-from persistence.sessions import read_session
+from persistence.sessions import Session, read_session
 from timeline.cli._console import print_json, screen
 from timeline.cli._options import UsageError, Values, argument, command, option
 from timeline.cli._terminal import DONE, complain, line, plural, say, short, when
@@ -249,6 +249,16 @@ FILES: Final = argument(
     metavar="FILE",
     help="a session file of any known format, a folder, a pattern, or - for standard input",
 )
+SESSION: Final = (
+    option("--format", default="auto", metavar="NAME", help="format of a file, if not detected"),
+    option(
+        "--bytes-max",
+        type=int,
+        metavar="N",
+        help="bytes a file may have, unpacked (256 MiB)",
+    ),
+)
+"""How session files are read: see `session_of`."""
 _WHERE: Final = re.compile(r"^line (\d+): ")
 _VARIES: Final = re.compile(r"\b[a-z]{2}:t\S+|\b(?:call|toolu|fc|msg|rs)_\w+|\d+")
 """The parts in which two notes of one kind differ: paths, ids, numbers."""
@@ -272,6 +282,21 @@ def session_files(names: Sequence[str]) -> Generator[list[File]]:
     """
     with TemporaryDirectory(prefix="foldline-") as folder:
         yield [file for name in names for file in _files(name, Path(folder))]
+
+
+def session_of(file: str, options: Values) -> Session:
+    """A session file, read as the options of `SESSION` say.
+
+    Raises:
+        SessionFormatError: it cannot be read.
+        MisuseError: an option makes no sense.
+    """
+    return read_session(file, format=options.format, **bytes_limit(options))
+
+
+def bytes_limit(options: Values) -> dict[str, int]:
+    """`--bytes-max` as an argument, if it was given."""
+    return {} if options.bytes_max is None else {"bytes_max": options.bytes_max}
 
 
 def _files(name: str, temporary: Path) -> Iterator[File]:

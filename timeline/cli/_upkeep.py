@@ -43,25 +43,31 @@ from timeline.cli._console import answer, progress_bar
 from timeline.cli._options import (
     HIDDEN,
     ID,
-    SESSION,
     STORE,
     UsageError,
     Values,
     argument,
-    bytes_limit,
     checked_name,
     command,
     existing_store,
     log_of,
     option,
     pages,
-    session_of,
     store_location,
     store_to_read,
     store_to_write,
     tell_copy,
 )
-from timeline.cli._sessions import FILES, File, grouped_notes, session_files, tell_passed_over
+from timeline.cli._sessions import (
+    FILES,
+    SESSION,
+    File,
+    bytes_limit,
+    grouped_notes,
+    session_files,
+    session_of,
+    tell_passed_over,
+)
 from timeline.cli._terminal import DONE, FAILED, complain, plural, say
 from timeline.engine._settings import counted
 from timeline.engine._sharing import without_hidden

@@ -64,6 +64,12 @@ def test_a_shells_script_asks_for_completions(run: Run, shell: str) -> None:
     assert "did you mean 'bash'?" in run("completion", "basch").err
 
 
+def test_help_is_one_letter_or_a_word(run: Run) -> None:
+    assert run("-h") == run("--help")
+    assert run("list", "-h") == run("list", "--help")
+    assert run("list", "-h").code == 0
+
+
 Complete = Callable[..., list[str]]
 
 
