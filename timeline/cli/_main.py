@@ -203,7 +203,7 @@ def _misuse(error: click.UsageError) -> str:
         case click.MissingParameter(param=click.Argument() as param):
             text = f"the following arguments are required: {param.metavar}"
         case click.BadParameter(param=click.Parameter() as param):
-            name = param.opts[0] if isinstance(param, click.Option) else param.metavar
+            name = param.opts[0] if isinstance(param, click.Option) else str(param.metavar)
             text = f"argument {name}: {error.message}"
         case _:
             text = error.format_message()

@@ -9,7 +9,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import Timer
-from types import SimpleNamespace as Values
+from types import SimpleNamespace
 from typing import Any, Final, TypeVar, cast
 
 import click
@@ -49,6 +49,10 @@ _NAME_MAX, _HASH = 60, 8
 
 class UsageError(click.UsageError):
     """The command line is wrong; the message says all, and gets no hint where to read more."""
+
+
+class Values(SimpleNamespace):
+    """What a command was given: an attribute for each of its options and arguments."""
 
 
 # Making a command

@@ -360,8 +360,8 @@ def grouped_notes(notes: Iterable[tuple[int, str]]) -> Iterator[str]:
     for text, lines, count in kinds.values():
         places = ", ".join(f"{each:,}" for each in lines[:LINES_MAX])
         more = f" and {len(lines) - LINES_MAX:,} more" if len(lines) > LINES_MAX else ""
-        where = f"line{'s' if len(lines) > 1 else ''} {places}{more}: " if lines else ""
-        yield f"{where}{text}" if count == 1 else f"{where}{text} ({count:,} times like this)"
+        prefix = f"line{'s' if len(lines) > 1 else ''} {places}{more}: " if lines else ""
+        yield f"{prefix}{text}" if count == 1 else f"{prefix}{text} ({count:,} times like this)"
 
 
 def grouped_notices(notices: Iterable[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 import click
@@ -264,7 +264,7 @@ def retain(options: Values) -> int:
         raise click.UsageError("argument --archive: not allowed with argument --forget")
     if not options.forget and options.archive is None:
         raise click.UsageError("one of the arguments --archive --forget is required")
-    keeping = "forget" if options.forget else "archive"
+    keeping: Literal["archive", "forget"] = "forget" if options.forget else "archive"
     with store_to_write(options) as store:
         checked_name(store, options.id)
         with Timeline.open(options.id, store=store) as timeline:
