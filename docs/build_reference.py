@@ -1,15 +1,16 @@
-"""Write docs/reference.md and docs/reference/, from docstrings (without importing) and from the command's parser.
+"""Write docs/reference.md and docs/reference/, from docstrings (without importing) and from the commands.
 
 python docs/build_reference.py            # or: make docs
 """
 
-import argparse
 import ast
 import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
+
+import click
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -296,43 +297,28 @@ def package_page(package: str) -> str:
 
 def command_page() -> str:
     """Every command with its arguments and options, as `--help` has them."""
-    from timeline.cli._main import parser
+    from timeline.cli._main import foldline
 
-    top = parser()
-    (named,) = (action for action in top._actions if isinstance(action.choices, dict))  # noqa: SLF001 -- argparse tells in no other way
-    lines = [f"# {COMMANDS}\n", f"{top.description}\n", *map(option, visible(top)), ""]
+    context = click.Context(foldline, info_name="foldline")
+    lines = [f"# {COMMANDS}\n", f"{foldline.help}\n", *map(option, foldline.params), ""]
     lines.append("Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted.\n")
     lines.append(
         "What the numbers mean: [glossary](../glossary.md). Variables: [settings](../settings.md).\n"
     )
-    for name, command in named.choices.items():
-        given = visible(command)
-        usage = " ".join(["foldline", name, "[OPTIONS]", *filter(None, map(operand, given))])
-        lines += [f"## {name}\n", f"{command.description}\n", code(usage, "text")]
-        lines += [*map(option, given), ""]
+    for name in foldline.list_commands(context):
+        command = foldline.get_command(context, name)
+        usage = " ".join(["foldline", name, *command.collect_usage_pieces(context)])
+        lines += [f"## {name}\n", f"{command.help}\n", code(usage, "text")]
+        lines += [*map(option, command.params), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def visible(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """The arguments and options that are shown."""
-    shown = (action for action in parser._actions if action.help is not argparse.SUPPRESS)  # noqa: SLF001 -- as above
-    return [action for action in shown if action.dest not in {"help", "command"}]
-
-
-def option(action: argparse.Action) -> str:
-    """One of them, as an entry of a list."""
-    value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else "")
-    names = ", ".join(action.option_strings) or str(value)
-    shown = f"{names} {value}" if action.option_strings and value else names
-    return f"- `{shown}`: {(action.help or '') % vars(action)}"
-
-
-def operand(action: argparse.Action) -> str:
-    """What stands for an argument that is no option in a line of usage; empty: it is one."""
-    if action.option_strings:
-        return ""
-    shown = f"{action.metavar}{'...' if action.nargs in {'*', '+'} else ''}"
-    return f"[{shown}]" if action.nargs in {"?", "*"} else shown
+def option(param: click.Parameter) -> str:
+    """An option or argument, as an entry of a list."""
+    choices = param.type.choices if isinstance(param.type, click.Choice) else ()
+    value = param.metavar or "|".join(choices)
+    names = ", ".join(param.opts) if isinstance(param, click.Option) else ""
+    return f"- `{f'{names} {value}'.strip()}`: {getattr(param, 'help', '')}"
 
 
 def pages() -> dict[Path, str]:

@@ -1,6 +1,5 @@
 """Everything that somebody may write down has a sentence: names, methods, fields, options, events, hooks, settings."""
 
-import argparse
 import ast
 import importlib.util
 import re
@@ -10,6 +9,7 @@ from types import ModuleType
 from typing import get_args
 
 import attrs
+import click
 import msgspec
 import pytest
 
@@ -17,7 +17,7 @@ from blocks._events import KnownEvent
 from render import Model, Policy, ToolPolicy
 from tests.test_exports import EXPORTS
 from timeline import Compacted, Compacting, Edit, Hooks, Options, Step, Timeline
-from timeline.cli._main import parser
+from timeline.cli._main import COMMANDS, foldline
 from timeline.react import (
     AgentHooks,
     AgentSettings,
@@ -123,19 +123,15 @@ def test_every_hook_is_on_the_page_about_hooks(subtests: pytest.Subtests) -> Non
             assert f"`{name}" in page
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
-    found = (each.choices for each in parser()._actions)
-    (named,) = (choices for choices in found if isinstance(choices, dict))
-    return named
-
-
 def test_every_command_and_each_of_its_options_has_a_sentence(subtests: pytest.Subtests) -> None:
-    for name in commands():
+    for name in COMMANDS:
         with subtests.test(name=name):
-            command = commands()[name]
-            assert command.description
-            for action in command._actions:
-                assert action.help, f"{name} {action.option_strings or action.dest}"
+            command = foldline.get_command(click.Context(foldline), name)
+            assert command is not None
+            assert command.help
+            for param in command.params:
+                assert isinstance(param, click.Argument | click.Option)
+                assert param.help, f"{name} {param.opts}"
 
 
 def test_every_environment_variable_that_the_code_reads_is_on_the_page_about_settings() -> None:

@@ -1,142 +1,233 @@
-"""The entry point: parse the command line, run one command, turn errors into a line and an exit code."""
+"""The entry point: parse the command line, run one command, turn errors into a line and an exit status.
 
-import argparse
+`COMMANDS` has every command; its module is imported when it is run or when its options are needed.
+"""
+
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib import import_module
 from traceback import print_exc
-from typing import Any
+from typing import Any, Final
 
-from blocks import FoldlineError, MisuseError
-from timeline.cli import (
-    _account,
-    _completion,
-    _copy,
-    _export,
-    _forget,
-    _fork,
-    _import,
-    _list,
-    _mcp,
-    _models,
-    _plan,
-    _proxy,
-    _render,
-    _repair,
-    _replay,
-    _report,
-    _retain,
-    _savings,
-    _search,
-    _serve,
-    _sessions,
-    _show,
-    _stats,
-    _verify,
-    _wrap,
-)
-from timeline.cli._console import DONE, FAILED, INTERRUPTED, USAGE, UsageError, complain
-from timeline.cli._parser import Parser
-from timeline.cli._visible import guarded
+import click
+from click import shell_completion
+from click.shell_completion import CompletionItem
 
-COMMANDS = (
-    _sessions,
-    _wrap,
-    _replay,
-    _import,
-    _list,
-    _show,
-    _search,
-    _stats,
-    _account,
-    _plan,
-    _render,
-    _report,
-    _serve,
-    _models,
-    _mcp,
-    _proxy,
-    _savings,
-    _export,
-    _copy,
-    _fork,
-    _retain,
-    _forget,
-    _verify,
-    _repair,
-    _completion,
-)
+from blocks import FoldlineError, MisuseError, did_you_mean
+from timeline.cli._options import DEBUG, OneOf, UsageError, Values, argument, command
+from timeline.cli._terminal import DONE, FAILED, INTERRUPTED, USAGE, complain, guarded
+
+COMMANDS: Final = {
+    "sessions": (
+        "_sessions",
+        "find the sessions of agents on this machine: Claude Code, Codex, pi, Gemini CLI",
+    ),
+    "wrap": ("_gateway", "run Claude Code, Codex, opencode or pi through a gateway"),
+    "replay": (
+        "_replay",
+        "run recorded sessions through the engine, call by call: cost, recall, compactions",
+    ),
+    "import": ("_upkeep", "import session files or exported timelines into a store"),
+    "list": ("_look", "list the timelines of a store: first prompt, model and size of each"),
+    "show": (
+        "_look",
+        "list the blocks of a timeline with their states, or print one block in full",
+    ),
+    "search": ("_look", "find blocks by their text"),
+    "stats": ("_look", "count the events, blocks, tools and tokens of a timeline"),
+    "account": (
+        "_request",
+        "show how many tokens each part of the next request takes, and how many are left",
+    ),
+    "plan": ("_request", "show what a compaction would do now, without doing it"),
+    "render": (
+        "_request",
+        "print the request that a timeline renders to, without recording anything",
+    ),
+    "report": ("_report", "write a timeline as one HTML file that opens offline"),
+    "serve": ("_report", "show timelines in a browser, as they grow; changes nothing"),
+    "models": (
+        "_models",
+        "list the models with known window and prices, or load models from a file",
+    ),
+    "mcp": (
+        "_gateway",
+        "let an agent read a store, through MCP tools on standard input and output",
+    ),
+    "proxy": ("_gateway", "forward an agent's requests to its provider, rendered by a timeline"),
+    "savings": (
+        "_gateway",
+        "add up what the calls of `wrap` and `proxy` cost, and would have cost without them",
+    ),
+    "export": ("_upkeep", "write the log of a timeline as lines of JSON"),
+    "copy": (
+        "_upkeep",
+        "copy timelines with their artifacts into another store; continue an interrupted copy",
+    ),
+    "fork": ("_upkeep", "create a timeline as a copy of another"),
+    "retain": (
+        "_upkeep",
+        "archive or delete the events that the compactions of a timeline have folded",
+    ),
+    "forget": (
+        "_upkeep",
+        "permanently remove a timeline, a block or an artifact; list where copies may remain",
+    ),
+    "verify": ("_upkeep", "read a whole store and report inconsistencies"),
+    "repair": (
+        "_upkeep",
+        "copy what is readable in a damaged store into a new one; the damaged one is not changed",
+    ),
+    "completion": (
+        "_main",
+        "print the shell script that completes commands, options, files and timelines",
+    ),
+}
+"""By name: the command's module, and what it does."""
+ALONE: Final = "sessions"
+"""The command that `foldline` alone runs."""
+SHELLS: Final = ("bash", "zsh", "fish")
+COMPLETING: Final = "_FOLDLINE_COMPLETE"
+"""The variable with which a shell's script asks for completions."""
 
 
-class _Version(argparse.Action):
-    """Looks up the version only when `--version` is given."""
+class Commands(click.Group):
+    """The commands of `COMMANDS`, each imported when it is needed."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- as click has it
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- the same
+        if cmd_name not in COMMANDS:
+            return None
+        module, sentence = COMMANDS[cmd_name]
+        members = vars(import_module(f"timeline.cli.{module}")).values()
+        named = next(m for m in members if isinstance(m, click.Command) and m.name == cmd_name)
+        named.help = f"{sentence[0].upper()}{sentence[1:]}."
+        return named
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- the same
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        """The commands, without importing them, and the options."""
+        names = [
+            CompletionItem[Any](name, help=sentence)
+            for name, (_, sentence) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def _tell_version(context: click.Context, _: click.Parameter, value: Any) -> None:
+    if value:
+        from importlib.metadata import version  # only where it is printed
+
         print(f"foldline {version('foldline')}")
-        parser.exit()
+        context.exit()
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of `foldline`."""
-    top = Parser(
-        prog="foldline",
-        description="An append-only timeline of what an agent did, rendered into model requests."
-        " Without arguments: list the agent sessions on this machine and suggest a command.",
-    )
-    top.add_argument("--version", action=_Version, nargs=0, help="print the version")
-    common = Parser(add_help=False)
-    common.add_argument("--json", action="store_true", help="print JSON")
-    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        added = commands.add_parser(
-            command.NAME,
-            help=command.HELP,
-            description=f"{command.HELP[0].upper()}{command.HELP[1:]}.",
-            parents=[common],
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+foldline: Final = Commands(
+    "foldline",
+    help="An append-only timeline of what an agent did, rendered into model requests."
+    " Without arguments: list the agent sessions on this machine and suggest a command.",
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_tell_version,
+            help="print the version",
         )
-        command.arguments(added)
-        added.set_defaults(run=command.run, parser=added, whole=parser)
-    return top
+    ],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code: 0 done, 1 the work failed, 2 wrong usage."""
+    """Run the command; return its exit status: 0 done, 1 the work failed, 2 wrong usage."""
     with guarded():
-        return obey(arguments)
+        if instruction := os.environ.get(COMPLETING):
+            return _complete(instruction)
+        return obey(list(sys.argv[1:] if arguments is None else arguments))
 
 
-def obey(arguments: Sequence[str] | None) -> int:
+def obey(words: list[str]) -> int:
     """Like `main`, for callers that have already guarded standard output."""
+    meta: dict[str, Any] = {}
     try:
-        words = list(sys.argv[1:] if arguments is None else arguments)
-        options, rest = parser().parse_known_args(words or [_sessions.NAME])
-        if rest:
-            options.parser.refuse(rest)
-    except SystemExit as stop:  # argparse has printed its message
-        return stop.code if isinstance(stop.code, int) else USAGE
-    try:
-        code: int = options.run(options)
+        with foldline.make_context("foldline", words or [ALONE]) as context:
+            meta = context.meta
+            status: int = foldline.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as stop:  # after --help or --version
+        return stop.exit_code
     except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
-    except (FoldlineError, MemoryError, OSError, UsageError) as error:
-        if options.debug:
+    except (FoldlineError, MemoryError, OSError, click.UsageError) as error:
+        if meta.get(DEBUG):
             print_exc()
-        complain(_told(error))
-        return USAGE if isinstance(error, UsageError | MisuseError) else FAILED
-    return code
+        complain(_in_words(error))
+        return USAGE if isinstance(error, click.UsageError | MisuseError) else FAILED
+    return status
 
 
-def _told(error: Exception) -> str:
+def _in_words(error: Exception) -> str:
+    if isinstance(error, click.UsageError):
+        return _misuse(error)
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return "not enough memory"
     return str(error) or type(error).__name__
+
+
+def _misuse(error: click.UsageError) -> str:
+    """What is wrong with the command line; what click has found gets a hint where to read more."""
+    if isinstance(error, UsageError) or error.ctx is None:
+        return error.message
+    match error:
+        case click.exceptions.NoSuchCommand(command_name=name):
+            text = f"there is no command {name!r}{did_you_mean(name, COMMANDS)}"
+        case click.NoSuchOption():
+            names = [name for param in error.ctx.command.params for name in param.opts]
+            near = did_you_mean(error.option_name, [n for n in names if n.startswith("-")])
+            text = f"unrecognized arguments: {error.option_name}{near}"
+        case click.MissingParameter(param=click.Argument() as param):
+            text = f"the following arguments are required: {param.metavar}"
+        case click.BadParameter(param=click.Parameter() as param):
+            name = param.opts[0] if isinstance(param, click.Option) else str(param.metavar)
+            text = f"argument {name}: {error.message}"
+        case _:
+            text = error.format_message()
+    text = f"{text[0].lower()}{text[1:]}".removesuffix(".")
+    return f"{text}{'' if text.endswith('?') else ';'} see {error.ctx.command_path} --help"
+
+
+@command(
+    "completion",
+    argument("shell", type=OneOf(SHELLS), metavar="SHELL", help=", ".join(SHELLS)),
+    epilog="""\
+Put this into the shell's start-up file:
+  bash   eval "$(foldline completion bash)"                  in ~/.bashrc
+  zsh    eval "$(foldline completion zsh)"                   in ~/.zshrc, after compinit
+  fish   foldline completion fish | source                   in ~/.config/fish/config.fish
+""",
+)
+def completion(options: Values) -> int:
+    """Print the script, which calls foldline at each press of Tab."""
+    if options.json:
+        raise UsageError("the script is not JSON: leave --json out")
+    return _complete(f"{options.shell}_source")
+
+
+def _complete(instruction: str) -> int:
+    """Print what a shell asks for: its script (`bash_source`), or completions (`bash_complete`)."""
+    return shell_completion.shell_complete(foldline, {}, "foldline", COMPLETING, instruction)

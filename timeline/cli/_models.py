@@ -1,61 +1,52 @@
 """`foldline models`: show the table of models, or update it from a file."""
 
-import argparse
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import attrs
 
 from blocks import MisuseError
-from timeline.cli._comparison import open_table
-from timeline.cli._console import DONE, UsageError, answer, plural, print_json, screen
+from render import PROVIDERS, Model, provider_of
+from timeline import known_models, model_named
+from timeline._models import guess_about, models_file, own_models, refresh_models
+from timeline.cli._console import answer, number_columns, print_json, screen, wide_table
+from timeline.cli._options import UsageError, Values, argument, command, option
+from timeline.cli._terminal import DONE, plural
+from timeline.replay import atomic_write
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from render import Model
-
-NAME = "models"
-HELP = "list the models with known window and prices, or load models from a file"
-EXAMPLES = """\
+@command(
+    "models",
+    argument(
+        "names",
+        nargs=-1,
+        metavar="NAME",
+        help="show only these models, found the way a timeline finds its model",
+    ),
+    option(
+        "--from",
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="load the models of this file: TOML like foldline's own table, or litellm's JSON",
+    ),
+    epilog="""\
 examples:
   foldline models
   foldline models gpt-5.6-sol 'claude-opus-4-5[1m]'
   foldline models --from mine.toml
   foldline models --from model_prices_and_context_window.json
-"""
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this command."""
-    parser.epilog = EXAMPLES
-    add = parser.add_argument
-    add(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="show only these models, found the way a timeline finds its model",
-    )
-    add(
-        "--from",
-        dest="file",
-        type=Path,
-        metavar="FILE",
-        help="load the models of this file: TOML like foldline's own table, or litellm's JSON",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+""",
+)
+def models(options: Values) -> int:
     """Print a row for each model; or, with `--from`, what the file changed."""
-    from timeline import known_models, model_named
-
     if options.file and options.names:
         raise UsageError("--from loads all models of the file: leave the names out")
     if options.file:
-        return _take(options)
+        return _load(options)
     models = [model_named(name) for name in options.names] or known_models()
     if options.json:
-        import attrs
-
         for model in models:
             print_json({"name": model.name, "known": model.known, **attrs.asdict(model)})
     else:
@@ -63,11 +54,8 @@ def run(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _take(options: argparse.Namespace) -> int:
+def _load(options: Values) -> int:
     """Check the file and install it as the table of models; the old table is kept beside it."""
-    from timeline._models import known_models, models_file, own_models, refresh_models
-    from timeline.replay import atomic_write
-
     data = options.file.read_bytes()
     taken, place, before = own_models(data, options.file), models_file(), _before()
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -84,28 +72,23 @@ def _take(options: argparse.Namespace) -> int:
     return answer(options, facts, f"{place}: {said}")
 
 
-def _before() -> "dict[str, Model]":
+def _before() -> dict[str, Model]:
     """The models known before; an unreadable table counts as none, since it is about to be replaced."""
-    from timeline import known_models
-
     try:
         return {model.name: model for model in known_models()}
     except MisuseError:
         return {}
 
 
-def _tell(models: "Sequence[Model]") -> None:
-    from timeline._models import guess_about
-
+def _tell(models: Sequence[Model]) -> None:
     console = screen()
     for model in models:
         if guess := guess_about(model):
             console.print(guess)
             console.print(f"{model.name}: assuming {_assumed(model)}")
-    table = open_table("model", "provider")
+    table = wide_table("model", "provider")
     table.columns[0].no_wrap = True
-    for column in ("window", "answer", "input", "read", "written", "output"):
-        table.add_column(column, justify="right", no_wrap=True)
+    number_columns(table, ("window", "answer", "input", "read", "written", "output"))
     for model in models:
         table.add_row(*_row(model))
     console.print(table)
@@ -114,14 +97,12 @@ def _tell(models: "Sequence[Model]") -> None:
     )
 
 
-def _assumed(model: "Model") -> str:
+def _assumed(model: Model) -> str:
     dollars = f"${model.price_input:.4g} and ${model.price_output:.4g}"
     return f"{model.tokens_window:,} tokens, and about {dollars} per million tokens in and out"
 
 
-def _row(model: "Model") -> tuple[str, ...]:
-    from render import PROVIDERS, provider_of
-
+def _row(model: Model) -> tuple[str, ...]:
     if not model.known:
         return model.name, "unknown", "unknown", *["–"] * 5
     served = model.provider in PROVIDERS
@@ -138,7 +119,7 @@ def _row(model: "Model") -> tuple[str, ...]:
     )
 
 
-def _price(price: "float | tuple[float, ...] | None") -> str:
+def _price(price: float | tuple[float, ...] | None) -> str:
     if price is None:
         return "–"
     prices = price if isinstance(price, tuple) else (price,)

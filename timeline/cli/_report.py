@@ -1,70 +1,120 @@
-"""`foldline report`: write a timeline as one HTML file."""
+"""Timelines in a browser: `report` writes one HTML file, `serve` shows a store as it grows."""
 
-import argparse
 import re
+import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Final
 
+import attrs
+
+from timeline._serving import AppServer, is_loopback
 from timeline.cli._console import answer
-from timeline.cli._plan import size_options, sized
-from timeline.cli._store import fixed_from, fixed_options, log_of, looked_at, store_option
+from timeline.cli._options import (
+    FIXED,
+    ID,
+    SIZE,
+    STORE,
+    UsageError,
+    Values,
+    command,
+    existing_store,
+    fixed_parts,
+    log_of,
+    option,
+    sized,
+    store_to_read,
+)
+from timeline.cli._terminal import DONE, say
+from timeline.replay import atomic_write
+from timeline.report import Showing, report_html, reported_log
 
-if TYPE_CHECKING:
-    from timeline.report import Showing
+PORT, PORT_MAX = 8642, 65_535
+WITH_HIDDEN: Final = option(
+    "--with-hidden",
+    is_flag=True,
+    help="also show blocks hidden on request, with their original text",
+)
 
-NAME = "report"
-HELP = "write a timeline as one HTML file that opens offline"
-WITH_HIDDEN = "also show blocks hidden on request, with their original text"
 
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of this command."""
-    add = parser.add_argument
-    add("id", metavar="ID", help="the timeline")
-    add(
+@command(
+    "report",
+    ID,
+    option(
         "--output",
         type=Path,
         metavar="FILE",
         help="the file to write (default: ID.html in this folder)",
-    )
-    add("--with-hidden", action="store_true", help=WITH_HIDDEN)
-    size_options(parser)
-    fixed_options(parser)
-    store_option(parser)
-
-
-def run(options: argparse.Namespace) -> int:
+    ),
+    WITH_HIDDEN,
+    *SIZE,
+    *FIXED,
+    STORE,
+)
+def report(options: Values) -> int:
     """Write the file and print its path."""
-    from timeline.report import report_html, reported_log
-
-    how = showing(options)
-    with looked_at(options) as store:
+    showing = _showing(options)
+    with store_to_read(options) as store:
         log = log_of(store, options.id)
-        prompting = how.prompting(options.id, store, log)
-    facts = how.facts(options.id, prompting)
-    reported = reported_log(log, prompting, facts, hidden=how.hidden)
-    path = options.output or Path(f"{file_name(options.id)}.html")
+        prompting = showing.prompting(options.id, store, log)
+    facts = showing.facts(options.id, prompting)
+    reported = reported_log(log, prompting, facts, hidden=showing.hidden)
+    file_name = re.sub(r"[^\w.-]+", "_", options.id).strip(".") or "timeline"
+    path = options.output or Path(f"{file_name}.html")
     size = write_report(path, report_html(options.id, [reported]))
     return answer(options, {"report": str(path), "bytes": size}, f"report: {path}")
 
 
-def showing(options: argparse.Namespace) -> "Showing":
-    """How to show a timeline, according to the options."""
-    from timeline.report import Showing
-
-    system, tools = fixed_from(options)
-    return Showing(options=sized(options), system=system, tools=tools, hidden=options.with_hidden)
-
-
-def file_name(name: str) -> str:
-    """A timeline's name with only characters that a file name may have."""
-    return re.sub(r"[^\w.-]+", "_", name).strip(".") or "timeline"
-
-
 def write_report(path: Path, page: bytes) -> int:
     """Write the file atomically; returns its size in bytes."""
-    from timeline.replay import atomic_write
-
     with atomic_write(path) as file:
         file.write(page)
     return len(page)
+
+
+def _showing(options: Values) -> Showing:
+    """How to show a timeline, according to the options."""
+    system, tools = fixed_parts(options)
+    return Showing(options=sized(options), system=system, tools=tools, hidden=options.with_hidden)
+
+
+@command(
+    "serve",
+    option("--port", type=int, default=PORT, metavar="N", help=f"default: {PORT}; 0: any free one"),
+    option(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address to listen on; other machines need a token, which is printed (default: 127.0.0.1)",
+    ),
+    option("--token", default="", metavar="TEXT", help="that token (default: a random one)"),
+    WITH_HIDDEN,
+    *SIZE,
+    *FIXED,
+    STORE,
+)
+def serve(options: Values) -> int:
+    """Serve until it is interrupted."""
+    token = options.token or ("" if is_loopback(options.host) else secrets.token_urlsafe(24))
+    if not 0 <= options.port <= PORT_MAX:
+        raise UsageError(f"--port {options.port}: give a number from 0 to {PORT_MAX}")
+    where, showing = existing_store(options), _showing(options)
+
+    @attrs.define
+    class LiveServer(AppServer):
+        @property
+        def extra(self) -> str:
+            return "serve"
+
+        def make_app(self) -> Any:
+            from timeline.report import live_app  # needs the extra
+
+            return live_app(where, showing=showing, token=token or None)
+
+    server = LiveServer(host=options.host, port=options.port)
+    try:
+        server.listen()
+    except OSError as error:
+        raise UsageError(f"--host {options.host} --port {options.port}: {error}") from error
+    say(f"{server.url}/{f'?token={token}' if token else ''}  (Ctrl-C ends it)")
+    server.run()
+    return DONE

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from timeline.report._collect import Prompting as Prompting
 from timeline.report._look import Showing as Showing
-from timeline.report._report import Reported as Reported
-from timeline.report._report import report_html as report_html
-from timeline.report._report import reported_log as reported_log
-from timeline.report._report import reported_replay as reported_replay
+from timeline.report._page import Reported as Reported
+from timeline.report._page import report_html as report_html
+from timeline.report._page import reported_log as reported_log
+from timeline.report._page import reported_replay as reported_replay
 
 if TYPE_CHECKING:
     from timeline.report._live import live_app as live_app

@@ -4,36 +4,59 @@ All decisions are taken from the log.  Each request is rendered again from its v
 whether the result is the same to the byte.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
+import msgspec
 
 from blocks import (
+    ENCRYPTED,
     AssistantCompletion,
     AssistantThinking,
     Block,
     BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    CompactionSkipped,
     Event,
+    HideReason,
     Naming,
     RangeCompacted,
+    RangeExpanded,
+    RangeSummary,
+    Recorded,
     RequestRendered,
+    SummaryPrepared,
     SummaryReplaced,
     ToolCall,
+    ToolResult,
     UsageRecorded,
+    is_sealed,
     tag_of,
     text_of,
 )
-from render import Context, Group, Rendered, View, commit, fold, show
+from render import (
+    Account,
+    Context,
+    Group,
+    Model,
+    Rendered,
+    View,
+    commit,
+    fold,
+    format_summary,
+    provider_of,
+    show,
+)
 from timeline._arguments import System, Tools
 from timeline.billing import Flattener, RunningBill
+from timeline.engine._hiding import taken_back, without_hidden
 from timeline.engine._settings import Settings
-from timeline.report._calls import Call, Everything, billed, columns, word_of
-from timeline.report._lives import VISIBLE, Lives
 from timeline.report._requests import Requests
-from timeline.report._summaries import summary_row
-from timeline.report._whole import Whole
 from timeline.tokens import counter_for
 
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
@@ -63,18 +86,18 @@ class Collector:
     prompting: Prompting
     full: list[tuple[int, float]] = attrs.field(factory=list[tuple[int, float]], kw_only=True)
     """Tokens and dollars of sending everything, for the first calls, if already known."""
-    calls: list[Call] = attrs.field(factory=list[Call], init=False)
+    calls: "list[Call]" = attrs.field(factory=list["Call"], init=False)
     blocks: "list[_Row]" = attrs.field(factory=list["_Row"], init=False)
     summaries: list[dict[str, Any]] = attrs.field(factory=list[dict[str, Any]], init=False)
     requests: Requests = attrs.field(factory=Requests, init=False)
-    lives: Lives = attrs.field(factory=Lives, init=False)
+    lives: "Lives" = attrs.field(init=False)
     version: int = attrs.field(default=0, init=False)
     _view: View = attrs.field(factory=View, init=False)
     _views: dict[int, View] = attrs.field(factory=dict[int, View], init=False)
     """The views since the latest request, by version."""
-    _whole: Whole = attrs.field(init=False)
+    _whole: "Whole" = attrs.field(init=False)
     _bill: RunningBill = attrs.field(init=False)
-    _everything: Everything = attrs.field(init=False)
+    _everything: "Everything" = attrs.field(init=False)
     _naming: Naming = attrs.field(factory=Naming, init=False)
     _decided: list[str] = attrs.field(factory=list[str], init=False)
     _awaited: bool = attrs.field(default=False, init=False)
@@ -88,6 +111,7 @@ class Collector:
         flattener = Flattener(counter_for(self.prompting.counter, model), settings.provider)
         self._bill = RunningBill(model=model, flattener=flattener)
         self._everything = Everything(model)
+        self.lives = Lives()
         self._whole = Whole(self.prompting.context(0.0))
 
     def add(self, version: int, event: Event) -> None:
@@ -296,3 +320,334 @@ def _folded(view: View, version: int, event: Event) -> View:
 def _request(rendered: Rendered) -> dict[str, Any]:
     parts = rendered.system, rendered.tools, rendered.messages, rendered.cache_key
     return rendered.provider.request(*parts)
+
+
+# The calls: the tokens and cost of each request, billed or simulated, and the decisions before it
+
+
+MILLION: Final = 1_000_000
+
+
+@attrs.frozen(kw_only=True)
+class Call:
+    """One request with its tokens, cost and usage."""
+
+    at: float
+    """The time of the request, in seconds since the epoch."""
+    shown: int
+    """The version of the view that the request shows."""
+    tokens: int
+    """The calibrated tokens of the whole prompt."""
+    full: int
+    """The tokens of sending everything."""
+    account: Account
+    bust: bool
+    """Whether it lost a prefix that was still in the simulated cache."""
+    read: int
+    write: int
+    uncached: int
+    """`read`, `write` and `uncached` are tokens by the simulated cache."""
+    paid: float
+    """The cost of the prompt in dollars, by the simulated cache."""
+    full_paid: float
+    """The cost of sending everything, in dollars."""
+    is_rendered: bool
+    """Whether the log recorded this request; otherwise it is rendered now for the response that followed."""
+    is_exact: bool
+    """Whether the request, rendered now, has the hash in the log."""
+    decisions: tuple[str, ...]
+    """A word for each decision since the previous call."""
+    usage: UsageRecorded | None = None
+    """The usage that the provider reported; None if there is no report."""
+
+
+def word_of(event: Event) -> str:
+    """A word for the decision that an event records; empty if it records none."""
+    match event:
+        case BlocksHidden():
+            return STATES[event.reason]
+        case BlocksRestored():
+            return "restored"
+        case RangeCompacted():
+            return "compacted"
+        case RangeExpanded():
+            return "expanded"
+        case SummaryReplaced():
+            return "rewritten"
+        case SummaryPrepared():
+            return "prepared"
+        case CompactionSkipped():
+            return "skipped"
+        case _:
+            return ""
+
+
+def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
+    """The cost of the prompt in dollars, by the usage that the provider reported.
+
+    `ttl`: the seconds that written tokens are cached; if the model has no such time, its shortest is used.
+    """
+    rates = provider_of(model).rates(model, usage.input)
+    kept = ttl if ttl in rates.writes else min(rates.writes, default=0)
+    written = {kept: usage.cache_write} if kept else {}
+    return rates.cost(usage.uncached, usage.cache_read, written) / MILLION
+
+
+@attrs.define
+class Everything:
+    """Prices sending everything: the previous prompt is read while the cache is warm, the rest is written."""
+
+    model: Model
+    _last: tuple[float, int] | None = attrs.field(default=None, init=False)
+
+    def send(self, at: float, tokens: int) -> float:
+        """The dollars for a prompt of that many tokens that begins with the previous prompt."""
+        provider = provider_of(self.model)
+        limits = provider.limits(self.model)
+        rates = provider.rates(self.model, tokens)
+        last, self._last = self._last, (at, tokens)
+        ttl = min(rates.writes, default=0)
+        if tokens < limits.cache_tokens_min or not ttl:
+            return rates.cost(tokens, 0, {}) / MILLION
+        read = min(last[1], tokens) if last and at - last[0] < ttl else 0
+        return rates.cost(0, read, {ttl: tokens - read}) / MILLION
+
+
+def columns(calls: Sequence[Call]) -> dict[str, list[Any]]:
+    """The calls in the page's format: a list for each field."""
+    plain = ("at", "shown", "tokens", "full", "read", "write", "uncached", "decisions")
+    parts = ("system", "tools", "summary")
+    usages = [call.usage for call in calls]
+    return {
+        **{name: [getattr(call, name) for call in calls] for name in plain},
+        **{name: [getattr(call.account, name) for call in calls] for name in parts},
+        "bust": [int(call.bust) for call in calls],
+        "paid": [round(call.paid, 7) for call in calls],
+        "fullPaid": [round(call.full_paid, 7) for call in calls],
+        "rendered": [int(call.is_rendered) for call in calls],
+        "exact": [int(call.is_exact) for call in calls],
+        "usage": [u and [u.uncached, u.cache_read, u.cache_write, u.output] for u in usages],
+    }
+
+
+@attrs.define
+class Whole:
+    """All blocks ever appended, as one view; counts the tokens of each and of all."""
+
+    context: Context
+    _view: View = attrs.field(factory=View, init=False)
+    _waiting: list[Recorded] = attrs.field(factory=list[Recorded], init=False)
+    _tokens: list[int] = attrs.field(factory=list[int], init=False)
+    """Running totals of tokens after each group except the last."""
+
+    def add(self, version: int, event: BlockAppended) -> None:
+        self._waiting.append((version, event))
+
+    def tokens(self) -> int:
+        """The tokens of all blocks, before calibration."""
+        self._catch_up()
+        encoder, groups, sums = self.context.encoder, self._view.groups, self._tokens
+        del sums[max(len(groups) - 2, 0) :]
+        for group in groups[len(sums) :]:
+            sums.append((sums[-1] if sums else 0) + encoder.shown(group).tokens)
+        return sums[-1] if sums else 0
+
+    def by_version(self) -> dict[int, int]:
+        """The tokens of each block by version, before calibration."""
+        self._catch_up()
+        encoder, found = self.context.encoder, dict[int, int]()
+        for group in self._view.groups:
+            for spot in encoder.shown(group).spots:
+                found[spot.version] = found.get(spot.version, 0) + spot.tokens
+        return found
+
+    def _catch_up(self) -> None:
+        if self._waiting:
+            self._view = fold(self._view, self._waiting)
+            self._waiting.clear()
+
+
+# The states of the blocks: each change of each, so that a page can show them at any call
+
+
+VISIBLE: Final = "visible"
+FOLDED: Final = "folded"
+CARRIED: Final = "carried"
+STATES: Final[dict[HideReason, str]] = {
+    "requested": "hidden",
+    "expired": "pruned",
+    "clipped": "clipped",
+    "cleared": "cleared",
+    "externalized": "externalized",
+    "dropped": "dropped",
+    "unsigned": "unsigned",
+}
+"""The state of a hidden block, by the reason."""
+
+
+@attrs.frozen
+class Change:
+    """A change of a block's state."""
+
+    event: int
+    """The version of the event."""
+    block: int
+    """The version of the block."""
+    state: str
+    replacement: str = ""
+    """The text that replaces the block, if it is hidden."""
+    artifact: str = ""
+    """The artifact that has its content; empty if there is none."""
+
+
+@attrs.define
+class Lives:
+    """All changes so far; an appended block is visible without a change."""
+
+    changes: list[Change] = attrs.field(factory=list[Change])
+    _versions: list[int] = attrs.field(factory=list[int], init=False)
+    _by_id: dict[BlockId, list[int]] = attrs.field(factory=dict[BlockId, list[int]], init=False)
+    _state: dict[int, str] = attrs.field(factory=dict[int, str], init=False)
+    _hidden: dict[int, Change] = attrs.field(factory=dict[int, Change], init=False)
+    """By block version: the state of a hidden block while it is not folded."""
+    _folds: list[tuple[int, RangeCompacted]] = attrs.field(
+        factory=list[tuple[int, RangeCompacted]], init=False
+    )
+    """The compactions in force, with their versions."""
+
+    def add(self, version: int, event: Event) -> None:
+        """Record what an event changes."""
+        match event:
+            case BlockAppended():
+                self._versions.append(version)
+                self._by_id.setdefault(event.block.id, []).append(version)
+            case BlocksHidden():
+                self._hide(version, event)
+            case BlocksRestored():
+                restored = [v for block in event.blocks for v in self._by_id.get(block, ())]
+                for block in restored:
+                    self._hidden.pop(block, None)
+                self._settle(version, restored)
+            case RangeCompacted():
+                before = self._carried()
+                self._folds.append((version, event))
+                self._settle(version, sorted({*before, *self._between(event.start, event.cut)}))
+            case RangeExpanded():
+                self._folds = [each for each in self._folds if each[0] != event.compaction]
+                self._settle(version, self._versions)
+            case _:
+                pass
+
+    def _hide(self, version: int, event: BlocksHidden) -> None:
+        state, hidden = STATES[event.reason], list[int]()
+        for item in event.hidden:
+            for block in self._by_id.get(item.block, ()):
+                self._hidden[block] = Change(version, block, state, item.replacement, item.artifact)
+                hidden.append(block)
+        self._settle(version, hidden)
+
+    def _settle(self, event: int, blocks: list[int]) -> None:
+        """Record the state of these blocks if it changed."""
+        cut = self._folds[-1][1].cut if self._folds else 0
+        carried = self._carried()
+        for block in blocks:
+            hidden = self._hidden.get(block)
+            if block < cut:
+                change = Change(event, block, CARRIED if block in carried else FOLDED)
+            elif hidden:
+                change = attrs.evolve(hidden, event=event)
+            else:
+                change = Change(event, block, VISIBLE)
+            if self._state.get(block, VISIBLE) != change.state:
+                self._state[block] = change.state
+                self.changes.append(change)
+
+    def _carried(self) -> set[int]:
+        return {item.version for item in self._folds[-1][1].carried} if self._folds else set()
+
+    def _between(self, start: int, cut: int) -> list[int]:
+        versions = self._versions
+        return versions[bisect_left(versions, start) : bisect_left(versions, cut)]
+
+
+# The summaries: each with its text, range, provenance and cost
+
+
+def summary_row(
+    version: int, event: RangeCompacted | SummaryReplaced, blocks: int
+) -> dict[str, Any]:
+    """One summary in the page's format, its text under `text`. `blocks`: the number of blocks it covers."""
+    summary = event.summary
+    row = {
+        "version": version,
+        "at": event.at,
+        "start": summary.start,
+        "cut": summary.cut,
+        "blocks": blocks,
+        "degraded": summary.degraded,
+        "turns": list(summary.covered_turn_ids),
+        "split": summary.split_turn_id or "",
+        "digest": _digest(summary),
+        "text": format_summary(summary),
+        "provenance": msgspec.to_builtins(event.provenance) if event.provenance else {},
+    }
+    if isinstance(event, RangeCompacted):
+        return row | {
+            "start": event.start,
+            "cut": event.cut,
+            "trigger": event.trigger,
+            "before": event.tokens_before,
+            "after": event.tokens_after,
+            "policy": event.policy,
+            "carried": [item.version for item in event.carried],
+        }
+    return row | {"replaces": event.compaction}
+
+
+def _digest(summary: RangeSummary) -> dict[str, Any]:
+    """The digest without its index, which the text contains already."""
+    index = summary.digest.index
+    without = msgspec.structs.replace(summary.digest, index=type(index)())
+    digest: dict[str, Any] = msgspec.to_builtins(without)
+    digest.pop("index", None)
+    return digest | {
+        "excerpts": len(index.excerpts) + sum(len(layer.excerpts) for layer in index.layers),
+        "names": len(index.terms),
+        "layers": len(index.layers),
+    }
+
+
+# What readers may see of a log
+
+
+CONFIDENTIAL: Final = "[confidential]"
+
+
+def shareable(log: Sequence[Recorded]) -> Sequence[Recorded]:
+    """The log without blocks hidden on request and without confidential results, which a store in memory may
+    hold, and without quotations of them. The same object if there is nothing to remove."""
+    shown = without_hidden(log)
+    secret = {
+        event.block.id: CONFIDENTIAL
+        for _, event in shown
+        if isinstance(event, BlockAppended) and _is_open_secret(event)
+    }
+    return taken_back(shown, secret, secret)
+
+
+def changes_what_is_shared(event: Event) -> bool:
+    """Whether this event changes which of the earlier blocks may be shown."""
+    match event:
+        case BlocksHidden():
+            return event.reason == "requested"
+        case BlockAppended():
+            return _is_open_secret(event)
+        case _:
+            return isinstance(event, BlocksRestored)
+
+
+def _is_open_secret(event: BlockAppended) -> bool:
+    block = event.block
+    if not isinstance(block, ToolResult) or is_sealed(block):
+        return False
+    return block.envelope.sensitivity in ENCRYPTED

@@ -29,9 +29,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from blocks import StoreError, TimelineId
 from persistence import EventStore, StoreLocation, locate_store, look
 from timeline._serving import foreign_in
-from timeline.report._listing import Listing
-from timeline.report._look import Look, Showing
-from timeline.report._page import json_bytes, page, plain
+from timeline.report._look import Listing, Look, Showing
+from timeline.report._page import page, plain
+from timeline.report._requests import json_bytes
 
 COOKIE: Final = "foldline-token"
 LOOK_SECONDS: Final = (1.0, 3.0)

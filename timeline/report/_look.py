@@ -1,20 +1,29 @@
-"""Follows one timeline of a store: each look reads and adds only the new events."""
+"""What the live view shows of a store: one timeline, followed event by event, and the list of all."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import attrs
 
-from blocks import Recorded, TimelineId, UsageRecorded
-from persistence import EventStore
+from blocks import (
+    BlockId,
+    EventId,
+    Hidden,
+    Recorded,
+    RequestRendered,
+    TimelineId,
+    UsageRecorded,
+    UserPrompt,
+    withheld_in,
+)
+from persistence import EventStore, TimelineInfo
+from timeline import Options, Timeline, model_named
 from timeline._arguments import System, Tools
-from timeline._models import model_named
-from timeline._timeline import Timeline
-from timeline.engine._settings import Options
-from timeline.report._collect import Collector, Prompting
-from timeline.report._sharing import changes_what_is_shared, shareable
+from timeline.engine._gist import beginning, first_prompt
+from timeline.report._collect import Collector, Prompting, billed, changes_what_is_shared, shareable
+from timeline.report._savings import Savings, sum_of
 
 PAGE: Final = 2_000
 NO_WINDOW: Final = (
@@ -23,7 +32,7 @@ NO_WINDOW: Final = (
 )
 
 
-def model_in(log: "list[Recorded]") -> str:
+def model_in(log: list[Recorded]) -> str:
     """The latest model in the log that is in the table of models; empty if there is none."""
     named = (event.model for _, event in reversed(log) if isinstance(event, UsageRecorded))
     return next((name for name in named if name and model_named(name).known), "")
@@ -46,7 +55,7 @@ class Showing:
         notes = [] if "window" in self.options else [NO_WINDOW]
         return facts | {"guess": "; ".join(prompting.settings.notices), "notes": notes}
 
-    def prompting(self, name: str, store: EventStore, log: "list[Recorded]") -> Prompting:
+    def prompting(self, name: str, store: EventStore, log: list[Recorded]) -> Prompting:
         """The settings, system prompt and tools for the requests of a log."""
         options: Options = {**self.options, "store": store}
         if "model" not in options and (model := model_in(log)):
@@ -105,7 +114,7 @@ class Look:
             self._version = version
         return self._collector
 
-    def _anew(self, store: EventStore, log: "list[Recorded]") -> Collector:
+    def _anew(self, store: EventStore, log: list[Recorded]) -> Collector:
         """Collect again from the beginning, so that blocks hidden since are left out."""
         self.epoch += 1
         shown = log if self.showing.hidden else shareable(log)
@@ -117,9 +126,113 @@ class Look:
         return collector
 
 
-def _pages(read: "Callable[..., Any]", after: int) -> "list[Recorded]":
-    found: list[Recorded] = []
+def _pages(read: Callable[..., Any], after: int) -> list[Recorded]:
+    events: list[Recorded] = []
     while page := read(after=after, limit=PAGE):
-        found += page
+        events += page
         after = page[-1][0]
-    return found
+    return events
+
+
+# The list of timelines: first prompt, model, tokens and cost of each
+
+
+ROWS_MAX: Final = 200
+HIDDEN: Final = "(hidden)"
+
+
+@attrs.define
+class Row:
+    """One timeline, up to the point to which its log was read."""
+
+    id: TimelineId
+    version: int = 0
+    model: str = ""
+    calls: int = 0
+    tokens: int = 0
+    """The tokens of all prompts: reported by the provider, or else estimated."""
+    dollars: float | None = None
+    """The cost of all calls as billed, if they went through a gateway; otherwise of all prompts with reported usage.
+    None if there are none, or the price is unknown."""
+    savings: Savings = attrs.field(factory=Savings)
+    """Of the calls that went through a gateway, without those that a fork has from its origin."""
+    _first: UserPrompt | None = None
+    _withheld: Mapping[BlockId, Hidden] = attrs.field(factory=dict[BlockId, Hidden])
+    _estimated: int = 0
+
+    @property
+    def prompt(self) -> str:
+        """The beginning of the first prompt."""
+        if self._first is None:
+            return ""
+        return HIDDEN if self._first.id in self._withheld else beginning(self._first)
+
+    def add(self, page: Sequence[Recorded], counted: set[EventId]) -> None:
+        """Add the next events of the log; `counted` are the bills that are in any row."""
+        self._first = self._first or first_prompt(event for _, event in page)
+        self._withheld = withheld_in(page, self._withheld)
+        for self.version, event in page:
+            match event:
+                case RequestRendered():
+                    self.calls += 1
+                    self._estimated = event.tokens
+                    self.tokens += event.tokens
+                case UsageRecorded():
+                    self._used(event)
+                    if event.bill and event.id not in counted:
+                        counted.add(event.id)
+                        self.savings = self.savings.plus(event)
+                case _:
+                    pass
+
+    def _used(self, usage: UsageRecorded) -> None:
+        if not usage.input:  # the provider has reported nothing
+            return
+        self.calls += not self._estimated
+        self.tokens += usage.input - self._estimated
+        self._estimated = 0
+        self.model = usage.model or self.model
+        model = model_named(self.model)
+        if usage.bill and usage.bill.paid is not None:
+            self.dollars = (self.dollars or 0.0) + usage.bill.paid
+        elif model.known:
+            self.dollars = (self.dollars or 0.0) + billed(usage, model)
+
+
+@attrs.define
+class Listing:
+    """The newest timelines of a store; each log is read only once."""
+
+    _rows: dict[TimelineId, Row] = attrs.field(factory=dict[TimelineId, Row], init=False)
+    _counted: set[EventId] = attrs.field(factory=set[EventId], init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+
+    def rows(self, store: EventStore) -> dict[str, Any]:
+        """The rows, newest first, and the number of all timelines."""
+        with self._lock:
+            infos = sorted(store.list(), key=lambda info: -info.updated_at)
+            shown = infos[:ROWS_MAX]
+            rows = [self._row(store, info) for info in shown]
+            total = sum_of(self._rows[info.id].savings for info in shown)
+            words = total.lines() if total.requests else ()
+            return {"all": len(infos), "rows": rows, "savings": words}
+
+    def _row(self, store: EventStore, info: TimelineInfo) -> dict[str, Any]:
+        row = self._rows.setdefault(info.id, Row(info.id))
+        if row.version < info.version:  # forgotten events cannot be read
+            row.version = max(row.version, store.kept(info.id).forgotten)
+        while row.version < info.version and (
+            page := store.read(info.id, after=row.version, limit=PAGE)
+        ):
+            row.add(page, self._counted)
+        return {
+            "id": row.id,
+            "events": info.version,
+            "updated": info.updated_at,
+            "prompt": row.prompt,
+            "model": row.model,
+            "calls": row.calls,
+            "tokens": row.tokens,
+            "dollars": row.dollars,
+            "verdict": row.savings.verdict() if row.savings.calls else "",
+        }

@@ -1,4 +1,4 @@
-"""Builds the page: one HTML file with everything in it, which cannot load anything else.
+"""Makes a report of timelines and replays: one HTML file with everything in it, which cannot load anything else.
 
 Its Content-Security-Policy allows only its own scripts and styles, by their hashes.  The data of a report is
 compressed and embedded as base64, which cannot end a script element.
@@ -6,16 +6,86 @@ compressed and embedded as base64, which cannot end a script element.
 
 import base64
 import gzip
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
-import msgspec
+import attrs
 
-from blocks import clean_json
+from blocks import Recorded
+from timeline.replay import Replayed
+from timeline.report._collect import Collector, Prompting, shareable
+from timeline.report._requests import json_bytes
+
+
+@attrs.frozen(kw_only=True)
+class Reported:
+    """One log in a report, with the facts that its page shows."""
+
+    facts: Mapping[str, Any]
+    """`name`, `title`, `timeline`; and, if known, `session`, `format`, `guess`, `notes`, the measures `recall`,
+    `quotes` and `rules`, and `summaries`: the dollars paid for summaries."""
+    collector: Collector = attrs.field(repr=False)
+
+
+def reported_log(
+    log: Sequence[Recorded],
+    prompting: Prompting,
+    facts: Mapping[str, Any],
+    full: Iterable[tuple[int, float]] = (),
+    *,
+    hidden: bool,
+) -> Reported:
+    """Prepare a log for a report; without `hidden`, the texts of blocks hidden on request are left out.
+
+    `full`: tokens and dollars of sending everything for each call, if known.
+    """
+    collector = Collector(prompting, full=list(full))
+    shown = log if hidden else shareable(log)
+    for version, event in shown:
+        collector.add(version, event)
+    return Reported(facts={**facts, "withheld": shown is not log}, collector=collector)
+
+
+def reported_replay(replayed: Replayed) -> Reported:
+    """Prepare a replay for a report."""
+    result, ours = replayed.result, replayed.timeline
+    prompting = Prompting(
+        settings=ours.timeline.settings,
+        system=ours.system,
+        tools=ours.tools,
+        counter=result.counter,
+    )
+    facts = {
+        "name": f"{result.session}, policy {result.policy}",
+        "title": result.session,
+        "timeline": ours.timeline.id,
+        "session": result.session,
+        "format": result.format,
+        "guess": result.guess,
+        "recall": result.recall.far,
+        "quotes": result.recall.quotes,
+        "rules": result.rules,
+        "notes": result.notices,
+        "summaries": result.cost.summaries,
+    }
+    return reported_log(replayed.log, prompting, facts, replayed.full, hidden=True)
+
+
+def report_html(title: str, reported: Sequence[Reported]) -> bytes:
+    """The HTML file, as bytes; it needs no network and forbids the browser any."""
+    data = [plain("report", {"runs": [each.facts for each in reported]})]
+    for number, each in enumerate(reported):
+        data.append(packed(f"overview-{number}", each.collector.overview()))
+        data.append(packed(f"contents-{number}", each.collector.contents()))
+    return page(title, data)
+
+
+# The page around the data
+
 
 LIBRARIES: Final = ("vendor/uplot.js", "vendor/htm-preact.js")
 SCRIPTS: Final = (
@@ -84,14 +154,6 @@ def plain(name: str, value: Any) -> str:
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return DATA.format(name, text)
-
-
-def json_bytes(value: Any) -> bytes:
-    """A value as JSON; lone surrogates, which JSON cannot hold, become question marks."""
-    try:
-        return msgspec.json.encode(value)
-    except (UnicodeEncodeError, msgspec.EncodeError):
-        return msgspec.json.encode(clean_json(value))
 
 
 def _hash(text: str) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
+import msgspec
 
+from blocks import clean_json
 from render import Json
-from timeline.report._page import json_bytes
 
 MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 """The providers' names for a cache mark."""
@@ -122,3 +123,11 @@ def _common(pieces: Sequence[int], others: Sequence[int]) -> int:
 
 def _text(value: object) -> str:
     return json_bytes(value).decode()
+
+
+def json_bytes(value: Any) -> bytes:
+    """A value as JSON; lone surrogates, which JSON cannot hold, become question marks."""
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeEncodeError, msgspec.EncodeError):
+        return msgspec.json.encode(clean_json(value))

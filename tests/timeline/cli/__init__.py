@@ -1,15 +1,14 @@
 """Tests of `timeline/cli`: a module's suite has its name, or is given here.
 
-_chart: test_comparison.py
-_console, _screen: test_visible.py
-_console, _main: test_process.py, test_store_commands.py
-_copy, _export, _fork, _import, _list, _render, _search, _show, _stats, _store: test_store_commands.py
-_list, _pager, _rows, _show: test_looking.py
-_notes, _story: test_story.py
-_completion, _parser: test_usage.py
-_own: test_sessions.py
-_repair, _verify: test_store_commands.py
-_forget, _retain: test_retention_commands.py
-_replay, _story: test_replay_command.py
-_report, _serve: test_report_commands.py
+_console: test_look.py, test_terminal.py
+_gateway: test_mcp.py, test_proxy.py, test_savings.py, test_wrap.py
+_look: test_look.py, test_store_commands.py
+_main: test_process.py, test_usage.py
+_options: test_store_commands.py, test_usage.py
+_replay: test_replay_command.py
+_report: test_report_commands.py
+_request: test_account.py, test_plan.py, test_store_commands.py
+_results: test_comparison.py, test_curve.py, test_story.py
+_sessions: test_files.py, test_sessions.py, test_story.py
+_upkeep: test_retention_commands.py, test_store_commands.py
 """

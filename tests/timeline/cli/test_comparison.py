@@ -8,7 +8,7 @@ import pytest
 
 from tests.timeline.cli.conftest import Run
 from tests.timeline.replay.invented import invented, session_file
-from timeline.cli._comparison import Scale, letter, scatter
+from timeline.cli._results import Scale, letter, scatter
 from timeline.replay import Means
 
 SMALL = ("--window", 3000, "--counter", "estimate")
@@ -114,7 +114,7 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_the_work(
     run: Run, session: Path, monkeypatch: pytest.MonkeyPatch, found: object, file: str, message: str
 ) -> None:
     spec = object() if found else None
-    monkeypatch.setattr("timeline.cli._chart.find_spec", lambda _: spec)
+    monkeypatch.setattr("timeline.cli._results.find_spec", lambda _: spec)
     ran = run("replay", session, *SMALL, "--plot", file)
     assert (ran.code, ran.out, ran.err) == (2, "", f"foldline: {message}\n")
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from timeline.cli._curve import curve, short
+from timeline.cli._results import curve
+from timeline.cli._terminal import short
 from timeline.replay import Point
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.timeline.cli.conftest import Run
-from timeline.cli._sessions import offered
+from timeline.cli._sessions import offer
 
 FOLDERS = {
     "Claude Code": ".claude/projects/-home-me/1.jsonl",
@@ -108,8 +108,8 @@ def test_it_asks_on_a_terminal_only(
 
     monkeypatch.setattr("sys.stdin", Terminal())
     command = ["replay", "x"]
-    assert offered(command) == 0
+    assert offer(command) == 0
     assert obeyed == [], "standard output is no terminal"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert offered(command) == 0
+    assert offer(command) == 0
     assert obeyed == ([command] if is_run else [])

@@ -12,7 +12,7 @@ from blocks import Recorded, TimelineId
 from persistence import DuckDBStore, MemoryStore
 from tests.timeline.cli.conftest import Run
 from timeline import Timeline
-from timeline.cli._store import gateway_place
+from timeline.cli._options import gateway_store
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_a_long_list_is_whole_and_a_limit_shows_the_newest(
     assert [name in shown for name in ("first", "second", "third")] == [False, True, True]
     assert ran.out.endswith("1 older timeline not shown; --all shows all\n")
     assert [row["id"] for row in json.loads(run("list", "--json", "--limit", 1).out)] == ["third"]
-    monkeypatch.setattr("timeline.cli._list.TABLE_MAX", 2)
+    monkeypatch.setattr("timeline.cli._look.TABLE_MAX", 2)
     plain = run("list").out.splitlines()
     assert [row.split() for row in plain] == [
         row.split() for row in table.splitlines() if row.strip() and "──" not in row
@@ -184,8 +184,8 @@ def test_show_follows_what_comes_until_it_is_interrupted(
         timeline.user("Begin.")
         timeline.steer("The word is xyzzy.")
         timeline.hide("ar:t1.user.steer")
-    monkeypatch.setattr("timeline.cli._show.log_of", lambda *_: store.read(TimelineId("live")))
-    monkeypatch.setattr("timeline.cli._show.opened", lambda _: nullcontext(store))
+    monkeypatch.setattr("timeline.cli._look.log_of", lambda *_: store.read(TimelineId("live")))
+    monkeypatch.setattr("timeline.cli._look.store_to_write", lambda _: nullcontext(store))
     store.later = ("First,", "second.")
     ran = run("show", "live", "--follow", *(["--json"] if form == "json" else []))
     assert (ran.code, ran.err) == (130, "foldline: interrupted\n")
@@ -417,7 +417,7 @@ def test_repair_saves_what_can_be_read_into_a_new_store(run: Run) -> None:
 def place_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(folder)
-    return gateway_place()
+    return gateway_store()
 
 
 def test_what_a_gateway_keeps_is_outside_the_project_one_store_for_each_folder(
@@ -448,7 +448,7 @@ def test_what_a_gateway_keeps_is_outside_the_project_one_store_for_each_folder(
 
 
 def test_a_store_in_the_folder_comes_before_the_gateways(run: Run, session: Path) -> None:
-    place = gateway_place()
+    place = gateway_store()
     place.parent.mkdir(parents=True)
     assert run("import", session, "--name", "here", "--store", str(place)).code == 0
     assert "here" in run("list").out

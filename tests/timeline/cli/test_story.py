@@ -9,8 +9,8 @@ import pytest
 from persistence.sessions import read_session
 from tests.timeline.cli.conftest import Run
 from tests.timeline.replay.invented import invented, session_file
-from timeline.cli._notes import grouped, of_results
-from timeline.cli._story import tell
+from timeline.cli._results import tell
+from timeline.cli._sessions import grouped_notes, grouped_notices
 from timeline.replay import ReplayOptions, ReplayResult, replay
 
 ROOT = Path(__file__).parents[3]
@@ -126,12 +126,12 @@ def test_notes_that_say_the_same_are_one_note() -> None:
         (0, "thinking is not shown: ar:t8.assistant.thinking.2 and 7 more"),
         (4, "no JSON object, skipped"),
     ]
-    assert list(grouped(notes)) == [
+    assert list(grouped_notes(notes)) == [
         "lines 3, 9: broken JSON, skipped (2 times like this)",
         "thinking is not shown: ar:t3.assistant.thinking and 5 more (2 times like this)",
         "line 4: no JSON object, skipped",
     ]
-    many = of_results([f"line {n}: bad" for n in range(1, 9)])
+    many = grouped_notices([f"line {n}: bad" for n in range(1, 9)])
     assert list(many) == ["lines 1, 2, 3, 4, 5 and 3 more: bad (8 times like this)"]
 
 

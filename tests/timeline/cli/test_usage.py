@@ -1,16 +1,17 @@
 """What was mistyped is answered with what was meant; a shell completes the rest."""
 
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.timeline.cli.conftest import Ran, Run
+from tests.timeline.cli.conftest import Run
 from timeline import Timeline
-from timeline.cli._completion import SHELLS
-from timeline.cli._main import COMMANDS
+from timeline.cli._main import COMMANDS, SHELLS
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = str(ROOT / "docs" / "examples" / "invoice-service.jsonl")
@@ -55,72 +56,66 @@ def test_a_mistyped_model_is_a_guess_that_says_so(run: Run) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_command_is_completed(run: Run, shell: str) -> None:
+def test_a_shells_script_asks_for_completions(run: Run, shell: str) -> None:
     ran = run("completion", shell)
     assert (ran.code, ran.err) == (0, "")
-    for command in COMMANDS:
-        assert command.NAME in ran.out
-    assert "--window" in ran.out or "-l window" in ran.out
+    assert f"_FOLDLINE_COMPLETE={shell}_complete" in ran.out
     assert run("completion", shell, "--json").code == 2
     assert "did you mean 'bash'?" in run("completion", "basch").err
 
 
-BASH = """
-source ./completion
-complete_words() {
-    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
-    _shtab_foldline foldline "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
-    echo "${COMPREPLY[@]}"
-}
-complete_words foldline repl
-complete_words foldline replay --th
-complete_words foldline replay --thinking k
-complete_words foldline replay ses
-"""
+def test_help_is_one_letter_or_a_word(run: Run) -> None:
+    assert run("-h") == run("--help")
+    assert run("list", "-h") == run("list", "--help")
+    assert run("list", "-h").code == 0
 
 
-def test_bash_completes_commands_options_values_and_files(run: Run) -> None:
-    Path("completion").write_text(run("completion", "bash").out)
-    Path("session.jsonl").write_text("")
-    ran = subprocess.run(["bash", "-c", BASH], capture_output=True, text=True, check=True)
-    assert ran.stdout.splitlines() == ["replay", "--thinking", "keep", "session.jsonl"]
+Complete = Callable[..., list[str]]
 
 
-ASK_FOR_A_NAME = """
-source ./completion
-foldline() { "$PYTHON" -c "from timeline.cli import main; raise SystemExit(main())" "$@"; }
-complete_words() {
-    COMP_LINE="$*"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
-    _shtab_foldline foldline "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
-    echo "${COMPREPLY[@]}"
-}
-complete_words foldline show --store sqlite:///s.sqlite ag
-complete_words foldline plan ag
-complete_words foldline search --timeline ag
-"""
+@pytest.fixture
+def complete(run: Run, monkeypatch: pytest.MonkeyPatch) -> Complete:
+    """What is offered for the last of these words, as bash's script asks for it."""
+
+    def complete(*words: str) -> list[str]:
+        monkeypatch.setenv("_FOLDLINE_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", shlex.join(("foldline", *words)))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        ran = run()
+        monkeypatch.delenv("_FOLDLINE_COMPLETE")
+        assert (ran.code, ran.err) == (0, "")
+        return ran.out.split()
+
+    return complete
 
 
-def test_bash_completes_the_timelines_of_the_store(run: Run) -> None:
+def test_commands_options_values_and_files_are_completed(complete: Complete) -> None:
+    assert complete("repl") == ["plain,replay"]
+    assert {f"plain,{name}" for name in COMMANDS} <= set(complete(""))
+    assert complete("replay", "--th") == ["plain,--thinking"]
+    assert complete("replay", "--thinking", "k") == ["plain,keep"]
+    assert complete("replay", "ses") == ["file,ses"]
+    assert complete("list", "--store", "ses") == ["file,ses"]
+    assert complete("repaly", "--th") == []
+    for command in COMMANDS:
+        assert "plain,--json" in complete(command, "--")
+
+
+def test_the_timelines_of_the_store_are_completed(complete: Complete) -> None:
     for store, name in (("sqlite:///s.sqlite", "agent-1"), ("foldline.duckdb", "agent-2")):
         for each in (name, "another", "agent 3; ls"):
             with Timeline.open(each, store=store) as timeline:
                 timeline.user("Hello")
-    Path("completion").write_text(run("completion", "bash").out)
-    environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(
-        ["bash", "-c", ASK_FOR_A_NAME],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    assert (ran.stdout.splitlines(), ran.stderr) == (["agent-1", "agent-2", "agent-2"], "")
+    assert complete("show", "--store", "sqlite:///s.sqlite", "ag") == ["plain,agent-1"]
+    assert complete("plan", "ag") == ["plain,agent-2"]
+    assert complete("search", "--timeline", "ag") == ["plain,agent-2"]
+    assert set(complete("copy", "other.duckdb", "a")) == {"plain,agent-2", "plain,another"}
 
 
 def test_where_no_timelines_can_be_had_none_are_offered_and_nothing_is_said(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    complete: Complete, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("timeline.cli._completion.PATIENCE_SECONDS", 600.0)
+    monkeypatch.setattr("timeline.cli._options.PATIENCE_SECONDS", 600.0)
     Path("odd.duckdb").write_text("this is no database")
     for where in (
         "none.duckdb",
@@ -128,10 +123,30 @@ def test_where_no_timelines_can_be_had_none_are_offered_and_nothing_is_said(
         "what://is/this",
         "postgresql://nobody@127.0.0.1:9/x",
     ):
-        assert run("completion", "timelines", "--store", where) == Ran(0, "", ""), where
+        assert complete("show", "--store", where, "") == [], where
     assert not Path("none.duckdb").exists()
     with Timeline.open("first", store="held.duckdb"):
-        assert run("completion", "timelines", "--store", "held.duckdb") == Ran(0, "", "")
+        assert complete("show", "--store", "held.duckdb", "") == []
+
+
+BASH = """
+source ./completion
+foldline() { "$PYTHON" -c "from timeline.cli import main; raise SystemExit(main())" "$@"; }
+export -f foldline
+env() { command env "${@:1:3}" bash -c 'foldline'; }
+COMP_WORDS=(foldline show --tai); COMP_CWORD=2; COMPREPLY=()
+_foldline_completion foldline
+echo "${COMPREPLY[@]}"
+"""
+
+
+def test_bash_runs_the_script(run: Run) -> None:
+    Path("completion").write_text(run("completion", "bash").out)
+    environment = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        ["bash", "-c", BASH], capture_output=True, text=True, check=True, env=environment
+    )
+    assert (ran.stdout.split(), ran.stderr) == (["--tail"], "")
 
 
 def test_a_completion_is_made_without_what_is_heavy() -> None:

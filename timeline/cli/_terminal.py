@@ -1,11 +1,11 @@
-"""Escapes characters that a terminal would obey or hide, since texts in a store are untrusted.
+"""What the command writes, line by line: escaped, since texts in a store are untrusted; errors; exit statuses.
 
 All output of the command passes through here. `guarded` wraps standard output and standard error
 while they are terminals, so that no command can forget it; tables and colours bypass it through
 `Screen`, which escapes the texts in them.
 
-Characters are escaped as in JSON (ESC is `\\u001b`), so JSON stays JSON. Output into a pipe or a
-file is not changed, as with `git show` and `cat`.
+Characters that a terminal would obey or hide are escaped as in JSON (ESC is `\\u001b`), so JSON stays JSON.
+Output into a pipe or a file is not changed, as with `git show` and `cat`.
 """
 
 import codecs
@@ -13,8 +13,45 @@ import re
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, TextIO, cast
+
+DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+"""The exit statuses of the command; `wrap` ends with that of the agent."""
+
+
+def say(text: str) -> None:
+    """Print one line for people."""
+    print(line(text))
+
+
+def complain(message: str) -> None:
+    """Print one line on standard error."""
+    print(f"foldline: {line(' '.join(message.split()))}", file=sys.stderr)
+
+
+def plural(number: int, word: str) -> str:
+    """A number with its noun: `1 call`, `2 calls`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def short(number: float) -> str:
+    """A number in short form: `950`, `60k`, `4.3M`."""
+    for unit, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if number >= unit:
+            value = number / unit
+            return f"{value:.1f}{letter}" if value < 10 else f"{value:.0f}{letter}"  # noqa: PLR2004 -- two digits
+    return f"{number:.0f}"
+
+
+def when(seconds: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """A time in the local time zone; the number itself if it is outside the calendar."""
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime(form)
+    except (ValueError, OverflowError, OSError):
+        return f"@{seconds:.3g}"
+
 
 _UNSEEN: Final = re.compile(
     "\r(?!\n)|["
@@ -45,8 +82,8 @@ def line(text: str) -> str:
     return shown
 
 
-def _spelled(found: re.Match[str]) -> str:
-    return "".join(map(_spelling, found[0]))
+def _spelled(match: re.Match[str]) -> str:
+    return "".join(map(_spelling, match[0]))
 
 
 @lru_cache(maxsize=4096)

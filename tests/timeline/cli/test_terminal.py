@@ -34,8 +34,7 @@ from blocks import (
 )
 from persistence import DuckDBStore
 from timeline.cli import main
-from timeline.cli._console import when
-from timeline.cli._visible import line, visible
+from timeline.cli._terminal import line, visible, when
 
 CLI = Path(__file__).parents[3] / "timeline/cli"
 STEERING = ("Cc", "Cs", "Zl", "Zp")

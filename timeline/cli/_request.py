@@ -1,0 +1,178 @@
+"""The next request of a timeline: its account of tokens, what a compaction would do to it, the request itself."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+import attrs
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from blocks import StoreError, VersionConflictError
+from persistence import EventStore
+from render import CompactionPlan, Model, format_account
+from timeline import Options, Timeline, model_named
+from timeline.cli._console import answer, print_json, screen, tell_guess
+from timeline.cli._options import (
+    FIXED,
+    HIDDEN,
+    ID,
+    PROVIDER,
+    SIZE,
+    STORE,
+    THINKING,
+    Values,
+    checked_name,
+    command,
+    fixed_parts,
+    option,
+    sized,
+    store_to_read,
+    store_to_write,
+)
+from timeline.cli._terminal import DONE, plural
+
+PROPOSALS_SHOWN: Final = 30
+
+
+@command("account", ID, *SIZE, *FIXED, STORE)
+def account(options: Values) -> int:
+    """Print the account as a table; nothing is committed to the log."""
+    system, tools = fixed_parts(options)
+    with store_to_read(options) as store:
+        last = store.head(checked_name(store, options.id))
+        with _timeline(options, store) as timeline:
+            parts = timeline.render_at(last, system=system, tools=tools).account
+    if options.json:
+        print_json({"timeline": options.id, "version": last, **parts.to_json()})
+    else:
+        screen().print(Text(format_account(parts)))
+    return DONE
+
+
+def _timeline(options: Values, store: EventStore) -> Timeline:
+    """The timeline, opened as the options of `SIZE` say."""
+    chosen: Options = {**sized(options), "store": store}
+    return Timeline.open(options.id, **chosen)
+
+
+@command(
+    "plan",
+    ID,
+    *SIZE,
+    *FIXED,
+    option(
+        "--commit",
+        type=Path,
+        metavar="FILE",
+        help="carry out a plan that --json printed into this file",
+    ),
+    STORE,
+)
+def plan(options: Values) -> int:
+    """Print a row for each proposal and the total effect; or the plan as JSON."""
+    with store_to_write(options) if options.commit else store_to_read(options) as store:
+        checked_name(store, options.id)
+        with _timeline(options, store) as timeline:
+            if options.commit:
+                return _commit(options, timeline)
+            system, tools = fixed_parts(options)
+            proposed = timeline.propose(system=system, tools=tools)
+            model = timeline.settings.model
+    tell_guess(model, sys.stderr if options.json else sys.stdout)
+    if options.json:
+        sys.stdout.write(proposed.to_json().decode() + "\n")
+    else:
+        _tell_plan(proposed)
+    return DONE
+
+
+def _commit(options: Values, timeline: Timeline) -> int:
+    system, tools = fixed_parts(options)
+    saved, before = CompactionPlan.from_json(options.commit.read_bytes()), timeline.version
+    try:
+        version = timeline.commit_plan(saved, system=system, tools=tools)
+    except VersionConflictError as error:
+        raise StoreError(
+            f"{options.commit} was made for version {saved.version} of {options.id!r}, which is at"
+            f" {before} now; make a new plan"
+        ) from error
+    is_new = version != before
+    text = f"committed, version {version}" if is_new else "already committed"
+    facts = {"version": version, "committed": is_new}
+    return answer(options, facts, f"{options.id}: {text}")
+
+
+def _tell_plan(plan: CompactionPlan) -> None:
+    console = screen()
+    if not plan.proposals:
+        console.print(f"{plan.timeline}: a compaction would change nothing")
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in ("rung", "versions", "turns", "blocks", "frees", "why"):
+        is_number = column in {"blocks", "frees"}
+        table.add_column(column, justify="right" if is_number else "left", overflow="ellipsis")
+    for proposal in plan.proposals[:PROPOSALS_SHOWN]:
+        ends = dict.fromkeys((str(proposal.first), str(proposal.last)))
+        turns = dict.fromkeys((proposal.turns[0], proposal.turns[-1])) if proposal.turns else ()
+        table.add_row(
+            proposal.action,
+            "-".join(ends),
+            "-".join(turns),
+            str(len(proposal.blocks)),
+            f"{proposal.tokens_freed:,}",
+            proposal.reason,
+        )
+    console.print(table)
+    if len(plan.proposals) > PROPOSALS_SHOWN:
+        console.print(f"... and {len(plan.proposals) - PROPOSALS_SHOWN} more")
+    if plan.warnings:
+        twice = f"{plural(len(plan.warnings), 'block')} in two rows; only one of them is applied"
+        console.print(f"{twice}, for example: {plan.warnings[0]}")
+    console.print(
+        f"version {plan.version}: from {plan.tokens_before:,} to {plan.tokens_after:,} tokens in a"
+        f" window of {plan.limit:,}; the target is {plan.target:,}",
+        highlight=False,
+    )
+
+
+@command(
+    "render",
+    ID,
+    option(
+        "--at", type=int, metavar="VERSION", help="render the timeline as it was at this version"
+    ),
+    PROVIDER,
+    option("--model", default="", metavar="NAME", help="model whose rules apply"),
+    THINKING,
+    *FIXED,
+    HIDDEN,
+    STORE,
+)
+def render(options: Values) -> int:
+    """Print only the request, as JSON; indented unless `--json` is given."""
+    system, tools = fixed_parts(options)
+    with store_to_read(options) as store:
+        last = store.head(checked_name(store, options.id))
+        chosen: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
+        if options.model or options.provider:
+            chosen["model"] = _model(options.model, options.provider)
+        with Timeline.open(options.id, **chosen) as timeline:
+            version = last if options.at is None else options.at
+            rendered = timeline.render_at(
+                version, system=system, tools=tools, hidden=options.hidden
+            )
+            request = rendered.request()
+            tell_guess(timeline.settings.model, sys.stderr)
+    if options.json:
+        print_json(request)
+    else:
+        sys.stdout.write(json.dumps(request, ensure_ascii=False, indent=2) + "\n")
+    return DONE
+
+
+def _model(name: str, provider: str) -> Model | str:
+    """The model; with a provider given, the model as that provider serves it."""
+    return attrs.evolve(model_named(name), provider=provider) if provider else name

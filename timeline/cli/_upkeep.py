@@ -1,0 +1,367 @@
+"""Upkeep of a store: timelines in and out (`import`, `export`, `copy`, `fork`), removal, damage.
+
+Copies: `export` writes what `import` reads. Removal: `retain` takes what was folded, `forget` what is named. Damage:
+`verify` finds it, `repair` saves the rest.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import attrs
+import click
+import msgspec
+
+from blocks import (
+    BlockAppended,
+    Event,
+    EventId,
+    MisuseError,
+    SessionFormatError,
+    TimelineId,
+    canonical_block,
+    encode_event,
+)
+from persistence import (
+    copy_store,
+    locate_store,
+    look,
+    looking,
+)
+from persistence import repair as repair_store
+from persistence import verify as verify_store
+from persistence.sessions import EXPORT, Responded, Session, export_lines, exported_events
+from timeline import Timeline
+from timeline.cli._console import answer, progress_bar
+from timeline.cli._options import (
+    HIDDEN,
+    ID,
+    STORE,
+    UsageError,
+    Values,
+    argument,
+    checked_name,
+    command,
+    existing_store,
+    log_of,
+    option,
+    pages,
+    store_location,
+    store_to_read,
+    store_to_write,
+    tell_copy,
+)
+from timeline.cli._sessions import (
+    FILES,
+    SESSION,
+    File,
+    bytes_limit,
+    grouped_notes,
+    session_files,
+    session_of,
+    tell_passed_over,
+)
+from timeline.cli._terminal import DONE, FAILED, complain, plural, say
+from timeline.engine._engine import counted
+from timeline.engine._hiding import without_hidden
+from timeline.replay import atomic_write, reserve_store
+
+PROBLEMS_MAX: Final = 100
+"""The number of problems after which `persistence.verify` stops."""
+
+
+def _amount(report: Any, *names: str) -> str:
+    """Counts of a report in words: `2 timelines, 10 events`."""
+    return ", ".join(plural(getattr(report, name), name.removesuffix("s")) for name in names)
+
+
+def _tell_each(options: Values, kind: str, what: Iterable[str]) -> None:
+    """Print a line for each; with `--json` they are in the facts."""
+    for each in () if options.json else what:
+        say(f"{kind}:{each}")
+
+
+# In and out
+
+
+@command(
+    "import",
+    FILES,
+    option(
+        "--name", default="", metavar="NAME", help="name of the timeline (default: the session's)"
+    ),
+    *SESSION,
+    STORE,
+    epilog="""\
+examples:
+  foldline import session.jsonl
+  foldline import ~/.claude/projects                 every session in a folder
+  foldline import 'logs/**/*.jsonl' --store all.duckdb
+  ssh host cat session.jsonl | foldline import - --name from-host
+""",
+)
+def import_sessions(options: Values) -> int:
+    """Import each file in one commit; an unreadable file does not stop the others."""
+    with session_files(options.files) as files:
+        if len(files) == 1:
+            return _import(files[0], options)
+        if options.name:
+            raise UsageError("--name works with one session only")
+        with progress_bar("importing", len(files)) as progress:
+            return _import_all(files, options, progress)
+
+
+def _import_all(
+    files: list[File], options: Values, progress: Callable[[int, int], None] | None
+) -> int:
+    passed: list[str] = []
+    failed = 0
+    for number, file in enumerate(files, 1):
+        try:
+            _import(file, options)
+        except (MisuseError, SessionFormatError) as error:
+            if file.is_found:
+                passed.append(str(error))
+            else:
+                failed += 1
+                complain(str(error))
+        if progress:
+            progress(number, len(files))
+    tell_passed_over(passed)
+    return FAILED if failed or len(passed) == len(files) else DONE
+
+
+def _import(file: File, options: Values) -> int:
+    """Read the whole file, then append its events in one commit."""
+    session = session_of(file.path, options)
+    name, place = TimelineId(options.name or session.name), store_location(options)
+    if session.format == EXPORT and not session.notices:  # taken unchanged
+        events = exported_events(file.path, **bytes_limit(options))
+    else:
+        events = [encode_event(event) for event in _events(session)]
+    with reserve_store(place, name) as store:
+        store.append_bytes(name, events, expected_version=0)
+    for note in grouped_notes((notice.line, notice.text) for notice in session.notices):
+        complain(f"{file.path}: {note}")
+    facts = {
+        "timeline": name,
+        "store": str(place),
+        "format": session.format,
+        "events": len(events),
+        "calls": len(session.calls),
+        "notices": len(session.notices),
+    }
+    size = f"{plural(len(events), 'event')}, {plural(len(session.calls), 'call')}"
+    return answer(options, facts, f"{name}: {size} ({session.format}) in {place}")
+
+
+def _events(session: Session) -> Iterator[Event]:
+    """The session's blocks and the recorded usage of its calls, as events.
+
+    The ids are the same each time the same file is read.
+    """
+    ids = counted()
+    for item in session.items:
+        for block in item.blocks:
+            yield BlockAppended(id=EventId(ids()), at=item.at, block=canonical_block(block))
+        if isinstance(item, Responded) and item.usage is not None:
+            yield msgspec.structs.replace(item.usage, id=EventId(ids()), at=item.at)
+
+
+@command(
+    "export",
+    ID,
+    option("--out", type=Path, metavar="FILE", help="the file to write (default: standard output)"),
+    HIDDEN,
+    STORE,
+)
+def export(options: Values) -> int:
+    """Write a header, then every event as it is stored."""
+    with store_to_read(options) as store:
+        events = log_of(store, options.id)
+        shown = events if options.hidden else without_hidden(events)
+        read = partial(store.read_bytes, TimelineId(options.id))
+        stored = pages(read, events[0][0] - 1) if shown is events else ()
+    lines = export_lines(TimelineId(options.id), stored or shown)
+    if options.out is None:
+        sys.stdout.writelines(lines)
+        return DONE
+    with atomic_write(options.out) as file:
+        file.writelines(line.encode() for line in lines)
+    facts = {"timeline": options.id, "file": str(options.out), "events": len(events)}
+    text = f"{options.id}: {plural(len(events), 'event')} in {options.out}"
+    return answer(options, facts, text)
+
+
+@command(
+    "copy",
+    argument("target", metavar="TARGET", help="path or URL of the other store"),
+    argument("ids", nargs=-1, metavar="ID", help="timelines to copy (default: all)"),
+    STORE,
+)
+def copy(options: Values) -> int:
+    """Copy what the target does not have yet, and print how much that was."""
+    source, target = existing_store(options), locate_store(options.target)
+    if str(source) == str(target):
+        raise MisuseError(f"{target} is the store itself; name another one")
+    with look(source) as (ours, is_copy):
+        if is_copy:
+            tell_copy(source)
+        for name in options.ids:
+            checked_name(ours, name)  # before the target is created
+        with closing(target.open()) as theirs:
+            report = copy_store(ours, theirs, options.ids or None)
+    if report.forgotten:
+        complain(f"{plural(report.forgotten, 'event')} of these timelines were forgotten before")
+    facts = {**attrs.asdict(report), "store": str(source), "target": str(target)}
+    amount = _amount(report, "timelines", "events", "artifacts")
+    return answer(options, facts, f"{amount} copied from {source} to {target}")
+
+
+@command(
+    "fork",
+    argument("id", metavar="ID", help="the timeline to copy"),
+    argument("new", metavar="NEW", help="name of the copy"),
+    option("--at", type=int, metavar="VERSION", help="copy up to this version"),
+    STORE,
+)
+def fork(options: Values) -> int:
+    """Create the copy and print its name."""
+    with store_to_write(options) as store:
+        last = store.head(checked_name(store, options.id))
+        if store.head(TimelineId(options.new)):
+            raise MisuseError(f"the store already has a timeline {options.new!r}")
+        with Timeline.open(options.id, store=store) as timeline:
+            version = timeline.fork(options.new, at=options.at).version
+    at = last if options.at is None else options.at
+    facts = {"timeline": options.new, "parent": options.id, "at": at, "version": version}
+    return answer(options, facts, f"{options.new}: {options.id} up to version {at}")
+
+
+# Removal
+
+
+@command(
+    "retain",
+    ID,
+    option("--archive", metavar="FOLDER", help="move the events into a file in this folder"),
+    option("--forget", is_flag=True, help="delete the events"),
+    option(
+        "--erase", is_flag=True, help="also erase them from the free blocks of the store's file"
+    ),
+    STORE,
+)
+def retain(options: Values) -> int:
+    """Archive or delete the events; print how many."""
+    if options.forget and options.archive is not None:
+        raise click.UsageError("argument --archive: not allowed with argument --forget")
+    if not options.forget and options.archive is None:
+        raise click.UsageError("one of the arguments --archive --forget is required")
+    keeping: Literal["archive", "forget"] = "forget" if options.forget else "archive"
+    with store_to_write(options) as store:
+        checked_name(store, options.id)
+        with Timeline.open(options.id, store=store) as timeline:
+            removed = timeline.retain(keeping, archive=options.archive)
+            left = store.erase() if options.erase else ()
+            first = store.kept(timeline.id).first
+    facts = {
+        "timeline": options.id,
+        "retention": keeping,
+        "events": removed.events,
+        "bytes": removed.size,
+        "first": first,
+        "erased": options.erase,
+        "unused": list(removed.unused),
+        "may_remain": list(left),
+    }
+    verb = "forgotten" if options.forget else f"archived in {options.archive}"
+    amount = f"{plural(removed.events, 'event')} {verb}"
+    text = f"{options.id}: {amount}; the store still has the events from {first} on"
+    status = answer(options, facts, text)
+    _tell_each(options, "may remain", (f" {place}" for place in left))
+    return status
+
+
+@command(
+    "forget",
+    ID,
+    argument("path", required=False, metavar="PATH", help="remove only this block"),
+    option("--artifact", metavar="REF", help="remove only this artifact"),
+    option(
+        "--artifacts", metavar="WHERE", help="folder or URL of the artifacts, if not in the store"
+    ),
+    option("--yes", is_flag=True, help="remove a whole timeline without asking"),
+    STORE,
+)
+def forget(options: Values) -> int:
+    """Remove the data; print what is gone and where copies may remain."""
+    if options.path is not None and options.artifact is not None:
+        raise click.UsageError("argument --artifact: not allowed with argument PATH")
+    where = {} if options.artifacts is None else {"artifacts": options.artifacts}
+    with store_to_write(options) as store:
+        checked_name(store, options.id)
+        if options.path is None and options.artifact is None and not options.yes:
+            _confirm(options.id)
+        with Timeline.open(options.id, store=store, **where) as timeline:
+            report = timeline.forget(options.path, artifact=options.artifact)
+    what = options.path or options.artifact or "the whole timeline"
+    gone = f"{_amount(report, 'blocks', 'artifacts', 'events')}, {report.size:,} bytes"
+    text = f"{options.id}: {what} is forgotten: {gone}"
+    status = answer(options, attrs.asdict(report), text)
+    _tell_each(options, "may remain", (f" {place}" for place in report.may_remain))
+    return status
+
+
+def _confirm(name: str) -> None:
+    """Ask for confirmation on the terminal.
+
+    Raises:
+        UsageError: the answer is not yes, or standard input is not a terminal.
+    """
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"this removes all of {name!r} for good; say so with --yes, or name a path"
+        )
+    complain(f"this removes all of {name!r} for good, with its artifacts; type yes to go on")
+    if sys.stdin.readline().strip() != "yes":
+        raise UsageError("nothing was removed")
+
+
+# Damage
+
+
+@command("verify", STORE)
+def verify(options: Values) -> int:
+    """Print a line for each problem; exit status 1 if there is any."""
+    place = existing_store(options)
+    with looking(place, verify_store) as (report, is_copy):
+        if is_copy:
+            tell_copy(place)
+    where = (f" {p.timeline} version {p.version}:" if p.timeline else "" for p in report.problems)
+    problems = zip(where, report.problems, strict=True)
+    _tell_each(options, "problem", (f"{prefix} {problem.what}" for prefix, problem in problems))
+    if len(report.problems) >= PROBLEMS_MAX:
+        complain(f"only the first {PROBLEMS_MAX} problems are listed; there may be more")
+    verdict = "holds together" if report.ok else plural(len(report.problems), "problem")
+    facts = {**attrs.asdict(report), "ok": report.ok, "store": str(place)}
+    answer(options, facts, f"{place}: {_amount(report, 'timelines', 'events')}, {verdict}")
+    return DONE if report.ok else FAILED
+
+
+@command(
+    "repair",
+    argument("target", metavar="TARGET", help="path or URL of the new store"),
+    STORE,
+)
+def repair(options: Values) -> int:
+    """Print a line for each loss; exit status 1 if there is any."""
+    place = existing_store(options)
+    report = repair_store(place, options.target)
+    _tell_each(options, "lost", (f" {what}" for what in report.lost))
+    amount = _amount(report, "timelines", "events", "artifacts")
+    facts = {**attrs.asdict(report), "store": str(place), "target": options.target}
+    answer(options, facts, f"{amount} of {place} saved in {options.target}")
+    return FAILED if report.lost else DONE
