@@ -22,9 +22,8 @@ from persistence._store import BlockIndex, EventStore, Scan, TurnChange
 
 
 def index_of(store: EventStore) -> BlockIndex:
-    """The index of a store, and of its archives, which a scan reads anyway."""
-    index = store.block_index()
-    return index if isinstance(index, Scan) else WithArchives(index, store)
+    """The index of a store, and of its archives."""
+    return WithArchives(store.block_index(), store)
 
 
 @attrs.frozen

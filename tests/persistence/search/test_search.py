@@ -35,7 +35,7 @@ from blocks import (
 )
 from persistence import EventStore, Hit, MemoryStore, search_blocks
 from persistence._store import Scan
-from persistence.search._index import CONDITIONS_MAX, FOLDED_TO_ASCII, index_of
+from persistence.search._index import CONDITIONS_MAX, FOLDED_TO_ASCII
 from persistence.search._search import Query
 from tests.persistence.contract import STORES, new_store
 from timeline import Timeline
@@ -369,8 +369,8 @@ def test_the_fast_way_and_the_slow_one_find_the_same(
         Query.read(query)
     except MisuseError:
         return
-    assert not isinstance(index_of(file), Scan)
-    assert isinstance(index_of(memory), Scan)
+    assert not isinstance(file.block_index(), Scan)
+    assert isinstance(memory.block_index(), Scan)
     fast = search_blocks(file, query, name)
     assert fast == search_blocks(memory, query, name)
     timeline = Timeline.open(name, store=memory)
