@@ -29,8 +29,7 @@ def run(options: argparse.Namespace) -> int:
     from blocks import StoreLockedError
     from persistence import Requester
     from timeline.engine._settings import Options
-    from timeline.gateway._mcp import PATH, serve_stdio
-    from timeline.gateway._reading import StoreReader
+    from timeline.gateway._reader import PATH, StoreReader, serve_stdio
 
     where = existing(options)
     try:

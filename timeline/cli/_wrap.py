@@ -135,7 +135,7 @@ def _tools_at(url: str, options: argparse.Namespace) -> str:
             "the agent cannot read folded blocks back; to allow it: pip install 'foldline[mcp]'"
         )
         return ""
-    from timeline.gateway._mcp import PATH
+    from timeline.gateway._reader import PATH
 
     return url + PATH
 

@@ -38,7 +38,7 @@ from timeline.billing import (
     usage_price,
     whole_prompt_ttl,
 )
-from timeline.gateway._body import Body
+from timeline.gateway._request import Body
 from timeline.gateway._rewriting import Call
 from timeline.report._savings import Savings, lately_billed
 from timeline.tokens import TextCounter

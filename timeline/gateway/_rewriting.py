@@ -19,9 +19,8 @@ from timeline._models import model_named
 from timeline._timeline import Timeline
 from timeline.engine._sync import History
 from timeline.gateway._admission import Visit
-from timeline.gateway._apis import Api, Speaker
-from timeline.gateway._body import Body, with_control
 from timeline.gateway._lineage import Conversation, Lineage
+from timeline.gateway._request import Api, Body, Speaker, with_control
 from timeline.react._loop import measured
 
 LONG_BETA: Final = "context-1m"

@@ -20,7 +20,7 @@ from starlette.responses import StreamingResponse
 
 from blocks import MisuseError, in_words
 from timeline._serving import is_loopback
-from timeline.gateway._apis import BARE, VERSION, maker_of
+from timeline.gateway._request import BARE, VERSION, maker_of
 from timeline.gateway.clients import HEADER
 
 log = logging.getLogger("foldline.gateway")
