@@ -89,10 +89,10 @@ class Served:
         if _is_browser(http):
             return RedirectResponse(f"/foldline/{'?' * bool(http.url.query)}{http.url.query}")
         if (refused := self._refused(http)) is not None:
-            self.meter.failed()
+            self.meter.count("failed")
             return refused
         if http.headers.get("upgrade", "").lower() == "websocket":
-            self.meter.failed()
+            self.meter.count("failed")
             return PlainTextResponse("no websocket here: use HTTP", 426)
         path = _path(http) if http.method == "POST" else ""
         counting = counting_at(path)
@@ -107,13 +107,13 @@ class Served:
                 return await self._passed(http, raw, await self._counted(http, api, raw))
             return await self._asked(http, api, raw)
         except ClientDisconnect:
-            self.meter.failed()
+            self.meter.count("failed")
             return Response(status_code=_GONE)
         except TooLargeError:
-            self.meter.failed()
+            self.meter.count("failed")
             return JSONResponse(_error("request_too_large", "the request is too large"), 413)
         except httpx2.TransportError as error:
-            self.meter.failed()
+            self.meter.count("failed")
             said = _unreached(error)
             log.warning("%s", said)
             return JSONResponse(_error("api_error", said), 502)
@@ -125,13 +125,13 @@ class Served:
         except UnreadableError as reason:
             log.info("passed on as it came: %s", reason)
         except NoRoomError as error:  # it is not passed on: that would ignore the window
-            self.meter.failed()
+            self.meter.count("failed")
             log.warning("refused: %s", error)
             return JSONResponse(_error("invalid_request_error", f"foldline: {error}"), 400)
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
             log.warning("passed on as it came: %s: %s", type(error).__name__, error)
             if self.fails_closed:
-                self.meter.failed()
+                self.meter.count("failed")
                 said = f"foldline could not render this request: {error}"
                 return JSONResponse(_error("api_error", said), 500)
         if call is None:
@@ -142,7 +142,7 @@ class Served:
         """Forward a call to a model as it came; nobody knows what it costs."""
         response = await self._send(http, raw, None, more=[])
         is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
-        (self.meter.unread if is_answered else self.meter.failed)()
+        self.meter.count("unreported" if is_answered else "failed")
         return Relayed(response, _ignored, _done)
 
     def _rendered(self, render: Callable[..., _T], http: Request, api: Api, raw: bytes) -> _T:
@@ -165,12 +165,12 @@ class Served:
             raise
         if not await self._kept(call, response):
             is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
-            (self.meter.unread if is_answered else self.meter.failed)()
+            self.meter.count("unreported" if is_answered else "failed")
             return Relayed(response, _ignored, _done)
         if call.is_rewritten and response.status_code in _TOO_LONG:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
-            self.meter.failed()
+            self.meter.count("failed")
             return Relayed(response, _ignored, _done)
         answer = Answer.of(call.asked.body.api.provider, response.headers)
         url = self.upstream.url(_path(http), "", http.headers)
@@ -240,7 +240,7 @@ class Served:
                 call.conversation.answered = call.rendered
             self.rewriter.learn(call, self.meter.answered(call, response, account))
         except Exception:  # the client already has the answer
-            self.meter.unread()
+            self.meter.count("unreported")
             log.warning("what a call cost could not be noted", exc_info=True)
         finally:
             call.conversation.is_noted.set()
@@ -249,7 +249,7 @@ class Served:
         self, http: Request, content: Content, changed: bytes | None = None
     ) -> Response:
         response = await self._send(http, content, changed, more=[])
-        self.meter.passed()
+        self.meter.count("passed")
         return Relayed(response, _ignored, _done)
 
     def _refused(self, http: Request) -> Response | None:
