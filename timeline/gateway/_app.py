@@ -89,11 +89,9 @@ class Served:
         if _is_browser(http):
             return RedirectResponse(f"/foldline/{'?' * bool(http.url.query)}{http.url.query}")
         if (refused := self._refused(http)) is not None:
-            self.meter.count("failed")
-            return refused
+            return self._failed(refused)
         if http.headers.get("upgrade", "").lower() == "websocket":
-            self.meter.count("failed")
-            return PlainTextResponse("no websocket here: use HTTP", 426)
+            return self._failed(PlainTextResponse("no websocket here: use HTTP", 426))
         path = _path(http) if http.method == "POST" else ""
         counting = counting_at(path)
         api = counting or api_at(path)
@@ -102,21 +100,29 @@ class Served:
                 return await self._passed(http, _incoming(http))
             raw = await _whole(http)
             if len(raw) > RENDERED_BYTES_MAX:
-                return await self._unread(http, raw)
+                return self._unbilled(await self._send(http, raw, None, more=[]))
             if counting:
                 return await self._passed(http, raw, await self._counted(http, api, raw))
             return await self._asked(http, api, raw)
         except ClientDisconnect:
-            self.meter.count("failed")
-            return Response(status_code=_GONE)
+            return self._failed(Response(status_code=_GONE))
         except TooLargeError:
-            self.meter.count("failed")
-            return JSONResponse(_error("request_too_large", "the request is too large"), 413)
+            return self._failed(_error(413, "request_too_large", "the request is too large"))
         except httpx2.TransportError as error:
-            self.meter.count("failed")
-            said = _unreached(error)
-            log.warning("%s", said)
-            return JSONResponse(_error("api_error", said), 502)
+            message = _unreached(error)
+            log.warning("%s", message)
+            return self._failed(_error(502, "api_error", message))
+
+    def _failed(self, response: Response) -> Response:
+        """Count a request that was refused or got no answer; return the response to it."""
+        self.meter.count("failed")
+        return response
+
+    def _unbilled(self, response: httpx2.Response) -> Response:
+        """Pass on the response to a call to a model of which nobody knows what it costs."""
+        is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
+        self.meter.count("unreported" if is_answered else "failed")
+        return Relayed(response)
 
     async def _asked(self, http: Request, api: Api, raw: bytes) -> Response:
         call: Call | None = None
@@ -125,25 +131,16 @@ class Served:
         except UnreadableError as reason:
             log.info("passed on as it came: %s", reason)
         except NoRoomError as error:  # it is not passed on: that would ignore the window
-            self.meter.count("failed")
             log.warning("refused: %s", error)
-            return JSONResponse(_error("invalid_request_error", f"foldline: {error}"), 400)
+            return self._failed(_error(400, "invalid_request_error", f"foldline: {error}"))
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
             log.warning("passed on as it came: %s: %s", type(error).__name__, error)
             if self.fails_closed:
-                self.meter.count("failed")
-                said = f"foldline could not render this request: {error}"
-                return JSONResponse(_error("api_error", said), 500)
+                message = f"foldline could not render this request: {error}"
+                return self._failed(_error(500, "api_error", message))
         if call is None:
-            return await self._unread(http, raw)
+            return self._unbilled(await self._send(http, raw, None, more=[]))
         return await self._answered(http, call, raw)
-
-    async def _unread(self, http: Request, raw: bytes) -> Response:
-        """Forward a call to a model as it came; nobody knows what it costs."""
-        response = await self._send(http, raw, None, more=[])
-        is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
-        self.meter.count("unreported" if is_answered else "failed")
-        return Relayed(response, _ignored, _done)
 
     def _rendered(self, render: Callable[..., _T], http: Request, api: Api, raw: bytes) -> _T:
         text = decoded(raw, http.headers.get("content-encoding", ""))
@@ -164,14 +161,11 @@ class Served:
             self.rewriter.turn_away(call)
             raise
         if not await self._kept(call, response):
-            is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
-            self.meter.count("unreported" if is_answered else "failed")
-            return Relayed(response, _ignored, _done)
+            return self._unbilled(response)
         if call.is_rewritten and response.status_code in _TOO_LONG:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
-            self.meter.count("failed")
-            return Relayed(response, _ignored, _done)
+            return self._failed(Relayed(response))
         answer = Answer.of(call.asked.body.api.provider, response.headers)
         url = self.upstream.url(_path(http), "", http.headers)
         account = account_of(url, http.headers, response.headers)
@@ -250,16 +244,16 @@ class Served:
     ) -> Response:
         response = await self._send(http, content, changed, more=[])
         self.meter.count("passed")
-        return Relayed(response, _ignored, _done)
+        return Relayed(response)
 
     def _refused(self, http: Request) -> Response | None:
         """The refusal of a request without the right token; None: the request is accepted."""
         if self.token is None or _knows(http, self.token):
             return None
-        said = (
+        message = (
             f"this gateway wants its token, in the header {HEADER} or as /token/... before the path"
         )
-        return JSONResponse(_error("authentication_error", said), 401)
+        return _error(401, "authentication_error", message)
 
 
 @attrs.define
@@ -275,7 +269,7 @@ class _Door:
         )
         if foreign:
             log.info("refused: %s", foreign)
-            refusal = JSONResponse(_error("permission_error", f"foldline: {foreign}"), 403)
+            refusal = _error(403, "permission_error", f"foldline: {foreign}")
             await refusal(scope, receive, send)
             return
         await self.app(scope, receive, send)
@@ -351,17 +345,9 @@ def _unreached(error: httpx2.TransportError) -> str:
     return f"the provider could not be reached: {type(error).__name__}: {error}{advice}"
 
 
-def _error(kind: str, message: str) -> dict[str, Any]:
-    """An error body in the form that both vendors use."""
-    return {"type": "error", "error": {"type": kind, "message": message}}
-
-
-def _ignored(_: bytes) -> None:
-    pass
-
-
-def _done() -> None:
-    pass
+def _error(status: int, kind: str, message: str) -> JSONResponse:
+    """An error in the form that both vendors use."""
+    return JSONResponse({"type": "error", "error": {"type": kind, "message": message}}, status)
 
 
 # The usage in an answer.
@@ -405,8 +391,7 @@ class Answer:
         """The usage and identity of the response; None: nothing could be read."""
         if self.is_stream:
             return self._stream.response()
-        found = _json(bytes(self._rest))
-        return found or None
+        return _json(bytes(self._rest)) or None
 
     def _take_lines(self) -> None:
         end = self._rest.rfind(b"\n")

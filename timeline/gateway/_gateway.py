@@ -11,11 +11,9 @@ import attrs
 from blocks import MisuseError
 from persistence import EventStore, open_store
 from render import Policy
+from timeline import Options, Timeline, policy_named
 from timeline._arguments import checked_options
-from timeline._policies import policy_named
 from timeline._serving import LOOPBACK, AppServer, is_loopback
-from timeline._timeline import Timeline
-from timeline.engine._settings import Options
 from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage
 from timeline.gateway._money import Meter

@@ -23,7 +23,7 @@ from blocks import AssistantThinking, BlockAppended, FoldlineError
 from blocks.formats import Thought
 from persistence import EventStore, MemoryStore, copy_store
 from render import Rendered
-from timeline._timeline import Timeline
+from timeline import Timeline
 from timeline.engine._hiding import Hides
 from timeline.engine._sync import History, HistoryReader
 from timeline.gateway._admission import AdmittingStore

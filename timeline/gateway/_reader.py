@@ -41,9 +41,9 @@ from persistence import (
     block_at,
     search_blocks,
 )
-from timeline._timeline import Timeline
+from timeline import Options, Timeline
 from timeline.engine._gist import gists
-from timeline.engine._settings import Options, Settings
+from timeline.engine._settings import Settings
 from timeline.gateway.clients import HEADER
 from timeline.react import Tool, ToolReply, reading_tools, tool
 from timeline.react._reading import HITS_MAX, MARK, Room, refused

@@ -87,31 +87,24 @@ class Speaker:
         return "-".join(part for part in (self.client, self.session, self.agent) if part)
 
 
-@attrs.frozen
-class _Headers:
-    client: str
-    session: str
-    agent: str = ""
-
-
 _SESSIONS: Final = (
-    _Headers("claude-code", "x-claude-code-session-id", "x-claude-code-agent-id"),
-    _Headers("codex", "session-id", "thread-id"),
-    _Headers("codex", "session_id", "conversation_id"),
-    _Headers("opencode", "x-session-id"),
-    _Headers("opencode", "x-opencode-session"),
+    ("claude-code", "x-claude-code-session-id", "x-claude-code-agent-id"),
+    ("codex", "session-id", "thread-id"),
+    ("codex", "session_id", "conversation_id"),
+    ("opencode", "x-session-id", ""),
+    ("opencode", "x-opencode-session", ""),
 )
+"""Clients, with the headers that name their session and the agent in it."""
 LENGTH_MAX: Final = 80
 """Largest number of characters of a timeline's name that come from one header."""
 
 
 def speaker_of(headers: Mapping[str, str]) -> Speaker:
     """The sender of a request with these headers (lower case)."""
-    for known in _SESSIONS:
-        if session := _word(headers.get(known.session)):
-            agent = _word(headers.get(known.agent))
-            own = agent if agent != session else ""
-            return Speaker(client=known.client, session=session, agent=own)
+    for client, session_header, agent_header in _SESSIONS:
+        if session := _word(headers.get(session_header)):
+            agent = _word(headers.get(agent_header))
+            return Speaker(client=client, session=session, agent=agent if agent != session else "")
     return Speaker()
 
 

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from blocks import AssistantThinking, BlockId, HideReason, RangeCompacted, UsageRecorded
 from render import Group, Json, Model, Overflow, Policy, Rendered, View
-from timeline._models import model_named
-from timeline._timeline import Timeline
+from timeline import Timeline, model_named
 from timeline.engine._sync import History
 from timeline.gateway._admission import Visit
 from timeline.gateway._lineage import Conversation, Lineage
