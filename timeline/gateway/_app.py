@@ -103,7 +103,7 @@ class Served:
                 return self._unbilled(await self._send(http, raw, None, more=[]))
             if counting:
                 return await self._passed(http, raw, await self._counted(http, api, raw))
-            return await self._asked(http, api, raw)
+            return await self._call(http, api, raw)
         except ClientDisconnect:
             return self._failed(Response(status_code=_GONE))
         except TooLargeError:
@@ -124,7 +124,7 @@ class Served:
         self.meter.count("unreported" if is_answered else "failed")
         return Relayed(response)
 
-    async def _asked(self, http: Request, api: Api, raw: bytes) -> Response:
+    async def _call(self, http: Request, api: Api, raw: bytes) -> Response:
         call: Call | None = None
         try:
             call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
@@ -166,7 +166,7 @@ class Served:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
             return self._failed(Relayed(response))
-        answer = Answer.of(call.asked.body.api.provider, response.headers)
+        answer = Answer.of(call.request.body.api.provider, response.headers)
         url = self.upstream.url(_path(http), "", http.headers)
         account = account_of(url, http.headers, response.headers)
         loop = asyncio.get_running_loop()

@@ -61,14 +61,14 @@ _LIST_PRICED: Final = frozenset({"", "auto", "default", "global", "not_available
 _MEMORY: Final = "money"
 
 
-def account_of(url: str, asked: Mapping[str, str], answered: Mapping[str, str]) -> str:
-    """A hash that identifies the account at the provider, by the headers of a request and its answer. The token of a
+def account_of(url: str, request: Mapping[str, str], response: Mapping[str, str]) -> str:
+    """A hash that identifies the account at the provider, by the headers of a request and its response. The token of a
     subscription changes every few hours, so the account's own name is preferred to it."""
     name = (
-        asked.get("x-api-key")
-        or asked.get("chatgpt-account-id")
-        or answered.get("anthropic-organization-id")
-        or asked.get("authorization", "")
+        request.get("x-api-key")
+        or request.get("chatgpt-account-id")
+        or response.get("anthropic-organization-id")
+        or request.get("authorization", "")
     )
     return _hash(url, name)
 
@@ -275,7 +275,7 @@ class _Books:
     def requests(self, call: Call) -> _Requests:
         """The two requests of a call. Their blocks have no tokens yet."""
         self._earlier, self._flats = self._flats, {}
-        body = call.asked.body
+        body = call.request.body
         ours = asked = self._counted(body)
         if call.ours is not body.raw:
             ours = self._counted(Body.of(call.ours, body.api))
@@ -528,7 +528,7 @@ def _paid(call: Call, usage: UsageRecorded, response: Json) -> float | None:
     tariff.add(string(response.get("service_tier")))
     if not usage.input or not model.known or not tariff <= _LIST_PRICED:
         return None
-    return usage_price(usage, model, response, call.asked.seconds or min(model.cache_ttls))
+    return usage_price(usage, model, response, call.request.seconds or min(model.cache_ttls))
 
 
 @attrs.define(kw_only=True, eq=False)
