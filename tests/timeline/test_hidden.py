@@ -35,7 +35,7 @@ from timeline import SummaryRequest, Timeline
 from timeline.cli._main import obey
 from timeline.engine._gist import gists
 from timeline.engine._hiding import without_hidden
-from timeline.gateway._reading import StoreReader
+from timeline.gateway._reader import StoreReader
 from timeline.react import reading_tools
 from timeline.report import Prompting, report_html, reported_log
 

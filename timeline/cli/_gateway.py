@@ -43,8 +43,7 @@ from timeline.cli._options import (
 from timeline.cli._terminal import DONE, complain, line, say, visible, when
 from timeline.gateway import Gateway, GatewayServer, Savings
 from timeline.gateway._child import run_child, signals_passed
-from timeline.gateway._mcp import PATH, serve_stdio
-from timeline.gateway._reading import StoreReader
+from timeline.gateway._reader import PATH, StoreReader, serve_stdio
 from timeline.gateway.clients import CLIENTS, Client, Link, past_proxies
 from timeline.report._savings import accounts, conversation_of
 

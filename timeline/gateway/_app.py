@@ -1,14 +1,15 @@
-"""The gateway over HTTP: how it handles requests, and what it does when it fails itself."""
+"""The gateway over HTTP: how it handles requests and answers, and what it does when it fails itself."""
 
 import asyncio
 import hmac
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import attrs
 import httpx2
+import msgspec
 from starlette.applications import Starlette
 from starlette.datastructures import Headers as Given
 from starlette.middleware import Middleware
@@ -17,13 +18,20 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from blocks.formats import Format, Stream, obj, stream_of, string
+from render import Json
 from timeline._serving import foreign_in
 from timeline.engine._settings import NoRoomError
-from timeline.gateway._answer import Answer, error_in
-from timeline.gateway._apis import Api, api_at, counting_at, speaker_of
-from timeline.gateway._body import UnreadableError
-from timeline.gateway._coding import TooLargeError, decoded
 from timeline.gateway._money import Meter, account_of
+from timeline.gateway._request import (
+    Api,
+    TooLargeError,
+    UnreadableError,
+    api_at,
+    counting_at,
+    decoded,
+    speaker_of,
+)
 from timeline.gateway._rewriting import Call, Rewriter
 from timeline.gateway._upstream import Headers, Relayed, Upstream, onward
 from timeline.gateway.clients import HEADER
@@ -81,11 +89,9 @@ class Served:
         if _is_browser(http):
             return RedirectResponse(f"/foldline/{'?' * bool(http.url.query)}{http.url.query}")
         if (refused := self._refused(http)) is not None:
-            self.meter.failed()
-            return refused
+            return self._failed(refused)
         if http.headers.get("upgrade", "").lower() == "websocket":
-            self.meter.failed()
-            return PlainTextResponse("no websocket here: use HTTP", 426)
+            return self._failed(PlainTextResponse("no websocket here: use HTTP", 426))
         path = _path(http) if http.method == "POST" else ""
         counting = counting_at(path)
         api = counting or api_at(path)
@@ -94,48 +100,47 @@ class Served:
                 return await self._passed(http, _incoming(http))
             raw = await _whole(http)
             if len(raw) > RENDERED_BYTES_MAX:
-                return await self._unread(http, raw)
+                return self._unbilled(await self._send(http, raw, None, more=[]))
             if counting:
                 return await self._passed(http, raw, await self._counted(http, api, raw))
-            return await self._asked(http, api, raw)
+            return await self._call(http, api, raw)
         except ClientDisconnect:
-            self.meter.failed()
-            return Response(status_code=_GONE)
+            return self._failed(Response(status_code=_GONE))
         except TooLargeError:
-            self.meter.failed()
-            return JSONResponse(_error("request_too_large", "the request is too large"), 413)
+            return self._failed(_error(413, "request_too_large", "the request is too large"))
         except httpx2.TransportError as error:
-            self.meter.failed()
-            said = _unreached(error)
-            log.warning("%s", said)
-            return JSONResponse(_error("api_error", said), 502)
+            message = _unreached(error)
+            log.warning("%s", message)
+            return self._failed(_error(502, "api_error", message))
 
-    async def _asked(self, http: Request, api: Api, raw: bytes) -> Response:
+    def _failed(self, response: Response) -> Response:
+        """Count a request that was refused or got no answer; return the response to it."""
+        self.meter.count("failed")
+        return response
+
+    def _unbilled(self, response: httpx2.Response) -> Response:
+        """Pass on the response to a call to a model of which nobody knows what it costs."""
+        is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
+        self.meter.count("unreported" if is_answered else "failed")
+        return Relayed(response)
+
+    async def _call(self, http: Request, api: Api, raw: bytes) -> Response:
         call: Call | None = None
         try:
             call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
         except UnreadableError as reason:
             log.info("passed on as it came: %s", reason)
         except NoRoomError as error:  # it is not passed on: that would ignore the window
-            self.meter.failed()
             log.warning("refused: %s", error)
-            return JSONResponse(_error("invalid_request_error", f"foldline: {error}"), 400)
+            return self._failed(_error(400, "invalid_request_error", f"foldline: {error}"))
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
             log.warning("passed on as it came: %s: %s", type(error).__name__, error)
             if self.fails_closed:
-                self.meter.failed()
-                said = f"foldline could not render this request: {error}"
-                return JSONResponse(_error("api_error", said), 500)
+                message = f"foldline could not render this request: {error}"
+                return self._failed(_error(500, "api_error", message))
         if call is None:
-            return await self._unread(http, raw)
+            return self._unbilled(await self._send(http, raw, None, more=[]))
         return await self._answered(http, call, raw)
-
-    async def _unread(self, http: Request, raw: bytes) -> Response:
-        """Forward a call to a model as it came; nobody knows what it costs."""
-        response = await self._send(http, raw, None, more=[])
-        is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
-        (self.meter.unread if is_answered else self.meter.failed)()
-        return Relayed(response, _ignored, _done)
 
     def _rendered(self, render: Callable[..., _T], http: Request, api: Api, raw: bytes) -> _T:
         text = decoded(raw, http.headers.get("content-encoding", ""))
@@ -156,15 +161,12 @@ class Served:
             self.rewriter.turn_away(call)
             raise
         if not await self._kept(call, response):
-            is_answered = response.status_code == 200  # noqa: PLR2004 -- OK
-            (self.meter.unread if is_answered else self.meter.failed)()
-            return Relayed(response, _ignored, _done)
+            return self._unbilled(response)
         if call.is_rewritten and response.status_code in _TOO_LONG:
             call, response = await self._again(http, call, raw, response)
         if response.status_code != 200:  # noqa: PLR2004 -- OK
-            self.meter.failed()
-            return Relayed(response, _ignored, _done)
-        answer = Answer.of(call.asked.body.api.provider, response.headers)
+            return self._failed(Relayed(response))
+        answer = Answer.of(call.request.body.api.provider, response.headers)
         url = self.upstream.url(_path(http), "", http.headers)
         account = account_of(url, http.headers, response.headers)
         loop = asyncio.get_running_loop()
@@ -224,7 +226,7 @@ class Served:
             smaller = call.as_given
         return smaller, await self._sent(http, smaller, raw)
 
-    def _note(self, call: Call, answer: Answer, account: str) -> None:
+    def _note(self, call: Call, answer: "Answer", account: str) -> None:
         """Record the usage and cost of an answer."""
         try:
             response = answer.response() or {}
@@ -232,7 +234,7 @@ class Served:
                 call.conversation.answered = call.rendered
             self.rewriter.learn(call, self.meter.answered(call, response, account))
         except Exception:  # the client already has the answer
-            self.meter.unread()
+            self.meter.count("unreported")
             log.warning("what a call cost could not be noted", exc_info=True)
         finally:
             call.conversation.is_noted.set()
@@ -241,17 +243,17 @@ class Served:
         self, http: Request, content: Content, changed: bytes | None = None
     ) -> Response:
         response = await self._send(http, content, changed, more=[])
-        self.meter.passed()
-        return Relayed(response, _ignored, _done)
+        self.meter.count("passed")
+        return Relayed(response)
 
     def _refused(self, http: Request) -> Response | None:
         """The refusal of a request without the right token; None: the request is accepted."""
         if self.token is None or _knows(http, self.token):
             return None
-        said = (
+        message = (
             f"this gateway wants its token, in the header {HEADER} or as /token/... before the path"
         )
-        return JSONResponse(_error("authentication_error", said), 401)
+        return _error(401, "authentication_error", message)
 
 
 @attrs.define
@@ -267,7 +269,7 @@ class _Door:
         )
         if foreign:
             log.info("refused: %s", foreign)
-            refusal = JSONResponse(_error("permission_error", f"foldline: {foreign}"), 403)
+            refusal = _error(403, "permission_error", f"foldline: {foreign}")
             await refusal(scope, receive, send)
             return
         await self.app(scope, receive, send)
@@ -343,14 +345,75 @@ def _unreached(error: httpx2.TransportError) -> str:
     return f"the provider could not be reached: {type(error).__name__}: {error}{advice}"
 
 
-def _error(kind: str, message: str) -> dict[str, Any]:
-    """An error body in the form that both vendors use."""
-    return {"type": "error", "error": {"type": kind, "message": message}}
+def _error(status: int, kind: str, message: str) -> JSONResponse:
+    """An error in the form that both vendors use."""
+    return JSONResponse({"type": "error", "error": {"type": kind, "message": message}}, status)
 
 
-def _ignored(_: bytes) -> None:
-    pass
+# The usage in an answer.
 
 
-def _done() -> None:
-    pass
+USAGE: Final = b'"usage"'
+JSON_BYTES_MAX: Final = 2**25
+"""Largest size of an answer without a stream that is read."""
+
+
+@attrs.define
+class Answer:
+    """Reads an answer; of a stream, only the events with its usage."""
+
+    format: Format
+    is_stream: bool
+    _stream: Stream = attrs.field(init=False)
+    _rest: bytearray = attrs.field(factory=bytearray, init=False)
+    _is_lost: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._stream = stream_of(self.format, "gateway")
+
+    @classmethod
+    def of(cls, format: Format, headers: Mapping[str, str]) -> "Answer":  # noqa: A002 -- as everywhere
+        """The reader for a response with these headers."""
+        return cls(format, "event-stream" in headers.get("content-type", ""))
+
+    def add(self, chunk: bytes) -> None:
+        """Take the next bytes of the answer."""
+        if self._is_lost:
+            return
+        self._rest += chunk
+        if self.is_stream:
+            self._take_lines()
+        if len(self._rest) > JSON_BYTES_MAX:
+            self._is_lost = True
+            self._rest.clear()
+
+    def response(self) -> Json | None:
+        """The usage and identity of the response; None: nothing could be read."""
+        if self.is_stream:
+            return self._stream.response()
+        return _json(bytes(self._rest)) or None
+
+    def _take_lines(self) -> None:
+        end = self._rest.rfind(b"\n")
+        if end < 0:
+            return
+        lines, self._rest = bytes(self._rest[:end]), self._rest[end + 1 :]
+        if USAGE not in lines:
+            return
+        for line in lines.splitlines():
+            if line.startswith(b"data:") and USAGE in line and (event := _json(line[5:])):
+                self._stream.add(event)
+
+
+def error_in(data: bytes) -> tuple[str, str]:
+    """The most specific name and the message of an error, if the body has them."""
+    found = obj(_json(data).get("error"))
+    return str(found.get("code") or found.get("type") or ""), string(found.get("message"))
+
+
+def _json(data: bytes) -> Json:
+    try:
+        found: Any = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return cast("Json", found) if isinstance(found, dict) else {}

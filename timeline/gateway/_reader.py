@@ -1,12 +1,19 @@
-"""Tools with which other programs read a store: pieces of timelines, artifacts, search hits.
+"""Tools with which other programs read a store: pieces of timelines, artifacts, search hits; and an MCP server with them.
 
 They return only public and internal content, and nothing that was hidden on request.  No answer is longer
 than a result may be in a prompt; longer content comes in pieces, and each piece says how to go on.
+
+The server runs over stdio, or as a route of an HTTP server. Over HTTP each request is answered independently, with
+JSON: there are no sessions, and nothing remains when the server stops.
 """
 
-from collections.abc import Collection
+import asyncio
+import re
+import signal
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
-from typing import Final
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -14,11 +21,16 @@ from blocks import (
     ENCRYPTED,
     BlockAppended,
     BlocksHidden,
+    Event,
     FoldlineError,
     ForgottenError,
+    MisuseError,
+    RangeCompacted,
     TimelineId,
     ToolResult,
     did_you_mean,
+    tag_of,
+    text_of,
 )
 from persistence import (
     ArtifactStore,
@@ -29,10 +41,10 @@ from persistence import (
     block_at,
     search_blocks,
 )
-from timeline._timeline import Timeline
+from timeline import Options, Timeline
 from timeline.engine._gist import gists
-from timeline.engine._settings import Options, Settings
-from timeline.gateway._outline import Outline, first_words, version_range
+from timeline.engine._settings import Settings
+from timeline.gateway.clients import HEADER
 from timeline.react import Tool, ToolReply, reading_tools, tool
 from timeline.react._reading import HITS_MAX, MARK, Room, refused
 
@@ -244,3 +256,208 @@ def answered(tools: Collection[Tool], name: str, given: dict[str, object]) -> To
     except (FoldlineError, ValueError, TypeError) as error:
         return refused(str(error))
     return reply
+
+
+# An outline of a timeline.
+
+
+PAGE: Final = 200
+ROWS_MAX: Final = 200
+WORDS: Final = 120
+_RANGE: Final = re.compile(r"v?(?P<first>\d{1,12})\s*-\s*(?:v?(?P<last>\d{1,12}))?")
+
+
+def version_range(path: str, head: int) -> tuple[int, int] | None:
+    """The first and last version of a range `v40-v60` or `v40-` (to the end), or of an empty path (all); None: it is
+    another path."""
+    if not path:
+        return 1, head
+    found = _RANGE.fullmatch(path)
+    if found is None:
+        return None
+    return max(int(found["first"]), 1), min(int(found["last"] or head), head)
+
+
+def first_words(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text[: 4 * WORDS].split())
+    return line if len(line) <= WORDS else f"{line[:WORDS]}…"
+
+
+@attrs.frozen
+class Outline:
+    """The blocks of one timeline; `withheld` are those that are hidden on request."""
+
+    store: EventStore
+    timeline: TimelineId
+    withheld: Collection[str]
+
+    def page(self, first: int, last: int, room: Room) -> ToolReply:
+        """The rows of the blocks in these versions, as many as fit."""
+        head = self.store.head(self.timeline)
+        if first > last:
+            return refused(
+                f"There is nothing from v{first} to v{last}: {self.timeline} ends at v{head}."
+            )
+        header = (
+            f"{MARK} {self.timeline}, v{first} to v{last} of v{head}; read one with path=v57]\n"
+        )
+        rows: list[tuple[int, str]] = []
+        for row in self._rows(first, last):
+            rows.append(row)
+            if len(rows) == ROWS_MAX:
+                break
+        shown = room.cut("".join(text for _, text in rows), header)
+        count = shown.count("\n")
+        end = rows[count - 1][0] if 0 < count < len(rows) or len(rows) == ROWS_MAX else last
+        rest = f"[go on with path=v{end + 1}-v{last}]" if end < last else ""
+        return ToolReply(output=f"{header}{shown}{rest}".rstrip("\n"))
+
+    def _rows(self, first: int, last: int) -> Iterator[tuple[int, str]]:
+        after = first - 1
+        while after < last and (page := self.store.read(self.timeline, after=after, limit=PAGE)):
+            for version, event in page:
+                if version <= last and (said := self._said(event)):
+                    yield version, f"v{version} {said}\n"
+            after = page[-1][0]
+
+    def _said(self, event: Event) -> str:
+        """The row of an event; empty if it is neither a block nor a summary."""
+        if isinstance(event, RangeCompacted):
+            return f"summary of v{event.start} to v{event.cut - 1}"
+        if not isinstance(event, BlockAppended):
+            return ""
+        block, kind = event.block, tag_of(event.block)
+        if block.id in self.withheld:
+            return f"{kind}: hidden on request"
+        if isinstance(block, ToolResult) and block.envelope.sensitivity in ENCRYPTED:
+            return f"{kind}: confidential"
+        text = text_of(block)
+        return f"{kind}, {len(text):,} characters: {first_words(text)}" if text else kind
+
+
+# The MCP server.
+
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+    from starlette.routing import Route
+    from starlette.types import Receive, Scope, Send
+
+NAME: Final = "foldline"
+PATH: Final = "/foldline/mcp"
+INSTRUCTIONS: Final = (
+    "Parts of a long conversation may be folded into a summary, or replaced by a line that names a path such"
+    " as tc:t3.call_7.result or v57. read_timeline gives the original at a path, read_artifact what lies"
+    " under an art- id, search finds what was said before."
+)
+BODY_BYTES_MAX: Final = 1_000_000
+
+
+def server_of(reader: StoreReader) -> "Server[Any]":
+    """The MCP server; it can serve any number of clients.
+
+    Raises:
+        MisuseError: the package `mcp` is not installed.
+    """
+    try:
+        import mcp_types as types
+        from anyio.to_thread import run_sync
+        from mcp.server import Server
+    except ModuleNotFoundError as error:
+        raise MisuseError(
+            f"an MCP server needs {error.name}: pip install 'foldline[mcp]'"
+        ) from error
+    tools = reader.tools()
+    hints = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    listed = [
+        types.Tool(
+            name=each.name,
+            description=each.description,
+            input_schema=each.input_schema,
+            annotations=hints,
+        )
+        for each in tools
+    ]
+
+    async def list_tools(*_: object) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=listed)
+
+    async def call_tool(_: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        reply = await run_sync(answered, tools, asked.name, asked.arguments or {})
+        # Half of a surrogate pair has no JSON form.
+        text = str(reply.output).encode(errors="replace").decode()
+        said = types.TextContent(type="text", text=text)
+        return types.CallToolResult(content=[said], is_error=reply.is_error)
+
+    return Server(NAME, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def serve_stdio(reader: StoreReader) -> None:
+    """Serve MCP on standard input and output until the input ends; an interrupt ends the process.
+
+    Raises:
+        MisuseError: the package `mcp` is not installed.
+    """
+    server = server_of(reader)
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    # Python's own handler would wait for the thread that reads the input.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    async def serve() -> None:
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+
+    anyio.run(serve)
+
+
+@attrs.define
+class _Endpoint:
+    """An ASGI application that answers MCP requests. The first request loads the packages that this needs."""
+
+    reader: StoreReader
+    token: str | None = attrs.field(repr=False)
+    _server: "Server[Any] | None" = attrs.field(default=None, init=False)
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        from starlette.datastructures import Headers
+        from starlette.responses import PlainTextResponse
+
+        given = Headers(scope=scope).get(HEADER, "")
+        if self.token and not compare_digest(given.encode(), self.token.encode()):
+            refusal = PlainTextResponse(f"the gateway wants its token, in the header {HEADER}", 401)
+            await refusal(scope, receive, send)
+            return
+        if scope["method"] != "POST":  # there are no event streams, and no sessions to end
+            refusal = PlainTextResponse("nothing but POST here", 405, {"allow": "POST"})
+            await refusal(scope, receive, send)
+            return
+        if self._server is None:
+            self._server = await asyncio.to_thread(server_of, self.reader)
+        await self._answered(self._server, scope, receive, send)
+
+    async def _answered(
+        self, server: "Server[Any]", scope: "Scope", receive: "Receive", send: "Send"
+    ) -> None:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        manager = StreamableHTTPSessionManager(
+            server,
+            json_response=True,
+            stateless=True,
+            max_request_body_size=BODY_BYTES_MAX,
+            # The gateway has refused requests of web pages elsewhere already.
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+
+def mcp_route(reader: StoreReader, token: str | None) -> "Route":
+    """The server as a route at `/foldline/mcp`; if there is a token, clients must send it. Requires the package `mcp`."""
+    from starlette.routing import Route
+
+    return Route(PATH, _Endpoint(reader, token))
