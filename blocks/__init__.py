@@ -1,43 +1,141 @@
 """Immutable blocks, and the events that record what happened to them."""
 
 from blocks._beside import check_timeline as _check_timeline
+from blocks._block import (
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    Note,
+    OpaqueBlock,
+    Plan,
+    RangeSummary,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    tag_of,
+    text_of,
+)
+from blocks._codec import decode_event
+from blocks._content import DocumentPart, ImagePart, ProviderPart, TextPart
+from blocks._envelope import Envelope
+from blocks._errors import (
+    AccessRefusedError,
+    AlreadyRecordedError,
+    ArgumentError,
+    ClosedError,
+    CodecError,
+    DamagedStoreError,
+    DataError,
+    FoldlineError,
+    ForgottenError,
+    HistoryDivergedError,
+    InvalidRequestError,
+    MisuseError,
+    OutcomeUnknownError,
+    PolicyError,
+    SessionFormatError,
+    StoreError,
+    StoreLockedError,
+    TimelineExistsError,
+    TooLargeError,
+    UnknownCallError,
+    UnknownPathError,
+    UnknownTimelineError,
+    VersionConflictError,
+)
+from blocks._events import (
+    BlockAppended,
+    BlocksHidden,
+    CompactionSkipped,
+    Provenance,
+    RangeCompacted,
+    Recorded,
+    UsageRecorded,
+)
+from blocks._ids import BlockId, CallId, TurnId
+from blocks._naming import path_of
+from blocks._summary import StructuredSummary
+from blocks.formats import parts_from
+
+__all__ = [
+    "AccessRefusedError",
+    "AlreadyRecordedError",
+    "ArgumentError",
+    "AssistantCompletion",
+    "AssistantThinking",
+    "Block",
+    "BlockAppended",
+    "BlockId",
+    "BlocksHidden",
+    "CallId",
+    "ClosedError",
+    "CodecError",
+    "CompactionSkipped",
+    "DamagedStoreError",
+    "DataError",
+    "DocumentPart",
+    "Envelope",
+    "FoldlineError",
+    "ForgottenError",
+    "HistoryDivergedError",
+    "ImagePart",
+    "InvalidRequestError",
+    "MisuseError",
+    "Note",
+    "OpaqueBlock",
+    "OutcomeUnknownError",
+    "Plan",
+    "PolicyError",
+    "Provenance",
+    "ProviderPart",
+    "RangeCompacted",
+    "RangeSummary",
+    "Recorded",
+    "SessionFormatError",
+    "StoreError",
+    "StoreLockedError",
+    "StructuredSummary",
+    "SystemMessage",
+    "TextPart",
+    "TimelineExistsError",
+    "TooLargeError",
+    "ToolCall",
+    "ToolResult",
+    "TurnId",
+    "UnknownCallError",
+    "UnknownPathError",
+    "UnknownTimelineError",
+    "UsageRecorded",
+    "UserAttachment",
+    "UserFollowup",
+    "UserPrompt",
+    "UserSteer",
+    "VersionConflictError",
+    "decode_event",
+    "parts_from",
+    "path_of",
+    "tag_of",
+    "text_of",
+]
+
+# For the rooms of this house; not public.
 from blocks._block import PROVIDER_TAG as PROVIDER_TAG
 from blocks._block import AssistantBlock as AssistantBlock
-from blocks._block import AssistantCompletion as AssistantCompletion
-from blocks._block import AssistantThinking as AssistantThinking
-from blocks._block import Author as Author
-from blocks._block import Block as Block
-from blocks._block import Note as Note
-from blocks._block import OpaqueBlock as OpaqueBlock
-from blocks._block import Plan as Plan
-from blocks._block import RangeSummary as RangeSummary
-from blocks._block import SystemMessage as SystemMessage
-from blocks._block import ToolCall as ToolCall
-from blocks._block import ToolResult as ToolResult
 from blocks._block import TurnHeader as TurnHeader
-from blocks._block import UserAttachment as UserAttachment
-from blocks._block import UserFollowup as UserFollowup
-from blocks._block import UserPrompt as UserPrompt
-from blocks._block import UserSteer as UserSteer
 from blocks._block import images_of as images_of
 from blocks._block import standing_of as standing_of
-from blocks._block import tag_of as tag_of
-from blocks._block import text_of as text_of
 from blocks._codec import canonical_block as canonical_block
 from blocks._codec import clean_json as clean_json
-from blocks._codec import decode_block as decode_block
-from blocks._codec import decode_event as decode_event
 from blocks._codec import encode_block as encode_block
 from blocks._codec import encode_event as encode_event
 from blocks._codec import fault_in as fault_in
-from blocks._codec import is_known as is_known
 from blocks._content import ENCRYPTED as ENCRYPTED
-from blocks._content import DocumentPart as DocumentPart
-from blocks._content import ImagePart as ImagePart
 from blocks._content import Part as Part
-from blocks._content import ProviderPart as ProviderPart
 from blocks._content import Sensitivity as Sensitivity
-from blocks._content import TextPart as TextPart
 from blocks._content import artifact_id as artifact_id
 from blocks._content import artifact_id_of_hash as artifact_id_of_hash
 from blocks._content import artifact_ids_in as artifact_ids_in
@@ -46,55 +144,24 @@ from blocks._content import leaves as leaves
 from blocks._content import text_of_parts as text_of_parts
 from blocks._envelope import Determinism as Determinism
 from blocks._envelope import Durability as Durability
-from blocks._envelope import Envelope as Envelope
 from blocks._envelope import Outcome as Outcome
 from blocks._envelope import ToolKind as ToolKind
 from blocks._envelope import fields_in as fields_in
-from blocks._errors import AccessRefusedError as AccessRefusedError
-from blocks._errors import AlreadyRecordedError as AlreadyRecordedError
-from blocks._errors import ArgumentError as ArgumentError
-from blocks._errors import ClosedError as ClosedError
-from blocks._errors import CodecError as CodecError
-from blocks._errors import DamagedStoreError as DamagedStoreError
-from blocks._errors import DataError as DataError
-from blocks._errors import FoldlineError as FoldlineError
-from blocks._errors import ForgottenError as ForgottenError
-from blocks._errors import HistoryDivergedError as HistoryDivergedError
-from blocks._errors import InvalidRequestError as InvalidRequestError
-from blocks._errors import MisuseError as MisuseError
-from blocks._errors import OutcomeUnknownError as OutcomeUnknownError
-from blocks._errors import PolicyError as PolicyError
 from blocks._errors import Refusal as Refusal
 from blocks._errors import RungError as RungError
-from blocks._errors import SessionFormatError as SessionFormatError
-from blocks._errors import StoreError as StoreError
-from blocks._errors import StoreLockedError as StoreLockedError
-from blocks._errors import TimelineExistsError as TimelineExistsError
-from blocks._errors import TooLargeError as TooLargeError
-from blocks._errors import UnknownCallError as UnknownCallError
-from blocks._errors import UnknownPathError as UnknownPathError
-from blocks._errors import UnknownTimelineError as UnknownTimelineError
-from blocks._errors import VersionConflictError as VersionConflictError
 from blocks._errors import did_you_mean as did_you_mean
 from blocks._errors import in_short as in_short
 from blocks._errors import in_words as in_words
-from blocks._errors import nearest as nearest
 from blocks._events import Answered as Answered
 from blocks._events import Bill as Bill
-from blocks._events import BlockAppended as BlockAppended
-from blocks._events import BlocksHidden as BlocksHidden
 from blocks._events import BlocksRestored as BlocksRestored
 from blocks._events import CacheEntry as CacheEntry
 from blocks._events import Carried as Carried
-from blocks._events import CompactionSkipped as CompactionSkipped
 from blocks._events import Event as Event
 from blocks._events import Hidden as Hidden
 from blocks._events import HideReason as HideReason
 from blocks._events import OpaqueEvent as OpaqueEvent
-from blocks._events import Provenance as Provenance
-from blocks._events import RangeCompacted as RangeCompacted
 from blocks._events import RangeExpanded as RangeExpanded
-from blocks._events import Recorded as Recorded
 from blocks._events import RequestRendered as RequestRendered
 from blocks._events import SkipReason as SkipReason
 from blocks._events import SummaryPrepared as SummaryPrepared
@@ -103,25 +170,19 @@ from blocks._events import SummaryRequested as SummaryRequested
 from blocks._events import TimelineForked as TimelineForked
 from blocks._events import TokensCounted as TokensCounted
 from blocks._events import Trigger as Trigger
-from blocks._events import UsageRecorded as UsageRecorded
 from blocks._events import kind_of as kind_of
 from blocks._fold_state import Agreed as Agreed
 from blocks._fold_state import Calibration as Calibration
 from blocks._fold_state import FoldState as FoldState
-from blocks._fold_state import Named as Named
 from blocks._fold_state import Waiting as Waiting
 from blocks._ids import ArtifactId as ArtifactId
-from blocks._ids import BlockId as BlockId
-from blocks._ids import CallId as CallId
 from blocks._ids import EventId as EventId
 from blocks._ids import TimelineId as TimelineId
-from blocks._ids import TurnId as TurnId
 from blocks._naming import Naming as Naming
 from blocks._naming import is_label as is_label
 from blocks._naming import label_of as label_of
 from blocks._naming import numbered as numbered
 from blocks._naming import path_at as path_at
-from blocks._naming import path_of as path_of
 from blocks._naming import path_stem as path_stem
 from blocks._naming import turn_in as turn_in
 from blocks._naming import version_in as version_in
@@ -150,7 +211,6 @@ from blocks._summary import Index as Index
 from blocks._summary import Layer as Layer
 from blocks._summary import OpenItem as OpenItem
 from blocks._summary import SearchRecord as SearchRecord
-from blocks._summary import StructuredSummary as StructuredSummary
 from blocks._summary import Term as Term
 from blocks._summary import ToolOutcome as ToolOutcome
 from blocks._summary import ToolTally as ToolTally
@@ -168,7 +228,5 @@ from blocks._window import LogWindow as LogWindow
 from blocks._window import window_of as window_of
 from blocks._window import withheld_after as withheld_after
 from blocks._window import withheld_in as withheld_in
-from blocks.formats import Format as Format
-from blocks.formats import parts_from as parts_from
 
 _check_timeline()

@@ -6,7 +6,8 @@ python docs/build_reference.py            # or: make docs
 import ast
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -14,28 +15,201 @@ import click
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PACKAGES = (
-    "timeline",
-    "blocks",
-    "render",
-    "persistence",
-    "persistence.sessions",
-    "persistence.testing",
-    "timeline.react",
-    "timeline.tokens",
-    "timeline.billing",
-    "timeline.replay",
-    "timeline.report",
-    "timeline.gateway",
-    "timeline.fake_provider",
-)
+
+
+class Page(NamedTuple):
+    """A page of the reference: what a user wants to do, and the names for it, in the order of use."""
+
+    title: str
+    about: str
+    contents: str
+    """On each line a package or a class, and what is shown of it: public names, or methods."""
+
+
+PAGES = {
+    "open": Page(
+        "Open a timeline",
+        "A timeline is opened by its name in a store, with a model, a policy and a window.",
+        """
+        timeline: Timeline AsyncTimeline
+        Timeline: open close id version settings artifacts requester traces
+        timeline: model_named describe_model
+        render: Model
+        """,
+    ),
+    "append": Page(
+        "Append",
+        "What the user says, what the model answers and what the tools return becomes blocks of the log.",
+        """
+        Timeline: user attach steer followup record recording tool_result open_calls close_calls
+        Timeline: note plan notice learn sync append flush
+        timeline: Synced
+        blocks: parts_from
+        """,
+    ),
+    "render": Page(
+        "Render and send",
+        "A render is the next request: the arguments of one call of the model, within the window.",
+        """
+        Timeline: render view calibrate
+        render: Rendered View Json
+        timeline: retry_with_compaction aretry_with_compaction overflow_in
+        timeline.tokens: TextCounter RequestCounter
+        """,
+    ),
+    "compact": Page(
+        "Compact",
+        "A compaction shortens the request; it happens by itself when one is due, and everything can be undone.",
+        """
+        Timeline: compact propose commit_plan expand hide restore
+        render: CompactionPlan Proposal RungScope summarize_before RUNGS
+        """,
+    ),
+    "policies": Page(
+        "Choose a policy",
+        "A policy says when to compact, how much to keep and how; it is a named one, or a `Policy` of your own.",
+        """
+        timeline: policy_named named_policies Policy
+        render: ToolPolicy
+        """,
+    ),
+    "summarize": Page(
+        "Summarise",
+        "A summariser writes the text in place of folded blocks: quotes of them (the default), or a model's words.",
+        """
+        timeline: ExtractiveSummarizer ModelSummarizer
+        Timeline: upgrade_summary
+        timeline: Summarizer SummaryRequest SummaryFailedError
+        render: Summary
+        blocks: StructuredSummary Provenance
+        """,
+    ),
+    "read": Page(
+        "Read, search, go back",
+        "Nothing is lost: every block has a path, every version can be read, rendered and continued.",
+        """
+        Timeline: read search events follow at render_at snapshot fork
+        persistence: search_blocks
+        """,
+    ),
+    "hooks": Page(
+        "Watch and intervene",
+        "Hooks and observers are functions of yours that a timeline calls when it compacts and renders.",
+        """
+        timeline: Hooks Compacting Edit Compacted Step quality_of
+        """,
+    ),
+    "blocks": Page(
+        "Blocks",
+        "What a log consists of: each block is immutable, and of one of these kinds.",
+        """
+        blocks: Block Envelope UserPrompt UserAttachment UserSteer UserFollowup SystemMessage
+        blocks: AssistantThinking AssistantCompletion ToolCall ToolResult Note Plan RangeSummary OpaqueBlock
+        blocks: TextPart ImagePart DocumentPart ProviderPart
+        blocks: text_of tag_of path_of BlockId TurnId CallId
+        """,
+    ),
+    "events": Page(
+        "Events",
+        "What happened to the blocks, in the order in which it happened.",
+        """
+        blocks: Recorded BlockAppended BlocksHidden RangeCompacted CompactionSkipped UsageRecorded decode_event
+        """,
+    ),
+    "errors": Page(
+        "Errors",
+        "All errors that are raised on purpose: wrong calls, invalid data, stores that cannot, refused requests.",
+        """
+        blocks: FoldlineError MisuseError ArgumentError PolicyError UnknownPathError UnknownCallError AlreadyRecordedError
+        blocks: AccessRefusedError TooLargeError ClosedError
+        blocks: DataError CodecError SessionFormatError HistoryDivergedError DamagedStoreError
+        blocks: StoreError VersionConflictError TimelineExistsError UnknownTimelineError ForgottenError
+        blocks: StoreLockedError OutcomeUnknownError
+        blocks: InvalidRequestError
+        """,
+    ),
+    "stores": Page(
+        "Stores",
+        "Where the events are: in memory, in a file or on a server.",
+        """
+        persistence: open_store MemoryStore DuckDBStore SQLiteStore PostgresStore look copy_store verify repair
+        Timeline: retain forget
+        """,
+    ),
+    "own-store": Page(
+        "Write a store",
+        "A subclass of `EventStore` that passes `StoreContract` is a store.",
+        """
+        persistence: EventStore Head checked_events checked_bytes checked_page checked_fork timeline_infos
+        persistence.testing: StoreContract broken_promises RecordingStore
+        """,
+    ),
+    "artifacts": Page(
+        "Artifacts",
+        "Large and secret results are kept beside the log, encrypted where they must be, and every access is recorded.",
+        """
+        persistence: open_artifacts ArtifactDescription Requester Keys
+        """,
+    ),
+    "agent": Page(
+        "Run an agent",
+        "A small, complete agent: ask the model, run its tools, until it is done.",
+        """
+        timeline: tool ReactAgent AsyncReactAgent
+        timeline.react: AgentSettings Outcome ToolReply reading_tools file_state
+        timeline.react: AgentHooks SessionStarted StepStarted StepDone StreamLost
+        """,
+    ),
+    "adapters": Page(
+        "Use it under another framework",
+        "Each adapter needs its framework, and is imported from a module of its own.",
+        """
+        timeline.integrations.openai_agents: TimelineSession TimelineHooks
+        timeline.integrations.pydantic_ai: TimelineCapability
+        timeline.integrations.langchain: TimelineMiddleware
+        """,
+    ),
+    "replay": Page(
+        "Replay a session",
+        "What a recorded session of another agent would have sent and cost with a policy.",
+        """
+        persistence.sessions: read_session Session
+        timeline.replay: replay ReplayOptions ReplayResult tune Tuning
+        """,
+    ),
+    "report": Page(
+        "Look at it in a browser",
+        "A timeline as one HTML file that needs no network, or live.",
+        """
+        timeline.report: report_html reported_log Prompting live_app
+        """,
+    ),
+    "gateway": Page(
+        "Run the gateway",
+        "An HTTP server between an agent that cannot be changed and its provider.",
+        """
+        timeline.gateway: Gateway GatewayServer
+        """,
+    ),
+    "testing": Page(
+        "Test without a network",
+        "A local server that speaks the APIs of Anthropic and OpenAI, keeps their rules, and misbehaves on demand.",
+        """
+        timeline.fake_provider: FakeServer FakeProvider Reply Call Fault wants_summary summary_reply
+        """,
+    ),
+}
+SHARED = "Timeline"
+"""The class whose methods are spread over the pages."""
+TWINS = {"AsyncTimeline": SHARED}
+"""A class with the methods of another, which are shown there."""
 PREAMBLE = """\
 # Reference
 
-Everything public. These pages are generated by `make docs` from the docstrings and from the command's own help; do
-not edit them.
+Everything public, by task. What is not here is private, also where it can be imported, and may change at any time. These
+pages are generated by `make docs` from the docstrings and from the command's own help; do not edit them.
 
-| page | what |
+| to | names and their use |
 |---|---|
 """
 COMMANDS = "The command line"
@@ -63,24 +237,25 @@ def tree_of(module: str) -> ast.Module:
     return ast.parse(file_of(module).read_text(encoding="utf-8"))
 
 
-def exports(package: str) -> Iterator[Public]:
-    """The names that a package re-exports with `as`, at once or when they are first asked for."""
-    for node in with_later(tree_of(package).body):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module != "__future__":
-            for name in node.names:
-                if name.asname == name.name:
-                    yield definition(node.module, name.name)
+def exports(package: str) -> list[str]:
+    """The public names of a package: its `__all__`."""
+    for node in tree_of(package).body:
+        if isinstance(node, ast.Assign) and "__all__" in assigned(node):
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    return []
 
 
-def with_later(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, and those under its `if TYPE_CHECKING`."""
-    for node in body:
-        yield from node.body if isinstance(node, ast.If) else [node]
+def entries(page: Page) -> Iterator[tuple[str, str]]:
+    """What a page shows: the package or class, and the name in it."""
+    for line in page.contents.split("\n"):
+        owner, _, names = line.strip().partition(": ")
+        yield from ((owner, name) for name in names.split())
 
 
 def definition(module: str, name: str) -> Public:
     """Where a name is defined, following re-exports."""
-    body = tree_of(module).body
+    body = list(with_later(tree_of(module).body))
     for index, node in enumerate(body):
         if (
             isinstance(node, ast.ClassDef | Function)
@@ -94,11 +269,13 @@ def definition(module: str, name: str) -> Public:
             for alias in node.names:
                 if (alias.asname or alias.name) == name:
                     return definition(node.module, alias.name)
-        if isinstance(node, ast.If):  # `if TYPE_CHECKING:` holds what a reader should see
-            for at, inner in enumerate(node.body):
-                if name in assigned(inner):
-                    return Public(name, inner, text_after(node.body, at), module)
     raise LookupError(f"{module} does not define {name}")
+
+
+def with_later(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a module, and those under its `if TYPE_CHECKING`."""
+    for node in body:
+        yield from node.body if isinstance(node, ast.If) else [node]
 
 
 def is_overload(node: ast.ClassDef | Function) -> bool:
@@ -136,7 +313,21 @@ def described(public: Public) -> Iterator[str]:
         yield text(public.doc)
     if isinstance(node, ast.ClassDef):
         yield from fields(node)
-        yield from methods(node, public.module)
+        if public.name == SHARED:
+            yield from whereabouts()
+        elif twin := TWINS.get(public.name):
+            yield f"Its methods and properties are those of [`{twin}`](#{twin.lower()}).\n"
+        else:
+            yield from methods(node, public.module)
+
+
+def whereabouts() -> Iterator[str]:
+    """The pages with the methods of the class that is spread over them."""
+    for name, page in PAGES.items():
+        shown = [f"`{method}`" for owner, method in entries(page) if owner == SHARED]
+        if shown:
+            yield f"- [{page.title}]({name}.md): {', '.join(shown)}"
+    yield ""
 
 
 def fields(node: ast.ClassDef) -> Iterator[str]:
@@ -164,14 +355,16 @@ def methods(node: ast.ClassDef, module: str) -> Iterator[str]:
     """The public methods and properties of a class."""
     for item in functions(node, module):
         if not item.name.startswith("_"):
-            marks = {ast.unparse(mark) for mark in item.decorator_list}
-            shown = (
-                item.name if {"property", "cached_property"} & marks else signature(item, item.name)
-            )
             yield f"### `{item.name}`\n"
-            if shown != item.name:
-                yield code(shown)
-            yield text(told(item, node.name))
+            yield from method(item, node.name)
+
+
+def method(item: Function, owner: str) -> Iterator[str]:
+    """The call and the text of one method or property."""
+    marks = {ast.unparse(mark) for mark in item.decorator_list}
+    if not {"property", "cached_property"} & marks:
+        yield code(signature(item, item.name))
+    yield text(told(item, owner))
 
 
 PROTOCOLS = {"Store": "EventStore", "Counter": "TextCounter"}
@@ -287,12 +480,30 @@ SECTION = re.compile(r"(Args|Raises|Returns|Yields):")
 ENTRY = re.compile(r" {4}(\w[\w*, ]*): (.*)")
 
 
-def package_page(package: str) -> str:
-    """Everything public of a package."""
-    lines = [f"# {package}\n", text(ast.get_docstring(tree_of(package)) or "")]
-    for public in sorted(exports(package), key=lambda p: (p.name.islower(), p.name)):
-        lines += described(public)
+def task_page(page: Page) -> str:
+    """A page with all that it names, in its order."""
+    lines = [f"# {page.title}\n", f"{page.about}\n"]
+    shown = list(entries(page))
+    for package in dict.fromkeys(owner for owner, _ in shown if owner != SHARED):
+        names = ", ".join(name for owner, name in shown if owner == package)
+        lines.append(
+            shortened(f"from {package} import ({names})").replace("(" + names + ")", names)
+        )
+    lines[2:] = [code("\n".join(lines[2:]))] if lines[2:] else []
+    for owner, name in shown:
+        if owner == SHARED:
+            lines.append(f"\n## `{SHARED}.{name}`\n")
+            lines += method(shared_methods()[name], SHARED)
+        else:
+            lines += described(definition(owner, name))
     return "\n".join(lines).rstrip() + "\n"
+
+
+@cache
+def shared_methods() -> Mapping[str, Function]:
+    """The public methods and properties that are spread over the pages, by name."""
+    node, module = class_of("timeline", SHARED)
+    return {each.name: each for each in functions(node, module) if not each.name.startswith("_")}
 
 
 def command_page() -> str:
@@ -323,24 +534,23 @@ def option(param: click.Parameter) -> str:
 
 def pages() -> dict[Path, str]:
     """Every page of the reference, by its file."""
-    made = {DOCS / "reference" / "commands.md": (COMMANDS, command_page())}
-    for package in PACKAGES:
-        page = DOCS / "reference" / f"{package}.md"
-        made[page] = (f"`{package}`", package_page(package))
-    index = PREAMBLE + "".join(row(page, *about) for page, about in made.items())
-    return {DOCS / "reference.md": index, **{page: text for page, (_, text) in made.items()}}
-
-
-def row(page: Path, title: str, text: str) -> str:
-    """A page in the table of all pages: with the first sentence that it says."""
-    first = next(line for line in text.splitlines()[1:] if line)
-    return f"| [{title}](reference/{page.name}) | {first} |\n"
+    folder, index = DOCS / "reference", PREAMBLE
+    made: dict[Path, str] = {}
+    for name, page in PAGES.items():
+        made[folder / f"{name}.md"] = task_page(page)
+        index += f"| [{page.title}](reference/{name}.md) | {page.about} |\n"
+    made[folder / "commands.md"] = command_page()
+    index += f"| [{COMMANDS}](reference/commands.md) | Every command, with its arguments and options. |\n"
+    return {DOCS / "reference.md": index, **made}
 
 
 def main() -> None:
     """Write the pages."""
     (DOCS / "reference").mkdir(exist_ok=True)
-    for page, text in pages().items():
+    made = pages()
+    for stale in set((DOCS / "reference").iterdir()) - set(made):
+        stale.unlink()
+    for page, text in made.items():
         page.write_text(text, encoding="utf-8")
         print(f"{page.relative_to(ROOT)}: {text.count(chr(10))} lines")
 

@@ -34,10 +34,10 @@ TREE = {
         counting providers stores artifacts policies replay sessions foreign-messages
     """,
     "Reference": """
-        reference reference/commands settings reference/timeline reference/blocks reference/render
-        reference/persistence reference/persistence.sessions reference/persistence.testing
-        reference/timeline.react reference/timeline.tokens reference/timeline.billing reference/timeline.replay
-        reference/timeline.report reference/timeline.gateway reference/timeline.fake_provider
+        reference reference/open reference/append reference/render reference/compact reference/policies
+        reference/summarize reference/read reference/hooks reference/blocks reference/events reference/errors
+        reference/stores reference/own-store reference/artifacts reference/agent reference/adapters
+        reference/replay reference/report reference/gateway reference/testing reference/commands settings
     """,
     "How good it is": """
         reliability performance scale tuning project/peers gateway-measured

@@ -5,68 +5,80 @@ The stores in databases, the checks and the search load on first use.
 
 from typing import TYPE_CHECKING
 
+from persistence._log import (
+    Head,
+    checked_bytes,
+    checked_events,
+    checked_fork,
+    checked_page,
+    timeline_infos,
+)
+from persistence._memory import MemoryStore
+from persistence._open import open_store
+from persistence._store import EventStore
+
+__all__ = [
+    "ArtifactDescription",
+    "DuckDBStore",
+    "EventStore",
+    "Head",
+    "Keys",
+    "MemoryStore",
+    "PostgresStore",
+    "Requester",
+    "SQLiteStore",
+    "checked_bytes",
+    "checked_events",
+    "checked_fork",
+    "checked_page",
+    "copy_store",
+    "look",
+    "open_artifacts",
+    "open_store",
+    "repair",
+    "search_blocks",
+    "timeline_infos",
+    "verify",
+]
+
+# For the rooms of this house; not public.
 from persistence._log import EVENT_BYTES_MAX as EVENT_BYTES_MAX
-from persistence._log import Head as Head
-from persistence._log import StoredEvent as StoredEvent
 from persistence._log import TimelineInfo as TimelineInfo
-from persistence._log import checked_bytes as checked_bytes
-from persistence._log import checked_events as checked_events
-from persistence._log import checked_fork as checked_fork
-from persistence._log import checked_page as checked_page
-from persistence._log import timeline_infos as timeline_infos
-from persistence._memory import MemoryStore as MemoryStore
 from persistence._open import locate_store as locate_store
-from persistence._open import open_store as open_store
-from persistence._retention import ArchivedRange as ArchivedRange
 from persistence._retention import Kept as Kept
 from persistence._retention import Removed as Removed
-from persistence._store import BlockIndex as BlockIndex
-from persistence._store import EventStore as EventStore
 from persistence._store import Skim as Skim
 from persistence._store import StoreLocation as StoreLocation
-from persistence._store import StoreProblem as StoreProblem
-from persistence._store import StoreReport as StoreReport
-from persistence._store import TurnChange as TurnChange
 
 if TYPE_CHECKING:
-    from persistence._copy import CopyReport as CopyReport
-    from persistence._copy import copy_store as copy_store
-    from persistence._open import look as look
+    from persistence._copy import copy_store
+    from persistence._open import look
     from persistence._open import looking as looking
-    from persistence._verify import RepairReport as RepairReport
-    from persistence._verify import repair as repair
-    from persistence._verify import verify as verify
-    from persistence.artifacts import ArtifactDescription as ArtifactDescription
+    from persistence._verify import repair, verify
+    from persistence.artifacts import ArtifactDescription, Keys, Requester, open_artifacts
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
     from persistence.artifacts import ArtifactStore as ArtifactStore
-    from persistence.artifacts import AuditRecord as AuditRecord
     from persistence.artifacts import KeyRing as KeyRing
-    from persistence.artifacts import Keys as Keys
     from persistence.artifacts import MemoryArtifacts as MemoryArtifacts
-    from persistence.artifacts import Requester as Requester
-    from persistence.artifacts import open_artifacts as open_artifacts
     from persistence.duckdb._quality import quality_rows as quality_rows
-    from persistence.duckdb._store import DuckDBStore as DuckDBStore
-    from persistence.postgres._store import PostgresStore as PostgresStore
+    from persistence.duckdb._store import DuckDBStore
+    from persistence.postgres._store import PostgresStore
     from persistence.search._paths import block_at as block_at
     from persistence.search._paths import source_at as source_at
     from persistence.search._search import Hit as Hit
-    from persistence.search._search import search_blocks as search_blocks
-    from persistence.sqlite._store import SQLiteStore as SQLiteStore
+    from persistence.search._search import search_blocks
+    from persistence.sqlite._store import SQLiteStore
 
 _LATER = {
     "ArtifactDescription": "persistence.artifacts",
     "ArtifactMetadata": "persistence.artifacts",
     "ArtifactStore": "persistence.artifacts",
-    "AuditRecord": "persistence.artifacts",
-    "CopyReport": "persistence._copy",
     "DuckDBStore": "persistence.duckdb._store",
     "Hit": "persistence.search._search",
     "KeyRing": "persistence.artifacts",
     "Keys": "persistence.artifacts",
     "MemoryArtifacts": "persistence.artifacts",
     "PostgresStore": "persistence.postgres._store",
-    "RepairReport": "persistence._verify",
     "Requester": "persistence.artifacts",
     "SQLiteStore": "persistence.sqlite._store",
     "block_at": "persistence.search._paths",

@@ -1,5 +1,30 @@
 """From a log's view to the next request: pure stages, no clock, no I/O, no waiting."""
 
+from render.compaction._apply import Summary
+from render.compaction._plan import CompactionPlan, Proposal
+from render.compaction._rungs import RUNGS, RungScope, summarize_before
+from render.policy._policy import Policy, ToolPolicy
+from render.policy._provider import Model
+from render.stages._rendered import Rendered
+from render.view._provider_blocks import Json
+from render.view._view import View
+
+__all__ = [
+    "RUNGS",
+    "CompactionPlan",
+    "Json",
+    "Model",
+    "Policy",
+    "Proposal",
+    "Rendered",
+    "RungScope",
+    "Summary",
+    "ToolPolicy",
+    "View",
+    "summarize_before",
+]
+
+# For the rooms of this house; not public.
 from render._pipeline import BringBack as BringBack
 from render._pipeline import Compact as Compact
 from render._pipeline import Decided as Decided
@@ -8,16 +33,12 @@ from render._pipeline import handed_out as handed_out
 from render._pipeline import render as render
 from render._pipeline import show as show
 from render.compaction._apply import RangePlan as RangePlan
-from render.compaction._apply import Summary as Summary
 from render.compaction._apply import apply_range as apply_range
 from render.compaction._apply import compaction_event as compaction_event
 from render.compaction._apply import extractive as extractive
 from render.compaction._apply import skip as skip
 from render.compaction._apply import truncated as truncated
-from render.compaction._cut import FittedRange as FittedRange
-from render.compaction._cut import fits_after as fits_after
 from render.compaction._cut import fitted_at as fitted_at
-from render.compaction._cut import fitting_range as fitting_range
 from render.compaction._cut import plan_at as plan_at
 from render.compaction._cut import plan_range as plan_range
 from render.compaction._ladder import ExternalFacts as ExternalFacts
@@ -27,10 +48,6 @@ from render.compaction._ladder import gains_enough as gains_enough
 from render.compaction._ladder import plan_compaction as plan_compaction
 from render.compaction._ladder import recut as recut
 from render.compaction._ladder import restore_plan as restore_plan
-from render.compaction._plan import Action as Action
-from render.compaction._plan import CompactionPlan as CompactionPlan
-from render.compaction._plan import Proposal as Proposal
-from render.compaction._plan import normalised as normalised
 from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
 from render.compaction._prompt import Prompt as Prompt
 from render.compaction._prompt import RejectedAnswerError as RejectedAnswerError
@@ -40,63 +57,35 @@ from render.compaction._prompt import shared_key as shared_key
 from render.compaction._prompt import summary_key as summary_key
 from render.compaction._prompt import summary_prompts as summary_prompts
 from render.compaction._prompt import without_thinking as without_thinking
-from render.compaction._rungs import RUNGS as RUNGS
-from render.compaction._rungs import Found as Found
-from render.compaction._rungs import RungScope as RungScope
 from render.compaction._rungs import replayable_calls as replayable_calls
-from render.compaction._rungs import summarize_before as summarize_before
 from render.policy._context import Context as Context
 from render.policy._context import Fixed as Fixed
-from render.policy._policy import Policy as Policy
-from render.policy._policy import Rung as Rung
 from render.policy._policy import RungName as RungName
-from render.policy._policy import ToolPolicy as ToolPolicy
-from render.policy._provider import Answer as Answer
-from render.policy._provider import Encoder as Encoder
-from render.policy._provider import Limits as Limits
-from render.policy._provider import Model as Model
 from render.policy._provider import Overflow as Overflow
-from render.policy._provider import Piece as Piece
 from render.policy._provider import Provider as Provider
 from render.policy._provider import Rates as Rates
-from render.policy._provider import Segment as Segment
-from render.policy._provider import Spot as Spot
-from render.policy._provider import ThinkingRule as ThinkingRule
 from render.policy._provider import TokenCounter as TokenCounter
-from render.policy._provider import Violation as Violation
 from render.policy._provider import Where as Where
 from render.providers import PROVIDERS as PROVIDERS
 from render.providers import overflow_of as overflow_of
 from render.providers import provider_of as provider_of
 from render.providers import refusal as refusal
-from render.providers.anthropic import REPLAYED as REPLAYED
 from render.providers.anthropic import validate_request as validate_request
 from render.stages._budget import Account as Account
-from render.stages._budget import CannotFit as CannotFit
-from render.stages._budget import Cause as Cause
 from render.stages._budget import account as account
 from render.stages._budget import compaction_due as compaction_due
 from render.stages._budget import format_account as format_account
-from render.stages._budget import is_cold as is_cold
 from render.stages._budget import total_tokens as total_tokens
-from render.stages._cache_points import CachePoint as CachePoint
-from render.stages._rendered import Rendered as Rendered
 from render.stages._visibility import Returned as Returned
-from render.stages._visibility import clip_oversized as clip_oversized
-from render.stages._visibility import limit_images as limit_images
-from render.stages._visibility import prune_expired as prune_expired
 from render.stages._visibility import returned as returned
-from render.stages._visibility import strip_unbound as strip_unbound
 from render.stages._visibility import wanted as wanted
 from render.summary._merge import SummaryRoom as SummaryRoom
 from render.summary._merge import merge_summaries as merge_summaries
-from render.summary._redaction import MASK as MASK
 from render.summary._redaction import Redaction as Redaction
 from render.summary._redaction import redaction_of as redaction_of
 from render.summary._redaction import said_by as said_by
 from render.summary._redaction import without_excerpts as without_excerpts
 from render.summary._text import format_summary as format_summary
-from render.summary._text import summary_texts as summary_texts
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
 from render.view._fold import fold as fold
@@ -106,7 +95,4 @@ from render.view._group import Entry as Entry
 from render.view._group import Group as Group
 from render.view._group import Place as Place
 from render.view._group import stand_in as stand_in
-from render.view._provider_blocks import Json as Json
 from render.view._view import Compaction as Compaction
-from render.view._view import Shown as Shown
-from render.view._view import View as View

@@ -1,9 +1,11 @@
 """Everything that somebody may write down has a sentence: names, methods, fields, options, events, hooks, settings."""
 
 import ast
+import builtins
 import importlib.util
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import get_args
@@ -56,23 +58,54 @@ def reference() -> ModuleType:
     return module
 
 
-def test_the_reference_has_every_package_that_exports_something(reference: ModuleType) -> None:
-    assert set(reference.PACKAGES) == set(EXPORTS) - {"blocks.formats"}  # read by adapters only
-
-
-def test_every_public_name_and_method_has_a_sentence(
-    subtests: pytest.Subtests, reference: ModuleType
+def test_the_reference_shows_every_public_name_and_every_method_of_a_timeline_once(
+    reference: ModuleType,
 ) -> None:
-    for package in sorted(set(EXPORTS) - {"blocks.formats"}):
-        with subtests.test(package=package):
-            found = {public.name: public for public in reference.exports(package)}
-            assert set(found) == set(EXPORTS[package].split())
-            for name, public in found.items():
-                assert public.doc, name
-                if isinstance(public.node, ast.ClassDef):
-                    for method in reference.functions(public.node, public.module):
-                        told = method.name.startswith("_") or reference.told(method, name)
-                        assert told, f"{name}.{method.name}"
+    shown = [entry for page in reference.PAGES.values() for entry in reference.entries(page)]
+    methods = sorted(name for owner, name in shown if owner == reference.SHARED)
+    assert methods == sorted(reference.shared_methods())
+    names = [(owner, name) for owner, name in shown if owner in EXPORTS]
+    assert sorted(name for _, name in names) == sorted({*chain(*EXPORTS.values())})
+    assert not [(owner, name) for owner, name in names if name not in EXPORTS[owner]]
+    adapters = {owner for owner, _ in shown} - {*EXPORTS, reference.SHARED}
+    assert all(owner.startswith("timeline.integrations.") for owner in adapters)
+
+
+def test_a_twin_has_the_methods_of_the_class_that_is_shown_in_its_place(
+    reference: ModuleType,
+) -> None:
+    for twin, name in reference.TWINS.items():
+        own, other = (
+            {method.name for method in reference.functions(*reference.class_of("timeline", each))}
+            for each in (twin, name)
+        )
+        assert {method for method in own if not method.startswith("_")} == {
+            method for method in other if not method.startswith("_")
+        }
+
+
+def documented(reference: ModuleType) -> Iterator[tuple[str, str]]:
+    """Every public name, and every public method of one, with what is said of it."""
+    for package, names in EXPORTS.items():
+        for name in names:
+            public = reference.definition(package, name)
+            yield name, public.doc
+            if isinstance(public.node, ast.ClassDef):
+                for method in reference.functions(public.node, public.module):
+                    if not method.name.startswith("_"):
+                        yield f"{name}.{method.name}", reference.told(method, name)
+
+
+def test_every_public_name_and_method_has_a_sentence(reference: ModuleType) -> None:
+    assert not [name for name, doc in documented(reference) if not doc]
+
+
+def test_every_error_that_a_public_name_says_it_raises_can_be_caught(reference: ModuleType) -> None:
+    public = {*chain(*EXPORTS.values()), *dir(builtins)}
+    for name, doc in documented(reference):
+        _, _, section = doc.partition("Raises:\n")
+        errors = re.findall(r"^ {4}(\w+): ", section, re.MULTILINE)
+        assert not set(errors) - public, name
 
 
 def told_fields(kind: type, reference: ModuleType) -> set[str]:

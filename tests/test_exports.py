@@ -1,132 +1,130 @@
-"""The public names, spelled out: adding one is a decision."""
+"""The public names: `__all__` of each package. Adding one is a decision, and the budget only goes down."""
 
+import ast
 import importlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-EXPORTS = {
-    "blocks": """
-        AccessRefusedError Agreed AlreadyRecordedError Answered ArgumentError ArtifactId
-        ArtifactNote ArtifactPointer ArtifactRecord AssistantBlock AssistantCompletion
-        AssistantThinking Author Bill Block BlockAppended BlockId BlocksHidden BlocksRestored
-        CacheEntry Calibration CallId Carried ClosedError CodecError CommandRecord
-        CompactionSkipped DamagedStoreError DataError Decision Determinism Digest
-        DocumentPart DroppedSpan Durability EDITOR_TOOLS Envelope Event EventId Excerpt
-        FoldState FoldlineError ForgottenError Format Hidden HiddenRecord
-        HideReason HistoryDivergedError ImagePart Index InvalidRequestError Layer LogWindow
-        ErrorRecord MisuseError Named Naming Note OpaqueBlock OpaqueEvent OpenItem Outcome
-        OutcomeUnknownError PROVIDER_TAG Part Plan
-        PolicyError Provenance ProviderPart RangeCompacted RangeExpanded RangeSummary
-        Recorded Refusal RequestRendered RungError SearchRecord Sensitivity SessionFormatError
-        SkipReason Sources StoreError StoreLockedError StructuredSummary SummaryPrepared SummaryRequested
-        SummaryReplaced SystemMessage TOOL_KINDS Term TextPart TimelineExistsError
-        TimelineForked TimelineId ToolCall ToolKind ToolOutcome ToolResult ToolTally
-        Trigger TurnHeader TurnId UnknownCallError UnknownPathError UnknownTimelineError
-        ENCRYPTED SealedContent TooLargeError decode_content encode_content is_sealed sealed stands_for
-        without_content TokensCounted UsageRecorded UserAttachment UserFollowup UserPrompt UserSteer
-        VersionConflictError WEB_TOOLS Waiting Work artifact_id artifact_id_of_hash
-        artifact_ids_in canonical_block checked_call checked_calls clean_json decode_block
-        decode_event default_durability did_you_mean encode_block encode_event fault_in
-        fields_in images_of in_short in_words is_known is_label is_web_url kind_of label_of leaves misfit nearest numbered
-        parts_from path_at path_of
-        path_stem asks_user standing_of tag_of text_of text_of_parts texts_in tool_kind tool_target turn_in version_in window_of
-        withheld_after withheld_in written_paths
-    """,
-    "blocks.formats": """
-        Answer BlockMaker Call Content FORMATS Format Json Message REASONING Response Result Role
-        SHAPES Said Shape Stream Thought Verbatim answer_of anthropic_usage_in as_json checked_format count
-        dumped event_of gemini_field gemini_usage_in items messages_from messages_in obj objs
-        parts_from parts_in parts_of plain response_from response_in spelled stream_of string
-        tool_input usage_in usage_of ClientText appended_texts client_text lays_down operator_text standing_key
-        INTERRUPTION
-    """,
-    "render": """
-        Account Action Answer BringBack CachePoint CannotFit Cause
-        Compact Compaction CompactionPlan Context Decided Encoder Entry
-        ExternalFacts FittedRange Fixed Found Group Json LADDER Limits MASK
-        Model Need Overflow PROMPT_VERSION PROVIDERS Piece Place PlannedCompaction
-        Policy Prompt Provider REPLAYED Rates RUNGS RangePlan Redaction RejectedAnswerError
-        Rendered Returned Rung RungName Proposal RungScope Segment Shown Spot
-        Summary SummaryRoom ThinkingRule TokenCounter ToolPolicy View Violation Where
-        account apply_compaction apply_range clip_oversized commit
-        compaction_due compaction_event continued decide extractive fits_after fitted_at
-        fitting_range fold format_account format_summary gains_enough handed_out is_cold limit_images
-        merge_summaries normalised open_view overflow_of parse_answer plan_at
-        plan_compaction plan_range provider_of prune_expired recut redaction_of refusal
-        render replayable_calls restore_plan returned said_by shared_key show skip stand_in
-        strip_unbound summarize_before summary_key summary_prompts summary_texts total_tokens
-        truncated validate_request wanted without_excerpts without_thinking
-    """,
-    "persistence": """
-        ArchivedRange ArtifactDescription ArtifactMetadata ArtifactStore AuditRecord BlockIndex CopyReport DuckDBStore
-        EVENT_BYTES_MAX EventStore Head Hit Kept KeyRing Keys MemoryArtifacts MemoryStore PostgresStore Removed
-        RepairReport Requester SQLiteStore Skim StoreLocation StoreProblem StoreReport StoredEvent TimelineInfo TurnChange
-        block_at checked_bytes checked_events checked_fork checked_page copy_store locate_store look looking
-        open_artifacts open_store quality_rows repair search_blocks source_at timeline_infos verify
-    """,
-    "persistence.testing": """
-        RecordingStore StoreContract broken_promises
-    """,
-    "persistence.sessions": """
-        Arrived EXPORT FORMATS Item Notice Responded Session export_lines exported_events read_session
-    """,
-    "timeline": """
-        AnthropicSummarizer ModelSummarizer AsyncTimeline Compacted Compacting Edit ExtractiveSummarizer Hooks Options
-        Policy Step Summarizer SummaryFailedError SummaryRequest Synced Timeline aretry_with_compaction
-        describe_model known_models model_named named_policies overflow_in policy_named retry_with_compaction
-        AsyncReactAgent Quality ReactAgent quality_of tool
-    """,
-    "timeline.react": """
-        AgentHooks AgentSettings AsyncReactAgent Outcome ReactAgent SessionStarted StepDone StepStarted
-        StreamLost Tool ToolReply Usage file_state reading_tools tool
-    """,
-    "timeline.tokens": """
-        EstimateCounter ModelCounter O200kCounter TextCounter counter_for image_tokens
-        RequestCounter RequestTokens
-    """,
-    "timeline.fake_provider": """
-        ApiError Responder Call Exchange Fault FakeServer FakeProvider HttpRequest Reply Script summary_reply
-        tutorial_responder wants_summary
-    """,
-    "timeline.replay": """
-        Coverage Dump Means Point ReplayOptions ReplayResult Sent compared coverage dump_to places
-        Progress Recall replay reserve_store atomic_write Replayed replay_with_log
-        LeftOut Trial Tuned Tuning telling_window tune
-    """,
-    "timeline.billing": """
-        CacheRequest CacheStep FlatBlock Flattener PromptCache RunningBill SummaryCall numbered price
-        summary_price summary_units units usage_price whole_prompt_ttl
-    """,
-    "timeline.gateway": """
-        Gateway GatewayServer Savings
-    """,
-    "timeline.report": """
-        Prompting Reported Showing live_app report_html reported_log reported_replay
-    """,
+ROOT = Path(__file__).parent.parent
+PACKAGES = (
+    "blocks",
+    "render",
+    "persistence",
+    "persistence.sessions",
+    "persistence.testing",
+    "timeline",
+    "timeline.react",
+    "timeline.tokens",
+    "timeline.replay",
+    "timeline.report",
+    "timeline.gateway",
+    "timeline.fake_provider",
+)
+"""The packages with public names. A name that two of them offer is one name."""
+ROOMS = ("blocks.formats", "timeline.billing")
+"""Packages that other rooms import, and users do not."""
+NAMES_MAX = 150
+HOUSE = "# For the rooms of this house; not public.\n"
+EXPORTS: dict[str, list[str]] = {
+    package: importlib.import_module(package).__all__ for package in PACKAGES
 }
+OURS = {"blocks", "persistence", "render", "timeline"}
+FENCED = re.compile(r"^```(?:py|python)\b.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def public_names(module: ModuleType) -> set[str]:
-    """What a package offers: no underscore, no submodule that an import happened to load."""
-    return {
-        name
-        for name in dir(module)
-        if not name.startswith("_") and not isinstance(getattr(module, name), ModuleType)
+def test_there_are_no_more_public_names_than_the_budget_has() -> None:
+    names = {name for exported in EXPORTS.values() for name in exported}
+    assert len(names) <= NAMES_MAX
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_star_gives_the_public_names(package: str) -> None:
+    given: dict[str, object] = {}
+    exec(f"from {package} import *", given)  # noqa: S102 -- no other way to say it
+    del given["__builtins__"]
+    assert list(given) == EXPORTS[package]
+    assert set(given) <= set(dir(importlib.import_module(package)))
+
+
+def test_a_public_name_is_one_thing_wherever_it_is_imported_from() -> None:
+    things: dict[str, object] = {}
+    for package, names in EXPORTS.items():
+        for name in names:
+            thing = getattr(importlib.import_module(package), name)
+            assert things.setdefault(name, thing) is thing, name
+
+
+def source(package: str) -> str:
+    return (ROOT / package.replace(".", "/") / "__init__.py").read_text(encoding="utf-8")
+
+
+def house_names(package: str) -> set[str]:
+    """What a package re-exports for other rooms: `import x as x`."""
+    aliases = (
+        alias
+        for node in ast.walk(ast.parse(source(package)))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    )
+    return {alias.name for alias in aliases if alias.asname == alias.name}
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, *ROOMS])
+def test_what_the_house_imports_stands_below_its_line_and_is_not_public(package: str) -> None:
+    house = house_names(package)
+    assert house.isdisjoint(EXPORTS.get(package, []))
+    above, line, _ = source(package).partition(HOUSE)
+    assert bool(line) == bool(house)
+    assert not re.findall(r" import (\w+) as \1\b", above)
+
+
+def imports(text: str) -> Iterator[tuple[str, str]]:
+    """The names that a source imports from our packages, each with its package."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OURS:
+            yield from ((node.module or "", alias.name) for alias in node.names)
+        if isinstance(node, ast.Import):
+            yield from ((name.name, "") for name in node.names if name.name.split(".")[0] in OURS)
+
+
+def test_what_a_package_offers_the_house_is_used_outside_of_it() -> None:
+    used = {
+        (package, name)
+        for folder in (*OURS, "benchmarks", "docs", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+        for package, name in imports(path.read_text(encoding="utf-8"))
+        if package not in PACKAGES + ROOMS
+        or path != ROOT / package.replace(".", "/") / "__init__.py"
     }
+    for package in (*PACKAGES, *ROOMS):
+        unused = {name for name in house_names(package) if (package, name) not in used}
+        assert not unused, package
 
 
-@pytest.mark.parametrize(("package", "names"), EXPORTS.items(), ids=list(EXPORTS))
-def test_public_names(package: str, names: str) -> None:
-    assert public_names(importlib.import_module(package)) == set(names.split())
+def shown_to_users() -> Iterator[tuple[str, str]]:
+    """The code of the documentation, of the examples and of the adapters, with its page or file."""
+    pages = {ROOT / "README.md", *(ROOT / "docs").rglob("*.md")}
+    pages.remove(ROOT / "docs/how-to/own-importer.md")  # an importer is a room of the house
+    for page in sorted(pages):
+        for fenced in FENCED.findall(page.read_text(encoding="utf-8")):
+            yield page.name, fenced
+    for folder in ("docs/examples", "timeline/integrations"):
+        for path in sorted((ROOT / folder).glob("*.py")):
+            yield path.name, path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("package", EXPORTS)
-def test_every_public_name_is_re_exported_on_purpose(package: str) -> None:
-    """`import x as x` is what type checkers take for an export."""
-    module = importlib.import_module(package)
-    assert module.__file__ is not None
-    text = Path(module.__file__).read_text(encoding="utf-8")
-    for name in public_names(module):
-        assert f" import {name} as {name}" in text, name
+def test_documentation_examples_and_adapters_import_public_names_only(
+    subtests: pytest.Subtests,
+) -> None:
+    for where, text in shown_to_users():
+        try:
+            found = set(imports(text))
+        except SyntaxError:  # a signature
+            continue
+        for package, name in found:
+            with subtests.test(where=where, package=package, name=name):
+                public = name in EXPORTS.get(package, ()) or (not name and package in PACKAGES)
+                assert public or package.startswith("timeline.integrations")

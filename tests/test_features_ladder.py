@@ -50,18 +50,17 @@ from blocks import (
     ToolOutcome,
     ToolResult,
     VersionConflictError,
-    decode_block,
     encode_block,
     encode_event,
     images_of,
     text_of,
 )
+from blocks._codec import decode_block
 from persistence import DuckDBStore, Keys, MemoryStore, Requester
 from render import (
     CompactionPlan,
     Policy,
     Proposal,
-    Rung,
     RungName,
     RungScope,
     Summary,
@@ -69,6 +68,7 @@ from render import (
     format_summary,
     summary_key,
 )
+from render.policy._policy import Rung
 from tests import _builders as make
 from tests._builders import Clock, events_of, open_timeline, response, steady, text, tool_use
 from timeline import Step, SummaryRequest, Timeline, model_named, policy_named

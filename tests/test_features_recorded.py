@@ -34,7 +34,8 @@ from blocks import (
 )
 from persistence import MemoryStore, Requester
 from persistence.sessions import Responded, Session, read_session
-from render import CompactionPlan, Policy, Rendered, Summary, summary_texts
+from render import CompactionPlan, Policy, Rendered, Summary
+from render.summary._text import summary_texts
 from tests._builders import events_of, response, text, text_in
 from tests._sizes import sized
 from timeline import (
@@ -49,7 +50,8 @@ from timeline import (
     policy_named,
 )
 from timeline.react import reading_tools
-from timeline.replay import ReplayOptions, coverage
+from timeline.replay import ReplayOptions
+from timeline.replay._coverage import coverage
 from timeline.tokens import TextCounter, counter_for
 
 RECORDED: Final = Path(

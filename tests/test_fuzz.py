@@ -26,7 +26,8 @@ from blocks import (
     encode_event,
 )
 from persistence import MemoryStore, search_blocks, verify
-from persistence.sessions import FORMATS, exported_events, read_session
+from persistence.sessions import exported_events, read_session
+from persistence.sessions._read import FORMATS
 from render import validate_request
 from tests._builders import Ids, open_timeline
 from tests._mutations import mutated

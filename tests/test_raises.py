@@ -179,7 +179,6 @@ def another() -> MemoryStore:
 RAISES: Mapping[str, Mapping[str, Call]] = {
     "canonical_block": {"CodecError": lambda _: blocks.canonical_block(NO_DATA)},
     "clean_json": {"CodecError": lambda _: blocks.clean_json({"n": 10**5_000})},
-    "decode_block": {"CodecError": lambda _: blocks.decode_block(b"[]")},
     "decode_content": {"CodecError": lambda _: blocks.decode_content(b"text")},
     "decode_event": {"CodecError": lambda _: blocks.decode_event(b"[]")},
     "encode_block": {"CodecError": lambda _: blocks.encode_block(NO_DATA)},

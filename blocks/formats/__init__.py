@@ -10,6 +10,7 @@
 All of them return the same form (`Message`): parts; the model's text, thinking and tool calls; and results.
 """
 
+# For the rooms of this house; not public.
 from blocks.formats._anthropic import anthropic_usage_in as anthropic_usage_in
 from blocks.formats._chat import REASONING as REASONING
 from blocks.formats._chat import usage_in as usage_in
@@ -20,7 +21,6 @@ from blocks.formats._client_texts import client_text as client_text
 from blocks.formats._client_texts import lays_down as lays_down
 from blocks.formats._client_texts import operator_text as operator_text
 from blocks.formats._client_texts import standing_key as standing_key
-from blocks.formats._formats import FORMATS as FORMATS
 from blocks.formats._formats import SHAPES as SHAPES
 from blocks.formats._formats import Stream as Stream
 from blocks.formats._formats import checked_format as checked_format
@@ -52,7 +52,6 @@ from blocks.formats._message import Format as Format
 from blocks.formats._message import Message as Message
 from blocks.formats._message import Response as Response
 from blocks.formats._message import Result as Result
-from blocks.formats._message import Role as Role
 from blocks.formats._message import Said as Said
 from blocks.formats._message import Shape as Shape
 from blocks.formats._message import Thought as Thought

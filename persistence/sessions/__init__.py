@@ -1,12 +1,17 @@
 """Session logs of other agents, read into one neutral form."""
 
+from persistence.sessions._read import read_session
+from persistence.sessions._session import Session
+
+__all__ = [
+    "Session",
+    "read_session",
+]
+
+# For the rooms of this house; not public.
 from persistence.sessions._export import EXPORT as EXPORT
 from persistence.sessions._export import export_lines as export_lines
 from persistence.sessions._export import exported_events as exported_events
-from persistence.sessions._read import FORMATS as FORMATS
-from persistence.sessions._read import read_session as read_session
 from persistence.sessions._session import Arrived as Arrived
 from persistence.sessions._session import Item as Item
-from persistence.sessions._session import Notice as Notice
 from persistence.sessions._session import Responded as Responded
-from persistence.sessions._session import Session as Session

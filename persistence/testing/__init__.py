@@ -11,6 +11,11 @@ if "pytest" in sys.modules:  # so that pytest shows compared values
     for _part in ("concurrency", "contract", "derived", "retention"):
         pytest.register_assert_rewrite(f"{__name__}._{_part}")
 
-from persistence.testing._contract import StoreContract as StoreContract
-from persistence.testing._contract import broken_promises as broken_promises
-from persistence.testing._recording import RecordingStore as RecordingStore
+from persistence.testing._contract import StoreContract, broken_promises
+from persistence.testing._recording import RecordingStore
+
+__all__ = [
+    "RecordingStore",
+    "StoreContract",
+    "broken_promises",
+]

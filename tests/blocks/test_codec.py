@@ -68,14 +68,13 @@ from blocks import (
     UserSteer,
     canonical_block,
     clean_json,
-    decode_block,
     decode_event,
     encode_block,
     encode_event,
-    is_known,
     kind_of,
     tag_of,
 )
+from blocks._codec import decode_block, is_known
 
 B, T, E = BlockId("b1"), TurnId("t1"), EventId("e1")
 PARTS = (

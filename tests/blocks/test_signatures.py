@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 import pytest
 
-from blocks import ArgumentError, MisuseError, checked_calls, did_you_mean, in_words, nearest
+from blocks import ArgumentError, MisuseError, checked_calls, did_you_mean, in_words
+from blocks._errors import nearest
 
 
 @checked_calls()

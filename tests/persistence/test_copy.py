@@ -19,7 +19,6 @@ from blocks import (
 )
 from persistence import (
     ArtifactDescription,
-    CopyReport,
     DuckDBStore,
     EventStore,
     Keys,
@@ -30,7 +29,7 @@ from persistence import (
     repair,
     verify,
 )
-from persistence._copy import stand_in
+from persistence._copy import CopyReport, stand_in
 from persistence.sessions import export_lines, exported_events
 from tests.persistence.contract import T, U, compacted, forked, many, said
 from tests.persistence.test_store import Plain

@@ -13,10 +13,11 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from blocks import Block, DocumentPart, Event, EventId, ImagePart, ProviderPart, RequestRendered
-from render import PROVIDERS, Rendered, Summary, apply_range, clip_oversized, plan_range
+from render import PROVIDERS, Rendered, Summary, apply_range, plan_range
 from render import extractive as quoted
-from render import prune_expired as prune
-from render import strip_unbound as strip
+from render.stages._visibility import clip_oversized
+from render.stages._visibility import prune_expired as prune
+from render.stages._visibility import strip_unbound as strip
 from tests._builders import (
     BOUND,
     attachment,

@@ -20,11 +20,10 @@ from blocks import (
     TurnId,
     canonical_block,
     clean_json,
-    decode_block,
     decode_event,
     fault_in,
 )
-from blocks._codec import NESTING_MAX
+from blocks._codec import NESTING_MAX, decode_block
 from persistence.sessions import read_session
 from render import CompactionPlan, validate_request
 from tests._builders import open_timeline, response, text, text_in, tool_use

@@ -1,11 +1,9 @@
 """What a provider would bill: the prompt cache, simulated, and the prices of a model's tokens."""
 
+# For the rooms of this house; not public.
 from timeline.billing._prices import RunningBill as RunningBill
 from timeline.billing._prices import SummaryCall as SummaryCall
 from timeline.billing._prices import price as price
-from timeline.billing._prices import summary_price as summary_price
-from timeline.billing._prices import summary_units as summary_units
-from timeline.billing._prices import units as units
 from timeline.billing._prices import usage_price as usage_price
 from timeline.billing._prompt_cache import CacheRequest as CacheRequest
 from timeline.billing._prompt_cache import CacheStep as CacheStep

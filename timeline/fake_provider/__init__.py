@@ -12,16 +12,21 @@ It refuses what the provider refuses, counts and caches as the provider does, si
 demand.  Needs the extra `foldline[fake-provider]`.
 """
 
+from timeline.fake_provider._provider import FakeProvider, FakeServer
+from timeline.fake_provider._reply import Call, Fault, Reply
+from timeline.fake_provider._responder import summary_reply, wants_summary
+
+__all__ = [
+    "Call",
+    "FakeProvider",
+    "FakeServer",
+    "Fault",
+    "Reply",
+    "summary_reply",
+    "wants_summary",
+]
+
+# For the rooms of this house; not public.
 from timeline.fake_provider._provider import Exchange as Exchange
-from timeline.fake_provider._provider import FakeProvider as FakeProvider
-from timeline.fake_provider._provider import FakeServer as FakeServer
-from timeline.fake_provider._provider import HttpRequest as HttpRequest
-from timeline.fake_provider._reply import ApiError as ApiError
-from timeline.fake_provider._reply import Call as Call
-from timeline.fake_provider._reply import Fault as Fault
-from timeline.fake_provider._reply import Reply as Reply
-from timeline.fake_provider._responder import Responder as Responder
 from timeline.fake_provider._responder import Script as Script
-from timeline.fake_provider._responder import summary_reply as summary_reply
 from timeline.fake_provider._responder import tutorial_responder as tutorial_responder
-from timeline.fake_provider._responder import wants_summary as wants_summary

@@ -7,6 +7,12 @@ The agent still sends its full history, the gateway sends the provider what the 
 back untouched.  Needs the extra `foldline[gateway]`.
 """
 
-from timeline.gateway._gateway import Gateway as Gateway
-from timeline.gateway._gateway import GatewayServer as GatewayServer
+from timeline.gateway._gateway import Gateway, GatewayServer
+
+__all__ = [
+    "Gateway",
+    "GatewayServer",
+]
+
+# For the rooms of this house; not public.
 from timeline.report._savings import Savings as Savings

@@ -6,15 +6,22 @@ The live view needs starlette, an extra, which is imported on first use.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
-from timeline.report._collect import Prompting as Prompting
+from timeline.report._collect import Prompting
+from timeline.report._page import report_html, reported_log
+
+__all__ = [
+    "Prompting",
+    "live_app",
+    "report_html",
+    "reported_log",
+]
+
+# For the rooms of this house; not public.
 from timeline.report._look import Showing as Showing
-from timeline.report._page import Reported as Reported
-from timeline.report._page import report_html as report_html
-from timeline.report._page import reported_log as reported_log
 from timeline.report._page import reported_replay as reported_replay
 
 if TYPE_CHECKING:
-    from timeline.report._live import live_app as live_app
+    from timeline.report._live import live_app
 
 
 def __getattr__(name: str) -> object:

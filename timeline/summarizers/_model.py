@@ -203,7 +203,3 @@ def _text(response: object, spent: _Spent) -> str:
     if not text.strip():
         raise RejectedAnswerError("an empty answer")
     return text
-
-
-AnthropicSummarizer = ModelSummarizer
-"""The former name of `ModelSummarizer`, when there was only one provider."""

@@ -9,15 +9,8 @@ import duckdb
 import pytest
 
 from blocks import DamagedStoreError, MisuseError
-from persistence import (
-    DuckDBStore,
-    MemoryStore,
-    Requester,
-    StoreProblem,
-    StoreReport,
-    open_artifacts,
-    verify,
-)
+from persistence import DuckDBStore, MemoryStore, Requester, open_artifacts, verify
+from persistence._store import StoreProblem, StoreReport
 from persistence.artifacts import Artifacts, MemoryBackend
 
 from .places import ALICE, KEYS, T, about, noise

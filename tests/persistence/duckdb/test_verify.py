@@ -6,7 +6,8 @@ import duckdb
 import pytest
 
 from blocks import MisuseError, StoreLockedError, TimelineId
-from persistence import DuckDBStore, StoreProblem, verify
+from persistence import DuckDBStore, verify
+from persistence._store import StoreProblem
 from tests.persistence.contract import T, U, compacted, expanded, forked, many
 
 

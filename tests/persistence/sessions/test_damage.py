@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from blocks import MisuseError, SessionFormatError, UserPrompt
-from persistence.sessions import FORMATS, read_session
+from persistence.sessions import read_session
+from persistence.sessions._read import FORMATS
 
 Write = Callable[..., Path]
 

@@ -10,7 +10,8 @@ import attrs
 import pytest
 
 from blocks import Determinism, Envelope, ToolCall, ToolResult
-from persistence.sessions import FORMATS, Session, read_session
+from persistence.sessions import Session, read_session
+from persistence.sessions._read import FORMATS
 
 Json = dict[str, Any]
 ASKED, ANSWERED = 1767225602.0, 1767225605.0

@@ -3,7 +3,8 @@
 import pytest
 
 from blocks import DamagedStoreError, MisuseError
-from persistence import ArtifactDescription, StoreProblem, block_at, verify
+from persistence import ArtifactDescription, block_at, verify
+from persistence._store import StoreProblem
 from tests.persistence.contract import T, U, compacted, expanded, forked, many, opened, said
 
 

@@ -17,14 +17,8 @@ from blocks import (
     StoreError,
     TimelineId,
 )
-from persistence import (
-    ArtifactDescription,
-    RepairReport,
-    SQLiteStore,
-    open_store,
-    repair,
-    verify,
-)
+from persistence import ArtifactDescription, SQLiteStore, open_store, repair, verify
+from persistence._verify import RepairReport
 from tests._sizes import sized
 from tests.persistence._full_disk import full_disk
 from tests.persistence.contract import T, U, compacted, forked, many, said

@@ -28,7 +28,6 @@ from render import (
     ExternalFacts,
     Policy,
     Proposal,
-    Rung,
     RungScope,
     View,
     apply_compaction,
@@ -37,6 +36,7 @@ from render import (
     summarize_before,
     total_tokens,
 )
+from render.policy._policy import Rung
 from tests import _builders as make
 from tests._builders import steady
 from tests.render.compaction.scenes import Scene, scene

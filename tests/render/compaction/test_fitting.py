@@ -8,11 +8,10 @@ from render import (
     apply_range,
     compaction_due,
     extractive,
-    fits_after,
-    fitting_range,
     plan_compaction,
     total_tokens,
 )
+from render.compaction._cut import fits_after, fitting_range
 from render.summary._text import format_written
 from tests import _builders as make
 from tests._builders import CharCounter, context, grown, steady

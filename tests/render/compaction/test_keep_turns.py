@@ -7,8 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block
-from render import Context, View, fits_after, fitting_range, plan_compaction
-from render.compaction._cut import is_legal, plan_turns, squeezed, turns_cut
+from render import Context, View, plan_compaction
+from render.compaction._cut import (
+    fits_after,
+    fitting_range,
+    is_legal,
+    plan_turns,
+    squeezed,
+    turns_cut,
+)
 from tests import _builders as make
 from tests.render.compaction.talk import rounds, turns
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Envelope
-from render import Found, Place, ToolPolicy
+from render import Place, ToolPolicy
 from render.compaction._rungs import (
+    Found,
     durability_of,
     key_fields_of,
     placeholder,

@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import ArtifactId, BlockId, DataError, DroppedSpan, TimelineId
-from render import (
-    Action,
-    CompactionPlan,
-    Policy,
-    Proposal,
-    normalised,
-    plan_compaction,
-)
-from render.compaction._plan import in_force
+from render import CompactionPlan, Policy, Proposal, plan_compaction
+from render.compaction._plan import Action, in_force, normalised
 from tests import _builders as make
 from tests.render.compaction.talk import turns
 

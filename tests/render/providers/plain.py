@@ -26,27 +26,18 @@ from blocks import (
     UsageRecorded,
     text_of,
 )
-from render import (
+from render import Entry, Group, Json, Model, Overflow, Place, Provider, Rates, TokenCounter, Where
+from render.policy._provider import (
     Answer,
     Encoder,
-    Entry,
-    Group,
-    Json,
     Limits,
-    Model,
-    Overflow,
     Piece,
-    Place,
-    Provider,
-    Rates,
     Segment,
     Spot,
     ThinkingRule,
-    TokenCounter,
     Violation,
-    Where,
-    summary_texts,
 )
+from render.summary._text import summary_texts
 
 KEPT = 600
 """Seconds."""

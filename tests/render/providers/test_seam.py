@@ -4,7 +4,8 @@ import attrs
 import pytest
 
 from blocks import Answered, BlockAppended, EventId, MisuseError
-from render import PROVIDERS, Context, Rendered, provider_of, strip_unbound
+from render import PROVIDERS, Context, Rendered, provider_of
+from render.stages._visibility import strip_unbound
 from tests import _builders as make
 from tests.render.providers.plain import plain_text
 

@@ -4,15 +4,8 @@ import attrs
 import pytest
 
 from blocks import ArtifactId, EventId, UsageRecorded
-from render import (
-    CannotFit,
-    Rendered,
-    Returned,
-    account,
-    commit,
-    show,
-    total_tokens,
-)
+from render import Rendered, Returned, account, commit, show, total_tokens
+from render.stages._budget import CannotFit
 from tests import _builders as make
 from tests._builders import context
 

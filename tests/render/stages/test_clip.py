@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, BlocksHidden, EventId, Hidden, RequestRendered
-from render import Context, View, clip_oversized, commit, fold, strip_unbound, total_tokens
-from render.stages._visibility import cut_text
+from render import Context, View, commit, fold, total_tokens
+from render.stages._visibility import clip_oversized, cut_text, strip_unbound
 from tests import _builders as make
 
 HUGE = "\n".join(f"line {n}" for n in range(2000))

@@ -16,8 +16,8 @@ from blocks import (
     TurnId,
 )
 from persistence import MemoryStore
-from render import CannotFit, Rendered, commit
-from render.stages._budget import Cause, parts_of
+from render import Rendered, commit
+from render.stages._budget import CannotFit, Cause, parts_of
 from render.view._group import as_shown
 from render.view._view import slice_visible
 from tests import _builders as make

@@ -18,7 +18,9 @@ from blocks import (
     TurnId,
     UserAttachment,
 )
-from render import Policy, View, commit, fold, is_cold, prune_expired
+from render import Policy, View, commit, fold
+from render.stages._budget import is_cold
+from render.stages._visibility import prune_expired
 from tests import _builders as make
 
 BIG = "word " * 400

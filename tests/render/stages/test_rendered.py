@@ -7,7 +7,8 @@ import attrs
 import pytest
 
 from blocks import FoldlineError, InvalidRequestError
-from render import Model, Violation
+from render import Model
+from render.policy._provider import Violation
 from tests import _builders as make
 from tests.render.providers.plain import plain_text
 

@@ -6,7 +6,8 @@ from typing import Any
 import attrs
 
 from blocks import Block, BlockId, BlocksHidden, EventId, RangeExpanded, RequestRendered
-from render import Context, Rendered, View, commit, strip_unbound
+from render import Context, Rendered, View, commit
+from render.stages._visibility import strip_unbound
 from tests import _builders as make
 from tests._builders import BOUND, context, grown
 from tests.render.compaction.talk import compacted

@@ -19,8 +19,8 @@ from blocks import (
     SummaryReplaced,
     Term,
 )
-from render import Context, Rendered, View, commit, summary_texts
-from render.summary._text import layer_text, layers_of
+from render import Context, Rendered, View, commit
+from render.summary._text import layer_text, layers_of, summary_texts
 from tests import _builders as make
 from tests._builders import context, prompt, steady, view_of
 from tests.render.compaction.talk import NOW, compacted, sent

@@ -9,7 +9,8 @@ from render import PROVIDERS, Model, Provider
 from tests.render.providers.plain import plain_text
 from timeline._models import model_named
 from timeline.billing import Flattener
-from timeline.tokens import EstimateCounter, counter_for
+from timeline.tokens import counter_for
+from timeline.tokens._counter import EstimateCounter
 
 MESSAGES_API = PROVIDERS["anthropic"]
 CLAUDE = model_named("claude-sonnet-5-5")

@@ -4,15 +4,8 @@ import pytest
 
 from blocks import EventId, UsageRecorded
 from timeline._models import model_named
-from timeline.billing import (
-    CacheStep,
-    SummaryCall,
-    price,
-    summary_price,
-    summary_units,
-    units,
-    usage_price,
-)
+from timeline.billing import CacheStep, SummaryCall, price, usage_price
+from timeline.billing._prices import summary_price, summary_units, units
 
 CLAUDE = model_named("claude-sonnet-5-5")
 STEP = CacheStep(read=1_000_000, written={300: 100_000, 3_600: 10_000}, uncached=1_000)

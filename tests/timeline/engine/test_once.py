@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blocks import AlreadyRecordedError, Block, BlockAppended, encode_block
-from persistence import BlockIndex, MemoryStore
+from persistence import MemoryStore
+from persistence._store import BlockIndex
 from tests._builders import Ids, call, header, opaque, open_timeline, prompt, said, steady
 from timeline import Timeline
 

@@ -303,7 +303,8 @@ def test_what_is_remembered_of_folded_names_does_not_grow() -> None:
 
 
 def test_a_damaged_memory_names_by_version() -> None:
-    from blocks import FoldState, Named
+    from blocks import FoldState
+    from blocks._fold_state import Named
 
     for damaged in ("?", "AAAA", None):
         state = FoldState(named=Named(turn=TurnId("t1"), calls=damaged, turns=damaged))

@@ -7,7 +7,8 @@ import pytest
 import zstandard
 
 from tests._practice import Practice
-from timeline.fake_provider import HttpRequest, Reply
+from timeline.fake_provider import Reply
+from timeline.fake_provider._provider import HttpRequest
 
 from .requests import request
 

@@ -30,7 +30,8 @@ from render import View, open_view
 from tests.timeline.replay.invented import invented
 from timeline import Timeline
 from timeline.engine._engine import counted
-from timeline.replay import coverage, places
+from timeline.replay import places
+from timeline.replay._coverage import coverage
 from timeline.replay._replay import Clock
 
 

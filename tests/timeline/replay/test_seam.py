@@ -9,7 +9,8 @@ from persistence import MemoryStore
 from render import PROVIDERS, Model, Provider
 from tests.render.providers.plain import LONG, plain_text
 from tests.timeline.replay.invented import invented
-from timeline.billing import SummaryCall, price, summary_price, summary_units
+from timeline.billing import SummaryCall, price
+from timeline.billing._prices import summary_price, summary_units
 from timeline.replay import ReplayOptions, Sent, replay
 from timeline.replay._replay import EVERYTHING, Replay
 

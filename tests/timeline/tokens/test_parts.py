@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from blocks import DocumentPart, ImagePart
 from timeline._models import model_named
-from timeline.tokens import counter_for, image_tokens
-from timeline.tokens._parts import image_size, pdf_pages
+from timeline.tokens import counter_for
+from timeline.tokens._parts import image_size, image_tokens, pdf_pages
 
 OLD = model_named("claude-sonnet-4-5")
 NEW = model_named("claude-sonnet-5-5")

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from render import Piece, provider_of
+from render import provider_of
+from render.policy._provider import Piece
 from render.providers._parts import MIDWAY
 from render.providers.anthropic._provider import appended
 from tests import _builders as make

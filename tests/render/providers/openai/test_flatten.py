@@ -9,7 +9,8 @@ import pytest
 from render import PROVIDERS, provider_of
 from tests import _builders as make
 from tests.render.providers.openai._play import CHAT, LOCAL, MARKED, MODELS, PLAIN
-from timeline.billing import CacheStep, Flattener, PromptCache, price, units
+from timeline.billing import CacheStep, Flattener, PromptCache, price
+from timeline.billing._prices import units
 from timeline.tokens import O200kCounter
 
 PRICED = attrs.evolve(MARKED, price_input=2.0, price_output=10.0)
