@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import attrs
 
-from blocks._content import TextPart
+from blocks._block import TextPart
 from blocks._events import UsageRecorded
 from blocks.formats._json import Json, count, items, obj, objs, string, tool_input, written
 from blocks.formats._message import (

@@ -12,23 +12,21 @@ from blocks._block import (
     AssistantCompletion,
     AssistantThinking,
     Block,
+    DocumentPart,
+    Envelope,
+    ImagePart,
     OpaqueBlock,
+    Part,
+    ProviderPart,
     SystemMessage,
+    TextPart,
     ToolCall,
     ToolResult,
     UserPrompt,
     UserSteer,
-)
-from blocks._content import (
-    DocumentPart,
-    ImagePart,
-    Part,
-    ProviderPart,
-    TextPart,
     is_web_url,
     text_of_parts,
 )
-from blocks._envelope import Envelope
 from blocks._events import UsageRecorded
 from blocks._ids import BlockId, CallId, EventId, TurnId
 from blocks.formats._client_texts import operator_text

@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from blocks._content import DocumentPart, ImagePart, Part, TextPart
+from blocks._block import DocumentPart, ImagePart, Part, TextPart
 from blocks.formats._chat import OPENAI, texts, usage_in
 from blocks.formats._json import Json, obj, objs, string, tool_input, written
 from blocks.formats._message import (
