@@ -6,7 +6,10 @@ The stores in databases, the checks and the search load on first use.
 from typing import TYPE_CHECKING
 
 from persistence._log import EVENT_BYTES_MAX as EVENT_BYTES_MAX
+from persistence._log import ArchivedRange as ArchivedRange
 from persistence._log import Head as Head
+from persistence._log import Kept as Kept
+from persistence._log import Removed as Removed
 from persistence._log import StoredEvent as StoredEvent
 from persistence._log import TimelineInfo as TimelineInfo
 from persistence._log import checked_bytes as checked_bytes
@@ -17,9 +20,6 @@ from persistence._log import timeline_infos as timeline_infos
 from persistence._memory import MemoryStore as MemoryStore
 from persistence._open import locate_store as locate_store
 from persistence._open import open_store as open_store
-from persistence._retention import ArchivedRange as ArchivedRange
-from persistence._retention import Kept as Kept
-from persistence._retention import Removed as Removed
 from persistence._store import BlockIndex as BlockIndex
 from persistence._store import EventStore as EventStore
 from persistence._store import Skim as Skim

@@ -12,10 +12,10 @@ import msgspec
 
 from blocks._block import DocumentPart, ImagePart, Part, TextPart
 from blocks.formats._chat import OPENAI, texts, usage_in
-from blocks.formats._json import Json, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
     Content,
+    Json,
     Message,
     Response,
     Result,
@@ -23,7 +23,12 @@ from blocks.formats._message import (
     Thought,
     Verbatim,
     dialogue,
+    obj,
+    objs,
     parts_of,
+    string,
+    tool_input,
+    written,
 )
 
 RESPONSES_SHAPE: Final = Shape(
