@@ -11,7 +11,7 @@ from benchmarks.logs import context
 from benchmarks.material import STARTED_AT, Writer, appended
 from blocks import RangeCompacted, text_of
 from render import Context, View, apply_compaction, fold, plan_compaction, total_tokens
-from timeline.tokens._o200k import o200k
+from timeline.tokens._counter import o200k
 
 
 def compacted(view: View, now: Context) -> None:

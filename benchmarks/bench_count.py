@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.figures import Figures, Sample, spoken
 from timeline.tokens import O200kCounter
-from timeline.tokens._o200k import o200k
+from timeline.tokens._counter import o200k
 
 UNSEEN_MAX = 1.9
 """The most time for a text of new lines, of the bare encoder's."""

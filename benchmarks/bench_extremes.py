@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.figures import Figures, Meter, Sample, spoken
 from timeline import Timeline
-from timeline.tokens._o200k import o200k
+from timeline.tokens._counter import o200k
 
 FEW, TIMES = 1_000, 4
 GROWTH_MAX = 2.0 * TIMES

@@ -5,11 +5,16 @@ from blocks._block import (
     AssistantCompletion,
     AssistantThinking,
     Block,
+    DocumentPart,
+    Envelope,
+    ImagePart,
     Note,
     OpaqueBlock,
     Plan,
+    ProviderPart,
     RangeSummary,
     SystemMessage,
+    TextPart,
     ToolCall,
     ToolResult,
     UserAttachment,
@@ -20,8 +25,6 @@ from blocks._block import (
     text_of,
 )
 from blocks._codec import decode_event
-from blocks._content import DocumentPart, ImagePart, ProviderPart, TextPart
-from blocks._envelope import Envelope
 from blocks._errors import (
     AccessRefusedError,
     AlreadyRecordedError,
@@ -123,30 +126,38 @@ __all__ = [
 ]
 
 # For the rooms of this house; not public.
+from blocks._block import ENCRYPTED as ENCRYPTED
 from blocks._block import PROVIDER_TAG as PROVIDER_TAG
 from blocks._block import AssistantBlock as AssistantBlock
+from blocks._block import Determinism as Determinism
+from blocks._block import Durability as Durability
+from blocks._block import Outcome as Outcome
+from blocks._block import Part as Part
+from blocks._block import Sensitivity as Sensitivity
+from blocks._block import ToolKind as ToolKind
 from blocks._block import TurnHeader as TurnHeader
+from blocks._block import artifact_id as artifact_id
+from blocks._block import artifact_id_of_hash as artifact_id_of_hash
+from blocks._block import artifact_ids_in as artifact_ids_in
+from blocks._block import fields_in as fields_in
 from blocks._block import images_of as images_of
+from blocks._block import is_web_url as is_web_url
+from blocks._block import leaves as leaves
 from blocks._block import standing_of as standing_of
+from blocks._block import text_of_parts as text_of_parts
+from blocks._codec import SealedContent as SealedContent
 from blocks._codec import canonical_block as canonical_block
 from blocks._codec import clean_json as clean_json
+from blocks._codec import decode_content as decode_content
 from blocks._codec import encode_block as encode_block
+from blocks._codec import encode_content as encode_content
 from blocks._codec import encode_event as encode_event
 from blocks._codec import fault_in as fault_in
-from blocks._content import ENCRYPTED as ENCRYPTED
-from blocks._content import Part as Part
-from blocks._content import Sensitivity as Sensitivity
-from blocks._content import artifact_id as artifact_id
-from blocks._content import artifact_id_of_hash as artifact_id_of_hash
-from blocks._content import artifact_ids_in as artifact_ids_in
-from blocks._content import is_web_url as is_web_url
-from blocks._content import leaves as leaves
-from blocks._content import text_of_parts as text_of_parts
-from blocks._envelope import Determinism as Determinism
-from blocks._envelope import Durability as Durability
-from blocks._envelope import Outcome as Outcome
-from blocks._envelope import ToolKind as ToolKind
-from blocks._envelope import fields_in as fields_in
+from blocks._codec import is_sealed as is_sealed
+from blocks._codec import kind_of as kind_of
+from blocks._codec import sealed as sealed
+from blocks._codec import stands_for as stands_for
+from blocks._codec import without_content as without_content
 from blocks._errors import Refusal as Refusal
 from blocks._errors import RungError as RungError
 from blocks._errors import did_you_mean as did_you_mean
@@ -170,7 +181,6 @@ from blocks._events import SummaryRequested as SummaryRequested
 from blocks._events import TimelineForked as TimelineForked
 from blocks._events import TokensCounted as TokensCounted
 from blocks._events import Trigger as Trigger
-from blocks._events import kind_of as kind_of
 from blocks._fold_state import Agreed as Agreed
 from blocks._fold_state import Calibration as Calibration
 from blocks._fold_state import FoldState as FoldState
@@ -179,6 +189,7 @@ from blocks._ids import ArtifactId as ArtifactId
 from blocks._ids import EventId as EventId
 from blocks._ids import TimelineId as TimelineId
 from blocks._naming import Naming as Naming
+from blocks._naming import Sources as Sources
 from blocks._naming import is_label as is_label
 from blocks._naming import label_of as label_of
 from blocks._naming import numbered as numbered
@@ -186,17 +197,9 @@ from blocks._naming import path_at as path_at
 from blocks._naming import path_stem as path_stem
 from blocks._naming import turn_in as turn_in
 from blocks._naming import version_in as version_in
-from blocks._sealed import SealedContent as SealedContent
-from blocks._sealed import decode_content as decode_content
-from blocks._sealed import encode_content as encode_content
-from blocks._sealed import is_sealed as is_sealed
-from blocks._sealed import sealed as sealed
-from blocks._sealed import stands_for as stands_for
-from blocks._sealed import without_content as without_content
 from blocks._signatures import checked_call as checked_call
 from blocks._signatures import checked_calls as checked_calls
 from blocks._signatures import misfit as misfit
-from blocks._sources import Sources as Sources
 from blocks._summary import ArtifactNote as ArtifactNote
 from blocks._summary import ArtifactPointer as ArtifactPointer
 from blocks._summary import ArtifactRecord as ArtifactRecord

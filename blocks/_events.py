@@ -392,10 +392,3 @@ else:
 
 Recorded: TypeAlias = tuple[int, Event]
 """An event with its version."""
-
-
-def kind_of(event: Event) -> str:
-    """The wire name of an event's kind."""
-    if isinstance(event, OpaqueEvent):
-        return event.kind
-    return str(event.__struct_config__.tag)

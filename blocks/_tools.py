@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from blocks._envelope import Durability, Envelope, ToolKind
+from blocks._block import Durability, Envelope, ToolKind
 
 TOOL_KINDS: Final[Mapping[str, ToolKind]] = {
     **dict.fromkeys(

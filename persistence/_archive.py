@@ -29,7 +29,7 @@ from blocks import (
     decode_event,
 )
 from persistence._file import sync_folder, system_errors
-from persistence._retention import ArchivedRange, Kept
+from persistence._log import ArchivedRange, Kept
 from persistence._store import StoreProblem
 
 if TYPE_CHECKING:

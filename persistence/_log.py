@@ -1,14 +1,26 @@
-"""What every store keeps of a log: events as bytes, and a head per timeline.
+"""What every store keeps of a log: events as bytes, a head per timeline, which of the oldest events are gone, and who
+waits for more.
 
 `checked_events` turns events into stored bytes, and refuses events that no store takes.  The head of a
 timeline is its version and the compaction in force; a store holds nothing else of a log in memory.
 A compaction leaves a *mark* (its version and its cut), and undoing it leaves another. The window
 follows from the marks alone, so loading a window reads no event older than the cut, and a fork knows
 the window at any earlier version.
+
+Retention removes events:
+
+    versions   1 .. forgotten     removed; reading them raises a `ForgottenError`
+               .. first - 1       in archive files, read through the store like all others
+               first .. head      in the store itself
+
+A log loses only its oldest events, and never one that its window needs.  The marks of compactions
+stay, so the version, the window and the time at which a timeline began stay the same.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeGuard
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from threading import RLock
+from typing import Final, Protocol, TypeAlias, TypeGuard
 
 import attrs
 import msgspec
@@ -16,6 +28,7 @@ import msgspec
 from blocks import (
     BlockAppended,
     Event,
+    ForgottenError,
     LogWindow,
     MisuseError,
     RangeCompacted,
@@ -341,3 +354,197 @@ def _about(data: bytes) -> str:
     if not isinstance(event, BlockAppended):
         return f"{kind_of(event)} {event.id!r:.100}"
     return f"the {tag_of(event.block)} {event.block.id!r:.100}"
+
+
+# Retention: which events a store may remove from a log, what it reports about them, and what it refuses.
+
+
+@attrs.frozen(kw_only=True)
+class ArchivedRange:
+    """Events in an archive file: a row of the store's manifest."""
+
+    first: int
+    last: int
+    file: str
+    """Its absolute path."""
+    sha256: str
+    """Hash of the whole file."""
+
+
+@attrs.frozen(kw_only=True)
+class Kept:
+    """Which part of a log is left; the default is the whole log."""
+
+    forgotten: int = 0
+    """The newest forgotten version; 0: none."""
+    archives: tuple[ArchivedRange, ...] = ()
+    """Oldest first; they follow one another without a gap, up to `first`."""
+    began_at: float = 0.0
+    """When the first event of the timeline happened; 0: nothing was removed."""
+
+    @property
+    def first(self) -> int:
+        """The oldest version in the store itself."""
+        return (self.archives[-1].last if self.archives else self.forgotten) + 1
+
+    @property
+    def removed(self) -> int:
+        """Events that are no longer in the store itself."""
+        return self.first - 1
+
+    def archiving(self, archive: ArchivedRange, began_at: float) -> "Kept":
+        """The same after the oldest events were moved to one more archive file."""
+        return attrs.evolve(self, archives=(*self.archives, archive), began_at=began_at)
+
+    def forgetting(self, before: int, began_at: float) -> "Kept":
+        """The same after the events older than `before` were forgotten.
+
+        An archive file is given up as a whole or not at all.
+        """
+        left = tuple(archive for archive in self.archives if archive.last >= before)
+        gone = before - 1 if not left else left[0].first - 1
+        return Kept(forgotten=max(gone, self.forgotten), archives=left, began_at=began_at)
+
+    def cut_to(self, version: int) -> "Kept":
+        """What is left of a fork at a version."""
+        archives = (
+            attrs.evolve(archive, last=min(archive.last, version))
+            for archive in self.archives
+            if archive.first <= version
+        )
+        return attrs.evolve(self, archives=tuple(archives))
+
+    def within(self, first: int, last: int) -> Iterator[ArchivedRange]:
+        """The archives that hold some of these versions."""
+        return (a for a in self.archives if a.first <= last and first <= a.last)
+
+    def refuse_forgotten(self, timeline: TimelineId, first: int, what: str = "") -> None:
+        """Check that no event from version `first` on was forgotten; `what` begins the message of the error.
+
+        Raises:
+            ForgottenError: the event of version `first` was forgotten.
+        """
+        if first <= self.forgotten:
+            raise ForgottenError(timeline, self.forgotten + 1, what)
+
+
+@attrs.frozen(kw_only=True)
+class Removed:
+    """The result of a removal."""
+
+    events: int = 0
+    """The number of events that were removed or replaced."""
+    size: int = 0
+    """Bytes of their JSON."""
+    unused: tuple[str, ...] = ()
+    """Archive files to which this store no longer refers; the caller decides whether to delete them."""
+
+
+def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:
+    """Refuse a `trim` that would remove events that the window needs; every store's `trim` must call this first.
+
+    Raises:
+        UnknownTimelineError: the timeline has no events.
+        MisuseError: `before` is not a version, or is greater than the start of the window.
+    """
+    if not head.version:
+        raise UnknownTimelineError(timeline)
+    if not 1 <= before <= head.window_start():
+        raise MisuseError(
+            f"cannot remove what is older than version {before} of {timeline!r}: its window begins"
+            f" at version {head.window_start()}"
+        )
+
+
+def checked_marks(timeline: TimelineId, head: Head, kept: Kept) -> None:
+    """Refuse an append after which the window would begin among forgotten events; `head` is the head after it.
+
+    Raises:
+        ForgottenError: it would.
+    """
+    kept.refuse_forgotten(timeline, head.window_start(), "nothing was appended")
+
+
+def checked_kept_fork(source: TimelineId, at: int, head: Head, kept: Kept) -> None:
+    """Refuse a fork whose window was forgotten; `head` is the head with which the fork begins.
+
+    Raises:
+        ForgottenError: the window at version `at` needs forgotten events.
+    """
+    kept.refuse_forgotten(source, head.window_start(), f"cannot fork {source!r} at {at}")
+
+
+def unused_archives(before: Kept, left: Iterable[Kept]) -> tuple[str, ...]:
+    """The archive files of `before` to which no log refers any more."""
+    files = dict.fromkeys(archive.file for archive in before.archives)
+    for kept in left:
+        for archive in kept.archives if files else ():
+            files.pop(archive.file, None)
+    return tuple(files)
+
+
+def checked_rewrite(version: int, old: Event, new: Event) -> StoredEvent:
+    """The new event as bytes; every `rewrite` must call this.
+
+    Raises:
+        MisuseError: it is not the same event with other content.
+    """
+    for name, of in (("id", old.id), ("kind", kind_of(old)), ("ref", ref_of(old)), ("at", old.at)):
+        stored = {"id": new.id, "kind": kind_of(new), "ref": ref_of(new), "at": new.at}[name]
+        if of != stored:
+            raise MisuseError(
+                f"event {version} has the {name} {of!r} and keeps it, but {stored!r} was given"
+            )
+    return store_event(new)
+
+
+# Who waits for a log to grow.
+
+
+Wake: TypeAlias = Callable[[], None]
+
+
+@attrs.define(eq=False)
+class Watchers:
+    """The functions to call after an append; see `EventStore.watch`."""
+
+    _wakes: dict[TimelineId, list[Wake]] = attrs.field(
+        factory=dict[TimelineId, list[Wake]], init=False, repr=False
+    )
+    _lock: "RLock" = attrs.field(factory=RLock, init=False, repr=False)
+    """Reentrant, because the garbage collector may run inside `add` and end another watch."""
+
+    def add(self, timeline_id: TimelineId, wake: Wake) -> Callable[[], None]:
+        """Also call `wake` from now on; return an idempotent function that ends this."""
+
+        def end() -> None:
+            with self._lock, suppress(ValueError, KeyError):
+                self._wakes[timeline_id].remove(wake)
+                if not self._wakes[timeline_id]:
+                    del self._wakes[timeline_id]
+
+        with self._lock:
+            self._wakes.setdefault(timeline_id, []).append(wake)
+        return end
+
+    def timelines(self) -> tuple[TimelineId, ...]:
+        """The timelines that have a waiter."""
+        with self._lock:
+            return (*self._wakes,)
+
+    def grown(self, timeline_id: TimelineId) -> None:
+        """Call this after an append to the timeline."""
+        self.wake(timeline_id)
+
+    def wake(self, timeline_id: TimelineId) -> None:
+        """Wake the waiters of this timeline. A waiter that registers at the same time polls afterwards anyway."""
+        if timeline_id in self._wakes:
+            with self._lock:
+                waiting = (*self._wakes.get(timeline_id, ()),)
+            for wake in waiting:
+                wake()
+
+    def closed(self) -> None:
+        """Wake all waiters, because the store is closed."""
+        for timeline_id in self.timelines():
+            self.wake(timeline_id)

@@ -22,24 +22,23 @@ from blocks import (
 )
 from persistence._log import (
     Head,
+    Kept,
+    Removed,
     StoredEvent,
     TimelineInfo,
+    Watchers,
     checked_bytes,
     checked_events,
     checked_fork,
-    checked_page,
-    timeline_infos,
-)
-from persistence._retention import (
-    Kept,
-    Removed,
     checked_kept_fork,
     checked_marks,
+    checked_page,
     checked_rewrite,
     checked_trim,
+    timeline_infos,
     unused_archives,
 )
-from persistence._store import EventStore, StoreReport, Watchers
+from persistence._store import EventStore, StoreReport
 
 if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, MemoryBackend

@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, TypeVar, cast
 
 from blocks import MisuseError, StoreLockedError
@@ -107,6 +106,8 @@ def looking(
     place: StoreLocation, use: Callable[[StoreLocation], _Made]
 ) -> Generator[tuple[_Made, bool]]:
     """The result of `use` on a store or, if the store is not free, on a copy that exists until the end."""
+    from tempfile import TemporaryDirectory  # here, because it takes long to import
+
     with TemporaryDirectory(prefix="foldline-", ignore_cleanup_errors=True) as folder:
         yield _used(place, use, Path(folder))
 

@@ -14,9 +14,8 @@ from blocks import CodecError, DamagedStoreError, MisuseError, decode_event
 from persistence._archive import archive_problems
 from persistence._copy import artifacts_of, fill, forget_stand_ins, stand_in
 from persistence._file import checked_path
-from persistence._log import TimelineInfo, event_problems, is_sound
+from persistence._log import Kept, TimelineInfo, event_problems, is_sound
 from persistence._open import SCHEMES, locate_store, scheme_of
-from persistence._retention import Kept
 from persistence._store import PROBLEMS_MAX, EventStore, StoreLocation, StoreProblem, StoreReport
 from persistence.artifacts import Artifacts, KeyRing, copy_artifacts, open_artifacts
 

@@ -3,10 +3,10 @@
 from render.compaction._apply import Summary
 from render.compaction._plan import CompactionPlan, Proposal
 from render.compaction._rungs import RUNGS, RungScope, summarize_before
+from render.policy._context import Model
 from render.policy._policy import Policy, ToolPolicy
-from render.policy._provider import Model
 from render.stages._rendered import Rendered
-from render.view._provider_blocks import Json
+from render.view._group import Json
 from render.view._view import View
 
 __all__ = [
@@ -58,14 +58,23 @@ from render.compaction._prompt import summary_key as summary_key
 from render.compaction._prompt import summary_prompts as summary_prompts
 from render.compaction._prompt import without_thinking as without_thinking
 from render.compaction._rungs import replayable_calls as replayable_calls
+from render.policy._context import Answer as Answer
 from render.policy._context import Context as Context
+from render.policy._context import Encoder as Encoder
 from render.policy._context import Fixed as Fixed
+from render.policy._context import Limits as Limits
+from render.policy._context import Overflow as Overflow
+from render.policy._context import Piece as Piece
+from render.policy._context import Provider as Provider
+from render.policy._context import Rates as Rates
+from render.policy._context import Segment as Segment
+from render.policy._context import Spot as Spot
+from render.policy._context import ThinkingRule as ThinkingRule
+from render.policy._context import TokenCounter as TokenCounter
+from render.policy._context import Violation as Violation
+from render.policy._context import Where as Where
+from render.policy._policy import Rung as Rung
 from render.policy._policy import RungName as RungName
-from render.policy._provider import Overflow as Overflow
-from render.policy._provider import Provider as Provider
-from render.policy._provider import Rates as Rates
-from render.policy._provider import TokenCounter as TokenCounter
-from render.policy._provider import Where as Where
 from render.providers import PROVIDERS as PROVIDERS
 from render.providers import overflow_of as overflow_of
 from render.providers import provider_of as provider_of
@@ -76,6 +85,7 @@ from render.stages._budget import account as account
 from render.stages._budget import compaction_due as compaction_due
 from render.stages._budget import format_account as format_account
 from render.stages._budget import total_tokens as total_tokens
+from render.stages._rendered import CachePoint as CachePoint
 from render.stages._visibility import Returned as Returned
 from render.stages._visibility import returned as returned
 from render.stages._visibility import wanted as wanted

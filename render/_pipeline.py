@@ -25,8 +25,14 @@ from render.stages._budget import (
     threshold_of,
     total_tokens,
 )
-from render.stages._cache_points import CachePoint, place_cache_points
-from render.stages._rendered import Rendered, notices_of, shortened, unread
+from render.stages._rendered import (
+    CachePoint,
+    Rendered,
+    notices_of,
+    place_cache_points,
+    shortened,
+    unread,
+)
 from render.stages._visibility import (
     Returned,
     clip_misfits,

@@ -7,10 +7,10 @@ import attrs
 import msgspec
 
 from blocks._events import UsageRecorded
-from blocks.formats._json import Json, count, items, known_fields, obj, objs, string, tool_input
 from blocks.formats._message import (
     Call,
     Content,
+    Json,
     Message,
     Response,
     Result,
@@ -18,10 +18,17 @@ from blocks.formats._message import (
     Shape,
     Thought,
     Verbatim,
+    count,
     dialogue,
+    items,
+    known_fields,
+    obj,
+    objs,
     part_of,
     parts_of,
     spent,
+    string,
+    tool_input,
 )
 
 ANTHROPIC_SHAPE: Final = Shape(

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import attrs
 
-from blocks._content import TextPart
+from blocks._block import TextPart
 from blocks._events import UsageRecorded
-from blocks.formats._json import Json, count, items, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
     Content,
+    Json,
     Message,
     Response,
     Result,
@@ -18,10 +18,17 @@ from blocks.formats._message import (
     Shape,
     Thought,
     Verbatim,
+    count,
     dialogue,
+    items,
+    obj,
+    objs,
     part_of,
     parts_of,
     spent,
+    string,
+    tool_input,
+    written,
 )
 
 CHAT_SHAPE: Final = Shape(

@@ -5,11 +5,10 @@ from typing import Any, Final, Protocol, cast, get_args
 
 import attrs
 
-from blocks._content import Part
+from blocks._block import Part
 from blocks._errors import ArgumentError, did_you_mean, in_short, in_words
 from blocks.formats import _anthropic, _chat, _gemini, _langchain, _pydantic_ai, _responses
-from blocks.formats._json import Json, dumped, plain
-from blocks.formats._message import Format, Message, Response, Shape, parts_of
+from blocks.formats._message import Format, Json, Message, Response, Shape, dumped, parts_of, plain
 
 SHAPES: Final[Mapping[str, Shape]] = {
     shape.name: shape

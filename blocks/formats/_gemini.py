@@ -12,10 +12,10 @@ import attrs
 import msgspec
 
 from blocks._events import UsageRecorded
-from blocks.formats._json import Json, count, known_fields, obj, objs, string, tool_input
 from blocks.formats._message import (
     Call,
     Content,
+    Json,
     Message,
     Response,
     Result,
@@ -23,9 +23,15 @@ from blocks.formats._message import (
     Shape,
     Thought,
     Verbatim,
+    count,
+    known_fields,
+    obj,
+    objs,
     part_of,
     parts_of,
     spent,
+    string,
+    tool_input,
 )
 
 VENDOR: Final = "gemini"

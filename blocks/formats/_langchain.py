@@ -12,17 +12,22 @@ import attrs
 
 from blocks.formats import _anthropic, _chat, _responses
 from blocks.formats._chat import usage_in
-from blocks.formats._json import Json, items, obj, objs, string, tool_input
 from blocks.formats._message import (
     Call,
     Content,
+    Json,
     Message,
     Response,
     Result,
     Thought,
     dialogue,
+    items,
     kind_of,
+    obj,
+    objs,
     parts_of,
+    string,
+    tool_input,
 )
 
 _CALLS: Final = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})

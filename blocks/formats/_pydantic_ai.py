@@ -7,19 +7,25 @@ from typing import Any, Final
 
 import msgspec
 
-from blocks._content import Part, TextPart
+from blocks._block import Part, TextPart
 from blocks.formats._chat import usage_in
-from blocks.formats._json import Json, items, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
     Content,
+    Json,
     Message,
     Response,
     Result,
     Said,
     Thought,
     Verbatim,
+    items,
+    obj,
+    objs,
     parts_of,
+    string,
+    tool_input,
+    written,
 )
 
 _ERRORS: Final = ("failed", "denied", "retried")

@@ -10,12 +10,12 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from blocks._content import DocumentPart, ImagePart, Part, TextPart
+from blocks._block import DocumentPart, ImagePart, Part, TextPart
 from blocks.formats._chat import OPENAI, texts, usage_in
-from blocks.formats._json import Json, obj, objs, string, tool_input, written
 from blocks.formats._message import (
     Call,
     Content,
+    Json,
     Message,
     Response,
     Result,
@@ -23,7 +23,12 @@ from blocks.formats._message import (
     Thought,
     Verbatim,
     dialogue,
+    obj,
+    objs,
     parts_of,
+    string,
+    tool_input,
+    written,
 )
 
 RESPONSES_SHAPE: Final = Shape(

@@ -40,7 +40,6 @@ from blocks import (
     clean_json,
 )
 from persistence._store import PROBLEMS_MAX, StoreReport
-from persistence.artifacts._backend import PIECE_BYTES, Backend, Entry, MemoryBackend
 from persistence.artifacts._crypt import (
     SLOT_BYTES,
     Cipher,
@@ -54,10 +53,14 @@ from persistence.artifacts._crypt import (
 )
 from persistence.artifacts._files import FolderBackend, UrlBackend, reached
 from persistence.artifacts._store import (
+    PIECE_BYTES,
     Action,
     ArtifactDescription,
     ArtifactMetadata,
     AuditRecord,
+    Backend,
+    Entry,
+    MemoryBackend,
     Requester,
     checked_description,
 )

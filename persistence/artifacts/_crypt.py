@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from blocks import MisuseError
-from persistence.artifacts._backend import PIECE_BYTES
-from persistence.artifacts._store import ArtifactMetadata
+from persistence.artifacts._store import PIECE_BYTES, ArtifactMetadata
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

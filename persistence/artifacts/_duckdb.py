@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 import msgspec
 
-from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
-from persistence.artifacts._store import AuditRecord
+from persistence.artifacts._store import AuditRecord, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._verify import ArtifactTables
 from persistence.duckdb._file import errors
 

@@ -21,9 +21,15 @@ import msgspec
 
 from blocks import ClosedError, MisuseError, StoreError
 from persistence._file import sync_folder, system_errors
-from persistence.artifacts._backend import PIECE_BYTES, Entry, decoded, decoded_record, encoded
 from persistence.artifacts._crypt import needs_extra
-from persistence.artifacts._store import AuditRecord
+from persistence.artifacts._store import (
+    PIECE_BYTES,
+    AuditRecord,
+    Entry,
+    decoded,
+    decoded_record,
+    encoded,
+)
 
 OWNER_ONLY = 0o600
 LEFTOVER_SECONDS = 24 * 3600.0

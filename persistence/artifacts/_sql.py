@@ -13,10 +13,9 @@ import attrs
 import msgspec
 
 from blocks import StoreError
-from persistence.artifacts._backend import Entry, decoded, decoded_record, encoded
 from persistence.artifacts._crypt import pieces_of
 from persistence.artifacts._files import LEFTOVER_SECONDS
-from persistence.artifacts._store import AuditRecord
+from persistence.artifacts._store import AuditRecord, Entry, decoded, decoded_record, encoded
 from persistence.sql._database import Connection, Database, Patience, TakenError
 
 ADD_PIECE: Final = "INSERT INTO artifact_pieces VALUES (?, ?, ?, ?)"

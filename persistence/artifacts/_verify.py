@@ -9,8 +9,8 @@ import attrs
 
 from blocks import DamagedStoreError, StoreError
 from persistence._store import StoreProblem
-from persistence.artifacts._backend import Entry, decoded, decoded_record
 from persistence.artifacts._crypt import TAG_BYTES, Cipher, KeyRing, cipher_for, pieces_of
+from persistence.artifacts._store import Entry, decoded, decoded_record
 
 
 class Readable(Protocol):

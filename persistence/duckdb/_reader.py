@@ -11,9 +11,8 @@ from blocks import CodecError, Recorded, TimelineId, kind_of
 from persistence._archive import archived_rows
 from persistence._store import Skim
 from persistence.duckdb._file import cursor_of, interrupts, log_path, translated
-from persistence.duckdb._heads import CursorPool, Known
 from persistence.duckdb._tables import Row, fetching, kept_of, whole
-from persistence.duckdb._writer import Append, GroupCommit, Writer
+from persistence.duckdb._writer import Append, CursorPool, GroupCommit, Known, Writer
 from persistence.sql._rows import damaged, events_of
 
 if TYPE_CHECKING:

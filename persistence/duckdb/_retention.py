@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import attrs
 
 from blocks import StoreError, TimelineId, UnknownTimelineError
-from persistence._log import Head, StoredEvent
-from persistence._retention import Kept, Removed, checked_trim
-from persistence.duckdb._heads import Known
+from persistence._log import Head, Kept, Removed, StoredEvent, checked_trim
 from persistence.duckdb._reader import Reader
 from persistence.duckdb._tables import ADD_TRIM, all_kept, is_large, kept_of, pieces_of, put_kept
-from persistence.duckdb._writer import Writer, payload_of
+from persistence.duckdb._writer import Known, Writer, payload_of
 from persistence.sql._retention import Change
 
 if TYPE_CHECKING:

@@ -27,14 +27,17 @@ from blocks import (
 from persistence._file import copy_of_a_moment, database_path, is_writable, path_in, system_errors
 from persistence._log import (
     Head,
+    Kept,
+    Removed,
     StoredEvent,
     TimelineInfo,
+    Watchers,
     checked_events,
     checked_fork,
+    checked_kept_fork,
     timeline_infos,
 )
-from persistence._retention import Kept, Removed, checked_kept_fork
-from persistence._store import Skim, StoreReport, Watchers
+from persistence._store import Skim, StoreReport
 from persistence.duckdb._dialect import DuckDBIndex
 from persistence.duckdb._file import (
     FileLock,
@@ -49,17 +52,25 @@ from persistence.duckdb._file import (
     refuse_if_ours,
     write_anew,
 )
-from persistence.duckdb._heads import CursorPool, Heads, Known, all_heads
 from persistence.duckdb._reader import Cache, Reader
 from persistence.duckdb._retention import Retention
-from persistence.duckdb._writer import Append, GroupCommit, Writer
+from persistence.duckdb._writer import (
+    Append,
+    CursorPool,
+    GroupCommit,
+    Heads,
+    Known,
+    Writer,
+    all_heads,
+)
 from persistence.sql._retention import Change
 from persistence.sql._store import RelationalStore
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from persistence.artifacts import DuckDBBackend, KeyRing
+    from persistence.artifacts import KeyRing
+    from persistence.artifacts._duckdb import DuckDBBackend
 
 
 class DuckDBStore(RelationalStore):
@@ -228,7 +239,7 @@ class DuckDBStore(RelationalStore):
 
     def _backend(self, clock: Callable[[], float]) -> "DuckDBBackend":
         del clock
-        from persistence.artifacts import DuckDBBackend
+        from persistence.artifacts._duckdb import DuckDBBackend
 
         self._refuse_if_not_ours()
         with self._artifacts_lock:

@@ -32,7 +32,7 @@ import attrs
 import msgspec
 
 from blocks import CodecError
-from persistence._retention import ArchivedRange, Kept
+from persistence._log import ArchivedRange, Kept
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from blocks import CodecError, MisuseError, TimelineId, decode_event, kind_of
 from persistence._archive import archive_problems
-from persistence._log import event_problems, ref_of
-from persistence._retention import Kept
+from persistence._log import Kept, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
-from persistence.artifacts import DuckDBReader, Examination, KeyRing
+from persistence.artifacts import KeyRing
+from persistence.artifacts._duckdb import DuckDBReader
+from persistence.artifacts._verify import Examination
 from persistence.duckdb._file import (
     FileLock,
     Marks,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import attrs
 
 from blocks import FoldlineError, TimelineId
-from persistence._store import Wake, Watchers
+from persistence._log import Wake, Watchers
 from persistence.postgres._address import TENANT, is_pooled
 from persistence.postgres._database import PostgresConnection, PostgresDatabase
 from persistence.sql._database import Patience

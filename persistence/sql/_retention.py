@@ -22,15 +22,19 @@ from blocks import (
     TimelineId,
     UnknownTimelineError,
 )
-from persistence._log import Head, Mark, StoredEvent, checked_fork, is_sound
-from persistence._retention import (
+from persistence._log import (
     ArchivedRange,
+    Head,
     Kept,
+    Mark,
     Removed,
+    StoredEvent,
+    checked_fork,
     checked_kept_fork,
     checked_marks,
     checked_rewrite,
     checked_trim,
+    is_sound,
     unused_archives,
 )
 from persistence._store import StoreProblem

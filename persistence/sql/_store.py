@@ -29,15 +29,17 @@ from blocks import (
     VersionConflictError,
 )
 from persistence._log import (
+    Kept,
+    Removed,
     StoredEvent,
     TimelineInfo,
+    Watchers,
     checked_bytes,
     checked_events,
     checked_page,
     is_sound,
 )
-from persistence._retention import Kept, Removed
-from persistence._store import EventStore, Skim, StoreReport, Watchers
+from persistence._store import EventStore, Skim, StoreReport
 from persistence.sql import _rows
 from persistence.sql._database import (
     Answer,
@@ -65,7 +67,9 @@ from persistence.sql._retention import (
 )
 
 if TYPE_CHECKING:
-    from persistence.artifacts import Artifacts, DuckDBBackend, KeyRing, SQLBackend
+    from persistence.artifacts import Artifacts, KeyRing
+    from persistence.artifacts._duckdb import DuckDBBackend
+    from persistence.artifacts._sql import SQLBackend
 
 
 class RelationalStore(EventStore):
@@ -344,7 +348,7 @@ class SQLStore(RelationalStore):
         return [seq for seq, payload, sum_ in rows if _rows.checksum(payload) != sum_]
 
     def _backend(self, clock: Callable[[], float]) -> "SQLBackend":
-        from persistence.artifacts import SQLBackend
+        from persistence.artifacts._sql import SQLBackend
 
         self._refuse_if_not_ours()
         refuse, patience = self._refuse_if_not_ours, self._patience

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from blocks import CodecError, Event, TimelineId, clean_json, decode_event, kind_of
 from persistence._archive import archive_problems
-from persistence._log import StoredEvent, event_problems, ref_of
-from persistence._retention import Kept
+from persistence._log import Kept, StoredEvent, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
-from persistence.artifacts import ArtifactTables, Examination, KeyRing, SQLBackend
+from persistence.artifacts import KeyRing
+from persistence.artifacts._sql import SQLBackend
+from persistence.artifacts._verify import ArtifactTables, Examination
 from persistence.sql._database import Connection, Database, format_problems
 from persistence.sql._retention import all_trimmed, trim_problems
 from persistence.sql._rows import checksum, columns

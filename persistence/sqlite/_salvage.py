@@ -11,7 +11,7 @@ from struct import Struct, iter_unpack
 from typing import Any, Final
 
 from blocks import DamagedStoreError, TimelineId
-from persistence.artifacts import ArtifactTables
+from persistence.artifacts._verify import ArtifactTables
 from persistence.sql._retention import DROP_TRIM, trimmed_of
 from persistence.sqlite._database import SQLiteConnection, connected, errors, open_database
 

@@ -53,15 +53,12 @@ from blocks import (
     encode_block,
     standing_of,
 )
-from render.compaction._apply import RangePlan, Summary, apply_range, extractive
-from render.compaction._carry import carry, replaced
+from render.compaction._apply import RangePlan, Summary, apply_range, carry, extractive, replaced
 from render.compaction._plan import Proposal
-from render.policy._context import Context
-from render.policy._provider import Encoder
+from render.policy._context import Context, Encoder
 from render.stages._budget import fitting_of, fixed_tokens, target_of, total_tokens
 from render.stages._visibility import clipped, share_of
-from render.view._group import Entry, Group, Place
-from render.view._provider_blocks import verbatim
+from render.view._group import Entry, Group, Place, verbatim
 from render.view._view import View
 
 KEEP_TOKENS_MIN: Final = 400

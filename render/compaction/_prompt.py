@@ -31,15 +31,13 @@ from blocks import (
     text_of,
 )
 from render.compaction._apply import RangePlan
-from render.policy._context import Context
-from render.policy._provider import Provider
+from render.policy._context import Context, Provider
 from render.stages._rendered import Rendered
 from render.stages._visibility import cut_text
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._quote import escaped, quoted
 from render.summary._text import format_written
-from render.view._group import Entry
-from render.view._provider_blocks import Json
+from render.view._group import Entry, Json
 from render.view._view import View
 
 PROMPT_VERSION: Final = "2026-11-2"

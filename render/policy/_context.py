@@ -1,14 +1,479 @@
-"""The context: everything that a stage may use in addition to the view."""
+"""The context: everything that a stage may use in addition to the view, above all the provider and the model it serves.
 
-from collections.abc import Callable
+    blocks -> [Encoder] -> pieces -> [cache points] -> [Provider.messages] -> request -> [Provider.violations]
+
+What is special about an API stays in its folder in `render/providers`, which has a row in the table there. No stage,
+rung or budget names a provider; all use `Context.provider`.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import attrs
+from attrs.validators import deep_iterable, ge, gt, in_, min_len, optional
+from msgspec import Struct
 
+from blocks import (
+    ArgumentError,
+    BlockId,
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    TurnId,
+    UsageRecorded,
+    checked_calls,
+)
+from blocks.formats import Answer as Answer  # noqa: PLC0414 -- also from here
 from render.policy._policy import Policy
-from render.policy._provider import Encoder, Limits, Model, Provider, TokenCounter
-from render.view._provider_blocks import Json
+from render.view._group import Group, Json, as_shown
+from render.view._view import Shown
+
+# A model: the properties on which a request, its price and its size depend. It is a value; nothing is looked up.
+#
+# The dated table of real models is data outside this package.  The defaults of `Model(name=...)` are
+# safe guesses for an undescribed model.
+
+
+CacheKind: TypeAlias = Literal["marks", "prefix"]
+"""How a provider knows what to cache: by marks in the request (`marks`), or it caches every prefix (`prefix`)."""
+ImageRule: TypeAlias = Literal["patches", "budget", "tiles", "flat"]
+"""How images are counted: by patches of `image_patch` pixels; by patches after scaling down to the largest number
+allowed (`budget`); by tiles of 512 pixels; or at a flat rate."""
+ThinkingMode: TypeAlias = Literal["adaptive", "between_tools", "disabled", "enabled"]
+
+ThinkingRule: TypeAlias = Literal["bound", "leads", "paired", "whole"]
+"""What a provider requires of the thinking that is sent back to it:
+
+* `bound`: exactly the same content precedes it as when it was generated;
+* `leads`: the message whose calls are being answered begins with it;
+* `paired`: every call that is sent has the thinking that led to it, however old both are;
+* `whole`: all thinking of the current tool loop is sent, or none.
+"""
+
+
+# Not `tuple` itself as the converter: type checkers would not know the type of its items.
+def _modes(modes: Iterable[ThinkingMode]) -> tuple[ThinkingMode, ...]:
+    return tuple(modes)
+
+
+def _seconds(seconds: Iterable[int]) -> tuple[int, ...]:
+    return tuple(seconds)
+
+
+def _prices(prices: Iterable[float]) -> tuple[float, ...]:
+    return tuple(prices)
+
+
+def _price(default: float | None) -> Any:
+    return attrs.field(default=default, validator=optional(ge(0)))
+
+
+def _writes() -> Any:
+    return attrs.field(default=(), converter=_prices, validator=deep_iterable(ge(0)))
+
+
+@checked_calls()
+@attrs.frozen(kw_only=True)
+class Model:
+    """Limits, prices and rules of one model; prices are in dollars per million tokens.
+
+    Raises:
+        ArgumentError: there is no such field, or a field has an invalid value.
+    """
+
+    name: str = attrs.field(validator=min_len(1))
+    """The model's name in requests."""
+    aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    """Other names of the same model, dated ids among them."""
+    provider: str = attrs.field(default="anthropic", validator=min_len(1))
+    """The API that serves it."""
+    known: bool = False
+    """False: the values are guesses, and every result based on them says so."""
+
+    tokens_window: int = attrs.field(default=128_000, validator=gt(0))
+    """Tokens that prompt and answer may have together."""
+    input_tokens_max: int = attrs.field(default=0, validator=ge(0))
+    """Tokens that a prompt may have, however short the answer is; 0: the whole window."""
+    output_tokens_max: int = attrs.field(default=32_000, validator=gt(0))
+    """Tokens that an answer may have."""
+    tool_overhead_tokens: int = attrs.field(default=675, validator=ge(0))
+    """Tokens that the provider adds to the system prompt if a request has tools."""
+
+    cache_kind: CacheKind | None = attrs.field(
+        default=None, validator=optional(in_(get_args(CacheKind)))
+    )
+    """How the provider knows what to cache; None: as for most models of the provider."""
+    cache_tokens_min: int = attrs.field(default=4_096, validator=ge(0))
+    """Tokens of the shortest prefix that is cached; a shorter one is silently not cached."""
+    cache_marks: int = attrs.field(default=4, validator=ge(0))
+    """Cache marks that one request may have."""
+    cache_lookback: int = attrs.field(default=20, validator=ge(0))
+    """Positions, counted back from a mark and including it, at which an entry of an earlier request is found; 0: no
+    limit."""
+    cache_ttls: tuple[int, ...] = attrs.field(
+        default=(300, 3_600), converter=_seconds, validator=deep_iterable(gt(0))
+    )
+    """Seconds for which a cache entry may be kept; the first applies unless a mark says another."""
+
+    tokenizer: str = attrs.field(default="new", validator=min_len(1))
+    """The model's vocabulary, by its name in the table of models."""
+    token_factor: float = attrs.field(default=1.5, validator=gt(0))
+    """Tokens of this model per o200k token of ordinary text."""
+    image_rule: ImageRule = attrs.field(default="patches", validator=in_(get_args(ImageRule)))
+    """How the tokens of an image are computed."""
+    image_tokens_max: int = attrs.field(default=4_784, validator=gt(0))
+    """Largest number of tokens of one image, before `image_factor`; with the rule `flat`, the tokens of every image."""
+    image_edge_max: int = attrs.field(default=2_576, validator=gt(0))
+    """Longest edge in pixels; larger images are scaled down before they are counted."""
+    image_patch: int = attrs.field(default=28, validator=gt(0))
+    """Edge of a patch in pixels; each is a token."""
+    image_factor: float = attrs.field(default=1.0, validator=gt(0))
+    """Billed tokens per token of an image."""
+    image_tile_tokens: int = attrs.field(default=0, validator=ge(0))
+    """Tokens of one tile of 512 pixels."""
+    image_base_tokens: int = attrs.field(default=0, validator=ge(0))
+    """Tokens of an image in addition to its tiles."""
+
+    prefill: bool = False
+    """Whether a request may end in an assistant message."""
+    thinking_bound: bool = True
+    """Whether a thinking block's signature binds to everything before it."""
+    thinking_modes: tuple[ThinkingMode, ...] = attrs.field(default=(), converter=_modes)
+    """Types that the request's `thinking` may have; empty: not known. In Chat Completions, a model with
+    `between_tools` gets the reasoning back that led to its calls."""
+    system_messages: bool = False
+    """Whether messages of the role `system` may occur between the others."""
+
+    price_input: float = attrs.field(default=2.0, validator=ge(0))
+    """Price of prompt tokens that are neither read from the cache nor written to it."""
+    price_output: float = attrs.field(default=10.0, validator=ge(0))
+    """Price of tokens of the answer."""
+    price_read: float | None = _price(None)
+    """Price of tokens read from the cache; None: the provider's general rule, see `Provider.rates`."""
+    price_writes: tuple[float, ...] = _writes()
+    """Price of tokens written to the cache, for each of `cache_ttls`; empty: the provider's general rule."""
+
+    long_prompt_tokens: int = attrs.field(default=0, validator=ge(0))
+    """A prompt with more tokens is billed entirely at the `long_` prices; 0: one price for all lengths."""
+    long_price_input: float = attrs.field(default=0.0, validator=ge(0))
+    """As `price_input`."""
+    long_price_output: float = attrs.field(default=0.0, validator=ge(0))
+    """As `price_output`."""
+    long_price_read: float | None = _price(None)
+    """As `price_read`."""
+    long_price_writes: tuple[float, ...] = _writes()
+    """As `price_writes`."""
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("price_writes", "long_price_writes"):
+            prices: tuple[float, ...] = getattr(self, name)
+            if prices and len(prices) != len(self.cache_ttls):
+                raise ArgumentError(
+                    f"model {self.name!r}: {name} has {len(prices)} prices, and cache_ttls "
+                    f"{len(self.cache_ttls)} times: give one for each"
+                )
+
+    def rates(self, prompt_tokens: int, shares: "Rates") -> "Rates":
+        """The prices for a prompt of this size; where the model has no price of its own, `shares` times its input
+        price."""
+        if 0 < self.long_prompt_tokens < prompt_tokens:
+            price, output = self.long_price_input, self.long_price_output
+            read, writes = self.long_price_read, self.long_price_writes
+        else:
+            price, output = self.price_input, self.price_output
+            read, writes = self.price_read, self.price_writes
+        by_share = {ttl: price * share for ttl, share in shares.writes.items()}
+        return Rates(
+            input=price,
+            output=output,
+            read=price * shares.read if read is None else read,
+            writes={**by_share, **dict(zip(self.cache_ttls, writes, strict=False))},
+        )
+
+
+@attrs.frozen(kw_only=True)
+class Rates:
+    """Prices of tokens, in dollars per million or in tokens of ordinary input."""
+
+    input: float
+    """Price of prompt tokens that are neither read from the cache nor written to it."""
+    output: float
+    read: float
+    """Price of prompt tokens read from the cache."""
+    writes: Mapping[int, float]
+    """Price of prompt tokens written to the cache, by the seconds for which they are kept."""
+
+    def cost(self, uncached: int, read: int, written: Mapping[int, int], output: int = 0) -> float:
+        """The cost of these numbers of tokens; `written` is by the seconds for which they are kept."""
+        writes = sum(tokens * self.writes[ttl] for ttl, tokens in written.items())
+        return uncached * self.input + read * self.read + writes + output * self.output
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """What a provider accepts and caches of one model's requests."""
+
+    result_tokens: int
+    """Tokens of the envelope of a tool result, in addition to its content."""
+    pictures_max: int
+    """Images and documents in one request."""
+    picture_bytes_max: int
+    """Bytes of base64 in one request."""
+    marks_max: int
+    """Cache points that the messages may have; 0: the provider accepts none."""
+    cache_tokens_min: int = 0
+    """Tokens of the shortest prefix that is cached; a shorter one is silently not cached."""
+    lookback: int = 0
+    """Positions, counted back from a mark and including it, at which an entry of an earlier request is found."""
+    runs: frozenset[str] = frozenset()
+    """Kinds of content of which several in a row count as one position."""
+    unmarkable: frozenset[str] = frozenset()
+    """Kinds of content that cannot carry a mark."""
+    automatic: bool = False
+    """Whether every prefix is cached without a mark."""
+    ttl_seconds: int = 0
+    """Seconds for which a cache entry is kept at least, whatever the policy says."""
+    thinking: frozenset[ThinkingRule] = frozenset()
+    """Rules for thinking; empty: any part of it may be sent back."""
+
+
+# The provider protocol.
+
+
+Where: TypeAlias = Literal["user", "result"]
+"""The place of a part: a user message, or a tool result."""
+
+
+class TokenCounter(Protocol):
+    """Counts tokens; equal input gives equal output, on every machine."""
+
+    @property
+    def name(self) -> str:
+        """Identifies the counter: counts of two counters with the same name may be cached together."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        ...
+
+    def part(self, part: ImagePart | DocumentPart | ProviderPart) -> int:
+        """Tokens of something that is not text."""
+        ...
+
+
+class Spot(Struct, frozen=True, kw_only=True, eq=False):
+    """The position of one content block in a piece, and its tokens."""
+
+    version: int
+    """Version of the block that it shows."""
+    role: str
+    tokens: int
+    kind: str
+    """The provider's type of the content block."""
+
+
+class Segment(NamedTuple):
+    """One content block of a request, as the provider's cache sees it."""
+
+    key: Hashable
+    """Equal exactly if the provider's cache takes two segments, including their places, for equal."""
+    kind: str
+    """The provider's type of the content block."""
+    ttl: int
+    """Seconds for which everything up to here should stay cached; 0: the request asks for no cache entry
+    here."""
+    tokens: Callable[[TokenCounter], int]
+    """Counts its tokens."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Piece:
+    """A group of blocks, encoded for a provider. Shared between renders, so never changed.
+
+    It is kept with its group, so it must not refer to it: groups that are no longer shown would then be freed only by
+    the garbage collector.
+    """
+
+    contents: tuple[Json, ...] = ()
+    """Contents that can carry a cache mark, one for each spot."""
+    items: tuple[Json, ...] = ()
+    """The same contents as items of the request: messages, or items of input."""
+    spots: tuple[Spot, ...] = ()
+    """One for each content block, in order."""
+    tokens: int = 0
+    pinned: int = 0
+    """Tokens of its notes, which outlive every compaction."""
+    standing: int = 0
+    """Tokens of its standing instructions, which do, too, within their share."""
+    digest: bytes = b""
+    notices: tuple[str, ...] = ()
+    """Each ends in a colon and its place; notices with the same text are reported once."""
+    marked: dict[Any, Any] = attrs.field(factory=dict[Any, Any], init=False, repr=False)
+    """`items` with cache marks, by their spots; the provider fills it in."""
+
+    def tokens_of(self, version: int) -> int:
+        """Tokens of one block as it is shown."""
+        return self._costs.get(version, 0)
+
+    @cached_property
+    def _costs(self) -> Mapping[int, int]:
+        costs: dict[int, int] = {}
+        for spot in self.spots:
+            costs[spot.version] = costs.get(spot.version, 0) + spot.tokens
+        return costs
+
+
+@attrs.frozen
+class Encoder:
+    """Encodes groups, each once, because the piece is kept with the group."""
+
+    key: tuple[object, ...]
+    """Encoders with equal keys give equal pieces."""
+    encode: Callable[[Group], Piece]
+
+    def pieces(self, shown: Shown) -> tuple[Piece, ...]:
+        """Every group, encoded, with its hidden blocks replaced."""
+        return shown.group_memo.each(self.key, shown.groups, self.shown)
+
+    def shown(self, group: Group) -> Piece:
+        """The group, encoded, with its hidden blocks replaced."""
+        return group.memo(
+            self.key, lambda: self.encode(as_shown(group) if group.is_hidden else group)
+        )
+
+
+@attrs.frozen
+class Violation:
+    """One reason why the provider would refuse a request."""
+
+    rule: str
+    """Stable short name of the rule."""
+    place: str
+    """Where in the request: `messages.3.content.1`, `tools.0`, `system`."""
+    message: str
+    """The provider's error message, as far as it is known."""
+
+
+@attrs.frozen(kw_only=True)
+class Overflow:
+    """The prompt did not fit; the numbers are set if the error had them."""
+
+    tokens: int | None = None
+    """Tokens of the input, as the provider counts them."""
+    tokens_max: int | None = None
+    """The limit that was exceeded."""
+
+
+Violations: TypeAlias = Callable[[Mapping[str, Any], Model], tuple[Violation, ...]]
+
+
+class NewEncoder(Protocol):
+    """See `Provider.encoder`."""
+
+    def __call__(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder: ...
+
+
+class NewRequest(Protocol):
+    """See `Provider.request`."""
+
+    def __call__(
+        self,
+        system: Sequence[Json],
+        tools: Sequence[Json],
+        messages: Sequence[Json],
+        cache_key: str = "",
+    ) -> Json: ...
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class Provider:
+    """One API, as a table of pure functions.
+
+    `system`, `tools` and `messages` are the sections of a request: of the prompt's text blocks, of tool definitions,
+    and of messages or items.
+    """
+
+    name: str
+    """The provider's name in `Model.provider`."""
+    limits: Callable[[Model], Limits]
+    """What the provider accepts and caches."""
+    rates: Callable[[Model, int], Rates]
+    """The prices for a prompt of this many tokens, in dollars per million tokens; prices that the model lacks follow
+    from a general rule and its input price."""
+
+    encoder: NewEncoder
+    """An encoder, which turns groups of blocks into pieces of a request."""
+    refusal: Callable[[Part, Where], str]
+    """The reason why the provider would refuse a part; empty: it would accept it."""
+    violations: Violations
+    """Every reason why the provider would refuse a request; never raises, whatever the request is."""
+
+    prefix: Callable[[Sequence[Json], Sequence[Json], str | None], tuple[list[Json], list[Json]]]
+    """System prompt and tools as they are sent, with a cache mark at their end that lives for the given time (`5m`);
+    None: without a mark."""
+    messages: Callable[[Sequence[Piece], Iterable[tuple[int, int]], Sequence[str]], list[Json]]
+    """The conversation of these pieces as it is sent, with marks, which are pairs of the index of a piece and of a
+    spot, and with texts, which come last, after every mark."""
+    request: NewRequest
+    """The arguments of the API that depend on the log; their values are shared and must not be changed. `cache_key`
+    is the same for all requests of a timeline, for caches that take such a key."""
+    extended: Callable[[Json, str], Json]
+    """A request with one more user text at the end, after every mark."""
+    quoting: Callable[[Sequence[str]], Json]
+    """A request that consists of these user texts."""
+    without_thinking: Callable[[Json], Json]
+    """A request without the model's thinking, for use if a signature in it is refused."""
+
+    sections: Callable[[Mapping[str, Any]], tuple[Sequence[Json], Sequence[Json], Sequence[Json]]]
+    """System prompt, tools and messages of any request, as `contents` takes them."""
+    contents: Callable[[Sequence[Json], Sequence[Json], Sequence[Json]], Iterator[tuple[str, Json]]]
+    """The content blocks of a request (system, tools, messages) in the order in which they are cached, each with its
+    place, such as its role."""
+    segment: Callable[[str, Json], Segment]
+    """One of `contents`, a place and a content, as the cache sees it."""
+    text: Callable[[Json], str]
+    """The text of one of `contents` that a model reads, without its own thinking."""
+
+    tool_tokens: Callable[[Json, TokenCounter], int]
+    """Tokens of one tool definition."""
+    open_tools: Callable[[Iterable[str]], list[Json]]
+    """Definitions of tools with these names that take any arguments."""
+
+    read: Callable[[object, Callable[[], BlockId], TurnId], Answer]
+    """The blocks and usage of a response, given as the SDK's object or its JSON.
+
+    Raises:
+        MisuseError: it is not a response of this provider.
+        CodecError: it holds a value that cannot be stored; the error says where.
+    """
+    stop: Callable[[object], str]
+    """Why the model stopped, in the terms of the Messages API: `end_turn`, `tool_use`, `max_tokens`, `refusal`,
+    `pause_turn`, ...; empty: the response does not say, or is incomplete.
+
+    Raises:
+        MisuseError: it is neither a JSON object nor an object that gives one.
+    """
+    usage: Callable[[object], UsageRecorded | None]
+    """The usage that a response reports; None if it reports none.
+
+    Raises:
+        MisuseError: it is neither a JSON object nor an object that gives one.
+    """
+    overflow: Callable[[int | None, str, str], Overflow | None]
+    """What an error or a stop reason says about an exceeded window; None: it is about something else.
+
+    It is given the HTTP status, None inside a stream; the most specific name that the provider gave (its error code,
+    its error type, or the stop reason); and the message.
+    """
+
+    def __repr__(self) -> str:
+        return f"Provider({self.name!r})"
+
+
+# The context.
+
 
 _T = TypeVar("_T")
 

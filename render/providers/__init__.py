@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from blocks import MisuseError, Part, did_you_mean
-from render.policy._provider import Model, Overflow, Provider, Where
+from render.policy._context import Model, Overflow, Provider, Where
 from render.providers.anthropic import ANTHROPIC
 from render.providers.gemini import GEMINI
 from render.providers.openai import CHAT, RESPONSES

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from blocks import BlockId, CodecError, MisuseError, TurnId, UsageRecorded, in_short, in_words
 from blocks.formats import SHAPES, Answer, Json, Shape, as_json, obj, plain, response_in, usage_of
 from blocks.formats import answer_of as answered
-from render.policy._provider import Overflow
+from render.policy._context import Overflow
 
 _TEXTS: Final = ("id", "model", "stop_reason")
 REFUSED: Final = (None, 400)

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from render.policy._provider import Violation
+from render.policy._context import Violation
 
 Json: TypeAlias = Mapping[str, Any]
 

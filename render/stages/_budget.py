@@ -32,10 +32,8 @@ from blocks import (
     standing_of,
     text_of,
 )
-from render.policy._context import Context
-from render.policy._provider import Piece
-from render.view._group import Entry, Group, as_shown
-from render.view._provider_blocks import Json
+from render.policy._context import Context, Piece
+from render.view._group import Entry, Group, Json, as_shown
 from render.view._view import Shown, View, slice_visible
 
 RESERVE_MAX: Final = 0.2

@@ -1,7 +1,9 @@
-"""The result of a render: the request, information about it, and its notices."""
+"""The result of a render: the request, information about it, its notices, and where it is cached."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, Final, TypeAlias, cast
 
 import attrs
@@ -13,16 +15,204 @@ from blocks import (
     ImagePart,
     MisuseError,
     ProviderPart,
+    RangeSummary,
     checked_call,
     images_of,
     in_words,
+    standing_of,
 )
-from render.policy._provider import Encoder, Model, Piece, Provider, Violation, Where
+from render.policy._context import (
+    Context,
+    Encoder,
+    Limits,
+    Model,
+    Piece,
+    Provider,
+    Violation,
+    Where,
+)
 from render.stages._budget import Account, CannotFit
-from render.stages._cache_points import CachePoint
-from render.view._group import Entry, Group, Place, number
-from render.view._provider_blocks import Json
+from render.view._group import Entry, Group, Json, Place, number
 from render.view._view import Shown
+
+# Cache points: positions in a rendered request up to which the provider may cache.
+#
+# A provider writes its cache only at marks. From each mark it looks back over a limited number of positions
+# (`Limits.lookback`; a run of tool results may be one position) for an entry that an earlier request wrote.
+# So each point should remain a prefix of the next request, and one of the next request's points must be near
+# enough to it.
+#
+# There are at most three points in the messages; another is at the end of system and tools.
+#
+#     [ turn A ][ turn B ][ turn C: prompt, round, round, round, round, round, round ]
+#                       ^ previous turn            ^ pre-tail (round N-4)           ^ tail
+#
+#     [ layers of the index | summary ][ turn C: round, round, round, round, round, round ]
+#                          ^ layers                       ^ pre-tail                 ^ tail
+
+
+@attrs.frozen(kw_only=True, order=True)
+class CachePoint:
+    """One position: a content block in a piece, and why it was chosen."""
+
+    piece: int
+    """Index of the piece."""
+    spot: int
+    """Index of the content block in the piece, over both messages."""
+    version: int = attrs.field(order=False)
+    """Version of the block that it shows."""
+    reason: str = attrs.field(order=False)
+
+
+def place_cache_points(
+    shown: Shown, pieces: Sequence[Piece], fixed_tokens: int, context: Context
+) -> tuple[CachePoint, ...]:
+    """The cache points of this request, oldest first; none where the prefix is below the provider's minimum."""
+    limits = context.limits
+    if not limits.marks_max or not pieces:
+        return ()
+    tail = _at_or_before(pieces, (len(pieces) - 1, len(pieces[-1].spots) - 1), limits)
+    if tail is None:
+        return ()
+    places = (
+        (tail, "tail"),
+        (_pre_tail(shown, pieces, tail, context), "pre-tail"),
+        (_layers(shown, pieces), "layers"),
+        (_standing(shown, pieces, limits), "standing"),
+        (_previous_turn(shown, pieces, limits), "previous turn"),
+    )
+    found = [(place, reason) for place, reason in places if place is not None]
+    chosen = dict(reversed(found[: limits.marks_max]))
+    minimum = limits.cache_tokens_min - fixed_tokens
+    return tuple(
+        CachePoint(piece=p, spot=s, version=pieces[p].spots[s].version, reason=reason)
+        for (p, s), reason in sorted(chosen.items())
+        if _has_tokens(pieces, (p, s), minimum)
+    )
+
+
+_Place = tuple[int, int]
+
+
+def _at_or_before(pieces: Sequence[Piece], place: _Place, limits: Limits) -> _Place | None:
+    """The nearest content block that can carry a mark, going back from `place`."""
+    piece, spot = place
+    while piece >= 0:
+        while spot >= 0:
+            if pieces[piece].spots[spot].kind not in limits.unmarkable:
+                return piece, spot
+            spot -= 1
+        piece -= 1
+        spot = len(pieces[piece].spots) - 1
+    return None
+
+
+def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Place | None:
+    """The last block before the current turn's header."""
+    index = _piece_of(shown.groups, shown.turn_start)
+    if index is None:
+        return None
+    spots = pieces[index].spots
+    first = next((i for i, s in enumerate(spots) if s.version >= shown.turn_start), len(spots))
+    return _at_or_before(pieces, (index, first - 1), limits)
+
+
+def _layers(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
+    """The end of the index's layers, which a compaction leaves unchanged; each layer is a spot, and the text after them
+    is another. None if there are no layers, or if the provider has only one spot for all texts of the summary."""
+    summary = next((e for e in shown.groups[0].entries if isinstance(e.block, RangeSummary)), None)
+    if summary is None:
+        return None
+    texts = [n for n, spot in enumerate(pieces[0].spots) if spot.version == summary.version]
+    return (0, texts[-2]) if len(texts) > 1 else None
+
+
+def _standing(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Place | None:
+    """The end of the standing instructions at the front, which stay there when the rest is rewritten."""
+    standing = {e.version for e in shown.groups[0].entries if standing_of(e.source)}
+    spots = pieces[0].spots
+    end = next((n for n, spot in enumerate(spots) if spot.version not in standing), len(spots))
+    return _at_or_before(pieces, (0, end - 1), limits) if end else None
+
+
+def _pre_tail(
+    shown: Shown, pieces: Sequence[Piece], tail: _Place, context: Context
+) -> _Place | None:
+    """The end of round N-4; or the last request's tail, if the look-back would miss it."""
+    last = _last_tail(shown, pieces, tail)
+    limits = context.limits
+    if last is not None and _distance(pieces, last, tail, limits) >= limits.lookback > 0:
+        return last
+    policy = context.policy
+    if shown.rounds < max(policy.cache_point_min_rounds, policy.cache_point_offset_rounds + 1):
+        return None
+    index = len(pieces) - 1 - policy.cache_point_offset_rounds
+    return _at_or_before(pieces, (index, len(pieces[index].spots) - 1), limits)
+
+
+def _last_tail(shown: Shown, pieces: Sequence[Piece], tail: _Place) -> _Place | None:
+    """The place of the last request's tail point, if it is still shown.
+
+    If nothing was appended since, this request repeats the last one and needs the same points, so the tail
+    of the request before that is used.
+    """
+    last = _place_of(shown, pieces, shown.tail)
+    return _place_of(shown, pieces, shown.tail_before) if last == tail else last
+
+
+def _place_of(shown: Shown, pieces: Sequence[Piece], version: int) -> _Place | None:
+    """The place of the last content block of this version."""
+    index = _piece_of(shown.groups, version)
+    if not version or index is None:
+        return None
+    spots = pieces[index].spots
+    return next(
+        ((index, i) for i in reversed(range(len(spots))) if spots[i].version == version), None
+    )
+
+
+def _piece_of(groups: Sequence[Group], version: int) -> int | None:
+    """Index of the group that contains this version; None for the head, whose versions are older."""
+    index = bisect_left(groups, version, key=attrgetter("last"))
+    if index == len(groups) or groups[index].first > version:
+        return None
+    return index
+
+
+def _distance(pieces: Sequence[Piece], older: _Place, newer: _Place, limits: Limits) -> int:
+    """Positions from `older` to `newer`, as the provider counts them; counting stops beyond the look-back."""
+    positions, last = -1, ""
+    for place, kind in _backwards(pieces, newer):
+        if kind != last or kind not in limits.runs:
+            positions += 1
+        last = kind
+        if place <= older or positions >= limits.lookback:
+            break
+    return positions
+
+
+def _backwards(pieces: Sequence[Piece], place: _Place) -> Iterator[tuple[_Place, str]]:
+    piece, spot = place
+    while piece >= 0:
+        while spot >= 0:
+            yield (piece, spot), pieces[piece].spots[spot].kind
+            spot -= 1
+        piece -= 1
+        spot = len(pieces[piece].spots) - 1
+
+
+def _has_tokens(pieces: Sequence[Piece], place: _Place, minimum: int) -> bool:
+    """Whether the messages up to `place` have at least this many tokens; counting stops once they have."""
+    piece, spot = place
+    tokens = sum(s.tokens for s in pieces[piece].spots[: spot + 1])
+    for before in pieces[:piece]:
+        if tokens >= minimum:
+            return True
+        tokens += before.tokens
+    return tokens >= minimum
+
+
+# The result.
 
 
 @attrs.frozen(kw_only=True)

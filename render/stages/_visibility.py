@@ -45,9 +45,8 @@ from blocks import (
     text_of,
 )
 from blocks.formats import appended_texts, lays_down, obj, objs, string
-from render.policy._context import Context, Fixed
+from render.policy._context import Context, Fixed, Piece
 from render.policy._policy import Policy
-from render.policy._provider import Piece
 from render.stages._budget import (
     account,
     fitting_of,
@@ -58,8 +57,7 @@ from render.stages._budget import (
 )
 from render.summary._quote import quoted
 from render.view._fold import decide
-from render.view._group import Asked, Entry, Group, Place, as_shown
-from render.view._provider_blocks import Json
+from render.view._group import Asked, Entry, Group, Json, Place, as_shown
 from render.view._view import Shown, View, slice_visible
 
 # Pruning by time to live: hiding old tool traffic while the provider's cache is cold.

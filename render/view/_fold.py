@@ -55,13 +55,14 @@ from render.view._group import (
     Place,
     Replacements,
     head_of,
+    is_server_compaction,
     place_of,
     rehide,
     rehide_at,
+    response_of,
     unbind,
     was_paused,
 )
-from render.view._provider_blocks import is_server_compaction, response_of
 from render.view._view import Compaction, Registry, View
 
 

@@ -31,8 +31,7 @@ from blocks import (
     ToolResult,
     TurnId,
 )
-from render.view._group import Entry, Group, GroupMemo, Place, number, summary_entry
-from render.view._provider_blocks import response_of
+from render.view._group import Entry, Group, GroupMemo, Place, number, response_of, summary_entry
 
 NO_TURN = TurnId("")
 

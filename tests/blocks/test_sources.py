@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Sources
-from blocks._sources import GENERATIONS_MAX
+from blocks._naming import GENERATIONS_MAX
 
 
 @given(st.lists(st.text(), max_size=40), st.text())

@@ -1,5 +1,5 @@
 """Tests of `persistence`: a module's suite has its name, or is given here.
 
-_log, _retention: test_memory.py, duckdb/test_store.py
+_log: test_memory.py, duckdb/test_store.py
 _file: duckdb/test_file_lock.py, test_look.py
 """

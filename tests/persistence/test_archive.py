@@ -21,7 +21,7 @@ from persistence._archive import (
     rewritten,
     write_archive,
 )
-from persistence._retention import ArchivedRange
+from persistence._log import ArchivedRange
 from tests.persistence.contract import T, many, said
 
 ROWS = [(n, encode_event(event).decode()) for n, event in enumerate(many(1200, first=5), 5)]

@@ -5,7 +5,7 @@ and checks the sources of results that could be read again. Errors there are log
 the agent's loop never sees them.
 
 `Sealing` puts the content of confidential results into the store before anything is written to the log, and reads it
-from there when the log is read; see `blocks._sealed`. Content that is no longer available (expired, forgotten, or its
+from there when the log is read; see `blocks._codec`. Content that is no longer available (expired, forgotten, or its
 key lost) is shown as a sentence that says so, so that a log always renders.
 """
 

@@ -104,8 +104,8 @@ def _claude(link: Link, environment: Environment) -> Start:
     if link.upstreams["anthropic"].rstrip("/") == ANTHROPIC:
         own[_FIRST_PARTY] = "1"
     if link.token:
-        headers = environment.get(_CLAUDE_HEADERS, "").strip()
-        own[_CLAUDE_HEADERS] = f"{headers}\n{HEADER}: {link.token}".strip()
+        given = environment.get(_CLAUDE_HEADERS, "").strip()
+        own[_CLAUDE_HEADERS] = f"{given}\n{HEADER}: {link.token}".strip()
     if not link.tools:
         return Start(environment=own)
     headers = {HEADER: f"${{{TOKEN}}}"} if link.token else {}

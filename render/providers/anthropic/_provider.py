@@ -34,7 +34,7 @@ from blocks import (
     text_of_parts,
 )
 from blocks.formats import SHAPES, anthropic_usage_in, items, obj, string
-from render.policy._provider import (
+from render.policy._context import (
     Answer,
     Encoder,
     Limits,
@@ -61,27 +61,25 @@ from render.providers._answers import (
     usage_in_response,
 )
 from render.providers._definitions import FREE_SCHEMA, definition_of, open_definitions
-from render.providers._parts import (
+from render.providers._rounds import (
     DOCUMENT_TEXT,
     MIDWAY,
-    is_base64,
-    media_refusal,
-    misplaced,
-    tool_name,
-    unreadable,
-    wire_id,
-)
-from render.providers._rounds import (
     OTHERS,
     Returned,
     Scale,
     assembled,
     behind,
     by_role,
+    is_base64,
     joined,
+    media_refusal,
+    misplaced,
     others,
     piece_of,
     returned,
+    tool_name,
+    unreadable,
+    wire_id,
 )
 from render.providers.anthropic._kinds import (
     IMAGE_BYTES_MAX,
@@ -92,8 +90,7 @@ from render.providers.anthropic._kinds import (
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
 )
-from render.view._group import Entry, Group, Place
-from render.view._provider_blocks import Json, verbatim
+from render.view._group import Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["anthropic"]
 PICTURE_BYTES_MAX: Final = 24_000_000
@@ -609,7 +606,7 @@ def appended(messages: list[Json], texts: Sequence[str]) -> list[Json]:
 def _in_place(messages: list[Json]) -> list[Json]:
     """The messages with each operator's message after the user's message beside it: the API accepts one only there,
     before the model's next message."""
-    if not any(message["role"] == OPERATOR for message in messages):
+    if OPERATOR not in map(itemgetter("role"), messages):
         return messages
     runs = groupby(messages, key=lambda message: message["role"] == "assistant")
     by_rank = (sorted(run, key=lambda message: message["role"] == OPERATOR) for _, run in runs)

@@ -37,7 +37,7 @@ from blocks import (
 )
 from blocks.formats import SHAPES, dumped, gemini_field, gemini_usage_in, response_in
 from blocks.formats import answer_of as answered
-from render.policy._provider import (
+from render.policy._context import (
     Answer,
     Encoder,
     Limits,
@@ -60,27 +60,25 @@ from render.providers._answers import (
     stop_in_response,
 )
 from render.providers._definitions import FREE_SCHEMA, Definition, definition_of, open_definitions
-from render.providers._parts import (
+from render.providers._rounds import (
     DOCUMENT_TEXT,
     MIDWAY,
     NAME_LENGTH_MAX,
-    is_base64,
-    media_refusal,
-    misplaced,
-    named,
-    tool_name,
-    wire_id,
-)
-from render.providers._rounds import (
     Returned,
     Scale,
     behind,
     by_role,
+    is_base64,
     joined,
+    media_refusal,
+    misplaced,
+    named,
     others,
     piece_of,
     returned,
     told,
+    tool_name,
+    wire_id,
 )
 from render.providers.gemini._kinds import (
     IMAGE_MEDIA_TYPES,
@@ -92,8 +90,7 @@ from render.providers.gemini._kinds import (
     UNSIGNED,
     kind_of,
 )
-from render.view._group import Entry, Group, Place
-from render.view._provider_blocks import Json, verbatim
+from render.view._group import Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["gemini"]
 WANTED: Final = "record(): a response of the Gemini API (the SDK's object, or its JSON)"

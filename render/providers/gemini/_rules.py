@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 import attrs
 
 from blocks import is_web_url
-from render.policy._provider import Model, Violation
+from render.policy._context import Model, Violation
 from render.providers._rules import (
     Check,
     Findings,

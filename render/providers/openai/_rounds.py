@@ -6,12 +6,11 @@ from typing import Any, Final, cast
 
 from blocks import Part, TextPart, ToolCall
 from blocks.formats import spelled
-from render.policy._provider import Piece, TokenCounter
+from render.policy._context import Piece, TokenCounter
 from render.providers._rounds import Returned, Scale, returned
 from render.providers.openai._kinds import CUSTOM, CUSTOM_INPUT, MARK, OPERATORS
 from render.providers.openai._shared import MESSAGE_TOKENS, content_tokens
-from render.view._group import Entry, Group
-from render.view._provider_blocks import Json
+from render.view._group import Entry, Group, Json
 
 FAILED: Final = "[the call failed]"
 """Precedes the result of a failed call, because neither API has a field for it."""

@@ -5,8 +5,8 @@ from json import loads
 from typing import Final
 
 from blocks import is_web_url
-from render.policy._provider import Model
-from render.providers._parts import is_base64
+from render.policy._context import Model
+from render.providers._rounds import is_base64
 from render.providers._rules import Findings, Json, fields, matches, string
 from render.providers.openai._kinds import IMAGE_MEDIA_TYPES, MARK, NAME, PICTURES_MAX
 

@@ -11,10 +11,10 @@ import msgspec
 
 from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart, leaves
 from blocks.formats import items, obj, objs, string
-from render.policy._provider import Limits, Model, Overflow, Rates, Segment, TokenCounter, Where
+from render.policy._context import Limits, Model, Overflow, Rates, Segment, TokenCounter, Where
 from render.providers._answers import REFUSED, numbers_in, patterns
 from render.providers._definitions import Definition, definition_of
-from render.providers._parts import DOCUMENT_TEXT, media_refusal, misplaced, named, tool_name
+from render.providers._rounds import DOCUMENT_TEXT, media_refusal, misplaced, named, tool_name
 from render.providers.openai._kinds import (
     IMAGE_MEDIA_TYPES,
     MARK,
@@ -22,7 +22,7 @@ from render.providers.openai._kinds import (
     PICTURE_BYTES_MAX,
     PICTURES_MAX,
 )
-from render.view._provider_blocks import Json
+from render.view._group import Json
 
 MINUTES_30: Final = 1_800
 HOURS_12: Final = 43_200

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from blocks import DamagedStoreError, Event, TimelineId
 from persistence import DuckDBStore, MemoryStore, verify
-from persistence.duckdb import _heads
-from persistence.duckdb._heads import Known
-from persistence.duckdb._writer import Writer
+from persistence.duckdb import _writer
+from persistence.duckdb._writer import Known, Writer
 from tests.persistence.contract import T, U, compacted, expanded, forked, many, said
 
 NAMES = tuple(TimelineId(f"talk {n}") for n in range(4))
@@ -105,7 +104,7 @@ steps = st.one_of(
 @given(st.lists(steps, max_size=10), st.integers(1, 3))
 def test_heads_are_those_of_the_log(done: list[Callable[[Both], None]], held: int) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(_heads, "HELD_MAX", held)
+        patch.setattr(_writer, "HELD_MAX", held)
         both = Both(Path(folder) / "talks.duckdb")
         for step in done:
             step(both)
@@ -119,7 +118,7 @@ def test_a_head_that_was_read_before_a_commit_is_not_kept_after_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader that asked the file just before a commit must not put the old head back."""
-    write, publish, read = Writer._write, Writer._publish, _heads._read
+    write, publish, read = Writer._write, Writer._publish, _writer._read
     has_read, published = Signal(), Signal()
 
     def slow(cursor: duckdb.DuckDBPyConnection, names: list[TimelineId]) -> dict[TimelineId, Known]:
@@ -130,7 +129,7 @@ def test_a_head_that_was_read_before_a_commit_is_not_kept_after_it(
 
     def overtaken(writer: Writer, *given: object) -> None:
         writer.heads.forget()
-        monkeypatch.setattr(_heads, "_read", slow)
+        monkeypatch.setattr(_writer, "_read", slow)
         reader.start()
         assert has_read.wait(10)
         _called(write, writer, *given)
@@ -156,7 +155,7 @@ def _called(function: Callable[..., None], *given: object) -> None:
 def test_writers_and_readers_of_more_timelines_than_are_kept(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_heads, "HELD_MAX", 2)
+    monkeypatch.setattr(_writer, "HELD_MAX", 2)
     wrong: list[str] = []
 
     def talk(name: TimelineId) -> None:
@@ -188,7 +187,7 @@ def test_heads_that_cannot_be_read_are_an_error_and_nothing_is_written(
         store.append(T, many(1), expected_version=0)
         store._writer.heads.forget()
         with monkeypatch.context() as patch:
-            patch.setattr(_heads, "_read", broken)
+            patch.setattr(_writer, "_read", broken)
             for use in (
                 lambda: store.append(T, many(1, first=2), expected_version=1),
                 lambda: store.fork(T, U, forked(T, 1), at=1),

@@ -7,7 +7,7 @@ import pytest
 
 from blocks import StoreError, TimelineId
 from persistence import DuckDBStore, verify
-from persistence.duckdb import _heads
+from persistence.duckdb import _writer
 from tests.persistence.contract import T, U, compacted, many, said
 
 
@@ -59,7 +59,7 @@ def test_views_and_artifacts_are_as_they_were_after_an_erasure(tmp_path: Path) -
 def test_nothing_is_erased_while_somebody_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_heads, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(_writer, "PATIENCE_SECONDS", 0.05)
     with DuckDBStore(tmp_path / "a.duckdb") as store:
         store.append(T, many(3), expected_version=0)
         with store.inspect(), pytest.raises(StoreError, match="repeat the call"):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.compaction._carry import is_sentence, without_pasted
+from render.compaction._apply import is_sentence, without_pasted
 
 LOG = "\n".join(f"2026-11-23 08:54:{n:02} ERROR [worker-{n}] 0x{n:04x}: -> {{}}" for n in range(40))
 CODE = "\n".join(f"    x[{n}] = f({n}, {n + 1})" for n in range(40))

@@ -26,17 +26,9 @@ from blocks import (
     UsageRecorded,
     text_of,
 )
+from blocks.formats._message import Answer
 from render import Entry, Group, Json, Model, Overflow, Place, Provider, Rates, TokenCounter, Where
-from render.policy._provider import (
-    Answer,
-    Encoder,
-    Limits,
-    Piece,
-    Segment,
-    Spot,
-    ThinkingRule,
-    Violation,
-)
+from render.policy._context import Encoder, Limits, Piece, Segment, Spot, ThinkingRule, Violation
 from render.summary._text import summary_texts
 
 KEPT = 600

@@ -8,7 +8,7 @@ import pytest
 
 from blocks import FoldlineError, InvalidRequestError
 from render import Model
-from render.policy._provider import Violation
+from render.policy._context import Violation
 from tests import _builders as make
 from tests.render.providers.plain import plain_text
 

@@ -2,6 +2,6 @@
 
 _fold: test_fold.py, test_numbers.py, test_calibration.py, ../../timeline/engine/test_prepare_summary.py, ../../timeline/test_total.py
 _group: test_masks.py, test_memo.py, test_replace.py, ../../timeline/engine/test_flight.py
-_provider_blocks: ../../timeline/react/test_provider_blocks.py
+_group: ../../timeline/react/test_provider_blocks.py
 _view: test_registry.py, ../stages/test_budget.py
 """

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from timeline.tokens._o200k import CHUNK_CHARS_MAX, chunks, count_o200k, lines, o200k
+from timeline.tokens._counter import CHUNK_CHARS_MAX, chunks, count_o200k, lines, o200k
 
 awkward = st.text(
     st.sampled_from("ab'sXÉ界 \t\n\n\r/.,;1237\u3000\u2028\x1c😀"), min_size=1, max_size=300

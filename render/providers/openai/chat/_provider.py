@@ -26,7 +26,7 @@ from blocks import (
     text_of_parts,
 )
 from blocks.formats import REASONING, SHAPES, items, obj, usage_in
-from render.policy._provider import (
+from render.policy._context import (
     Answer,
     Encoder,
     Limits,
@@ -45,8 +45,17 @@ from render.providers._answers import (
     usage_in_response,
 )
 from render.providers._definitions import open_definitions
-from render.providers._parts import MIDWAY, tool_name, wire_id
-from render.providers._rounds import Sent, assembled, behind, others, piece_of, told
+from render.providers._rounds import (
+    MIDWAY,
+    Sent,
+    assembled,
+    behind,
+    others,
+    piece_of,
+    told,
+    tool_name,
+    wire_id,
+)
 from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX, OPERATORS
 from render.providers.openai._rounds import (
     HEARD,
@@ -71,8 +80,7 @@ from render.providers.openai._shared import (
     texts_of,
     tool_tokens,
 )
-from render.view._group import Entry, Group, Place
-from render.view._provider_blocks import Json, verbatim
+from render.view._group import Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["openai.chat"]
 PROMPT: Final = "system"

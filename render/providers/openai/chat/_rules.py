@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import attrs
 
-from render.policy._provider import Model, Violation
+from render.policy._context import Model, Violation
 from render.providers._rules import (
     LISTS,
     Check,

@@ -23,7 +23,7 @@ from blocks import (
     in_words,
 )
 from blocks.formats import SHAPES, usage_in
-from render.policy._provider import (
+from render.policy._context import (
     Answer,
     Encoder,
     Model,
@@ -40,8 +40,17 @@ from render.providers._answers import (
     usage_in_response,
 )
 from render.providers._definitions import open_definitions
-from render.providers._parts import MIDWAY, tool_name, wire_id
-from render.providers._rounds import Other, Sent, assembled, others, piece_of, told
+from render.providers._rounds import (
+    MIDWAY,
+    Other,
+    Sent,
+    assembled,
+    others,
+    piece_of,
+    told,
+    tool_name,
+    wire_id,
+)
 from render.providers.openai._kinds import CALLS, OPERATORS, REPLAYED, TAG_PREFIX
 from render.providers.openai._rounds import (
     answers,
@@ -65,8 +74,7 @@ from render.providers.openai._shared import (
     texts_of,
     tool_tokens,
 )
-from render.view._group import Entry, Group, Place
-from render.view._provider_blocks import Json, response_of, verbatim
+from render.view._group import Entry, Group, Json, Place, response_of, verbatim
 
 SHAPE: Final = SHAPES["openai.responses"]
 PROMPT: Final = "developer"

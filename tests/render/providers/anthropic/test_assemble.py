@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from render import provider_of
-from render.policy._provider import Piece
-from render.providers._parts import MIDWAY
+from render import Piece, provider_of
+from render.providers._rounds import MIDWAY
 from render.providers.anthropic._provider import appended
 from tests import _builders as make
 from tests._builders import call, context, prompt, result, said, text

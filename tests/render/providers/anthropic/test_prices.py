@@ -4,7 +4,7 @@ import pytest
 
 from blocks import ArgumentError
 from render import Model, provider_of
-from render.policy._provider import Rates
+from render.policy._context import Rates
 
 
 def rates(prompt_tokens: int = 0, **fields: object) -> Rates:

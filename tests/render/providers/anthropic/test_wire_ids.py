@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.providers._parts import ID_LENGTH_MAX, wire_id
+from render.providers._rounds import ID_LENGTH_MAX, wire_id
 
 PAIRS = st.one_of(st.text(), st.text("ab_./ä", max_size=4), st.text("a.", min_size=60))
 

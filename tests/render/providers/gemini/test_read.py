@@ -15,8 +15,8 @@ from blocks import (
     TurnId,
     tag_of,
 )
+from blocks.formats._message import Answer
 from render import PROVIDERS
-from render.policy._provider import Answer
 from tests._builders import Ids, deep
 from tests.render.providers.gemini._play import SEALED
 

@@ -16,8 +16,8 @@ from blocks import (
     TurnId,
     tag_of,
 )
+from blocks.formats._message import Answer
 from render import PROVIDERS
-from render.policy._provider import Answer
 from tests._builders import Ids, deep
 
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
