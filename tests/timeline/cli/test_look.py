@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests._sizes import PATIENCE
 from tests.persistence.test_look import HOLD, other_process
 from tests.timeline.cli.conftest import Run
 from tests.timeline.cli.test_process import FOLDLINE
@@ -44,7 +45,7 @@ def on_a_terminal(*arguments: str, columns: int = 80, **environment: str) -> str
     except OSError:  # the terminal was closed at the other end
         pass
     os.close(ours)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     return sent.decode().replace("\r\n", "\n")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests._table import for_each
 from tests.timeline.cli.conftest import Run
 
 PATH = "ar:t1.user.prompt"
@@ -109,7 +110,7 @@ def test_a_whole_timeline_goes_after_a_yes(
     assert ("no timelines yet" in run("list").out) == (not code)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "code", "said"),
     [
         (("retain", "nobody", "--forget"), 1, "no timeline 'nobody'"),
