@@ -2,6 +2,6 @@
 
 _address: test_settings.py, test_store.py
 _database: test_store.py, test_faults.py, ../sql/test_retention.py
-_dialect: ../search/test_search.py, ../search/test_find_by_path.py, ../sql/test_views.py
+_dialect: ../search/test_search.py, ../sql/test_views.py
 _schema: test_tenants.py, ../sql/test_format.py
 """
