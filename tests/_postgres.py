@@ -28,7 +28,7 @@ SETTINGS: Final = (
     "fsync=off",  # what is killed here are processes, not the machine
     "full_page_writes=off",
 )
-SECONDS: Final = 60
+SECONDS: Final = 120
 
 
 def is_there() -> bool:

@@ -9,6 +9,9 @@ from typing import Final, TypeVar
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "default")
 """`default`, `full` (`make test-slow`), `long` (`make test-long`) or `few` (`make mutants`)."""
 
+PATIENCE: Final = 120.0
+"""Seconds that a test waits for something that must happen: a limit for what hangs, not for what is slow."""
+
 _T = TypeVar("_T")
 
 

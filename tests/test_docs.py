@@ -20,6 +20,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests._table import for_each
 from timeline import Policy
 from timeline.cli import main
 from timeline.fake_provider import FakeServer
@@ -318,7 +319,7 @@ def capturing() -> Iterator[ModuleType]:
     time.tzset()
 
 
-@pytest.mark.parametrize("name", PAGES)
+@for_each("name", PAGES)
 def test_captures_show_what_the_command_prints(name: str, capturing: ModuleType) -> None:
     for command, shown in capturing.captures(PAGES[name]):
         printed = capturing.output_of(command, in_this_process)

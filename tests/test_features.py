@@ -72,6 +72,7 @@ from persistence import DuckDBStore, MemoryStore
 from render import Policy, Summary, validate_request
 from tests import _builders as make
 from tests._builders import blocks_in, events_of, open_timeline, response, text, tool_use
+from tests._table import for_each
 from timeline import Hooks, SummaryRequest, Timeline, model_named
 
 HERE = Path(__file__)
@@ -205,7 +206,7 @@ def test_the_cheap_estimator_counts_every_kind_of_part() -> None:
         assert least < called < empty.render().tokens
 
 
-@pytest.mark.parametrize("model", ["claude-haiku-4-5", "claude-sonnet-5-5"])
+@for_each("model", ["claude-haiku-4-5", "claude-sonnet-5-5"])
 def test_the_threshold_is_a_share_of_what_the_model_leaves(model: str) -> None:
     """002-2: limits by model; (limit - output - safety) x percent, the system prompt inside."""
     policy = Policy(trigger_ratio=0.8, target_ratio=0.5, safety_ratio=0.05, output_tokens=4000)
@@ -322,9 +323,7 @@ def test_it_compacts_above_nine_tenths_and_not_below() -> None:
         assert bool(events_of(timeline, RangeCompacted)) == due
 
 
-@pytest.mark.parametrize(
-    ("model", "window"), [("claude-haiku-4-5", 200_000), ("claude-sonnet-5-5", 1_000_000)]
-)
+@for_each(("model", "window"), [("claude-haiku-4-5", 200_000), ("claude-sonnet-5-5", 1_000_000)])
 def test_the_account_tells_utilisation_limit_and_reserve(model: str, window: int) -> None:
     """004-3: budget with utilisation, context limit, output reserve; 200k and 1M windows."""
     timeline = Timeline.open("budget", model=model, counter="estimate")

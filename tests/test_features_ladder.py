@@ -71,6 +71,7 @@ from render import (
 from render.policy._policy import Rung
 from tests import _builders as make
 from tests._builders import Clock, events_of, open_timeline, response, steady, text, tool_use
+from tests._table import for_each
 from timeline import Step, SummaryRequest, Timeline, model_named, policy_named
 from timeline.cli import main
 from timeline.react import reading_tools
@@ -170,7 +171,7 @@ def test_001_1_what_a_prompt_makes_of_the_log_is_never_in_the_log_itself(tmp_pat
         assert {path: encode_block(again.read(path)) for path in original} == original
 
 
-@pytest.mark.parametrize("rung", get_args(RungName))
+@for_each("rung", get_args(RungName))
 def test_001_2_each_rung_alone_says_what_it_would_free_and_frees_it(rung: RungName) -> None:
     """001-2: each strategy proposes (span, tokens freed, reason), then executes."""
     timeline = busy(policy=only(rung))
@@ -410,7 +411,7 @@ def test_001_7_what_was_moved_out_is_read_by_name_or_comes_back_for_one_turn() -
 # Budget and counting.
 
 
-@pytest.mark.parametrize("reserve", [0, 1_000])
+@for_each("reserve", [0, 1_000])
 def test_001_8_every_overhead_is_inside_the_budget(reserve: int) -> None:
     """001-8: system, tool schemas, formatting, safety, rehydration reserve."""
     policy = only("summarize", rehydration_tokens=reserve, safety_ratio=0.05, target_ratio=0.5)
@@ -556,7 +557,7 @@ def documented(cls: type) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("cls", [Policy, ToolPolicy])
+@for_each("cls", [Policy, ToolPolicy])
 def test_001_14_every_field_has_a_default_and_says_what_it_is(cls: type) -> None:
     """001-14: configuration with sensible defaults for all of it."""
     assert cls() == cls()
@@ -601,7 +602,7 @@ def lines_of(values: dict[str, Any]) -> str:
     return "".join(as_toml(*item) for item in values.items())
 
 
-@pytest.mark.parametrize("field", attrs.fields(Policy), ids=lambda field: field.name)
+@for_each("field", attrs.fields(Policy), ids=lambda field: field.name)
 def test_001_14_every_field_can_be_set_in_a_file(field: Any, tmp_path: Path) -> None:
     """001-14: a .toml file goes wherever a policy's name goes."""
     file = tmp_path / "house.toml"
@@ -641,7 +642,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "content"), [(field, content) for field, each in BAD.items() for content in each]
 )
 def test_001_14_a_bad_value_is_refused_in_one_line(

@@ -50,6 +50,7 @@ from tests._builders import (
     text,
     tool_use,
 )
+from tests._table import for_each
 from timeline import SummaryRequest, Timeline
 
 
@@ -316,7 +317,7 @@ def test_forks_keep_their_compactions() -> None:
     assert make.flat(fork.render()) == make.flat(rendered)
 
 
-@pytest.mark.parametrize("back", ["read", "expand"])
+@for_each("back", ["read", "expand"])
 def test_there_is_a_way_back(back: str) -> None:
     """`read(path)` gives every block, `expand()` all of them."""
     timeline = open_timeline()
@@ -405,7 +406,7 @@ ODD: dict[str, Callable[[Timeline], Any]] = {
 }
 
 
-@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+@for_each("odd", ODD.values(), ids=ODD)
 def test_every_repair_is_made_in_the_request_only(odd: Callable[[Timeline], Any]) -> None:
     """The log keeps what it was given; the request is valid."""
     timeline = open_timeline()

@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 
-import pytest
+from tests._sizes import PATIENCE
+from tests._table import for_each
 
 HEAVY = {"anthropic", "duckdb", "psycopg", "rich", "tiktoken"}
 LISTS_MODULES = "import json, sys, {}; print(json.dumps(sorted(sys.modules)))"
@@ -14,13 +15,13 @@ def loaded_by(module: str) -> set[str]:
     """Top-level modules that a fresh interpreter has after one import."""
     code = LISTS_MODULES.format(module)
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     names: list[str] = json.loads(done.stdout)
     return {name.partition(".")[0] for name in names}
 
 
-@pytest.mark.parametrize("module", ["timeline", "timeline.cli", "persistence.sessions", "render"])
+@for_each("module", ["timeline", "timeline.cli", "persistence.sessions", "render"])
 def test_an_import_loads_nothing_heavy(module: str) -> None:
     assert not loaded_by(module) & HEAVY
 

@@ -12,6 +12,7 @@ from persistence.search._index import is_needle
 from render import overflow_of
 from render.summary._identifiers import identifiers
 from render.summary._quote import escaped
+from tests._table import for_each
 from timeline import Timeline
 from timeline.replay._recall import rare_names
 
@@ -73,7 +74,7 @@ def prose() -> float:
     return max(min(times(find, full_of(PROSE))) for find in FINDERS)
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=ascii)
+@for_each("unit", UNITS, ids=ascii)
 def test_known_bad_texts_cost_what_prose_costs(unit: str, prose: float) -> None:
     for edge in EDGES:
         assert_quick(full_of(unit, behind=edge), prose)
@@ -107,7 +108,7 @@ def compaction(text: str) -> float:
         return process_time() - began
 
 
-@pytest.mark.parametrize("unit", ["-", ".", "a-", "語", "@"])
+@for_each("unit", ["-", ".", "a-", "語", "@"])
 def test_a_compaction_costs_the_same_whatever_a_tool_returned(unit: str) -> None:
     quickest = min(compaction(full_of(unit)) for _ in range(3))  # once garbage may be collected
     assert quickest < RATIO_MAX * compaction(full_of(PROSE))

@@ -51,6 +51,7 @@ from render import (
     show,
 )
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.providers.plain import plain_text
 
 T = TimelineId("t")
@@ -408,10 +409,12 @@ def test_all_that_docstrings_speak_of_is_shown_here() -> None:
     assert set(said()) == {*SHOWN, *ELSEWHERE}
 
 
-@pytest.mark.parametrize(("name", "error"), SHOWN)
+@for_each(("name", "error"), SHOWN)
 def test_a_call_raises_what_its_docstring_says(name: str, error: str, tmp_path: Path) -> None:
     kind = getattr(blocks, error)
+    folder = tmp_path / f"{name}-{error}"
+    folder.mkdir()
     with pytest.raises(kind) as raised:
-        RAISES[name][error](tmp_path)
+        RAISES[name][error](folder)
     assert type(raised.value) is kind or error in {"MisuseError", "StoreError"}
     assert str(raised.value)

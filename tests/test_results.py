@@ -8,6 +8,7 @@ import pytest
 from benchmarks import curves_picture
 from benchmarks import results as module
 from benchmarks.results import FOLDER, Results, keep_all, kept
+from tests._table import for_each
 
 SPEEDS = Results(
     command="make bench",
@@ -44,7 +45,7 @@ def test_a_table_has_the_columns_that_are_asked_for() -> None:
     assert SPEEDS.table(["p50"]) == "| p50 |\n| --- |\n| 2 ms |\n| 1 ms |\n"
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.json")))
+@for_each("name", sorted(path.stem for path in FOLDER.glob("*.json")))
 def test_a_file_says_how_it_was_measured_and_its_rows_are_about_different_things(name: str) -> None:
     results = kept(name)
     assert results.command

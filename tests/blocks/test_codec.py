@@ -75,6 +75,7 @@ from blocks import (
     tag_of,
 )
 from blocks._codec import decode_block, is_known
+from tests._table import for_each
 
 B, T, E = BlockId("b1"), TurnId("t1"), EventId("e1")
 PARTS = (
@@ -196,7 +197,7 @@ def through_bytes(block: Block) -> Block:
     return decode_block(encode_block(block))
 
 
-@pytest.mark.parametrize("tag", EVERY_BLOCK)
+@for_each("tag", EVERY_BLOCK)
 def test_every_kind_of_block_survives_and_keeps_its_name(tag: str) -> None:
     block = EVERY_BLOCK[tag]
     assert tag_of(block) == tag
@@ -205,7 +206,7 @@ def test_every_kind_of_block_survives_and_keeps_its_name(tag: str) -> None:
     assert type(through_bytes(block)) is type(block)
 
 
-@pytest.mark.parametrize("kind", EVERY_EVENT)
+@for_each("kind", EVERY_EVENT)
 def test_every_kind_of_event_survives_and_keeps_its_name(kind: str) -> None:
     event = EVERY_EVENT[kind]
     assert kind_of(event) == kind
@@ -285,7 +286,7 @@ def test_an_unknown_block_survives_inside_known_events() -> None:
         assert decode_event(encode_event(event)) == event
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         {"event": "BlockAppended", "id": "e", "at": 1.0, "block": {"type": "user.prompt"}},
@@ -308,7 +309,7 @@ def test_one_bad_event_bricks_nothing(data: dict[str, Any]) -> None:
     assert isinstance(event.at, float)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         b"",
@@ -361,8 +362,8 @@ def test_older_shapes_are_brought_up_to_date_step_by_step() -> None:
     assert decode_event(json.dumps(restored), upcasters) == EVERY_EVENT["BlocksRestored"]
 
 
-@pytest.mark.parametrize("value", [None, math.nan, 1.0])
-@pytest.mark.parametrize("text", ["[null,", '{"a":null}', '\\":null,"', "null"])
+@for_each("value", [None, math.nan, 1.0])
+@for_each("text", ["[null,", '{"a":null}', '\\":null,"', "null"])
 def test_a_text_that_speaks_of_null_is_kept_and_hides_no_loss(text: str, value: Any) -> None:
     call = ToolCall(id=B, turn=T, call_id=CallId("c"), name="f", input={"t": text, "v": value})
     kept = json.loads(encode_block(call))["input"]
@@ -379,7 +380,7 @@ def test_without_its_upcaster_an_older_shape_is_kept_as_it_is() -> None:
 # What JSON cannot hold.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "kept"),
     [
         (math.nan, "NaN"),

@@ -4,7 +4,6 @@ import json
 from hashlib import sha256
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,11 +17,12 @@ from blocks import (
     tool_target,
     written_paths,
 )
+from tests._table import for_each
 
 HERE = Determinism(content_hash="aa", etag="e1", mtime=1.0, version="v1")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("then", "now", "changed"),
     [
         (HERE, HERE, False),
@@ -83,7 +83,7 @@ def test_a_text_is_marked_by_its_bytes_even_if_they_are_no_unicode() -> None:
 # Well-known tools.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "kind", "durability"),
     [
         ("Read", "read", "replayable"),
@@ -110,7 +110,7 @@ def test_a_tool_for_several_things_is_told_by_its_arguments() -> None:
     assert tool_kind("bash", {"command": "view"}) == "command"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "target"),
     [
         ({"path": "a.py", "command": "view"}, "a.py"),
@@ -135,7 +135,7 @@ PATCH = """*** Begin Patch
 *** End Patch"""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "arguments", "paths"),
     [
         ("Edit", {"file_path": " a.py "}, ("a.py",)),
@@ -157,7 +157,7 @@ def test_a_write_names_its_files(
 ORDER = '{"id": 7, "order": {"status": "open", "items": [{"sku": "a"}]}, "a.b": 1, "none": null}'
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("paths", "found"),
     [
         (["id"], {"id": 7}),
@@ -172,7 +172,7 @@ def test_fields_are_picked_by_their_path(paths: list[str], found: dict[str, Any]
     assert fields_in(ORDER, paths) == found
 
 
-@pytest.mark.parametrize("text", ["", "no JSON", "[1", "3", "[" * 100_000, chr(0xD800)])
+@for_each("text", ["", "no JSON", "[1", "3", "[" * 100_000, chr(0xD800)])
 def test_what_is_no_object_has_no_fields(text: str) -> None:
     assert fields_in(text, ["id"]) == {}
 

@@ -2,10 +2,9 @@
 
 import re
 
-import pytest
-
 import blocks
 from blocks import _errors as errors
+from tests._table import for_each
 
 
 def drawn_parents() -> dict[str, str]:
@@ -41,7 +40,7 @@ def test_messages_say_what_to_do() -> None:
     assert (conflict.expected, conflict.found) == (3, 5)
 
 
-@pytest.mark.parametrize("kind", [blocks.MisuseError, blocks.DataError, blocks.StoreError])
+@for_each("kind", [blocks.MisuseError, blocks.DataError, blocks.StoreError])
 def test_each_branch_has_one_owner(kind: type[Exception]) -> None:
     branches = {blocks.MisuseError, blocks.DataError, blocks.StoreError}
     assert not any(issubclass(kind, other) for other in branches - {kind})

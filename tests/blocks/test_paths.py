@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from blocks import (
     path_stem,
 )
 from tests import _builders as make
+from tests._table import for_each
 
 SUMMARY = RangeSummary(
     id=BlockId("s"), turn=TurnId("t1"), summary=StructuredSummary(), digest=Digest()
@@ -38,7 +38,7 @@ MET = [
 """Blocks of turns that are counted, named, and never counted."""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("block", "path"),
     [
         (make.header(), "ar:t1.turn.header"),

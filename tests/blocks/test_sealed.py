@@ -26,6 +26,7 @@ from blocks import (
     text_of,
     without_content,
 )
+from tests._table import for_each
 
 PARTS = st.lists(
     st.builds(TextPart, text=st.text()) | st.builds(ImagePart, data=st.text()), max_size=3
@@ -73,7 +74,7 @@ def test_an_artifact_gives_back_the_parts(
     assert decode_content(encode_content(content)) == content
 
 
-@pytest.mark.parametrize("data", [b"", b"text", b"{}", b'{"parts": 1, "salt": ""}', b"\xff"])
+@for_each("data", [b"", b"text", b"{}", b'{"parts": 1, "salt": ""}', b"\xff"])
 def test_the_artifact_of_something_else_is_refused(data: bytes) -> None:
     with pytest.raises(CodecError, match="no content of a confidential result"):
         decode_content(data)

@@ -9,6 +9,7 @@ import pytest
 
 from blocks import ArgumentError, MisuseError, checked_calls, did_you_mean, in_words
 from blocks._errors import nearest
+from tests._table import for_each
 
 
 @checked_calls()
@@ -41,7 +42,7 @@ def test_a_call_that_fits_is_what_it_was() -> None:
     assert list(inspect.signature(Box.scaled).parameters) == ["self", "factor"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("do", "said"),
     [
         (lambda: Box(widht=1), r"Box\(\) takes no 'widht'; did you mean 'width'\?"),  # type: ignore[call-arg]
@@ -72,7 +73,7 @@ def test_the_nearest_name_is_offered_and_a_far_one_is_not() -> None:
     assert nearest("model", ("modell", "mode", "x"), count=2) == ["modell", "mode"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "words"),
     [(None, "None"), (5, "5"), ("x", "'x'"), ("y" * 99, f"'{'y' * 60}…'"), ({"k": "v"}, "a dict")],
 )

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from blocks import (
     AssistantThinking,
     BlockId,
@@ -17,6 +15,7 @@ from blocks import (
     text_of,
 )
 from tests import _builders as make
+from tests._table import for_each
 
 
 def test_parts_without_text_say_what_they_are() -> None:
@@ -46,7 +45,7 @@ def test_no_nesting_is_too_deep() -> None:
     assert leaves(deep) == "end"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("provider", "said"),
     [
         ({"type": "thinking", "thinking": "so", "signature": "s"}, "so"),

@@ -13,7 +13,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from blocks import DamagedStoreError, MisuseError, StoreError, TimelineId, encode_event
-from persistence import Kept
+from persistence import ArchivedRange, Kept
 from persistence._archive import (
     archive_problems,
     archived_events,
@@ -21,7 +21,7 @@ from persistence._archive import (
     rewritten,
     write_archive,
 )
-from persistence._log import ArchivedRange
+from tests._sizes import PATIENCE
 from tests.persistence.contract import T, many, said
 
 ROWS = [(n, encode_event(event).decode()) for n, event in enumerate(many(1200, first=5), 5)]
@@ -134,5 +134,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0)
 
 
 def test_a_forked_child_reads_archives(tmp_path: Path) -> None:
-    run = subprocess.run([sys.executable, "-c", FORKED, str(tmp_path)], timeout=60, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", FORKED, str(tmp_path)], timeout=PATIENCE, check=False
+    )
     assert run.returncode == 0

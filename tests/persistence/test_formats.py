@@ -18,6 +18,7 @@ from blocks import OpaqueEvent, RangeCompacted, TimelineId, decode_event, encode
 from persistence import MemoryStore, open_store, verify
 from persistence.sessions import exported_events, read_session
 from tests._builders import Clock, Ids, open_timeline
+from tests._table import for_each
 
 FORMATS = Path(__file__).parent / "formats"
 LOGS = sorted(FORMATS.glob("summary-*.jsonl.gz"))
@@ -31,7 +32,7 @@ def opened(log: list[bytes]) -> MemoryStore:
     return store
 
 
-@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
+@for_each("path", LOGS, ids=lambda path: path.name)
 def test_a_log_of_any_version_is_understood_and_goes_on(path: Path) -> None:
     log = exported_events(str(path))
     events = [decode_event(data) for data in log]
@@ -53,7 +54,7 @@ def test_a_log_of_any_version_is_understood_and_goes_on(path: Path) -> None:
     assert reopened.render().messages
 
 
-@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
+@for_each("path", LOGS, ids=lambda path: path.name)
 def test_an_export_of_any_version_is_a_session(path: Path) -> None:
     session = read_session(path)
     assert (len(session.calls), session.notices) == (63, ())

@@ -10,6 +10,7 @@ import pytest
 
 from blocks import TimelineId
 from persistence import ArtifactDescription, EventStore, Requester, search_blocks, verify
+from tests._table import for_each
 from tests.persistence.contract import STORES, forked, new_store, said
 
 ROOT = Path(__file__).parents[2] / "persistence"
@@ -90,7 +91,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EventStore
         yield store
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@for_each("text", HOSTILE)
 def test_hostile_names_and_texts_are_names_and_texts(store: EventStore, text: str) -> None:
     name, copy = TimelineId(text), TimelineId(f"copy of {text}")
     assert store.append(name, [said(text)], expected_version=0) == 1
@@ -103,5 +104,6 @@ def test_hostile_names_and_texts_are_names_and_texts(store: EventStore, text: st
     artifact = artifacts.put(text.encode(), about)
     assert artifacts.read(artifact, me) == text.encode()
     assert [each.id for each in artifacts.list(me, name)] == [artifact]
-    assert {info.id for info in store.list()} == {name, copy}
+    assert [info.id for info in store.list()].count(name) == 1
+    assert {name, copy} <= {info.id for info in store.list()}
     assert verify(store).ok

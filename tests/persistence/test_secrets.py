@@ -28,6 +28,7 @@ from persistence import (
     verify,
 )
 from persistence.artifacts import Artifacts, KeyRing
+from tests._table import for_each
 from tests.persistence.contract import T, many, new_store
 from timeline import Timeline
 from timeline.cli import main
@@ -183,7 +184,7 @@ def _artifacts(place: str, where: Path, ring: KeyRing) -> Generator[Artifacts]:
             yield held
 
 
-@pytest.mark.parametrize("url", ["nothing://me:c4nary@host/x", "ftp://me:c4nary@[host/x"])
+@for_each("url", ["nothing://me:c4nary@host/x", "ftp://me:c4nary@[host/x"])
 def test_the_password_of_a_place_for_artifacts_is_not_shown(url: str) -> None:
     for opening in (open_artifacts, verify):
         with pytest.raises(MisuseError, match="cannot be reached") as caught:

@@ -12,6 +12,8 @@ from blocks import BlockAppended, MisuseError, text_of
 from persistence import MemoryStore
 from render import Summary
 from tests._builders import steady
+from tests._sizes import PATIENCE
+from tests._table import for_each
 from timeline import AsyncTimeline, SummaryRequest
 
 
@@ -48,7 +50,7 @@ CALLS: dict[str, Callable[[AsyncTimeline], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@for_each("name", CALLS)
 def test_every_first_call_in_a_second_loop_is_refused_and_its_advice_works(name: str) -> None:
     store = MemoryStore()
     with running_loop() as loop:
@@ -58,7 +60,7 @@ def test_every_first_call_in_a_second_loop_is_refused_and_its_advice_works(name:
             await timeline.user("one")
             return timeline
 
-        timeline = asyncio.run_coroutine_threadsafe(here(), loop).result(10)
+        timeline = asyncio.run_coroutine_threadsafe(here(), loop).result(PATIENCE)
 
         async def there() -> None:
             with pytest.raises(MisuseError, match="'talk' is in use in another event loop"):
@@ -69,7 +71,7 @@ def test_every_first_call_in_a_second_loop_is_refused_and_its_advice_works(name:
             await again.user("three")
 
         asyncio.run(there())
-        events = asyncio.run_coroutine_threadsafe(timeline.events(), loop).result(10)
+        events = asyncio.run_coroutine_threadsafe(timeline.events(), loop).result(PATIENCE)
     assert texts(list(events)) == ["one", "two", "three"]
 
 
@@ -83,7 +85,7 @@ def test_of_many_loops_at_once_one_may_use_it_and_nobody_waits_for_ever() -> Non
                 await timeline.steer(f"{name}.{number}")
 
         try:
-            asyncio.run(asyncio.wait_for(steered(), 30))
+            asyncio.run(asyncio.wait_for(steered(), PATIENCE))
         except MisuseError:
             return
         answers.append(str(name))
@@ -133,5 +135,5 @@ def test_after_its_loop_was_closed_in_the_middle_of_all_it_goes_on_in_the_next()
         await timeline.close()
         return version
 
-    assert asyncio.run(asyncio.wait_for(later(), 30)) > 0
+    assert asyncio.run(asyncio.wait_for(later(), PATIENCE)) > 0
     del held

@@ -27,6 +27,7 @@ from blocks._codec import NESTING_MAX, decode_block
 from persistence.sessions import read_session
 from render import CompactionPlan, validate_request
 from tests._builders import open_timeline, response, text, text_in, tool_use
+from tests._table import for_each
 from timeline import Timeline
 
 DEEP = 10_000
@@ -118,7 +119,7 @@ def test_tools_and_system_are_refused_by_place(shape: Shape) -> None:
         timeline.render(system=[{"type": "text", "text": "x", "more": shape(DEEP)}])
 
 
-@pytest.mark.parametrize("shape", [lists, objects])
+@for_each("shape", [lists, objects])
 def test_how_deep_is_too_deep_does_not_depend_on_the_stack(shape: Shape) -> None:
     deepest = NESTING_MAX - 2  # the block and its input are two levels more
     assert canonical_block(call(shape(deepest))) is not None
@@ -131,7 +132,7 @@ def test_how_deep_is_too_deep_does_not_depend_on_the_stack(shape: Shape) -> None
     assert below(300) == "b"
 
 
-@pytest.mark.parametrize("around", [b"[%s]", b'{"k":%s}'])
+@for_each("around", [b"[%s]", b'{"k":%s}'])
 def test_bytes_are_a_codec_error(around: bytes) -> None:
     opened, closed = around.split(b"%s")
     deep = opened * DEEP + b"1" + closed * DEEP
@@ -169,9 +170,7 @@ def test_json_in_a_text_may_be_as_deep_as_it_likes() -> None:
     assert timeline.compact().violations == ()
 
 
-@pytest.mark.parametrize(
-    "value", [10**5000, -(10**5000), {10**5000: 1}], ids=["large", "small", "key"]
-)
+@for_each("value", [10**5000, -(10**5000), {10**5000: 1}], ids=["large", "small", "key"])
 def test_a_number_that_nobody_can_read_back_is_refused_by_place(value: Any) -> None:
     with pytest.raises(CodecError, match=r"content\.0, input\.a .* 4300 digits"):
         asked().record(response(tool_use("c2", a=value)))

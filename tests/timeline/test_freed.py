@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import attrs
-import pytest
 from hypothesis import given
 
 from benchmarks.material import SYSTEM, TOOLS, Writer
 from blocks import RangeCompacted
 from render import PROVIDERS
 from tests._builders import LOOSE, open_timeline
+from tests._table import for_each
 from tests.strategies import Play, Step, settings, steps
 
 OURS = {"blocks", "persistence", "render", "timeline"}
@@ -26,8 +26,7 @@ OURS = {"blocks", "persistence", "render", "timeline"}
 def waiting() -> Iterator[Counter[str]]:
     """Counts our objects, by type, that became garbage meanwhile and only the collector can free."""
     found = Counter[str]()
-    gc.collect()
-    gc.freeze()  # everything that exists so far is not looked at
+    gc.freeze()  # everything that exists so far, garbage too, is not looked at
     gc.disable()
     try:
         yield found
@@ -42,7 +41,7 @@ def waiting() -> Iterator[Counter[str]]:
         gc.unfreeze()
 
 
-@pytest.mark.parametrize("provider", sorted(PROVIDERS))
+@for_each("provider", sorted(PROVIDERS))
 def test_a_long_run_leaves_nothing_to_the_collector(provider: str) -> None:
     model = attrs.evolve(LOOSE, provider=provider)
     timeline, writer = open_timeline(model=model, window=12_000), Writer(seed=1)

@@ -10,10 +10,10 @@ from time import process_time
 from typing import Any, Final
 
 import msgspec
-import pytest
 
 from blocks import RangeCompacted, TextPart, encode_event
 from tests._builders import events_of, open_timeline, response, text, tool_use
+from tests._table import for_each
 from timeline import Timeline
 
 SMALL: Final = 300
@@ -170,7 +170,7 @@ def seconds(work: Callable[[], object]) -> float:
     return min(times(work))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "work",
     [
         parallel_calls,
@@ -211,9 +211,7 @@ def file_of_the_users(timeline: Timeline, number: int) -> None:
     timeline.record(response(text(f"answer {number}"), id=f"m{number}"))
 
 
-@pytest.mark.parametrize(
-    "add", [call_with_its_own_id, call_with_an_id_of_before, file_of_the_users]
-)
+@for_each("add", [call_with_its_own_id, call_with_an_id_of_before, file_of_the_users])
 def test_what_a_compaction_stores_is_bounded_by_the_window_whatever_came_before(
     add: Callable[[Timeline, int], None],
 ) -> None:
@@ -257,7 +255,7 @@ ADDED: Final[dict[str, Callable[[Timeline, str], int]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ADDED)
+@for_each("kind", ADDED)
 def test_what_cannot_fit_costs_a_few_passes_over_it(kind: str) -> None:
     first, second = oversized(ADDED[kind])
     assert first < PASSES_MAX

@@ -1,8 +1,7 @@
 """Outputs of many megabytes: a small request, bounded memory, and every byte comes back."""
 
-import pytest
-
 from benchmarks.large_session import WINDOW, measured
+from tests._table import for_each
 
 RESULTS = 20
 SIZE = 1_000_000
@@ -11,7 +10,7 @@ GROWTH_MAX = 60
 its next checkpoint. Measured: 30; it does not grow with the log."""
 
 
-@pytest.mark.parametrize("content", ["l", "h"], ids=["lines", "hex digits"])
+@for_each("content", ["l", "h"], ids=["lines", "hex digits"])
 def test_a_session_of_many_large_outputs(content: str) -> None:
     figures = measured(RESULTS, SIZE, "o200k", content)
     assert figures.wrong == 0, "every byte is read back"

@@ -43,6 +43,7 @@ from persistence import MemoryStore
 from render import Policy, Summary
 from tests import _builders as make
 from tests._builders import Clock, open_timeline, response, text, text_in, tool_use
+from tests._table import for_each
 from timeline import AsyncTimeline, Hooks, Timeline
 
 HALF = "cut \ud83d"
@@ -196,8 +197,8 @@ def test_junk_is_refused_whole_or_shown(verb: str, data: st.DataObject) -> None:
     assert open_timeline(store=store).render().content_hash == rendered.content_hash
 
 
-@pytest.mark.parametrize("verb", [*VERBS, "snapshot", "flush", "close"])
-@pytest.mark.parametrize("kind", [Timeline, AsyncTimeline])
+@for_each("verb", [*VERBS, "snapshot", "flush", "close"])
+@for_each("kind", [Timeline, AsyncTimeline])
 def test_a_misspelt_argument_is_one_error(verb: str, kind: Any) -> None:
     with pytest.raises(ArgumentError, match=rf"{kind.__name__}\.{verb}\(\) takes no 'systm'"):
         _asked(kind, verb)
@@ -231,19 +232,19 @@ WRONG: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(n, v) for n in WRONG for v in WRONG[n]], ids=repr)
+@for_each(("name", "value"), [(n, v) for n in WRONG for v in WRONG[n]], ids=repr)
 def test_an_option_that_holds_what_it_cannot_is_named(name: str, value: Any) -> None:
     with pytest.raises(MisuseError, match=name):
         Timeline.open("x", **{name: value})
 
 
-@pytest.mark.parametrize("name", WRONG)
+@for_each("name", WRONG)
 def test_none_stands_for_the_default(name: str) -> None:
     options: dict[str, Any] = {name: None}
     Timeline.open("x", **options).close()
 
 
-@pytest.mark.parametrize("name", [None, 3, "", " ", b"x", "nul\0", HALF, ["x"]])
+@for_each("name", [None, 3, "", " ", b"x", "nul\0", HALF, ["x"]])
 def test_a_name_that_is_none_is_refused_where_it_is_given(name: Any) -> None:
     with pytest.raises(MisuseError, match="name"):
         Timeline.open(name)
@@ -289,9 +290,7 @@ WRONG_CALLS: list[tuple[Callable[[], object], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("do", "said"), WRONG_CALLS, ids=[str(number) for number in range(len(WRONG_CALLS))]
-)
+@for_each(("do", "said"), WRONG_CALLS, ids=[str(number) for number in range(len(WRONG_CALLS))])
 def test_the_message_says_what_where_and_the_nearest_right_name(
     do: Callable[[], object], said: str
 ) -> None:
@@ -342,7 +341,7 @@ def refused_briefly(do: Callable[..., object], *arguments: Any, **named: Any) ->
     assert 3 * said.count("Qq") <= QUOTED_MAX + 2, said  # it is cut anywhere
 
 
-@pytest.mark.parametrize("long", [LONG, UNBROKEN], ids=["words", "unbroken"])
+@for_each("long", [LONG, UNBROKEN], ids=["words", "unbroken"])
 def test_no_error_quotes_more_than_200_characters_of_what_was_given(long: str) -> None:
     for value in long_values(long):
         for verb in [*VERBS, "retain", "forget", "sync", "recording"]:
@@ -396,7 +395,7 @@ FOREIGN: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "said"), FOREIGN.values(), ids=FOREIGN)
+@for_each(("given", "said"), FOREIGN.values(), ids=FOREIGN)
 def test_what_is_no_response_is_refused_and_says_whose_it_is(given: Any, said: str) -> None:
     timeline = begun()
     before = timeline.version
@@ -538,7 +537,7 @@ def test_an_old_log_with_half_a_character_still_renders() -> None:
     assert text_in(open_timeline(store=store).render()) == clean_json(HALF)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "written",
     [StructuredSummary(task=HALF), StructuredSummary(task=5), "text", None],  # type: ignore[arg-type]
     ids=repr,
@@ -569,7 +568,7 @@ def test_an_input_that_is_nested_too_deeply_is_refused() -> None:
         deep = deep["x"]
 
 
-@pytest.mark.parametrize("at", ["now", None, True, math.nan])
+@for_each("at", ["now", None, True, math.nan])
 def test_a_clock_that_tells_no_time_is_refused(at: Any) -> None:
     with pytest.raises(MisuseError, match="seconds since the epoch"):
         Timeline.open("x", clock=lambda: at).note("x")

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import ArgumentError, MisuseError
+from tests._table import for_each
 from timeline import describe_model, known_models, model_named
 from timeline._models import ModelTable, read_models, refresh_models
 from timeline.cli import main
@@ -90,7 +91,7 @@ def test_a_row_for_a_known_model_changes_only_what_it_says(place: Path) -> None:
     assert len(known_models()) > 2, "the others stay"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "said"),
     [
         ("[[models]\n", "at line 1"),

@@ -4,6 +4,7 @@ import pytest
 
 from blocks import MisuseError
 from render import Model, provider_of
+from tests._table import for_each
 from timeline import Options, Timeline
 from timeline._models import known_models, model_named
 
@@ -110,7 +111,7 @@ def test_a_price_in_the_table_goes_before_the_providers_rule() -> None:
         assert provider_of(model).rates(model, 0).read == pytest.approx(read)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "expected"),
     [
         ("claude-opus-4-5-20251101", "claude-opus-4-5"),
@@ -135,7 +136,7 @@ def test_decorated_names_are_recognised(name: str, expected: str) -> None:
     assert model_named(name).name == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         *(
@@ -162,7 +163,7 @@ def test_an_unknown_model_gets_safe_guesses(name: str) -> None:
     assert provider_of(model).rates(model, 0).writes[300] == 1.25 * model.price_input
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "known", "window"),
     [
         ("claude-opus-4-5[1m]", "claude-opus-4-5", 1_000_000),
@@ -177,7 +178,7 @@ def test_a_name_may_say_the_window(name: str, known: str, window: int) -> None:
     assert (model_named(name).name, model_named(name).tokens_window) == (known, window)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("model", "limit"),
     [
         (Model(name="mine", tokens_window=400_000, input_tokens_max=272_000), 272_000),
@@ -206,7 +207,7 @@ def test_a_guessed_window_is_told(caplog: pytest.LogCaptureFixture) -> None:
     assert rendered.account.limit + rendered.account.output == 128_000
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
         {"model": "gpt-9", "window": 50_000},

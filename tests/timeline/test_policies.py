@@ -10,6 +10,7 @@ from blocks import RangeCompacted
 from persistence.sessions import Session, read_session
 from render import Policy, ToolPolicy
 from tests._builders import events_of, open_timeline, response, text, text_in
+from tests._table import for_each
 from timeline import named_policies, policy_named
 from timeline._policies import policy_toml
 from timeline.replay import ReplayOptions, replay
@@ -31,7 +32,7 @@ def test_the_example_session_stays_valid_and_within_its_window(name: str, sessio
     assert result.compactions > 0
 
 
-@pytest.mark.parametrize("name", sorted(named_policies()))
+@for_each("name", sorted(named_policies()))
 def test_a_policy_written_into_a_file_is_read_back_as_it_was(name: str, tmp_path: Path) -> None:
     tools = {
         'read "all"\x7f\n': ToolPolicy(key_fields=("a\\b", "é"), externalize_tokens=5),

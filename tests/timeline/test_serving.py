@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
+from tests._table import for_each
 from timeline._serving import foreign_in
 
 OWN_HOSTS = (
@@ -39,13 +40,13 @@ def foreign(*headers: tuple[str, str], token: bool = False) -> str:
     return foreign_in(Headers(raw=raw), has_token=token)
 
 
-@pytest.mark.parametrize("host", OWN_HOSTS)
+@for_each("host", OWN_HOSTS)
 def test_every_name_and_port_of_this_machine_is_its_own(host: str) -> None:
     assert not foreign(("host", host))
     assert not foreign(("host", host), ("origin", f"http://{host.lower()}"))
 
 
-@pytest.mark.parametrize("host", FOREIGN_HOSTS)
+@for_each("host", FOREIGN_HOSTS)
 def test_a_name_that_is_not_this_machine_is_foreign_unless_a_token_is_asked_for(host: str) -> None:
     """A page may give its own domain the address of this machine once it is loaded."""
     assert "is not this machine" in foreign(("host", host))
@@ -93,7 +94,7 @@ def test_only_a_page_of_the_very_host_that_is_asked_may_ask(
     )
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site", "new-word", ""])
+@for_each("site", ["cross-site", "same-site", "new-word", ""])
 def test_what_a_browser_says_of_another_site_is_believed(site: str) -> None:
     """Of an image or a link there is no origin; another port of this machine is the same site."""
     own = ("host", "localhost:8787")

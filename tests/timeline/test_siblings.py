@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import timeline
+from tests._sizes import PATIENCE
 from timeline._siblings import SIBLINGS, check_siblings
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +24,7 @@ def importing_in(folder: Path, code: str = "import timeline") -> "subprocess.Com
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 
@@ -120,7 +121,7 @@ def test_a_script_that_is_called_timeline_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "timeline.py"
     script.write_text("import blocks\nfrom timeline import Timeline\n", encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, str(script)], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, str(script)], check=False, capture_output=True, text=True, timeout=PATIENCE
     )
     assert "rename that file" in ran.stderr.strip().splitlines()[-1]
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blocks import UserAttachment, standing_of
 from blocks.formats import Format
 from tests import _builders as make
+from tests._table import for_each
 from timeline import Timeline, model_named
 
 RULES = "# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\n{}\n</INSTRUCTIONS>"
@@ -80,7 +80,7 @@ def texts(message: dict[str, Any]) -> list[str]:
     return [content] if isinstance(content, str) else [part.get("text", "") for part in content]
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@for_each("form", FORMATS)
 def test_project_rules_stand_at_the_front_byte_for_byte(form: Format) -> None:
     rules = RULES.format("\n".join(f"- rule {n}: prefer new_{n}" for n in range(60)))
     folder = "<environment_context>\n  <cwd>/app</cwd>\n</environment_context>"
@@ -92,7 +92,7 @@ def test_project_rules_stand_at_the_front_byte_for_byte(form: Format) -> None:
         assert found[:2] == [rules, folder]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("form", "role"),
     [("anthropic", "system"), ("openai.responses", "developer"), ("openai.chat", "system")],
 )
@@ -172,7 +172,7 @@ def test_standing_instructions_are_whole_while_they_fit_their_share(
     assert all(standing_of(c.block) for c in carried if isinstance(c.block, UserAttachment))
 
 
-@pytest.mark.parametrize(("window", "lines"), [(30_000, 120), (200_000, 600), (990_000, 600)])
+@for_each(("window", "lines"), [(30_000, 120), (200_000, 600), (990_000, 600)])
 def test_a_prompt_is_whole_while_all_prompts_fit_their_share(window: int, lines: int) -> None:
     timeline = Timeline.open("t", window=window, counter="estimate")
     task = "Task:\n" + "\n".join(f"{n}. part_{n} must keep run_{n}()" for n in range(lines))
@@ -198,7 +198,7 @@ def test_what_the_user_answers_to_a_tools_question_is_the_users_word() -> None:
     assert rendered.violations == ()
 
 
-@pytest.mark.parametrize("limit", [1_000_000, 200_000])
+@for_each("limit", [1_000_000, 200_000])
 def test_shares_are_of_the_trigger_if_that_is_smaller(limit: int) -> None:
     """A request in a window of a million stays below the 80,000 tokens that were asked for."""
     timeline = Timeline.open("t", policy="checkpoint", counter="estimate", window=limit)
@@ -228,7 +228,7 @@ def test_what_a_client_appends_to_a_result_stands_as_a_part_of_that_result() -> 
     assert idle not in json.dumps(sent(timeline))
 
 
-@pytest.mark.parametrize("at", [4, 60])
+@for_each("at", [4, 60])
 def test_what_a_client_appends_to_a_result_is_hidden_with_it(at: int) -> None:
     """Before a compaction has carried it, and after."""
     reminder = "<system-reminder>\nContents of /app/api/CLAUDE.md:\n\nOPAL-17\n</system-reminder>"

@@ -43,6 +43,7 @@ from tests._builders import (
     text,
     tool_use,
 )
+from tests._table import for_each
 from timeline import Timeline
 
 
@@ -120,7 +121,7 @@ def test_a_call_cut_off_by_max_tokens_is_discarded() -> None:
     assert kinds(timeline)[-1] == "AssistantCompletion"
 
 
-@pytest.mark.parametrize("given", [None, [], "{}", 5, {"a": math.nan}])
+@for_each("given", [None, [], "{}", 5, {"a": math.nan}])
 def test_arguments_that_are_no_object_become_one(given: Any) -> None:
     timeline = open_timeline()
     timeline.user("hi")
@@ -214,7 +215,7 @@ def test_nothing_to_append_is_misuse() -> None:
         open_timeline().append()
 
 
-@pytest.mark.parametrize("at", [math.nan, math.inf])
+@for_each("at", [math.nan, math.inf])
 def test_a_time_that_is_none_is_misuse(at: float) -> None:
     with pytest.raises(MisuseError, match="seconds since the epoch"):
         open_timeline().append(make.said("x"), at=at)
@@ -549,7 +550,7 @@ def test_a_request_of_one_does_not_answer_the_open_call_of_the_other() -> None:
     assert answer["content"] == "in time"
 
 
-@pytest.mark.parametrize("shared", [True, False])
+@for_each("shared", [True, False])
 def test_threads_lose_nothing(shared: bool) -> None:  # noqa: FBT001 -- one table, two rows
     """Through one timeline, or each through its own."""
     store = MemoryStore()

@@ -1,8 +1,7 @@
 """Texts of clients: which are standing instructions, what replaces what, and what stays the user's."""
 
-import pytest
-
 from blocks.formats import appended_texts, client_text, operator_text
+from tests._table import for_each
 
 AGENTS = "# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nNever edit vendor/.\n</INSTRUCTIONS>"
 CLAUDE = (
@@ -50,7 +49,7 @@ EVENTS = (
 """Texts of clients that happened once."""
 
 
-@pytest.mark.parametrize("client", STANDING)
+@for_each("client", STANDING)
 def test_what_a_client_lays_down_stands(client: str) -> None:
     text, key = STANDING[client]
     for written in (text, f"\n{text}\n"):
@@ -59,7 +58,7 @@ def test_what_a_client_lays_down_stands(client: str) -> None:
         assert found.standing == key
 
 
-@pytest.mark.parametrize("text", EVENTS)
+@for_each("text", EVENTS)
 def test_what_happened_once_does_not_stand(text: str) -> None:
     found = client_text(text)
     assert found
@@ -92,7 +91,7 @@ def test_what_a_client_appends_to_a_result_stands_only_if_it_lays_something_down
     assert [*appended_texts("</system-reminder>")] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "Please fix the build.",

@@ -37,6 +37,7 @@ from blocks.formats import (
     response_from,
 )
 from tests._mutations import mutated_value
+from tests._table import for_each
 from tests.foreign import Talk, talks, told, written
 
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -90,7 +91,7 @@ def test_a_conversation_is_the_same_in_every_format(talk: Talk) -> None:
         assert said_in(read(*written(talk, name), name=name)) == told(talk)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content", "part"),
     [
         ("anthropic", {"type": "image", "source": {"type": "base64", "data": PICTURE, "media_type": "image/gif"}}, ImagePart(media_type="image/gif", data=PICTURE)),
@@ -119,7 +120,7 @@ def test_a_picture_or_a_file_of_a_format_is_read(name: Format, content: Any, par
     assert parts_from(["See this:", content], name) == (TextPart(text="See this:"), part)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "content"),
     [
         ("openai.chat", {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}),
@@ -171,7 +172,7 @@ class Dumped:
         return {"type": "human", "content": [SimpleNamespace(type="text", text="hi")], "id": "m1"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "message"),
     [
         ("pydantic_ai", Request()),
@@ -302,7 +303,7 @@ def test_a_list_that_a_tool_returned_keeps_its_pictures_and_its_objects() -> Non
     assert message.content == (Result(call_id="c", parts=parts, is_error=True),)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "asked", "kept"),
     [
         ('{"a":1}', {"a": 1}, {}),
@@ -352,7 +353,7 @@ def test_a_compaction_that_repeats_what_the_user_said_says_nothing_for_the_model
     assert found == (Verbatim(value=item, vendor="openai"),)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "response"),
     [
         ("anthropic", {"role": "assistant", "content": "ok", "usage": {"input_tokens": 10, "cache_read_input_tokens": 80, "cache_creation_input_tokens": 10, "output_tokens": 5}}),
@@ -372,7 +373,7 @@ def test_usage_means_the_same_in_every_format(name: Format, response: Any) -> No
     assert usage.input == 100
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("messages", "told_of"),
     [
         ("hello", "a list of messages is wanted, not 'hello'"),
@@ -393,7 +394,7 @@ def test_a_format_that_there_is_not_is_named() -> None:
         parts_from("x", "openai.chats")  # type: ignore[arg-type]  # a caller's mistake
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@for_each("name", FORMATS)
 def test_what_is_no_response_is_refused(name: Format) -> None:
     for response in ({}, {"error": {"message": "overloaded"}}, {"role": "user", "content": "x"}, 1):
         with pytest.raises(ArgumentError, match="response of the format"):
@@ -484,7 +485,7 @@ def test_what_gemini_said_keeps_its_signatures_where_they_were() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("response", "text", "failed"),
     [
         ({"output": "a"}, "a", False),

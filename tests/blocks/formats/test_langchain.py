@@ -3,9 +3,8 @@ output versions."""
 
 from typing import Any
 
-import pytest
-
 from blocks.formats import Call, Content, Said, Thought, Verbatim, messages_from, response_from
+from tests._table import for_each
 
 Json = dict[str, Any]
 
@@ -34,7 +33,7 @@ def function_call(call: Json, **more: Any) -> Json:
     return {"type": "function_call", **known, **more}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("provider", "content", "more", "thought"),
     [
         ("anthropic", SIGNED, {}, SIGNED),
@@ -109,7 +108,7 @@ def test_a_tool_that_the_provider_ran_keeps_the_input_that_was_streamed() -> Non
     assert spoken([streamed], "anthropic") == [Verbatim(value={**ran, "input": {"query": "x"}})]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "details",
     [
         {"cache_read": 80, "cache_creation": 0, "ephemeral_5m_input_tokens": 7, "ephemeral_1h_input_tokens": 3},
@@ -126,7 +125,7 @@ def test_usage_has_what_went_into_the_cache_under_each_of_its_names(details: Jso
     assert (usage.uncached, usage.cache_read, usage.cache_write) == (10, 80, 10)
 
 
-@pytest.mark.parametrize("runs", [True, False])
+@for_each("runs", [True, False])
 def test_a_call_that_was_cut_off_counts_if_langchain_runs_it(runs: bool) -> None:  # noqa: FBT001
     calls = {"tool_calls": CALLS[:1], "invalid_tool_calls": []}
     broken = {"tool_calls": [], "invalid_tool_calls": [{**CALLS[0], "args": '{"a'}]}

@@ -6,6 +6,7 @@ import pytest
 
 from blocks import ArgumentError
 from blocks.formats import Call, Content, Format, Said, response_from, stream_of
+from tests._table import for_each
 
 ANTHROPIC: list[Any] = [
     {"type": "message_start", "message": {"id": "m1", "role": "assistant", "content": [], "usage": {"input_tokens": 7, "output_tokens": 1}}},
@@ -67,7 +68,7 @@ def arrived(name: Format, events: int) -> tuple[Content, ...]:
     return response_from(response, name).message.content if response else ()
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@for_each("name", STREAMS)
 def test_a_stream_comes_to_its_response(name: Format) -> None:
     stream = stream_of(name, "recording()")
     for event in STREAMS[name]:
@@ -81,7 +82,7 @@ def test_a_stream_comes_to_its_response(name: Format) -> None:
     assert (found.usage.uncached, found.usage.output) == (7, 20)
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@for_each("name", STREAMS)
 def test_of_a_stream_that_breaks_off_there_is_what_was_whole(name: Format) -> None:
     for events in range(len(STREAMS[name])):
         content = arrived(name, events)
@@ -92,7 +93,7 @@ def test_of_a_stream_that_breaks_off_there_is_what_was_whole(name: Format) -> No
         assert all(call.input == {"a": 1} for call in calls)
 
 
-@pytest.mark.parametrize("name", ["langchain", "pydantic_ai"])
+@for_each("name", ["langchain", "pydantic_ai"])
 def test_a_format_without_events_says_so(name: Format) -> None:
     with pytest.raises(ArgumentError, match="has no stream of events; record its whole response"):
         stream_of(name, "recording()")

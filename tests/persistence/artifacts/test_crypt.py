@@ -11,6 +11,7 @@ import pytest
 from blocks import AccessRefusedError, DamagedStoreError, MisuseError
 from persistence import ArtifactDescription, ArtifactStore, Keys, MemoryArtifacts, open_artifacts
 from persistence.artifacts._crypt import cipher_for
+from tests._table import for_each
 
 from .places import ALICE, KEYS, T, about, noise
 
@@ -150,7 +151,7 @@ def test_a_key_ring_does_not_show_its_keys() -> None:
     assert str(b"1" * 8) not in repr(MemoryArtifacts(keys=KEYS))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("keys", "current", "complaint"),
     [
         ({"k1": b"short"}, "k1", "exactly 32 bytes"),

@@ -10,6 +10,7 @@ import pytest
 
 from blocks import DamagedStoreError, MisuseError, StoreError
 from persistence import open_artifacts
+from tests._table import for_each
 
 from .places import ALICE, KEYS, NOW, Clock, about, put_until_killed
 
@@ -136,7 +137,7 @@ def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
         open_artifacts(tmp_path / "file" / "artifacts")
 
 
-@pytest.mark.parametrize("url", ["nothing://bucket", "s3://bucket/artifacts"])
+@for_each("url", ["nothing://bucket", "s3://bucket/artifacts"])
 def test_a_url_that_nothing_installed_can_reach_says_so(url: str) -> None:
     with pytest.raises(MisuseError, match=url):
         open_artifacts(url)

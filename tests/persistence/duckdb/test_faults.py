@@ -15,6 +15,7 @@ from blocks import ClosedError, Event, StoreError
 from persistence import ArtifactDescription, DuckDBStore, Requester, verify
 from persistence._log import store_event
 from persistence.duckdb._writer import Append, Writer
+from tests._sizes import PATIENCE
 from tests.persistence._full_disk import full_disk
 from tests.persistence.contract import T, U, forked, many, said
 
@@ -278,7 +279,7 @@ def test_appends_that_waited_for_an_interrupted_leader_are_not_forgotten() -> No
     for thread in others:
         thread.start()
     for thread in (leader, *others):
-        thread.join(10)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert sorted(seen) == [0, 1, 2, 3]
 
@@ -331,7 +332,7 @@ def test_a_timeline_that_is_interrupted_at_any_moment_stays_usable(path: Path, s
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert ended.stdout == "usable\n", ended.stderr
     assert verify(path).ok

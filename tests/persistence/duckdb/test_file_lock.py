@@ -14,6 +14,7 @@ import pytest
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError, StoreLockedError
 from persistence import DuckDBStore, repair, verify
 from persistence.duckdb._file import FileLock, Marks, lock_path
+from tests._table import for_each
 from tests.persistence.contract import T, many
 
 
@@ -335,7 +336,7 @@ def test_what_is_no_store_is_one_typed_error(
 
 
 @pytest.mark.usefixtures("no_store")
-@pytest.mark.parametrize("given", [3, "", "folder", "text", "pipe", "circle", "nothing"])
+@for_each("given", [3, "", "folder", "text", "pipe", "circle", "nothing"])
 def test_nor_is_it_verified(given: Any) -> None:
     with pytest.raises((MisuseError, StoreError)):
         verify(given)

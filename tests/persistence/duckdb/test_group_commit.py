@@ -9,6 +9,8 @@ from types import FrameType
 import pytest
 
 from persistence.duckdb._writer import GroupCommit
+from tests._sizes import PATIENCE
+from tests._table import for_each
 
 
 class Log:
@@ -22,7 +24,7 @@ class Log:
     def commit(self, batch: Sequence[int]) -> None:
         self.batches.append(list(batch))
         self.started.set()
-        assert self.go.wait(10)
+        assert self.go.wait(PATIENCE)
 
 
 def test_a_lone_item_is_committed_by_its_own_thread() -> None:
@@ -39,7 +41,7 @@ def test_whoever_waits_during_a_commit_shares_the_next() -> None:
     group = GroupCommit(log.commit)
     first = Thread(target=group.submit, args=(0,))
     first.start()
-    assert log.started.wait(10)
+    assert log.started.wait(PATIENCE)
     others = [Thread(target=group.submit, args=(n,)) for n in range(1, 6)]
     for thread in others:
         thread.start()
@@ -47,7 +49,7 @@ def test_whoever_waits_during_a_commit_shares_the_next() -> None:
         pass
     log.go.set()
     for thread in (first, *others):
-        thread.join(10)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert [sorted(batch) for batch in log.batches] == [[0], [1, 2, 3, 4, 5]]
 
@@ -63,12 +65,12 @@ def test_a_commit_takes_no_more_than_its_limit_and_leaves_the_rest_to_the_next(
     for item in range(waiting + 1):  # one after the other: their order is that of their arrival
         threads.append(Thread(target=group.submit, args=(item,)))
         threads[-1].start()
-        assert log.started.wait(10)
+        assert log.started.wait(PATIENCE)
         while len(group._waiting) < item:
             pass
     log.go.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     assert [len(batch) for batch in log.batches] == batches
     assert [item for batch in log.batches for item in batch] == list(range(waiting + 1))
@@ -113,15 +115,15 @@ def test_who_comes_back_from_a_commit_is_in_the_next(
     back = moments(group, coming)
     threads = [Thread(target=group.submit, args=(item,)) for item in range(2)]
     threads[0].start()
-    assert log.started.wait(10)
+    assert log.started.wait(PATIENCE)
     threads[1].start()
     while not group._waiting:
         pass
     log.go.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     for thread in back.threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert log.batches == [[0], second]
     assert back.passed == 1
 
@@ -149,7 +151,7 @@ def test_those_who_come_back_are_waited_for_as_long_as_they_keep_coming(
     back = moments(group, *coming)
     group.submit(0)
     for thread in back.threads:
-        thread.join(10)
+        thread.join(PATIENCE)
     assert (taken_each, back.passed) == ([taken], passed)
 
 
@@ -180,7 +182,7 @@ def test_an_interrupt_while_they_come_back_leaves_the_lead_to_the_next(
     monkeypatch.setattr("persistence.duckdb._writer.sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
         group.submit(1)
-    next_one.join(10)
+    next_one.join(PATIENCE)
     assert log.batches == [[2]]
 
 
@@ -216,7 +218,7 @@ class Interrupting:
         return self
 
 
-@pytest.mark.parametrize("moment", range(1, 18))
+@for_each("moment", range(1, 18))
 def test_an_interrupt_on_the_way_in_or_out_leaves_nobody_waiting(moment: int) -> None:
     """Also behind the commit, on the way out: the next one would wait for a leader that has gone."""
     group = GroupCommit[str](lambda _: None)
@@ -230,5 +232,5 @@ def test_an_interrupt_on_the_way_in_or_out_leaves_nobody_waiting(moment: int) ->
         sys.settrace(before)
     next_one = Thread(target=group.submit, args=("next",), daemon=True)
     next_one.start()
-    next_one.join(10)
+    next_one.join(PATIENCE)
     assert not next_one.is_alive()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event as Signal
 from threading import Thread
-from time import perf_counter
+from time import process_time
 
 import duckdb
 import pytest
@@ -18,6 +18,7 @@ from blocks import DamagedStoreError, Event, TimelineId
 from persistence import DuckDBStore, MemoryStore, verify
 from persistence.duckdb import _writer
 from persistence.duckdb._writer import Known, Writer
+from tests._sizes import PATIENCE
 from tests.persistence.contract import T, U, compacted, expanded, forked, many, said
 
 NAMES = tuple(TimelineId(f"talk {n}") for n in range(4))
@@ -131,7 +132,7 @@ def test_a_head_that_was_read_before_a_commit_is_not_kept_after_it(
         writer.heads.forget()
         monkeypatch.setattr(_writer, "_read", slow)
         reader.start()
-        assert has_read.wait(10)
+        assert has_read.wait(PATIENCE)
         _called(write, writer, *given)
 
     def told(writer: Writer, *given: object) -> None:
@@ -144,7 +145,7 @@ def test_a_head_that_was_read_before_a_commit_is_not_kept_after_it(
         monkeypatch.setattr(Writer, "_write", overtaken)
         monkeypatch.setattr(Writer, "_publish", told)
         store.append(T, many(1, first=2), expected_version=1)
-        reader.join(10)
+        reader.join(PATIENCE)
         assert store.head(T) == 2
 
 
@@ -171,7 +172,7 @@ def test_writers_and_readers_of_more_timelines_than_are_kept(
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE)
         assert not wrong
         assert [info.version for info in store.list()] == [30] * len(NAMES)
         assert verify(store).ok
@@ -209,7 +210,7 @@ def test_two_appends_to_a_new_timeline_in_one_commit_give_it_one_number(path: Pa
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(10)
+            thread.join(PATIENCE)
         assert {info.id: info.version for info in store.list()} == {T: 1, U: 1}
         assert verify(store).ok
 
@@ -236,9 +237,9 @@ def filled(path: Path, timelines: int) -> Path:
 
 
 def opened(path: Path) -> float:
-    begin = perf_counter()
+    begin = process_time()
     store = DuckDBStore(path)
-    took = perf_counter() - begin
+    took = process_time() - begin
     store.close()
     return took
 

@@ -29,6 +29,7 @@ from persistence.duckdb._tables import (
     pieces_of,
     stand_in,
 )
+from tests._table import for_each
 from tests.persistence.contract import TURN, T, U, forked, many, said
 
 SIZES = (100_000, 1_000_000, 5_000_000)
@@ -73,8 +74,8 @@ def test_what_comes_back_is_what_any_store_gives(store: DuckDBStore, size: int, 
     assert block_at(store, T, "tc:t1.cb.result") == block_at(memory, T, "tc:t1.cb.result")
 
 
-@pytest.mark.parametrize("more", range(-3, 9))
-@pytest.mark.parametrize("letter", ["x", "ü", "語", "🙂"])
+@for_each("more", range(-3, 9))
+@for_each("letter", ["x", "ü", "語", "🙂"])
 def test_no_character_is_cut_in_two(letter: str, more: int) -> None:
     data = encode_event(said("x" * (PIECE + more) + letter * LARGE))
     pieces = list(pieces_of(data))

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import attrs
 
+from tests._sizes import PATIENCE
+
 SOCKET: Final = ".s.PGSQL.5432"
 CONNECTIONS: Final = 3
 """For each user; odd, so that clients that take turns meet all of them."""
@@ -136,7 +138,7 @@ def pooler(server: Path) -> Iterator[Path]:
     thread.start()
 
     def done(work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE)
 
     try:
         pooler = _Pooler(server)
@@ -145,6 +147,6 @@ def pooler(server: Path) -> Iterator[Path]:
         done(pooler.ended(listening))
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(PATIENCE)
         loop.close()
         shutil.rmtree(folder)

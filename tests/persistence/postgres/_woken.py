@@ -8,9 +8,10 @@ import attrs
 
 from blocks import TimelineId
 from persistence import PostgresStore
+from tests._sizes import PATIENCE
 from tests.persistence.contract import T
 
-LONG = 30.0
+LONG = PATIENCE
 """Seconds after which a test that waits in vain fails."""
 
 

@@ -14,6 +14,8 @@ from persistence import ArtifactDescription, PostgresStore, Requester, verify
 from persistence.postgres._database import translated
 from persistence.sql._database import LostError, PassingError
 from tests._postgres import Server, running
+from tests._sizes import PATIENCE
+from tests._table import for_each
 from tests.persistence.contract import T, many, said, versions
 
 WRITERS = 4
@@ -140,11 +142,11 @@ def test_a_lock_that_another_holds_is_waited_for(store: PostgresStore, url: str)
         writer.join(0.2)
         assert done == []
         connection.rollback()
-        writer.join(30)
+        writer.join(PATIENCE)
     assert done == [1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "kind"),
     [
         (psycopg.errors.SerializationFailure("try again"), PassingError),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests._postgres import is_there
-from tests._sizes import PROFILE
+from tests._sizes import PATIENCE, PROFILE
 
 ROOT = Path(__file__).parents[3]
 MOUNT = "unshare -m mount -t tmpfs -o size=1m tmpfs /mnt"
@@ -33,7 +33,7 @@ def test_what_was_acknowledged_is_there_when_the_disk_of_a_server_was_full() -> 
     """Of a table that cannot grow, and of a write-ahead log for which the server ends itself."""
     command = [sys.executable, "-m", "benchmarks.full_disk", "--seconds", "1"]
     done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stdout + done.stderr
     *told, last = [line for line in done.stdout.splitlines() if " x " in line or "wrong" in line]

@@ -13,6 +13,7 @@ from persistence import EventStore, PostgresStore
 from persistence.postgres._address import options
 from persistence.testing import StoreContract
 from tests._postgres import Server
+from tests._table import for_each
 from tests.persistence.contract import T, U, many, said
 from tests.persistence.postgres._pooler import CONNECTIONS, pooler
 from tests.persistence.postgres._woken import Woken, until
@@ -115,7 +116,7 @@ def test_what_is_acknowledged_behind_a_pooler_is_durable(behind: str) -> None:
                 assert connection.rows("SHOW synchronous_commit") == [("on",)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "settings"),
     [
         ("", []),

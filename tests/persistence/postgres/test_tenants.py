@@ -22,6 +22,7 @@ from persistence.postgres._notify import CHANNELS
 from persistence.sql._rows import HEAD, WINDOW
 from persistence.testing import StoreContract
 from tests._postgres import Server
+from tests._table import for_each
 from tests.persistence.contract import T, U, compacted, forked, many, said
 from tests.persistence.postgres._woken import LONG, Woken
 
@@ -166,8 +167,8 @@ def test_no_statement_of_a_login_of_one_tenant_touches_the_rows_of_another(
             stranger.append(T, many(1), expected_version=0)
 
 
-@pytest.mark.parametrize("role", ["app", "look"])
-@pytest.mark.parametrize(
+@for_each("role", ["app", "look"])
+@for_each(
     "statement",
     [
         "UPDATE events SET payload = '{}'",

@@ -37,6 +37,7 @@ from persistence import EventStore, Hit, MemoryStore, search_blocks
 from persistence._store import Scan
 from persistence.search._index import CONDITIONS_MAX, FOLDED_TO_ASCII
 from persistence.search._search import Query
+from tests._table import for_each
 from tests.persistence.contract import STORES, new_store
 from timeline import Timeline
 
@@ -155,7 +156,7 @@ def test_a_short_block_that_repeats_the_word_comes_before_a_long_one(store: Even
     assert [hit.version for hit in search_blocks(store, "timeout")] == [2, 1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "query"),
     [
         ('say "hi"\n\tthen go', 'hi"'),
@@ -173,14 +174,16 @@ def test_a_short_block_that_repeats_the_word_comes_before_a_long_one(store: Even
     ],
 )
 def test_what_json_escapes_or_case_folds_is_found(store: EventStore, text: str, query: str) -> None:
-    put(store, prompt("other"), prompt(text))
-    assert [hit.version for hit in search_blocks(store, query)] == [2]
+    name = f"about {text!a}"
+    put(store, prompt("other"), prompt(text), name=name)
+    assert [hit.version for hit in search_blocks(store, query, timeline=TimelineId(name))] == [2]
 
 
-@pytest.mark.parametrize("number", [1e16, 1e-05, 1.5e17, 5e-324, 2**70, 12345, 0.1])
+@for_each("number", [1e16, 1e-05, 1.5e17, 5e-324, 2**70, 12345, 0.1])
 def test_numbers_are_found_as_python_writes_them(store: EventStore, number: float) -> None:
-    put(store, call("c", limit=number))
-    assert paths(search_blocks(store, str(number))) == ["tc:t1.c.call"]
+    put(store, call("c", limit=number), name=str(number))
+    found = search_blocks(store, str(number), timeline=TimelineId(str(number)))
+    assert paths(found) == ["tc:t1.c.call"]
 
 
 def test_everything_that_a_block_says_is_searched_and_no_stand_in(store: EventStore) -> None:
@@ -254,13 +257,13 @@ def test_positions_hold_where_folding_makes_two_letters_of_one(store: EventStore
     assert marked(hit) == ["Straße", "ﬁn"]
 
 
-@pytest.mark.parametrize("query", ["", "  ", '""', "-only", "-type:user.prompt", "x" * 5_000])
+@for_each("query", ["", "  ", '""', "-only", "-type:user.prompt", "x" * 5_000])
 def test_a_query_that_asks_for_nothing_is_refused(query: str) -> None:
     with pytest.raises(MisuseError):
         search_blocks(MemoryStore(), query)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 1_001])
+@for_each("limit", [0, -1, 1_001])
 def test_a_limit_out_of_range_is_refused(limit: int) -> None:
     with pytest.raises(MisuseError, match="limit"):
         search_blocks(MemoryStore(), "x", limit=limit)

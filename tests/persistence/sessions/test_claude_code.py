@@ -16,6 +16,7 @@ from blocks import (
     text_of,
 )
 from persistence.sessions import Session, read_session
+from tests._table import for_each
 
 Write = Callable[..., Path]
 Kinds = Callable[[Session], list[str]]
@@ -197,7 +198,7 @@ def test_usage_counts_once_per_response_and_its_output_is_the_largest_seen(write
     assert (used.response, used.model) == ("m1", session.model)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "name"),
     [
         ("<command-name>/clear</command-name>", "command-name"),

@@ -11,6 +11,7 @@ import pytest
 from blocks import MisuseError, SessionFormatError, UserPrompt
 from persistence.sessions import read_session
 from persistence.sessions._read import FORMATS
+from tests._table import for_each
 
 Write = Callable[..., Path]
 
@@ -84,7 +85,7 @@ def test_deep_nesting_is_a_broken_line(write: Write) -> None:
     assert [notice.line for notice in session.notices] == [2]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "words"),
     [
         (b"", "empty"),
@@ -121,14 +122,14 @@ def test_an_unknown_format_name_is_the_callers_mistake(write: Write) -> None:
         read_session(write(ASK), format="word")
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@for_each("name", FORMATS)
 def test_a_file_of_another_format_gives_no_session(write: Write, name: str) -> None:
     with pytest.raises(SessionFormatError):
         read_session(write({"kind": "weather", "degrees": 3}), format=name)
 
 
-@pytest.mark.parametrize("name", ["auto", *FORMATS])
-@pytest.mark.parametrize("value", [None, 3, "x", [], {}, [None], [3, "x", [], {}], {"type": []}])
+@for_each("name", ["auto", *FORMATS])
+@for_each("value", [None, 3, "x", [], {}, [None], [3, "x", [], {}], {"type": []}])
 def test_fields_of_any_type_are_survived(write: Write, name: str, value: object) -> None:
     spoken = {**dict.fromkeys(KEYS, value), "role": "assistant"}
     held = {**dict.fromkeys(HELD, spoken), **{key: [spoken] for key in LISTED}}

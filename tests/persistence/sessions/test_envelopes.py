@@ -12,6 +12,7 @@ import pytest
 from blocks import Determinism, Envelope, ToolCall, ToolResult
 from persistence.sessions import Session, read_session
 from persistence.sessions._read import FORMATS
+from tests._table import for_each
 
 Json = dict[str, Any]
 ASKED, ANSWERED = 1767225602.0, 1767225605.0
@@ -298,7 +299,7 @@ def test_every_format_is_in_the_documentation() -> None:
     assert {name for name in FORMATS if f"`{name}`" not in table} == set()
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@for_each("name", WRITERS)
 def test_every_importer_gives_the_default_of_the_tool(name: str, logged: Logged) -> None:
     path = logged(name, Sample("read_file", {"path": "a.py"}, "import os\n"))
     assert read_session(path).format == name
@@ -308,14 +309,14 @@ def test_every_importer_gives_the_default_of_the_tool(name: str, logged: Logged)
     assert envelope.determinism == Determinism(content_hash=expected[:16])
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@for_each("name", WRITERS)
 def test_every_importer_keeps_the_times_that_its_log_has(name: str, logged: Logged) -> None:
     envelope = envelope_in(logged(name, Sample("bash", {"command": "make"})))
     times = (envelope.started_at, envelope.ended_at)
     assert times == ((0.0, 0.0) if name in TIMELESS else (ASKED, ANSWERED))
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@for_each("name", WRITERS)
 def test_an_exit_code_in_the_text_is_a_key_field_and_decides_the_outcome(
     name: str, logged: Logged
 ) -> None:
@@ -325,7 +326,7 @@ def test_an_exit_code_in_the_text_is_a_key_field_and_decides_the_outcome(
     assert (envelope.outcome, envelope.durability) == ("failure", "anchoring")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("output", "found"),
     [
         ("Exit code 1\nTraceback", 1),
@@ -350,7 +351,7 @@ def test_exit_codes_are_read_where_harnesses_write_them(
 PATCH = "*** Begin Patch\n*** Update File: a.py\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sample", "durability", "key_fields"),
     [
         (Sample("Read", {"file_path": "a.py"}), "replayable", {}),

@@ -21,6 +21,7 @@ from blocks import (
 )
 from blocks.formats import Format
 from persistence.sessions import Session, read_session
+from tests._table import for_each
 from tests.foreign import Model, Talk, Tool, User, responded, talks, told, written
 
 Write = Callable[..., Path]
@@ -220,7 +221,7 @@ ASKED: Json = {"model": "m", "messages": [user("go")]}
 CAME = said("Hello.", usage={"input_tokens": 4, "output_tokens": 1})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "record",
     [
         {"request": json.dumps(ASKED), "response": json.dumps(CAME)},

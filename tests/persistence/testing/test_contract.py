@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import Event, LogWindow, Recorded, TimelineId, VersionConflictError
 from persistence import MemoryStore, TimelineInfo
 from persistence.testing import StoreContract, broken_promises
+from tests._table import for_each
 
 PROMISES = {name for name in dir(StoreContract) if name.startswith("test_")}
 
@@ -134,7 +134,7 @@ BREAKS = {
 }
 
 
-@pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: broken.__name__)
+@for_each("broken", BREAKS, ids=lambda broken: broken.__name__)
 def test_a_store_that_breaks_a_promise_does_not_pass(broken: type[MemoryStore]) -> None:
     assert BREAKS[broken] in broken_promises(broken)
 

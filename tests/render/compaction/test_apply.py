@@ -32,6 +32,7 @@ from render.compaction._apply import compaction_event
 from render.compaction._cut import squeezed
 from tests import _builders as make
 from tests._builders import context, grown, prompt, steady, view_of
+from tests._table import for_each
 from tests.render.compaction.drawings import drawn
 from tests.render.compaction.talk import compacted, planned, rounds, turns
 from tests.render.summary.test_index import names
@@ -87,7 +88,7 @@ def test_the_range_is_hidden_and_the_log_keeps_it() -> None:
     assert "xxxx" * 50 not in make.text_in(shown).split("</summary>")[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "P c1 r1 c2 r2 c3 r3 a",
@@ -244,7 +245,7 @@ def test_the_summary_that_needs_no_model_says_what_it_was_made_of() -> None:
 # Without a summary, and without a compaction.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("said", "about"),
     [
         (["Fix it.", " Then ship it.\nToday."], "; they were about: Fix it.; Then ship it."),
@@ -266,7 +267,7 @@ def test_what_is_left_of_a_range_that_nobody_summarises(said: list[str], about: 
     )
 
 
-@pytest.mark.parametrize(("more", "detail"), [((), ""), (("12 -> 11 tokens",), "12 -> 11 tokens")])
+@for_each(("more", "detail"), [((), ""), (("12 -> 11 tokens",), "12 -> 11 tokens")])
 def test_a_compaction_that_did_not_happen_leaves_a_note_why(
     more: tuple[str, ...], detail: str
 ) -> None:

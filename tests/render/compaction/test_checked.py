@@ -39,6 +39,7 @@ from render import (
 from render.policy._policy import Rung
 from tests import _builders as make
 from tests._builders import steady
+from tests._table import for_each
 from tests.render.compaction.scenes import Scene, scene
 from tests.strategies import cleared, dropped, externalized
 
@@ -223,7 +224,7 @@ BAD: dict[str, tuple[Callable[[Scene], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("act", "why"), BAD.values(), ids=list(BAD))
+@for_each(("act", "why"), BAD.values(), ids=list(BAD))
 def test_what_it_may_not_is_refused_in_one_line(act: Callable[[Scene], Any], why: str) -> None:
     """All of what it proposes is left out, and the other rungs are tried as if it were not there."""
     drawn = scene(PICTURE)
@@ -270,7 +271,7 @@ def test_what_is_confidential_is_not_moved_without_keys() -> None:
     assert planned(view, within(own, can_encrypt=True))[0]
 
 
-@pytest.mark.parametrize("rest", [{"can_externalize": False}, {}])
+@for_each("rest", [{"can_externalize": False}, {}])
 def test_what_rests_is_left_out_without_a_word(rest: dict[str, Any]) -> None:
     """Without an artifact store, and where it has just failed, nothing is moved there."""
     drawn = scene(PICTURE)
@@ -343,7 +344,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("rungs", "why"), WRONG.values(), ids=list(WRONG))
+@for_each(("rungs", "why"), WRONG.values(), ids=list(WRONG))
 def test_what_is_no_rung_is_refused(rungs: Any, why: str) -> None:
     with pytest.raises(PolicyError) as refused:
         Policy(rungs=rungs)

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from blocks import CallId, Determinism
 from render import RUNGS, Context, Proposal, ToolPolicy, total_tokens
 from render.compaction._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
+from tests._table import for_each
 from tests.render.compaction.scenes import MARKED, Scene, scene
 
 
@@ -24,7 +23,7 @@ def proposed(drawn: Scene, context: Context | None = None, **more: Any) -> list[
 CHANGED = Determinism(version="2")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("picture", "current"),
     [
         # ephemeral and anchoring results are cleared, non-replayable ones never; small ones stay
@@ -84,7 +83,7 @@ def write(call_id: str, path: str = "/a.py") -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("log", "cleared"),
     [
         ([read("c1", "one")], []),
@@ -118,7 +117,7 @@ P  c1 r1   |  a
 """
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("durability", "letter"),
     [("ephemeral", "C"), ("anchoring", "C"), ("replayable", "."), ("non-replayable", ".")],
 )
@@ -139,7 +138,7 @@ def test_an_anchoring_result_leaves_excerpts_an_ephemeral_one_its_envelope_alone
     assert "see src/file_1.py" in anchoring.replacement
 
 
-@pytest.mark.parametrize("reason", ["requested", "expired", "externalized", "dropped"])
+@for_each("reason", ["requested", "expired", "externalized", "dropped"])
 def test_what_is_hidden_already_stays_as_it_is(reason: Any) -> None:
     drawn = scene(ONE).with_hidden("r1", "w " * 900, reason)
     assert proposed(drawn) == []

@@ -7,8 +7,6 @@ In every picture the first line is the log, the second the tokens, the caret the
 from itertools import permutations
 from typing import Any
 
-import pytest
-
 from blocks import Block
 from render import plan_at
 from render.compaction._cut import (
@@ -20,6 +18,7 @@ from render.compaction._cut import (
     latest_cut,
 )
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.compaction.drawings import Drawing, drawn
 
 
@@ -38,7 +37,7 @@ def words(drawing: Drawing) -> list[str]:
 # 1, 2, 5: what a block may be.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("word", "candidate", "counted", "turn_start"),
     [
         ("H", True, True, True),
@@ -228,7 +227,7 @@ def test_headers_keep_their_prompt_when_the_amount_reaches_the_header() -> None:
 # Nothing to fold.
 
 
-@pytest.mark.parametrize("line", ["P", "H", "r1", "!", "c1 r1", "(c1 c2) r1 r2", "c1"])
+@for_each("line", ["P", "H", "r1", "!", "c1 r1", "(c1 c2) r1 r2", "c1"])
 def test_there_is_nothing_to_fold_in_one_step(line: str) -> None:
     drawing = drawn(line)
     for keep in (1, 2, 3, 99):
@@ -289,7 +288,7 @@ def test_the_first_block_alone_may_be_folded() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "legal"),
     [
         ("P (t a t c1 c2) r1 r2 P", [1, 8]),
@@ -331,7 +330,7 @@ def test_the_calls_of_one_round_stay_together() -> None:
     )
 
 
-@pytest.mark.parametrize("order", list(permutations(("r1", "r2", "r3"))))
+@for_each("order", list(permutations(("r1", "r2", "r3"))))
 def test_parallel_calls_may_be_answered_in_any_order(order: tuple[str, ...]) -> None:
     results = " ".join(order)
     assert_cut(
@@ -364,7 +363,7 @@ def test_interleaved_calls_and_results_of_one_response_stay_together() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "picture",
     [
         """
@@ -388,7 +387,7 @@ def test_the_last_call_of_a_round_stays_with_the_others_answered_or_not(picture:
     assert_cut(picture, keep=15)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("line", "legal"),
     [
         ("P (c1 c2) r1 r2 a", "c1 a"),
@@ -547,7 +546,7 @@ def test_thinking_stays_with_its_calls_and_what_was_said_between() -> None:
 # The newest cut.
 
 
-@pytest.mark.parametrize(
+@for_each(
     "picture",
     [
         """
@@ -580,7 +579,7 @@ def test_the_newest_cut_folds_all_that_may_be_folded(picture: str) -> None:
 # In all of them.
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
         "H P a c1 r1 (c2 c3) r3 r2 n P a",

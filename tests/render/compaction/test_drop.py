@@ -8,6 +8,7 @@ from render import RUNGS, Context, Json, Proposal, View, total_tokens
 from render.compaction._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
+from tests._table import for_each
 from tests.render.compaction.scenes import Scene, scene
 
 ALL = 1_000_000
@@ -29,7 +30,7 @@ def dropped(drawn: Scene, missing: int) -> View:
 # Which.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("picture", "missing"),
     [
         # the oldest first, and just enough
@@ -150,7 +151,7 @@ def blocks_of(drawn: Scene, proposal: Proposal) -> list[object]:
     return [block for block in drawn.blocks if block.id in proposal.blocks]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tools", "way_back"),
     [
         ((), ""),

@@ -6,11 +6,10 @@ Feature 001-6: durability classes, drift of replayable results, overrides by too
 
 from typing import Any
 
-import pytest
-
 from blocks import CallId, Determinism, Durability, Envelope, ToolCall, text_of
 from persistence import MemoryStore
 from tests._builders import open_timeline, response, steady, text, text_in, tool_use
+from tests._table import for_each
 from timeline import Timeline
 
 LARGE = "\n".join(f"row {n} of the report" for n in range(400))
@@ -84,9 +83,7 @@ def test_a_replayable_result_is_cleared_while_its_source_is_unchanged() -> None:
     assert CLEARED in compacted(timeline)
 
 
-@pytest.mark.parametrize(
-    "probe", [changed, silent, None], ids=["changed", "cannot tell", "no probe"]
-)
+@for_each("probe", [changed, silent, None], ids=["changed", "cannot tell", "no probe"])
 def test_a_replayable_result_stays_when_its_source_has_changed_or_nobody_can_tell(
     probe: Any,
 ) -> None:

@@ -4,13 +4,13 @@ import re
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import Envelope, ImagePart, TextPart, artifact_id, text_of
 from render import RUNGS, Context, Json, Proposal, ToolPolicy, total_tokens
 from render.compaction._ladder import apply_proposals
 from tests import _builders as make
 from tests._builders import steady
+from tests._table import for_each
 from tests.render.compaction.scenes import Scene, scene
 
 FIRST_LINE = re.compile(
@@ -31,7 +31,7 @@ def proposed(drawn: Scene, context: Context | None = None) -> list[Proposal]:
 # Which.
 
 
-@pytest.mark.parametrize(
+@for_each(
     "picture",
     [
         # the large ones, whatever their durability, but not what may be cleared anyway
@@ -98,7 +98,7 @@ def test_the_policy_says_what_is_ephemeral() -> None:
     assert proposed(drawn, within(tools=tools)) == []
 
 
-@pytest.mark.parametrize("reason", ["requested", "expired", "cleared", "externalized", "dropped"])
+@for_each("reason", ["requested", "expired", "cleared", "externalized", "dropped"])
 def test_what_is_hidden_already_stays_as_it_is(reason: Any) -> None:
     drawn = scene(ONE).with_hidden("r1", "w " * 900, reason)
     assert proposed(drawn) == []
@@ -123,7 +123,7 @@ def test_a_result_with_a_picture_stays() -> None:
 # The pointer.
 
 
-@pytest.mark.parametrize("sensitivity", ["confidential", "restricted"])
+@for_each("sensitivity", ["confidential", "restricted"])
 def test_a_pointer_quotes_nothing_of_what_is_encrypted(sensitivity: Any) -> None:
     drawn = scene(ONE)
     context = within(tools={"tool_1": ToolPolicy(sensitivity=sensitivity)}, pointer_tokens=200)
@@ -134,7 +134,7 @@ def test_a_pointer_quotes_nothing_of_what_is_encrypted(sensitivity: Any) -> None
     assert FIRST_LINE.match(open_.replacement.partition("\n")[0])
 
 
-@pytest.mark.parametrize("tokens", [0, 3, 40, 400])
+@for_each("tokens", [0, 3, 40, 400])
 def test_the_first_line_of_a_pointer_is_a_format(tokens: int) -> None:
     """However little room there is, the id is whole, and it is the id of what was there."""
     drawn = scene(ONE)
@@ -160,7 +160,7 @@ def test_the_excerpts_are_of_what_the_agent_has_named() -> None:
     assert "compute_5\n" not in moved.replacement
 
 
-@pytest.mark.parametrize("tokens", [0, 5, 20, 100])
+@for_each("tokens", [0, 5, 20, 100])
 def test_a_pointer_is_bounded(tokens: int) -> None:
     """Its excerpts keep within their tokens, or go beyond them by one excerpt: three lines here."""
     drawn = scene(ONE)
@@ -207,7 +207,7 @@ def test_what_was_hidden_on_request_does_not_come_back_in_a_pointer() -> None:
     assert "/c1.py" not in moved.replacement
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tools", "way_back"),
     [
         ((), "name "),

@@ -15,6 +15,7 @@ from render.compaction._cut import fits_after, fitting_range
 from render.summary._text import format_written
 from tests import _builders as make
 from tests._builders import CharCounter, context, grown, steady
+from tests._table import for_each
 from tests.render.compaction.talk import compacted, rounds, turns
 from tests.render.summary.test_index import names
 
@@ -62,7 +63,7 @@ class Listening(CharCounter):
         return super().count(text)
 
 
-@pytest.mark.parametrize("earlier", [0, 1, 2])
+@for_each("earlier", [0, 1, 2])
 def test_a_compaction_works_its_summary_out_once(earlier: int) -> None:
     """However often it is asked what it would come to: before a model is asked, and when it is applied."""
     view, counter = make.view_of(make.prompt("go")), Listening()

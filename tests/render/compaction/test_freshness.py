@@ -8,7 +8,6 @@ question is always about the first read.
 
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from blocks import Block, CallId, Determinism, Envelope, Outcome, ToolCall, Tool
 from render import Entry, Place
 from render.compaction._rungs import Drift
 from tests import _builders as make
+from tests._table import for_each
 
 FIRST = CallId("c0.0")
 
@@ -94,17 +94,17 @@ CHANGED = [
 ]
 
 
-@pytest.mark.parametrize("log", UNCHANGED)
+@for_each("log", UNCHANGED)
 def test_a_later_equal_read_without_a_write_since_says_that_nothing_changed(log: str) -> None:
     assert not has_changed(log)
 
 
-@pytest.mark.parametrize("log", CHANGED)
+@for_each("log", CHANGED)
 def test_whatever_nobody_can_vouch_for_counts_as_changed(log: str) -> None:
     assert has_changed(log)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "kind", "changed"),
     [("sync", "write", True), ("sync", None, False), ("edit", "read", False), ("edit", None, True)],
 )
@@ -135,7 +135,7 @@ def test_a_patch_writes_every_file_that_it_names() -> None:
 # Probes.
 
 
-@pytest.mark.parametrize("log", [*UNCHANGED, *CHANGED])
+@for_each("log", [*UNCHANGED, *CHANGED])
 def test_a_probe_has_the_last_word_whatever_the_log_says(log: str) -> None:
     same, other = Determinism(content_hash="1"), Determinism(content_hash="9")
     assert has_changed(log, {FIRST: same}) == ("=1" not in log.split("|", maxsplit=1)[0])

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from render.compaction._cut import (
     turns_cut,
 )
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.compaction.talk import rounds, turns
 
 
@@ -31,7 +31,7 @@ def cut_turn(view: View, within: Context, trigger: Any = "forced") -> tuple[str,
     return fold.range.kept[0].block.turn, fold.range.is_split
 
 
-@pytest.mark.parametrize(("number", "first"), [(1, "t5"), (2, "t4"), (4, "t2")])
+@for_each(("number", "first"), [(1, "t5"), (2, "t4"), (4, "t2")])
 def test_the_newest_turns_are_kept(number: int, first: str) -> None:
     view = make.view_of(*turns(6))
     assert cut_turn(view, context(keep_turns=number)) == (first, False)

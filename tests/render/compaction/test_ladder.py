@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +39,7 @@ from render.compaction._ladder import goal_of, recut
 from render.compaction._rungs import RungScope
 from tests import _builders as make
 from tests._builders import context, grown, steady
+from tests._table import for_each
 
 LARGE, SMALL = 2_000, 60
 """Characters of a result."""
@@ -73,7 +73,7 @@ def plan_of(
 # Order, and where it ends.
 
 
-@pytest.mark.parametrize(
+@for_each(
     "order",
     [
         ("externalize", "summarize"),
@@ -101,7 +101,7 @@ EXACT: dict[str, Any] = {"limit": LIMIT, "keep_messages": 6, "index_ratio": 0.0}
 """What stays does not depend on where the goal is."""
 
 
-@pytest.mark.parametrize("field", ["enough_ratio", "target_ratio"])
+@for_each("field", ["enough_ratio", "target_ratio"])
 def test_what_comes_exactly_to_its_goal_is_enough(field: str) -> None:
     """The goal is the smaller of the two shares; one token less, and another rung is tried."""
     view = talk()
@@ -205,7 +205,7 @@ def test_a_rung_that_is_not_enough_is_followed_by_the_next() -> None:
     assert plan.tokens_after <= goal_of(context)
 
 
-@pytest.mark.parametrize("rungs", [(), ("externalize",), ("clear", "drop")])
+@for_each("rungs", [(), ("externalize",), ("clear", "drop")])
 def test_without_anything_to_do_there_is_no_plan(rungs: tuple[RungName, ...]) -> None:
     view = make.view_of(make.prompt("Hello."), make.said("Hello."))
     for trigger in ("proactive", "cold", "forced"):
@@ -261,7 +261,7 @@ def test_only_as_a_last_resort_what_cannot_be_had_again_is_dropped() -> None:
     assert plan.tokens_after <= 4_000
 
 
-@pytest.mark.parametrize("trigger", ["cold", "forced"])
+@for_each("trigger", ["cold", "forced"])
 def test_one_that_was_asked_for_goes_on_until_the_summary(trigger: Trigger) -> None:
     """It may have started under its goal: what is large is not all there is to do."""
     view = talk(number=12)
@@ -330,7 +330,7 @@ ORDERS: list[tuple[RungName, ...]] = [
 ]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@for_each("order", ORDERS)
 def test_a_plan_from_json_does_what_the_first_would_have_done(order: tuple[RungName, ...]) -> None:
     view = talk(number=60, size=1_500)
     context = within(*order, limit=5_000)
@@ -420,7 +420,7 @@ def test_a_compaction_that_gains_too_little_is_not_committed() -> None:
     assert make.request_bytes(make.shown(after)) == make.request_bytes(make.shown(view))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("before", "after", "enough"),
     [
         (1000, 750, True),

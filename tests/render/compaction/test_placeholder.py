@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from render.compaction._rungs import (
     sensitivity_of,
 )
 from tests import _builders as make
+from tests._table import for_each
 
 NONE = ToolPolicy()
 PLENTY = 1000
@@ -45,7 +45,7 @@ def found(
 # The policy over the tool.
 
 
-@pytest.mark.parametrize("durability", ["ephemeral", "anchoring", "replayable", "non-replayable"])
+@for_each("durability", ["ephemeral", "anchoring", "replayable", "non-replayable"])
 def test_durability_is_what_the_tool_declared_unless_the_policy_says_otherwise(
     durability: Any,
 ) -> None:
@@ -65,7 +65,7 @@ def test_sensitivity_is_what_the_tool_declared_unless_the_policy_says_otherwise(
 ORDER = '{"order": {"id": 7, "total": 12.5}, "lines": ["x"]}'
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "wanted", "declared", "kept"),
     [
         (ORDER, ("order.id", "lines.0"), {}, {"order.id": 7, "lines.0": "x"}),
@@ -94,7 +94,7 @@ def test_a_placeholder_says_what_was_asked_how_it_ended_and_where_the_rest_is() 
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("envelope", "arguments", "text"),
     [
         ({}, {}, "make_test make test; success"),
@@ -110,7 +110,7 @@ def test_a_placeholder_leaves_out_what_there_is_not(
     assert placeholder(one, PLENTY, count) == f"[cleared: {text}; read back at tc:t1.c.result]"
 
 
-@pytest.mark.parametrize("text", ["", " \n\t"])
+@for_each("text", ["", " \n\t"])
 def test_a_failure_that_says_nothing_has_no_first_line(text: str) -> None:
     one = found(text, outcome="failure", arguments={"n": 1})
     assert placeholder(one, PLENTY, count) == (
@@ -118,9 +118,7 @@ def test_a_failure_that_says_nothing_has_no_first_line(text: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("length", "shown"), [(159, "x" * 159), (160, "x" * 160), (161, "x" * 159 + "…")]
-)
+@for_each(("length", "shown"), [(159, "x" * 159), (160, "x" * 160), (161, "x" * 159 + "…")])
 def test_a_line_of_a_placeholder_has_at_most_160_characters(length: int, shown: str) -> None:
     """Of what the call was for and of an error; one that is cut ends in a sign that says so."""
     one = found("x" * length, outcome="failure", arguments={"command": "x" * length})
@@ -129,7 +127,7 @@ def test_a_line_of_a_placeholder_has_at_most_160_characters(length: int, shown: 
     )
 
 
-@pytest.mark.parametrize("fields", [{}, {"id": 7}])
+@for_each("fields", [{}, {"id": 7}])
 def test_what_just_fits_is_shown(fields: dict[str, Any]) -> None:
     one = found(key_fields=fields)
     whole = placeholder(one, PLENTY, count)

@@ -12,6 +12,7 @@ from blocks import ArtifactId, BlockId, DataError, DroppedSpan, TimelineId
 from render import CompactionPlan, Policy, Proposal, plan_compaction
 from render.compaction._plan import Action, in_force, normalised
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.compaction.talk import turns
 
 SPAN = DroppedSpan(first=1, last=1, started_at=0.0, ended_at=0.0)
@@ -42,7 +43,7 @@ def proposal(action: Action, *blocks: str) -> Proposal:
 RANKS: tuple[Action, ...] = ("clear", "summarize", "externalize", "drop")
 
 
-@pytest.mark.parametrize(("one", "other"), list(permutations(RANKS, 2)))
+@for_each(("one", "other"), list(permutations(RANKS, 2)))
 def test_of_two_actions_the_higher_counts_in_either_order(one: Action, other: Action) -> None:
     actions, warnings = normalised([proposal(one, "b"), proposal(other, "b")])
     higher = max(one, other, key=RANKS.index)
@@ -50,7 +51,7 @@ def test_of_two_actions_the_higher_counts_in_either_order(one: Action, other: Ac
     assert warnings == (f"b: {one} and {other}; {higher} counts",)
 
 
-@pytest.mark.parametrize("action", RANKS)
+@for_each("action", RANKS)
 def test_the_same_twice_is_no_conflict(action: Action) -> None:
     assert normalised([proposal(action, "b"), proposal(action, "b")]) == ({"b": action}, ())
 
@@ -143,7 +144,7 @@ def test_a_plan_comes_back_from_json_as_it_was(plan: CompactionPlan) -> None:
     assert CompactionPlan.from_json(plan.to_json().decode()) == plan
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         b"",

@@ -19,6 +19,7 @@ from render.compaction._prompt import (
 from render.summary._text import format_written
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
+from tests._table import for_each
 from tests.render.compaction.talk import planned, rounds, turns
 
 count = make.CharCounter().count
@@ -79,7 +80,7 @@ def test_a_chunk_takes_as_many_blocks_as_its_half_of_the_limit_holds() -> None:
         assert [prompt.texts[0].count("<block ") for prompt in found] == sizes
 
 
-@pytest.mark.parametrize(("limit", "is_whole"), [(900, True), (899, False)])
+@for_each(("limit", "is_whole"), [(900, True), (899, False)])
 def test_a_block_is_quoted_as_it_is_as_long_as_it_has_a_tenth_of_the_limit(
     limit: int,
     is_whole: bool,  # noqa: FBT001
@@ -151,7 +152,7 @@ def test_the_instruction_asks_for_the_turn_only_if_the_cut_goes_through_one() ->
     assert "empty. Use" not in told
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kept", "named"),
     [
         (["The last.\nAnd more."], "'The last.'"),
@@ -178,7 +179,7 @@ def test_an_answer_is_read_wherever_the_json_stands_in_it() -> None:
         assert parse_answer(answer, FOLDED, context()).facts == ("it works",)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "why"),
     [
         ("", "no JSON object in the answer"),

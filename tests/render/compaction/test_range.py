@@ -1,7 +1,5 @@
 """Which blocks a compaction folds and which it keeps: the range, the tail, the hash of its source."""
 
-import pytest
-
 from blocks import (
     Block,
 )
@@ -11,6 +9,7 @@ from render import (
 )
 from tests import _builders as make
 from tests._builders import context, grown, steady
+from tests._table import for_each
 from tests.render.compaction.talk import compacted, planned, rounds, turns
 
 
@@ -27,7 +26,7 @@ def test_forced_folds_even_what_would_be_kept() -> None:
     assert [e.path for e in forced.kept] == ["tc:t2.call_5.call", "tc:t2.call_5.result"]
 
 
-@pytest.mark.parametrize("block", [make.prompt("p", "t9"), make.steer("s", "t9")])
+@for_each("block", [make.prompt("p", "t9"), make.steer("s", "t9")])
 def test_a_cut_before_the_users_words_splits_no_turn(block: Block) -> None:
     view = make.view_of(*turns(2), make.said("working", "t9"), block)
     plan = planned(view, context(), 0.0)
@@ -43,7 +42,7 @@ def answers(number: int) -> list[Block]:
     return [make.said("x" * 200, response=f"r{n}") for n in range(number)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("share", "system", "tokens"),
     [(0.1, 0, 1000), (0.3, 0, 2000), (0.3, 3000, 500), (0.3, 3500, 400), (0.3, 9000, 400)],
 )
@@ -60,7 +59,7 @@ def test_the_tail_has_its_share_or_half_of_what_is_left_below_the_target(
     assert less.kept_tokens < tokens <= plan.kept_tokens
 
 
-@pytest.mark.parametrize(("number", "ratio", "kept"), [(6, 0.2, 6), (7, 0.2, 7), (10, 0.1, 5)])
+@for_each(("number", "ratio", "kept"), [(6, 0.2, 6), (7, 0.2, 7), (10, 0.1, 5)])
 def test_a_tail_by_number_counts_blocks_and_is_squeezed_in_proportion(
     number: int, ratio: float, kept: int
 ) -> None:

@@ -8,18 +8,19 @@ import pytest
 from blocks import PolicyError
 from render import Policy, ToolPolicy
 from tests._builders import steady
+from tests._table import for_each
 
 FIELDS = [field.name for field in attrs.fields(Policy)]
 NOTHING_TAKES: Any = object()
 
 
-@pytest.mark.parametrize("field", FIELDS)
+@for_each("field", FIELDS)
 def test_what_a_field_cannot_hold_is_refused_by_name(field: str) -> None:
     with pytest.raises(PolicyError, match=f"'{field}' must be"):
         Policy(**{field: NOTHING_TAKES})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "value"),
     [
         *(("keep_ratio", share) for share in (1.5, -0.1, float("nan"), True, "0.5")),
@@ -35,7 +36,7 @@ def test_a_number_or_word_outside_of_what_it_means_is_refused(field: str, value:
         Policy(**{field: value})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "words"),
     [
         ("keep_ratio", "a number from 0 to 1"),
@@ -54,7 +55,7 @@ def test_what_is_refused_is_told_what_would_be_right_and_what_it_was(
     assert str(caught.value).endswith(f"'{field}' must be {words} (got [None])")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "value"),
     [
         *(("keep_ratio", share) for share in (0, 1, 0.0, 0.25)),
@@ -89,7 +90,7 @@ def test_lists_and_tables_as_a_file_has_them_are_taken() -> None:
     assert policy.tools == {"bash": ToolPolicy(durability="ephemeral")}
 
 
-@pytest.mark.parametrize("wrong", [{"durability": "eternal"}, {"durabilty": None}, "ephemeral"])
+@for_each("wrong", [{"durability": "eternal"}, {"durabilty": None}, "ephemeral"])
 def test_what_is_wrong_about_a_tool_is_said_with_its_name(wrong: Any) -> None:
     with pytest.raises(PolicyError, match=r"tools\.bash"):
         Policy(tools={"bash": wrong})

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from render import PROVIDERS
 from tests._builders import BOUND
+from tests._table import for_each
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 ANTHROPIC = {"name": "read", "description": "Reads.", "input_schema": SCHEMA}
@@ -46,15 +45,15 @@ def sent(tool: dict[str, Any], provider: str) -> dict[str, Any]:
     return PROVIDERS[provider].prefix([], [tool], None)[1][0]
 
 
-@pytest.mark.parametrize("provider", WANTED)
-@pytest.mark.parametrize("given", WANTED.values(), ids=WANTED)
+@for_each("provider", WANTED)
+@for_each("given", WANTED.values(), ids=WANTED)
 def test_a_tool_of_any_shape_is_sent_in_the_providers_own(
     given: dict[str, Any], provider: str
 ) -> None:
     assert sent(given, provider) == WANTED[provider]
 
 
-@pytest.mark.parametrize("given", WANTED.values(), ids=WANTED)
+@for_each("given", WANTED.values(), ids=WANTED)
 def test_a_tool_costs_the_same_whatever_shape_it_was_given_in(given: dict[str, Any]) -> None:
     from timeline.tokens import O200kCounter
 
@@ -79,8 +78,8 @@ def test_a_strict_tool_stays_strict() -> None:
     assert sent({**RESPONSES, "strict": True}, "openai.chat")["function"]["strict"] is True
 
 
-@pytest.mark.parametrize("provider", WANTED)
-@pytest.mark.parametrize(
+@for_each("provider", WANTED)
+@for_each(
     "tool",
     [{"type": "web_search_20260209", "name": "web_search"}, {"type": "web_search"}],
 )
@@ -97,7 +96,7 @@ def test_anthropics_own_definitions_are_not_touched() -> None:
     assert sent({"name": "x"}, "anthropic") == {"name": "x"}
 
 
-@pytest.mark.parametrize("provider", ["openai.responses", "openai.chat", "gemini"])
+@for_each("provider", ["openai.responses", "openai.chat", "gemini"])
 def test_a_tool_without_arguments_has_an_empty_schema(provider: str) -> None:
     tool = sent({"name": "look at it!"}, provider)
     said = PROVIDERS[provider].request([], [tool], PROVIDERS[provider].messages([], [], ["Go."]))

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import Block, EventId, RequestRendered, TextPart
 from render import Rendered, View, commit, handed_out, total_tokens, validate_request
@@ -12,6 +11,7 @@ from render.stages._budget import fixed_tokens
 from render.view._view import slice_visible
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
+from tests._table import for_each
 from tests.render.compaction.talk import compacted, turns
 
 SYSTEM = ({"type": "text", "text": "You help."},)
@@ -119,7 +119,7 @@ def test_under_the_minimum_of_the_provider_there_are_none() -> None:
     assert "tail" in points(make.shown(view, context(model=strict, system=system)))
 
 
-@pytest.mark.parametrize("system", [(), SYSTEM])
+@for_each("system", [(), SYSTEM])
 def test_a_prefix_of_exactly_the_minimum_is_cached(system: Any) -> None:
     """Each point by its own prefix: system, tools and the messages up to it."""
     first = [make.prompt("x" * 4000, "t1"), *rounds(1, "t1", first=9)]
@@ -137,10 +137,8 @@ def test_a_prefix_of_exactly_the_minimum_is_cached(system: Any) -> None:
             assert list(found) == there, reason
 
 
-@pytest.mark.parametrize(
-    ("system", "tools"), [(SYSTEM, TOOLS), (SYSTEM, ()), ((), TOOLS), ((), ())]
-)
-@pytest.mark.parametrize("ttl", ["5m", "1h"])
+@for_each(("system", "tools"), [(SYSTEM, TOOLS), (SYSTEM, ()), ((), TOOLS), ((), ())])
+@for_each("ttl", ["5m", "1h"])
 def test_never_more_than_three_and_one(system: Any, tools: Any, ttl: Any) -> None:
     """The fourth stands at the end of system, or of the tools without one, with a life of its own."""
     fixed = context(system=system, tools=tools, policy=steady(system_ttl=ttl))
@@ -178,7 +176,7 @@ def with_layers() -> View:
     return make.grown(after, *rounds(2, "t8"), make.prompt("and on", "t9"), *rounds(9, "t9", 20))
 
 
-@pytest.mark.parametrize("system", [(), SYSTEM])
+@for_each("system", [(), SYSTEM])
 def test_behind_a_compaction_the_layers_have_a_point_of_their_own(system: Any) -> None:
     """It takes the place of the previous turn's: there are four marks in all."""
     rendered = make.shown(with_layers(), context(system=system))
@@ -190,7 +188,7 @@ def test_behind_a_compaction_the_layers_have_a_point_of_their_own(system: Any) -
     assert rendered.violations == ()
 
 
-@pytest.mark.parametrize("system", [(), SYSTEM])
+@for_each("system", [(), SYSTEM])
 def test_layers_too_short_to_be_cached_have_none(system: Any) -> None:
     view = with_layers()
     within = context(system=system)
@@ -223,8 +221,8 @@ def tails(rendered: Rendered) -> list[Any]:
     return [make.unmarked(c) for m in messages for c in m["content"] if "cache_control" in c]
 
 
-@pytest.mark.parametrize("steps", [1, 3, 8, 12, 30])
-@pytest.mark.parametrize("size", [1, 4])
+@for_each("steps", [1, 3, 8, 12, 30])
+@for_each("size", [1, 4])
 def test_two_requests_find_each_other_however_much_came_in_between(steps: int, size: int) -> None:
     """If the last tail would fall out of the look-back of 20 positions, a point is left on it."""
     view = make.view_of(make.prompt("go"), *rounds(3))
@@ -253,7 +251,7 @@ def test_a_point_is_left_on_the_last_tail_from_the_21st_position_on_and_not_befo
         assert found == ({"tail": 4 + more} if more < 20 else {"pre-tail": 3, "tail": 4 + more})
 
 
-@pytest.mark.parametrize(("more", "there"), [(1, False), (2, True)])
+@for_each(("more", "there"), [(1, False), (2, True)])
 def test_positions_are_counted_through_the_rounds(more: int, there: bool) -> None:  # noqa: FBT001 -- a table
     """A round of text, call and result has three, so that six rounds and two texts are twenty."""
     view = make.view_of(make.prompt("go"), *rounds(1))

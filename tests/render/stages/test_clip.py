@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from blocks import Block, BlocksHidden, EventId, Hidden, RequestRendered
 from render import Context, View, commit, fold, total_tokens
 from render.stages._visibility import clip_oversized, cut_text, strip_unbound
 from tests import _builders as make
+from tests._table import for_each
 
 HUGE = "\n".join(f"line {n}" for n in range(2000))
 
@@ -185,7 +185,7 @@ def test_what_somebody_hid_is_not_clipped_however_long_the_text_that_stands_for_
     assert clip_oversized(view, small()) is view
 
 
-@pytest.mark.parametrize("policy", [{"compaction": False}, {"rungs": ()}])
+@for_each("policy", [{"compaction": False}, {"rungs": ()}])
 def test_where_nothing_is_to_be_compacted_nothing_is_clipped(policy: dict[str, Any]) -> None:
     view = make.view_of(make.prompt("go"), make.call("c"), make.result("c", HUGE))
     within = make.context(limit=2000, policy=make.steady(clip_ratio=0.2, **policy))
@@ -213,7 +213,7 @@ def test_a_clip_of_something_new_costs_no_thinking_its_place() -> None:
     assert "Let me think." in make.text_in(make.shown(after, bound))
 
 
-@pytest.mark.parametrize("tokens_max", [0, 1, 20, 40, 100, 400])
+@for_each("tokens_max", [0, 1, 20, 40, 100, 400])
 def test_a_cut_text_is_never_larger_than_asked_for_unless_only_the_marker_is_left(
     tokens_max: int,
 ) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import event, given
 
 from blocks import (
@@ -21,6 +20,7 @@ from render.stages._budget import CannotFit, Cause, parts_of
 from render.view._group import as_shown
 from render.view._view import slice_visible
 from tests import _builders as make
+from tests._table import for_each
 from tests.strategies import Play, Step, settings, steps
 from timeline import Timeline
 
@@ -76,7 +76,7 @@ def results(timeline: Timeline) -> None:
         timeline.tool_result(f"c{number}", "words " * 100)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("cause", "words"),
     [
         (Cause(kind="system prompt", tokens=9), "the system prompt has 9 tokens"),
@@ -110,7 +110,7 @@ def begun(store: MemoryStore | None = None, window: int = WINDOW) -> Timeline:
     return timeline
 
 
-@pytest.mark.parametrize(("add", "kind", "said"), CAUSES)
+@for_each(("add", "kind", "said"), CAUSES)
 def test_the_cause_is_named_with_its_tokens(
     add: Callable[[Timeline], None], kind: str, said: str
 ) -> None:
@@ -125,7 +125,7 @@ def test_the_cause_is_named_with_its_tokens(
     assert str(found.total) in str(found)
 
 
-@pytest.mark.parametrize("add", [add for add, _, _ in CAUSES])
+@for_each("add", [add for add, _, _ in CAUSES])
 def test_hiding_what_is_named_makes_it_fit(add: Callable[[Timeline], None]) -> None:
     timeline = begun()
     add(timeline)
@@ -135,7 +135,7 @@ def test_hiding_what_is_named_makes_it_fit(add: Callable[[Timeline], None]) -> N
     assert timeline.render().fits
 
 
-@pytest.mark.parametrize("add", [*(case[0] for case in CAUSES), results])
+@for_each("add", [*(case[0] for case in CAUSES), results])
 def test_so_does_a_window_of_the_size_that_is_named(add: Callable[[Timeline], None]) -> None:
     store = MemoryStore()
     timeline = begun(store)

@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-import pytest
-
 from blocks import (
     Block,
     BlockAppended,
@@ -22,6 +20,7 @@ from render import Policy, View, commit, fold
 from render.stages._budget import is_cold
 from render.stages._visibility import prune_expired
 from tests import _builders as make
+from tests._table import for_each
 
 BIG = "word " * 400
 NOW = 1_000_000.0
@@ -179,7 +178,7 @@ def test_what_would_grow_is_not_pruned_whatever_the_policy_says() -> None:
     assert pruned(view, prune_tokens_min=0, prune_block_tokens=0) is view
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "hint"),
     [
         ("x" * 120 + "\nmore", "'" + "x" * 120 + "'"),
@@ -196,7 +195,7 @@ def test_a_stub_names_the_first_line(text: str, hint: str) -> None:
     assert f" starting {hint}; read back at tc:t1.c.result]" in stub
 
 
-@pytest.mark.parametrize(
+@for_each(
     "block",
     [
         make.prompt(BIG),
@@ -299,7 +298,7 @@ def test_what_somebody_hid_stays_behind_the_text_that_stands_for_it() -> None:
     assert pruned(view) is view
 
 
-@pytest.mark.parametrize("switch", [{"compaction": False}, {"rungs": ()}])
+@for_each("switch", [{"compaction": False}, {"rungs": ()}])
 def test_where_nothing_is_to_be_compacted_nothing_is_pruned(switch: dict[str, Any]) -> None:
     view = make.view_of(*turns(4))
     assert hidden(pruned(view))

@@ -5,7 +5,6 @@ from itertools import pairwise
 from typing import Any
 
 import attrs
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from persistence import ArtifactDescription, Keys, MemoryStore, Requester
 from render import Rendered
 from tests import _builders as make
 from tests._builders import Clock, events_of, open_timeline, response, steady, text, tool_use
+from tests._table import for_each
 from timeline import Timeline
 
 LOREM = "word " * 4
@@ -94,7 +94,7 @@ def test_it_stays_until_the_turn_ends_and_no_longer() -> None:
     assert not shown(timeline.render(), artifact)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "words",
     [
         lambda artifact: artifact[:-1],
@@ -123,7 +123,7 @@ def test_what_the_user_or_a_tool_names_does_not_count() -> None:
     assert timeline.render().rehydrated == ()
 
 
-@pytest.mark.parametrize("reader", ["read_artifact", "read_timeline"])
+@for_each("reader", ["read_artifact", "read_timeline"])
 def test_what_is_read_explicitly_does_not_come_twice(reader: str) -> None:
     desk = Desk()
     artifact, timeline = desk.put("the whole report"), desk.open()
@@ -199,7 +199,7 @@ def test_a_policy_may_forbid_it() -> None:
 # Who may see what.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("about", "comes"),
     [
         ({"sensitivity": "public"}, True),

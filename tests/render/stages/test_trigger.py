@@ -1,7 +1,5 @@
 """When a compaction is due, and the breaker that stops trying after failures."""
 
-import pytest
-
 from blocks import (
     CompactionSkipped,
     EventId,
@@ -14,6 +12,7 @@ from render import (
 )
 from tests import _builders as make
 from tests._builders import context, grown, steady
+from tests._table import for_each
 from tests.render.compaction.talk import NOW, compacted, failed, rounds, sent, turns
 
 # When.
@@ -84,7 +83,7 @@ def test_when_the_cache_is_cold_half_is_enough() -> None:
     assert compaction_due(view, context(limit=2 * limit, now=NOW + 400)) is None
 
 
-@pytest.mark.parametrize("safety", [0.0, 0.5])
+@for_each("safety", [0.0, 0.5])
 def test_half_is_half_of_what_the_prompt_may_have_and_not_reached_by_exactly_that(
     safety: float,
 ) -> None:

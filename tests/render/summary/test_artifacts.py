@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from blocks import ArtifactRecord, Block, Digest, Envelope, StructuredSummary, ToolKind
 from render import ToolPolicy, format_summary
 from render.summary._digest import build_digest
 from tests._builders import call, prompt, result, view_of
+from tests._table import for_each
 from tests.render.summary.samples import block
 
 
@@ -44,7 +43,7 @@ def test_without_a_declaration_the_name_tells() -> None:
     assert digest.files_read == ("a.py",)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("path", "mime"),
     [
         ("docs/report.PDF", "application/pdf"),

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from render.summary._commands import (
 from render.summary._digest import LISTS, build_digest, fit_digest
 from render.summary._text import digest_sections
 from tests._builders import call, result, view_of
+from tests._table import for_each
 from tests.render.summary.samples import count
 
 
@@ -63,7 +63,7 @@ def test_a_command_given_as_an_argument_vector_is_one_line() -> None:
     assert run_of(["bash", "-lc", "ls  -l"]).command == "bash -lc ls  -l"
 
 
-@pytest.mark.parametrize("length", [COMMAND_MAX - 1, COMMAND_MAX, COMMAND_MAX + 1, 100_000])
+@for_each("length", [COMMAND_MAX - 1, COMMAND_MAX, COMMAND_MAX + 1, 100_000])
 def test_a_long_command_is_cut_to_its_beginning(length: int) -> None:
     whole = "x" * length
     assert run_of(whole).command == (

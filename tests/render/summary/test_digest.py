@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from blocks import (
     ArtifactId,
@@ -26,6 +25,7 @@ from render.summary._digest import LISTS, build_digest, fit_digest
 from render.summary._text import digest_sections
 from tests import _builders as make
 from tests._builders import call, prompt, result, view_of
+from tests._table import for_each
 from tests.render.summary.samples import block, count
 
 # The digest.
@@ -94,7 +94,7 @@ def test_a_search_keeps_the_first_paths_that_it_found() -> None:
     assert digest.searches[0].paths == tuple(f"src/file_{n}.py" for n in range(5))
 
 
-@pytest.mark.parametrize("length", [159, 160, 161, 500])
+@for_each("length", [159, 160, 161, 500])
 def test_a_line_of_the_digest_is_bounded(length: int) -> None:
     digest = digest_of(call("a", name="read", path="x" * length), result("a"))
     [line] = digest.files_read

@@ -5,7 +5,6 @@ from typing import Any
 
 import attrs
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -28,6 +27,7 @@ from render.summary._index import IndexRoom, extend_index
 from render.summary._reading import Reader
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry, Place
+from tests._table import for_each
 
 FILE = "src/cart.py"
 FRAME = "Chunk ID: a1b2c3\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n"
@@ -168,7 +168,7 @@ def test_what_a_shell_shows_of_a_file_is_a_part_of_its_picture_with_its_numbers(
     assert "Wall time" not in picture
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("command", "said"),
     [
         ("cd src && make && cat cart.py", "\n".join(code(1, 2))),
@@ -359,7 +359,7 @@ def test_a_part_of_a_file_that_is_not_what_an_edit_wrote_there_is_noticed() -> N
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "between",
     [
         looked(3, code(*range(9))),

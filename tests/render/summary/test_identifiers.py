@@ -2,11 +2,11 @@
 
 import re
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from render.summary._identifiers import Vocabulary, _is_rare, identifiers
+from tests._table import for_each
 from timeline.replay import _recall
 from timeline.replay._recall import rare_names
 
@@ -67,7 +67,7 @@ def test_a_vocabulary_finds_the_same_however_little_it_remembers(
         assert vocabulary.words <= words_max + len(text.split())
 
 
-@pytest.mark.parametrize("find", [identifiers, rare_names])
+@for_each("find", [identifiers, rare_names])
 def test_a_uuid_is_one_name_wherever_it_stands(find: object) -> None:
     name = "123e4567-e89b-12d3-a456-426614174000"
     assert callable(find)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from render import SummaryRoom, merge_summaries
 from render.summary._merge import BEGINNING, GAP, LASTING, TURNS_MAX, _let_in, as_history
 from render.summary._text import Item, line_of
 from tests import _builders as make
+from tests._table import for_each
 
 ROOM = SummaryRoom(history=800, prefix=400, count=make.CharCounter().count)
 WORDS = (
@@ -78,7 +78,7 @@ def is_like_an_older(item: Item, items: Sequence[Item]) -> bool:
     return any(len(words & set(line_of(other).casefold().split())) > 1 for other in older)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new"),
     [
         ("Never touch db-2!", "never touch  db-2"),
@@ -90,7 +90,7 @@ def test_the_same_words_are_one_constraint_in_its_older_wording(old: str, new: s
     assert merged(constraints(old), constraints(new)).constraints == (old,)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("old", "new"),
     [
         ("Never touch db-1.", "Never touch db-2."),
@@ -178,7 +178,7 @@ def test_once_the_turn_is_over_a_line_of_it_is_history() -> None:
     assert as_history(StructuredSummary(state="x"), "t1") == StructuredSummary(state="x")
 
 
-@pytest.mark.parametrize("near", [False, True])
+@for_each("near", [False, True])
 def test_what_fills_its_room_exactly_is_let_in(near: bool) -> None:  # noqa: FBT001
     """A token less, and it is not; what is near to another comes after all others."""
     first = "never touch the tables of alpha and beta on db-1"

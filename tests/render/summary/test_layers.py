@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from operator import is_
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from render import Context, Rendered, View, commit
 from render.summary._text import layer_text, layers_of, summary_texts
 from tests import _builders as make
 from tests._builders import context, prompt, steady, view_of
+from tests._table import for_each
 from tests.render.compaction.talk import NOW, compacted, sent
 from tests.render.summary.samples import block, count
 from tests.render.summary.test_index import names
@@ -94,7 +94,7 @@ def test_policy_can_do_without_layers() -> None:
     assert [len(layers_of(index_of(view))) for view in views] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("number", range(1, 9))
+@for_each("number", range(1, 9))
 def test_a_request_begins_as_the_one_before_up_to_the_end_of_the_layers(number: int) -> None:
     """And so does the request after it: that is what the provider has cached."""
     *_, before, after = folded(WARM, number + 1)

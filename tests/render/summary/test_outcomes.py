@@ -1,10 +1,10 @@
 """How tests went is read from what test runners say last."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from render.summary._commands import SEARCHED, outcome
+from tests._table import for_each
 
 SAID = {
     "== 3 failed, 40 passed, 1 warning in 2.10s ==": "3 failed, 40 passed",
@@ -25,7 +25,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("said", SAID)
+@for_each("said", SAID)
 def test_what_a_runner_sums_up_is_told_in_the_same_words(said: str) -> None:
     assert outcome(f"collecting ...\n{said}\n") == SAID[said]
 
@@ -35,9 +35,7 @@ def test_the_parts_of_one_run_are_added_up() -> None:
     assert outcome(f"{part}\n   Doc-tests\n{part}") == "10 passed"
 
 
-@pytest.mark.parametrize(
-    "said", ["", "all passed", "I saw 12 passed in", "12 files in 3.1s", "tests failed"]
-)
+@for_each("said", ["", "all passed", "I saw 12 passed in", "12 files in 3.1s", "tests failed"])
 def test_other_output_says_nothing_of_tests(said: str) -> None:
     assert outcome(said) == ""
 

@@ -1,10 +1,10 @@
 """A result in what a harness says and what the command printed."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from render.summary._identifiers import is_output, parts_of
+from tests._table import for_each
 
 BEFORE = {
     "codex": "Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n",
@@ -18,7 +18,7 @@ BEHIND = {
 }
 
 
-@pytest.mark.parametrize("harness", sorted({*BEFORE, *BEHIND}))
+@for_each("harness", sorted({*BEFORE, *BEHIND}))
 def test_what_a_harness_says_is_apart_from_the_output(harness: str) -> None:
     output = "one\ntwo: Output:\nthree"
     parts = list(parts_of(f"{BEFORE.get(harness, '')}{output}{BEHIND.get(harness, '')}"))

@@ -4,11 +4,11 @@ import html
 import re
 import unicodedata
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from render.summary._quote import escaped, quoted
+from tests._table import for_each
 
 TAGS = (
     "artifact",
@@ -111,7 +111,7 @@ def test_a_text_gains_backslashes_and_nothing_else_and_only_once(text: str, tag:
     assert escaped(text, tag).replace("\\", "") == text.replace("\\", "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "if a < b and b > c: print('<b>artifact</b>')",
@@ -125,7 +125,7 @@ def test_ordinary_texts_are_shown_to_the_letter(text: str) -> None:
     assert escaped(text, *TAGS) == text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "shown"),
     [
         ("so </note> ends", "so <\\/note> ends"),

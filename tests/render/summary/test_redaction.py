@@ -28,6 +28,7 @@ from render import Redaction, redaction_of, said_by, stand_in, without_excerpts
 from render.summary import _redaction
 from render.summary._redaction import FEW
 from tests import _builders as make
+from tests._table import for_each
 
 SECRET = make.prompt("The vault opens with tamarind.")
 
@@ -93,7 +94,7 @@ def test_so_is_a_line_and_neighbours_become_one() -> None:
     assert redaction(text).masked(text) == "- the key\n[hidden]\n- a door"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "secret",
     [
         "7EF0XMpLwVaLDp",
@@ -103,7 +104,7 @@ def test_so_is_a_line_and_neighbours_become_one() -> None:
         "ab12cd34+/==",
     ],
 )
-@pytest.mark.parametrize("cut", [slice(None), slice(3, None), slice(None, -3), slice(1, 9)])
+@for_each("cut", [slice(None), slice(3, None), slice(None, -3), slice(1, 9)])
 def test_the_alphabet_makes_no_difference_and_it_may_be_cut_anywhere(
     secret: str, cut: slice
 ) -> None:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from render.summary._commands import ALL, NOTHING, Script, Shown, Written, parsed, script_of
 from tests._builders import call
+from tests._table import for_each
 
 SHOWN = {
     "cat F": Shown("F"),
@@ -31,12 +31,12 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("command", SHOWN)
+@for_each("command", SHOWN)
 def test_a_command_that_prints_a_part_of_a_file_shows_it(command: str) -> None:
     assert parsed(command).shown == SHOWN[command]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "command",
     [
         "cat a b", "cat $F", "cat *.py", 'cat "$(ls)"', "cat `ls`", "cat", "cat -", "cat < F", "cat F > G",
@@ -61,12 +61,12 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("command", WRITTEN)
+@for_each("command", WRITTEN)
 def test_a_command_that_writes_a_file_says_what(command: str) -> None:
     assert parsed(command).written == (WRITTEN[command],)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "command",
     ["make >> F", "make 2> F", "make > /dev/null", "a || cat > F <<'E'\nx\nE", "if a\nthen\ncat > F <<'E'\nx\nE\nfi"],
 )  # fmt: skip
@@ -82,7 +82,7 @@ def test_a_script_is_told_from_one_that_also_does_something_else() -> None:
     assert not parsed("make > F").is_all
 
 
-@pytest.mark.parametrize(
+@for_each(
     "given",
     [
         {"cmd": "cat F", "workdir": "/x"},

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from render.summary._extractive import (
 )
 from render.summary._text import FOUND, format_written
 from tests._builders import CharCounter, call, prompt, result, said, view_of
+from tests._table import for_each
 
 ROOM = SummaryRoom(history=800, prefix=400, count=CharCounter().count)
 
@@ -31,7 +31,7 @@ def told(*blocks: Block) -> list[str]:
     return [statement for statement, _ in statements(view_of(*blocks).entries)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "stated",
     [
         "The cause is that `parse_amount` drops the sign.",
@@ -50,7 +50,7 @@ def test_a_result_a_cause_a_decision_is_told_word_for_word(stated: str) -> None:
     assert told(prompt("go"), said(f"{stated} Let me look further.")) == [stated]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "phrases"),
     [
         (_CAUSE, "due to; turns out; this means; that's why; the old bug; an odd risk; a two-part fix"),
@@ -69,7 +69,7 @@ def test_every_phrase_is_looked_for(kind: _Kind, phrases: str) -> None:
         assert kind.is_in(text, set(re.findall(r"\w+", text))), phrase
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "Let me check why the test in ledger_test.py fails.",

@@ -12,6 +12,7 @@ from blocks import RangeCompacted, UsageRecorded
 from persistence import DuckDBStore, EventStore, MemoryStore
 from render import Policy, Rendered
 from tests._builders import Clock, Ids, events_of, open_timeline, request_bytes, response, text
+from tests._table import for_each
 from timeline import Timeline
 
 HIDDEN = 1200
@@ -99,7 +100,7 @@ def test_each_model_has_its_own() -> None:
     assert opened(store, "back.", model="claude-sonnet-5-5").render().account.samples == 5
 
 
-@pytest.mark.parametrize(
+@for_each(
     "usage",
     [
         {"uncached": 0, "estimated": 500},

@@ -1,6 +1,5 @@
 """The fold: events become the same view however they come, one by one, in pieces or all at once."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
@@ -19,6 +18,7 @@ from blocks import (
 from render import View, commit, fold, open_view
 from render.view._group import LADDER
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.compaction.drawings import drawn
 from tests.render.compaction.talk import turns
 
@@ -36,7 +36,7 @@ def whole(view: View) -> list[object]:
     return [view.version, view.state, view.turn, *facts, groups]
 
 
-@pytest.mark.parametrize("line", LINES)
+@for_each("line", LINES)
 def test_a_log_in_two_pieces_is_the_log(line: str) -> None:
     view = drawn(line).view
     events = view.events_since_cut
@@ -88,7 +88,7 @@ def test_an_empty_window_is_an_empty_view() -> None:
     assert open_view(LogWindow(version=0)) == View()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reason", "redacted", "counts"),
     [
         *((reason, False, True) for reason in sorted(LADDER)),
@@ -114,7 +114,7 @@ def test_the_view_knows_when_a_rung_hid_something_last(
     assert view.compacted == (3 if counts else 0)
 
 
-@pytest.mark.parametrize(("rewritten", "unbound"), [(True, [4, 5]), (False, [])])
+@for_each(("rewritten", "unbound"), [(True, [4, 5]), (False, [])])
 def test_what_answers_a_request_that_showed_something_else_is_bound_to_nothing(
     rewritten: bool,  # noqa: FBT001
     unbound: list[int],

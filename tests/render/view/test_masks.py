@@ -1,12 +1,12 @@
 """Masks: what hides a block, what stands for it, and what brings it back."""
 
-import pytest
 from msgspec.structs import asdict
 
 from blocks import ArtifactId, AssistantThinking, Block, DroppedSpan, Hidden, HideReason
 from render import Place, View, fold
 from render.view._group import LADDER, Group, Mask, place_of, rehide, unbind
 from tests import _builders as make
+from tests._table import for_each
 
 HIDDEN = "the word is albatross"
 REASONS: list[HideReason] = ["requested", *sorted(LADDER)]
@@ -24,7 +24,7 @@ def test_notes_and_plans_are_shown_where_the_user_speaks() -> None:
     assert place_of(make.header()) is Place.SILENT
 
 
-@pytest.mark.parametrize(("author", "place"), [("user", Place.USER), ("assistant", Place.RESPONSE)])
+@for_each(("author", "place"), [("user", Place.USER), ("assistant", Place.RESPONSE)])
 def test_an_unknown_kind_is_placed_by_its_author_and_only_if_it_says_something(
     author: str, place: Place
 ) -> None:
@@ -32,7 +32,7 @@ def test_an_unknown_kind_is_placed_by_its_author_and_only_if_it_says_something(
     assert place_of(make.opaque("their.kind", author=author)) is Place.SILENT
 
 
-@pytest.mark.parametrize("reason", REASONS)
+@for_each("reason", REASONS)
 def test_what_was_hidden_comes_back_as_it_was(reason: HideReason) -> None:
     block = make.said(HIDDEN)
     group = group_of(block)
@@ -50,7 +50,7 @@ def test_what_was_hidden_comes_back_as_it_was(reason: HideReason) -> None:
     assert asdict(again.entries[0]) == asdict(group.entries[0])
 
 
-@pytest.mark.parametrize("later", REASONS)
+@for_each("later", REASONS)
 def test_no_stage_can_read_what_somebody_asked_for_to_be_hidden(later: HideReason) -> None:
     """Whatever hides it once more."""
     block = make.said(HIDDEN)
@@ -87,9 +87,7 @@ def unbound(group: Group) -> list[int]:
     return [entry.version for entry in group.entries if entry.unbound]
 
 
-@pytest.mark.parametrize(
-    ("first", "loose"), [(1, [3, 5]), (2, [3, 5]), (3, [5]), (4, [5]), (5, []), (6, [])]
-)
+@for_each(("first", "loose"), [(1, [3, 5]), (2, [3, 5]), (3, [5]), (4, [5]), (5, []), (6, [])])
 def test_thinking_behind_a_rewritten_block_is_unbound_and_nothing_else(
     first: int, loose: list[int]
 ) -> None:

@@ -1,9 +1,8 @@
 """Requests that wait for an answer: which one a response answers, and which are given up."""
 
-import pytest
-
 from blocks import Answered, EventId, FoldState, RequestRendered, Waiting
 from render.view._fold import ANSWER_SECONDS, UNKNOWN, WAITING_MAX, answered_of, now_waiting
+from tests._table import for_each
 
 
 def sent(name: str, at: float = 0.0) -> RequestRendered:
@@ -45,7 +44,7 @@ def test_a_response_that_names_its_request_answers_that_one_and_the_others_go_on
     assert [each.sent for each in left] == ["a", "c"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("names", "answered", "left"),
     [((), "", []), (("a",), "a", []), (("a", "b"), UNKNOWN, [UNKNOWN])],
 )

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from blocks import (
     Block,
     BlocksHidden,
@@ -23,6 +21,7 @@ from blocks import (
 from render import Group, Place, View, commit
 from render.view._group import as_shown, stand_in
 from tests import _builders as make
+from tests._table import for_each
 
 SECRET = "tamarind"  # noqa: S105 -- a word
 PARTS = (TextPart(text=SECRET), ImagePart(data="iVBO"))
@@ -41,8 +40,8 @@ KINDS: dict[str, Block] = {
 }
 
 
-@pytest.mark.parametrize("block", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("text", ["[gone]", ""])
+@for_each("block", KINDS.values(), ids=KINDS)
+@for_each("text", ["[gone]", ""])
 def test_it_says_the_replacement_and_nothing_else_and_stays_where_it_was(
     block: Block, text: str
 ) -> None:
@@ -120,7 +119,7 @@ def test_nothing_hidden_nothing_changed() -> None:
     assert sorted(WHOLE) == [2, 3, 4, 5, 6, 7, 8]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("versions", "gone"),
     [((3,), (3,)), ((8,), (8,)), ((2,), (2,)), ((4, 6), (4, 6)), ((3, 5, 7), (3, 5, 7))],
 )
@@ -130,13 +129,13 @@ def test_what_nothing_stands_for_is_not_shown(
     assert drawn(hiding(*versions)) == without(*gone)
 
 
-@pytest.mark.parametrize(("version", "left"), [(4, "bash\nhidden\n"), (6, "")])
+@for_each(("version", "left"), [(4, "bash\nhidden\n"), (6, "")])
 def test_of_a_pair_of_which_one_half_goes_both_stay(version: int, left: str) -> None:
     """A pair is whole or absent."""
     assert drawn(hiding(version)) == {**WHOLE, version: (left, WHOLE[version][1])}
 
 
-@pytest.mark.parametrize("version", [3, 6, 8])
+@for_each("version", [3, 6, 8])
 def test_what_a_text_stands_for_says_that_in_its_place(version: int) -> None:
     found = drawn(hiding(version, text="[short]"))
     assert found == {**WHOLE, version: ("[short]", WHOLE[version][1])}

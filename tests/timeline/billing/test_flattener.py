@@ -3,9 +3,9 @@
 from typing import Any
 
 import attrs
-import pytest
 
 from render import PROVIDERS, Model, Provider
+from tests._table import for_each
 from tests.render.providers.plain import plain_text
 from timeline._models import model_named
 from timeline.billing import Flattener
@@ -37,7 +37,7 @@ def said(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "text": text}]}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("provider", "request_of"),
     [(MESSAGES_API, lambda text: user({"type": "text", "text": text})), (plain_text(), said)],
     ids=["anthropic", "plain"],

@@ -3,6 +3,7 @@
 import pytest
 
 from blocks import EventId, UsageRecorded
+from tests._table import for_each
 from timeline._models import model_named
 from timeline.billing import CacheStep, SummaryCall, price, usage_price
 from timeline.billing._prices import summary_price, summary_units, units
@@ -37,7 +38,7 @@ def test_some_models_read_cheaper() -> None:
     assert price(step, model_named("claude-fable-5-1")) == pytest.approx(0.25)  # 0.025 of input
 
 
-@pytest.mark.parametrize(("tokens", "dollars"), [(100_000, 0.01), (100_001, 0.0500005)])
+@for_each(("tokens", "dollars"), [(100_000, 0.01), (100_001, 0.0500005)])
 def test_a_long_prompt_pays_the_upper_tier_throughout(tokens: int, dollars: float) -> None:
     haiku = model_named("claude-haiku-5-5")
     assert price(CacheStep(uncached=tokens), haiku) == pytest.approx(dollars)

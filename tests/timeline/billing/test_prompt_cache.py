@@ -8,10 +8,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests._table import for_each
 from timeline._models import model_named
 from timeline.billing._prompt_cache import (
     ENTRIES_SPARE,
@@ -83,7 +83,7 @@ def test_a_prefix_below_the_minimum_is_silently_not_cached() -> None:
     assert bill(cache.step(3, long)) == (1_024, 0, 0, 0)
 
 
-@pytest.mark.parametrize(("appended", "read"), [(19, 15_000), (20, 0)])
+@for_each(("appended", "read"), [(19, 15_000), (20, 0)])
 def test_a_mark_looks_back_twenty_positions_itself_included(appended: int, read: int) -> None:
     """The documentation's example: entry at block 15, mark at 35: positions 35 to 16, a miss."""
     cache = PromptCache.of(MODEL)
@@ -97,7 +97,7 @@ def test_a_second_mark_resumes_the_search() -> None:
     assert cache.step(1, marked(texts(40), 14, 39)).read == 15_000
 
 
-@pytest.mark.parametrize("kind", ["tool_use", "tool_result"])
+@for_each("kind", ["tool_use", "tool_result"])
 def test_a_run_of_tool_blocks_is_one_position(kind: str) -> None:
     cache = PromptCache.of(MODEL)
     cache.step(0, marked(texts(3), 2))
@@ -114,7 +114,7 @@ def test_a_run_ends_where_the_kind_changes() -> None:
     assert PromptCache.of(MODEL).step(1, marked([*texts(3), *run], -1)).read == 0
 
 
-@pytest.mark.parametrize(("ttl", "alive", "dead"), [(MINUTES_5, 299, 300), (HOUR, 3_599, 3_600)])
+@for_each(("ttl", "alive", "dead"), [(MINUTES_5, 299, 300), (HOUR, 3_599, 3_600)])
 def test_an_entry_lives_from_the_start_of_the_request(ttl: int, alive: int, dead: int) -> None:
     for seconds, read in ((alive, 3_000), (dead, 0)):
         cache = PromptCache.of(MODEL)

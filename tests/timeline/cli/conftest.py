@@ -48,3 +48,13 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A session file of 24 calls, outside the folder that the command runs in."""
     return session_file(tmp_path_factory.mktemp("sessions") / "invented.jsonl", invented())
+
+
+@pytest.fixture(scope="session")
+def replayed_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with that session, replayed in a window of 3,000; to be copied before it is changed."""
+    folder = tmp_path_factory.mktemp("replayed")
+    path = session_file(folder / "invented.jsonl", invented())
+    small = ("--window", "3000", "--counter", "estimate", "--store", folder / "foldline.duckdb")
+    assert main(["replay", str(path), *map(str, small)]) == 0
+    return folder / "foldline.duckdb"

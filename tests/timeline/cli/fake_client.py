@@ -81,7 +81,8 @@ class Gateway:
         if NAME == "codex":
             given |= {"authorization": f"Bearer {given.pop('x-api-key')}"}
         data = json.dumps(body).encode()
-        with urllib.request.urlopen(urllib.request.Request(url, data, given), timeout=20) as answer:  # noqa: S310
+        request = urllib.request.Request(url, data, given)  # noqa: S310
+        with urllib.request.urlopen(request, timeout=120) as answer:  # noqa: S310
             return json.loads(answer.read())
 
 
@@ -158,7 +159,7 @@ def wait(gateway: Gateway) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, tell)
     say(pid=os.getpid(), url=gateway.url)
-    for _ in range(600):
+    for _ in range(1200):
         time.sleep(0.1)  # a signal just before a sleep is told after it
 
 

@@ -1,7 +1,6 @@
 """The token curve fits its width and shows what happened."""
 
-import pytest
-
+from tests._table import for_each
 from timeline.cli._results import curve
 from timeline.cli._terminal import short
 from timeline.replay import Point
@@ -19,7 +18,7 @@ def _of(events: dict[str, str], number: int) -> list[str]:
     return [events[f"c{number}"]] if f"c{number}" in events else []
 
 
-@pytest.mark.parametrize("calls", [1, 2, 39, 80, 1_000])
+@for_each("calls", [1, 2, 39, 80, 1_000])
 def test_no_line_is_wider_than_the_screen(calls: int) -> None:
     drawn = curve(points(*range(1, calls + 1)), 1_000, width=80).plain.splitlines()
     assert all(len(line) <= 80 for line in drawn)
@@ -52,7 +51,7 @@ def test_a_small_session_in_a_huge_window_is_drawn_to_its_own_height() -> None:
     assert rows[0].startswith("    86 │")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("number", "text"), [(0, "0"), (999, "999"), (1_500, "1.5k"), (60_000, "60k"), (4.3e6, "4.3M")]
 )
 def test_numbers_are_short(number: float, text: str) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import termios
@@ -12,21 +13,30 @@ from pathlib import Path
 
 import pytest
 
+from tests._sizes import PATIENCE
 from tests.persistence.test_look import HOLD, other_process
 from tests.timeline.cli.conftest import Run
 from tests.timeline.cli.test_process import FOLDLINE
 from timeline import Timeline
+from timeline.cli import main
 
 EXAMPLE = str(Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl")
 COLOUR = re.compile(r"\x1b\[[0-9;]*(?:3[0-9]|9[0-7]|38;[0-9;]*)m")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+@pytest.fixture(scope="module")
+def replayed_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("example") / "foldline.duckdb"
+    assert main(["replay", EXAMPLE, "--window", "30k", "--store", str(path)]) == 0
+    return path
+
+
 @pytest.fixture
-def example(run: Run) -> None:
+def example(run: Run, replayed_example: Path) -> None:
     """The example, replayed into the default store."""
-    replayed = run("replay", EXAMPLE, "--window", "30k", "--store", "foldline.duckdb")
-    assert replayed.code == 0
+    del run  # has gone to the folder
+    shutil.copy(replayed_example, "foldline.duckdb")
 
 
 def on_a_terminal(*arguments: str, columns: int = 80, **environment: str) -> str:
@@ -44,7 +54,7 @@ def on_a_terminal(*arguments: str, columns: int = 80, **environment: str) -> str
     except OSError:  # the terminal was closed at the other end
         pass
     os.close(ours)
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     return sent.decode().replace("\r\n", "\n")
 
 

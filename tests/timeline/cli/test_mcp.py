@@ -15,6 +15,7 @@ from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, TextContent
 
 from persistence import DuckDBStore
+from tests._sizes import PATIENCE
 from tests.timeline.cli.conftest import Run
 from timeline import Timeline
 from timeline.cli import main
@@ -90,7 +91,7 @@ def test_it_ends_with_its_input_and_lets_go_of_the_store(folder: Path) -> None:
         input=b"",
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
     DuckDBStore(folder / "foldline.duckdb").close()
@@ -113,7 +114,7 @@ def test_a_signal_ends_it_also_while_it_waits_for_input(
     running.stdin.flush()
     assert running.stdout.readline()
     running.send_signal(number)
-    assert running.wait(timeout=30) == -number
+    assert running.wait(timeout=PATIENCE) == -number
     running.stdin.close()
     running.stdout.close()
     DuckDBStore(folder / "foldline.duckdb").close()
@@ -143,10 +144,10 @@ def test_of_a_store_that_is_in_use_it_says_where_else_to_ask(folder: Path) -> No
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE,
         )
     finally:
-        holder.communicate(b"\n", timeout=30)
+        holder.communicate(b"\n", timeout=PATIENCE)
     assert ran.returncode == 2
     assert "http://127.0.0.1:PORT/foldline/mcp" in ran.stderr
 

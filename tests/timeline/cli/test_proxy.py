@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests._sizes import PATIENCE
 from tests.timeline.gateway._agents import Agent, provider, working
 from timeline.cli import main
 
@@ -27,7 +28,7 @@ def test_it_serves_until_it_is_stopped_and_then_says_what_was_saved(
             url = process.stderr.readline().split()[3].rstrip(";")
             assert Agent(url).work() == 5
             process.send_signal(stop)
-            said, complaints = process.communicate(timeout=30)
+            said, complaints = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, complaints
     assert said.startswith("5 calls, ")
     assert "sending everything" in said

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests._table import for_each
 from tests.timeline.cli.conftest import Run
 
 SMALL = ("--window", 3000, "--counter", "estimate")
@@ -83,7 +84,7 @@ def test_into_a_store_and_under_a_name(run: Run, session: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         (("--window", 10), "window 10: the system prompt and the tools alone have"),

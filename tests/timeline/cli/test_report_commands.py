@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests._sizes import PATIENCE
 from tests.timeline.cli.conftest import Run
 from tests.timeline.report.pages import Page
 from timeline import Timeline
@@ -109,7 +110,7 @@ def test_it_serves_until_it_is_interrupted(run: Run, session: Path, host: str) -
             f"http://127.0.0.1:{found[1]}/timelines.json",
             headers={"Authorization": f"Bearer {token}"},
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 -- ours
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 -- ours
             assert json.load(answer)["rows"][0]["id"] == "invented"
         served.send_signal(signal.SIGINT)
-        assert served.wait(30) in {0, 130, -signal.SIGINT}
+        assert served.wait(PATIENCE) in {0, 130, -signal.SIGINT}

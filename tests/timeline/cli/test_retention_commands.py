@@ -1,11 +1,13 @@
 """The commands that remove: retain and forget, and what the others say afterwards."""
 
 import json
+import shutil
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from tests._table import for_each
 from tests.timeline.cli.conftest import Run
 
 PATH = "ar:t1.user.prompt"
@@ -14,9 +16,9 @@ SAYS = "line_t1.0_50"
 
 
 @pytest.fixture(autouse=True)
-def _replayed(run: Run, session: Path) -> None:
-    small = ("--window", 3000, "--counter", "estimate", "--store", "foldline.duckdb")
-    assert run("replay", session, *small).code == 0
+def _replayed(run: Run, replayed_store: Path) -> None:
+    del run  # has gone to the folder
+    shutil.copy(replayed_store, "foldline.duckdb")
 
 
 def test_what_is_archived_is_shown_as_before(run: Run) -> None:
@@ -109,7 +111,7 @@ def test_a_whole_timeline_goes_after_a_yes(
     assert ("no timelines yet" in run("list").out) == (not code)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "code", "said"),
     [
         (("retain", "nobody", "--forget"), 1, "no timeline 'nobody'"),

@@ -33,6 +33,7 @@ from blocks import (
     UserPrompt,
 )
 from persistence import DuckDBStore
+from tests._table import for_each
 from timeline.cli import main
 from timeline.cli._terminal import line, visible, when
 
@@ -215,7 +216,7 @@ def test_names_are_shown_whole_on_one_line(tmp_path: Path) -> None:
     assert shown.count("@1.7e+12") == 6
 
 
-@pytest.mark.parametrize("at", [*TIMES, *WRONG])
+@for_each("at", [*TIMES, *WRONG])
 def test_every_time_can_be_shown(at: float) -> None:
     assert when(at)
     assert when(0.0).startswith(("1970", "1969"))
@@ -248,7 +249,7 @@ def test_a_stream_of_another_encoding_fails_at_no_character(tmp_path: Path) -> N
     assert json.loads(rows)[0]["text"] == "語\U0001f600"
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in CLI.glob("*.py")))
+@for_each("name", sorted(path.name for path in CLI.glob("*.py")))
 def test_no_command_goes_around_the_console(name: str) -> None:
     """Others may name rich's console in types, and make none; nor may they read markup."""
     text = (CLI / name).read_text(encoding="utf-8")

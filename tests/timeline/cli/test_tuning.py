@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests._table import for_each
 from tests.timeline.cli.conftest import Run
 from tests.timeline.replay.invented import invented, session_file
 from timeline import policy_named
@@ -74,7 +75,7 @@ def test_a_file_that_is_there_stays_as_it_is(run: Run, long: Path) -> None:
     assert Path("tuned.toml").read_text() == "keep_ratio = 0.3\n"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "message"),
     [
         (("--trials", "3"), "--trials works only with --tune"),

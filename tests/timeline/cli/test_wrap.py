@@ -21,6 +21,7 @@ import attrs
 import pytest
 
 from persistence import open_store
+from tests._sizes import PATIENCE
 from timeline.fake_provider import FakeProvider, FakeServer, Fault, Reply
 
 pytestmark = pytest.mark.network
@@ -62,7 +63,7 @@ class Desk:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=PATIENCE,
         )
 
     def start(self, *arguments: str, ignoring: str = "") -> "subprocess.Popen[str]":
@@ -234,14 +235,14 @@ def another(desk: Desk, *arguments: str) -> Iterator[None]:
     running.stdout.readline()
     yield
     running.terminate()
-    running.communicate(timeout=30)
+    running.communicate(timeout=PATIENCE)
 
 
 def test_several_agents_at_once_share_the_store_of_a_folder(desk: Desk) -> None:
     with another(desk, "pi"):
         both = [desk.start(client, "ask", "3", "0") for client in ("claude", "codex")]
         for ran in both:
-            _, told = ran.communicate(timeout=60)
+            _, told = ran.communicate(timeout=PATIENCE)
             assert ran.returncode == 0, told
     (kept,) = desk.kept
     with closing(open_store(kept)) as store:
@@ -281,7 +282,7 @@ def test_the_last_lines_are_those_of_the_command_that_adds_up(desk: Desk) -> Non
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     said = [line.removeprefix("foldline: ") for line in ran.stderr.splitlines()]
     assert summed.stdout.splitlines() == said[:-1]
@@ -304,7 +305,7 @@ def test_a_signal_goes_on_to_the_client_whose_exit_code_is_told(
     assert running.stdout
     client = json.loads(running.stdout.readline())
     running.send_signal(number)
-    out, told = running.communicate(timeout=30)
+    out, told = running.communicate(timeout=PATIENCE)
     assert out, (running.returncode, told)
     assert facts(out) == {"signal": number.name}
     assert running.returncode == 50
@@ -317,7 +318,7 @@ def test_of_an_agent_whose_gateway_is_killed_nothing_goes_on(desk: Desk) -> None
     client = json.loads(running.stdout.readline())
     guards = children(running.pid) - {client["pid"]}
     running.kill()
-    out, _ = running.communicate(timeout=30)  # to the end of what the client says
+    out, _ = running.communicate(timeout=PATIENCE)  # to the end of what the client says
     assert facts(out) == {"signal": "SIGTERM"}
     assert guards
     wait_until_gone({client["pid"], *guards})
@@ -334,7 +335,7 @@ def test_a_signal_that_comes_again_does_not_end_the_tidying_up(desk: Desk) -> No
     while running.poll() is None:
         running.send_signal(signal.SIGHUP)
         time.sleep(0.005)
-    running.communicate(timeout=30)
+    running.communicate(timeout=PATIENCE)
     check_nothing_is_left(desk, client["url"])
     assert not desk.kept, "no store for nothing"
 
@@ -347,7 +348,7 @@ def test_a_signal_that_is_ignored_is_not_passed_on(desk: Desk) -> None:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         running.send_signal(number)
         time.sleep(0.05)
-    out, _ = running.communicate(timeout=30)
+    out, _ = running.communicate(timeout=PATIENCE)
     assert out.splitlines() == ['{"signal": "SIGTERM"}']
 
 
@@ -359,7 +360,7 @@ def test_an_interrupt_is_for_the_client_to_understand(desk: Desk) -> None:
     assert json.loads(running.stdout.readline()) == {"signal": "SIGINT"}
     assert running.poll() is None, "it goes on"
     running.terminate()
-    running.communicate(timeout=30)
+    running.communicate(timeout=PATIENCE)
     assert running.returncode == 50
     check_nothing_is_left(desk, client["url"])
 
@@ -368,7 +369,7 @@ def test_of_a_client_that_is_killed_the_rest_goes_as_always(desk: Desk) -> None:
     running = desk.start("claude", "wait")
     assert running.stdout
     os.kill(json.loads(running.stdout.readline())["pid"], signal.SIGKILL)
-    _, told = running.communicate(timeout=30)
+    _, told = running.communicate(timeout=PATIENCE)
     assert running.returncode == 137
     assert told.startswith("foldline: ")
     assert desk.wrap("claude", "ask", "1", "0").returncode == 0, "the store is free again"
@@ -426,7 +427,7 @@ def children(pid: int) -> set[int]:
 
 
 def wait_until_gone(pids: set[int]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while left := {pid for pid in pids if is_running(pid)}:
         assert time.monotonic() < end, left
         time.sleep(0.02)
@@ -455,7 +456,7 @@ def terminal(desk: Desk, *arguments: str) -> Iterator[tuple[int, int]]:
 
 def read_until(screen: int, wanted: bytes) -> bytes:
     said = b""
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while wanted not in said and time.monotonic() < end:
         said += os.read(screen, 4_096)
     assert wanted in said

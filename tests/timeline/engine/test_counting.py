@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from blocks import MisuseError, TokensCounted, UsageRecorded
 from persistence import MemoryStore
+from tests._table import for_each
 from timeline import AsyncTimeline, Timeline
 
 MODEL = "claude-haiku-4-5"
@@ -87,7 +88,7 @@ def test_an_async_timeline_may_ask_an_async_endpoint() -> None:
         timeline.calibrate()
 
 
-@pytest.mark.parametrize("answer", [0, -1, True, 3.5, "12", {"input_tokens": 12}, object()])
+@for_each("answer", [0, -1, True, 3.5, "12", {"input_tokens": 12}, object()])
 def test_an_answer_that_is_no_number_of_tokens_is_refused_and_not_recorded(answer: object) -> None:
     with opened(Endpoint(answer)) as timeline:
         version = timeline.version

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,13 +15,16 @@ from blocks import ClosedError, MisuseError, Recorded, StoreError, TimelineId
 from persistence import EventStore, MemoryStore
 from persistence.testing import RecordingStore
 from tests._builders import open_timeline
+from tests._sizes import PATIENCE
+from tests._table import for_each
 from tests.persistence.contract import STORES, many, new_store
 from timeline import AsyncTimeline, Timeline
 from timeline._flow import Doze, RunBlocking
 from timeline.engine._following import Following
 
-LONG = 30.0
-"""Seconds after which a test that waits in vain fails."""
+LONG = PATIENCE
+NEVER = 100 * LONG
+"""Between two looks of who has to be woken."""
 QUICK = (0.001, 0.01)
 
 
@@ -141,11 +143,11 @@ def test_pages_make_no_difference(pages: list[int], after: int) -> None:
 def test_closing_ends_who_waits(store: EventStore, ending: str) -> None:
     timeline = open_timeline(store=store)
     timeline.user("go")
-    events = timeline.follow(interval=(LONG, LONG))
-    threading.Timer(0.05, events.close if ending == "follower" else timeline.close).start()
-    begun = time.monotonic()
-    assert versions(list(events)) == [1, 2]
-    assert time.monotonic() - begun < LONG
+    events = timeline.follow(interval=(NEVER, NEVER))
+    with ThreadPoolExecutor(1) as pool:
+        seen = pool.submit(list, events)
+        threading.Timer(0.05, events.close if ending == "follower" else timeline.close).start()
+        assert versions(seen.result(LONG)) == [1, 2]
     events.close()
 
 
@@ -275,7 +277,7 @@ def test_who_is_dropped_is_not_woken_any_more() -> None:
     assert not store._watchers._wakes
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         {"after": -1},

@@ -27,6 +27,7 @@ from persistence.sessions import export_lines
 from render import Policy, Rendered, Summary, View, said_by
 from tests import _builders as make
 from tests._builders import open_timeline, response, text, tool_use
+from tests._table import for_each
 from tests.strategies import Play, Step, settings, steps
 from timeline import SummaryRequest, Timeline
 from timeline.engine._hiding import without_hidden
@@ -155,8 +156,8 @@ def everything(timeline: Timeline) -> str:
     return json.dumps(rendered.request()) + in_summary(timeline.view)
 
 
-@pytest.mark.parametrize("folds", [0, 1, 3])
-@pytest.mark.parametrize("more", [0, 2])
+@for_each("folds", [0, 1, 3])
+@for_each("more", [0, 2])
 def test_a_hide_before_or_after_the_compactions_that_quoted_it(folds: int, more: int) -> None:
     timeline = deploying()
     for _ in range(folds):
@@ -171,7 +172,7 @@ def test_a_hide_before_or_after_the_compactions_that_quoted_it(folds: int, more:
         assert SECRET not in everything(timeline)
 
 
-@pytest.mark.parametrize("folds", [0, 1])
+@for_each("folds", [0, 1])
 def test_a_label_hides_and_restores_what_its_path_does(folds: int) -> None:
     """Visible or folded, and what quotes it as well."""
     seen = list[tuple[str, str]]()
@@ -225,7 +226,7 @@ def index_layers(timeline: Timeline) -> tuple[Layer, ...]:
     return timeline.view.compaction.event.summary.digest.index.layers
 
 
-@pytest.mark.parametrize("folds", [1, 3])
+@for_each("folds", [1, 3])
 def test_a_folded_block_that_is_restored_is_quoted_again(folds: int) -> None:
     timeline = deploying()
     for _ in range(folds):

@@ -13,7 +13,8 @@ from blocks import BlockAppended, text_of
 from persistence.testing._concurrency import Interrupt, elsewhere
 from render import show
 from tests._builders import Clock, context, open_timeline, request_bytes, response, tool_use
-from tests._sizes import sized
+from tests._sizes import PATIENCE, sized
+from tests._table import for_each
 from timeline import Timeline
 
 HOME: Final = Path(package.__file__).parent.parent
@@ -84,7 +85,7 @@ def test_what_was_acknowledged_is_there_and_the_timeline_agrees_with_its_log(
     assert [text for text in log if text in set(texts)] == texts
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@for_each("name", OPERATIONS)
 def test_no_lock_is_left_taken_at_any_moment_of_the_shell(name: str) -> None:
     from persistence import MemoryStore
 
@@ -96,7 +97,7 @@ def test_no_lock_is_left_taken_at_any_moment_of_the_shell(name: str) -> None:
             OPERATIONS[name](timeline, f"step{moment}")
         done = threading.Thread(target=timeline.flush, daemon=True)
         done.start()
-        done.join(10)
+        done.join(PATIENCE)
         assert not done.is_alive()
         if not interrupt.happened:
             break

@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -12,6 +11,7 @@ from blocks import AlreadyRecordedError, Block, BlockAppended, encode_block
 from persistence import MemoryStore
 from persistence._store import BlockIndex
 from tests._builders import Ids, call, header, opaque, open_timeline, prompt, said, steady
+from tests._table import for_each
 from timeline import Timeline
 
 LONG = "Look at the files. " * 40
@@ -133,7 +133,7 @@ def test_what_is_new_is_looked_for_in_no_history() -> None:
     assert timeline.append(replace(prompt(LONG, "t60"), source="m0")).known == {"m0": 1}
 
 
-@pytest.mark.parametrize("name", ["anthropic", None])
+@for_each("name", ["anthropic", None])
 def test_what_a_model_said_names_the_response_that_it_came_in(name: str | None) -> None:
     timeline = open_timeline()
     timeline.user("go")

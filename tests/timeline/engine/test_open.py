@@ -28,6 +28,8 @@ from blocks import (
 )
 from persistence import DuckDBStore, MemoryStore
 from tests._builders import open_timeline, response, text
+from tests._sizes import PATIENCE
+from tests._table import for_each
 from timeline import AsyncTimeline, Timeline
 from timeline.engine._engine import time_ordered
 
@@ -109,14 +111,14 @@ def test_an_open_that_is_cancelled_at_any_moment_holds_nothing(
 
     def slow(*given: Any, **named: Any) -> Any:
         arrived.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
         return original(*given, **named)
 
     async def cancelled() -> None:
         with monkeypatch.context() as patch:
             patch.setattr(moment, slow)
             task = asyncio.create_task(AsyncTimeline.open("talk", store=path))
-            await asyncio.to_thread(arrived.wait, 10)
+            await asyncio.to_thread(arrived.wait, PATIENCE)
             task.cancel()
             await asyncio.sleep(0)
             go_on.set()
@@ -149,7 +151,7 @@ def test_a_loop_that_ends_during_an_open_leaves_nothing_held(
 
     async def left() -> None:
         task = asyncio.create_task(AsyncTimeline.open("talk", store=path))
-        await asyncio.to_thread(arrived.wait, 10)
+        await asyncio.to_thread(arrived.wait, PATIENCE)
         assert not task.done()
 
     monkeypatch.setattr(DuckDBStore, "load_window", slow)
@@ -251,7 +253,7 @@ def test_an_async_close_whose_flush_fails_or_is_cancelled_closes_all_the_same(
             patch.setattr(DuckDBStore, "append", broken)
             task = asyncio.create_task(timeline.close())
             if broken is slow:
-                await asyncio.to_thread(arrived.wait, 10)
+                await asyncio.to_thread(arrived.wait, PATIENCE)
                 task.cancel()
             with pytest.raises((StoreError, asyncio.CancelledError)):
                 await task
@@ -286,7 +288,7 @@ def test_an_append_to_a_store_that_is_closed_meanwhile_is_refused_and_nothing_ha
             pass
         store.close()
         for worker in workers:
-            worker.result(10)
+            worker.result(PATIENCE)
     with DuckDBStore(path) as store:
         assert sum(info.version for info in store.list()) == len(durable)
 
@@ -319,7 +321,7 @@ def test_without_a_store_a_timeline_is_in_memory() -> None:
 # ---------------------------------------------------------------- names that are taken or unknown
 
 
-@pytest.mark.parametrize("other", ["talk", "fork"])
+@for_each("other", ["talk", "fork"])
 def test_a_fork_onto_a_name_that_is_taken_says_so(other: str) -> None:
     timeline = open_timeline(store=MemoryStore())
     timeline.user("hello")

@@ -16,6 +16,7 @@ from blocks import Provenance, RangeCompacted, StructuredSummary, SummaryPrepare
 from persistence import EventStore, MemoryStore, Requester
 from render import Summary
 from tests._builders import Clock, Ids, events_of, request_bytes
+from tests._table import for_each
 from tests.timeline.summarizers.talk import SMALL, SYSTEM, aopened, atalk, opened, talk
 from timeline import SummaryRequest, Timeline
 
@@ -93,7 +94,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("other", OTHERS)
+@for_each("other", OTHERS)
 def test_nobody_else_gets_it(other: str) -> None:
     """Neither another tenant or requester of the same store, nor another policy."""
     store, paid = MemoryStore(), Paid()
@@ -118,7 +119,7 @@ CHANGES: dict[str, Callable[[Timeline], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@for_each("change", CHANGES)
 def test_without_a_requester_all_that_a_model_saw_has_to_be_the_same(change: str) -> None:
     """It may have told of what comes behind the range: that is for nobody who does not have it, too."""
     store, paid = MemoryStore(), Paid()
@@ -147,7 +148,7 @@ REMOVED: dict[str, Callable[[Timeline], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", REMOVED)
+@for_each("what", REMOVED)
 def test_what_is_removed_there_is_not_taken_from_there(what: str) -> None:
     store, paid = MemoryStore(), Paid()
     one = begun("one", store, paid, requester=ANN)

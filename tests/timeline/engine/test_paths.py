@@ -37,6 +37,7 @@ from blocks import (
 )
 from persistence import DuckDBStore, MemoryStore, block_at, search_blocks
 from tests._builders import Ids, blocks_in, open_timeline, response, steady, tool_use
+from tests._table import for_each
 from timeline import Timeline
 
 Step: TypeAlias = tuple[Any, ...]
@@ -244,7 +245,7 @@ def test_each_summary_of_one_turn_has_a_path() -> None:
     assert len({encode_block(timeline.read(path)) for path in paths}) == 3
 
 
-@pytest.mark.parametrize("compacts", [False, True])
+@for_each("compacts", [False, True])
 def test_results_of_a_repeated_id_go_to_the_call_that_waits(compacts: bool) -> None:  # noqa: FBT001
     """Not to the one of an older turn that has its result, nor to another turn's."""
     timeline = open_timeline(window=3000)

@@ -17,6 +17,7 @@ from persistence import MemoryStore
 from render import Json
 from tests._builders import Ids, events_of, request_bytes
 from tests._practice import Practice
+from tests._sizes import PATIENCE
 from tests.timeline.summarizers.stores import Failing, Watched
 from tests.timeline.summarizers.talk import MODEL, SMALL, SYSTEM, aopened, atalk, opened, talk
 from timeline import Hooks, Timeline
@@ -42,7 +43,7 @@ class Gate:
 
     def __call__(self, request: Json) -> Reply:
         self.asked.set()
-        assert self.opened.wait(10)
+        assert self.opened.wait(PATIENCE)
         return summary_reply(request)
 
 
@@ -64,7 +65,7 @@ def preparing(practice: Practice, **changes: Any) -> Iterator[tuple[Timeline, Ga
         timeline = opened(practice.client(server), policy=SOON, **changes)
         talk(timeline, TURNS)
         timeline.render(system=SYSTEM)
-        assert gate.asked.wait(10)
+        assert gate.asked.wait(PATIENCE)
         yield timeline, gate, server
 
 
@@ -263,7 +264,7 @@ def test_async_prepared_meanwhile_and_used(practice: Practice) -> None:
             timeline = await aopened(client, policy=SOON)
             await atalk(timeline, TURNS)
             await timeline.render(system=SYSTEM)
-            assert await asyncio.to_thread(gate.asked.wait, 10)
+            assert await asyncio.to_thread(gate.asked.wait, PATIENCE)
             await atalk(timeline, 1, TURNS)
             gate.opened.set()
             await atalk(timeline, 3, TURNS + 1)
@@ -301,7 +302,7 @@ def test_async_whoever_waits_may_be_cancelled_and_the_summary_still_arrives(
             timeline = await aopened(client, policy=SOON)
             await atalk(timeline, TURNS)
             await timeline.render(system=SYSTEM)
-            assert await asyncio.to_thread(gate.asked.wait, 10)
+            assert await asyncio.to_thread(gate.asked.wait, PATIENCE)
             await atalk(timeline, 4, TURNS)
             due = asyncio.create_task(timeline.render(system=SYSTEM))
             await asyncio.sleep(0.05)

@@ -15,6 +15,7 @@ from persistence import open_store, verify
 from persistence.testing import RecordingStore
 from persistence.testing._recording import Call
 from tests._builders import open_timeline
+from tests._sizes import PATIENCE
 from tests.timeline.engine.test_racing import (
     WRITERS,
     assert_all_there,
@@ -63,7 +64,7 @@ def test_timelines_in_processes_are_never_refused_and_their_calls_are_those_of_o
         timeline.steer(THE_END)
         assert_live_is_reopened(timeline)
         log = store.read(TimelineId("talk"), limit=timeline.version)
-        seen = followed.result(30)
+        seen = followed.result(PATIENCE)
         assert seen == log[: len(seen)], "up to the end: all of it, once"
         assert verify(store).ok
 

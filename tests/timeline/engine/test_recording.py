@@ -18,6 +18,7 @@ from blocks import (
 from blocks.formats import Format
 from persistence import MemoryStore
 from tests._builders import LOOSE, CharCounter, open_timeline
+from tests._table import for_each
 from tests.blocks.formats.test_stream import STREAMS
 from tests.foreign import Model, responded
 from timeline import AsyncTimeline, Timeline
@@ -45,7 +46,7 @@ def stream(timeline: Timeline, name: Format, events: int | None = None) -> Recor
     return recording
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@for_each("name", FORMATS)
 def test_a_response_of_any_format_is_recorded_in_one_commit_and_once(name: Format) -> None:
     timeline = opened()
     timeline.record(responded(SAYS, name, "r1"), format=name)
@@ -97,7 +98,7 @@ def test_no_format_is_the_providers_own() -> None:
         timeline.record({}, format="openai")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@for_each("name", STREAMS)
 def test_a_stream_is_recorded_when_it_ends(name: Format) -> None:
     timeline = opened()
     version = timeline.version
@@ -108,7 +109,7 @@ def test_a_stream_is_recorded_when_it_ends(name: Format) -> None:
         stream(timeline, name)
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@for_each("name", STREAMS)
 def test_a_stream_that_breaks_off_leaves_what_was_whole(name: Format) -> None:
     for events in range(len(STREAMS[name])):
         timeline = opened()

@@ -25,6 +25,7 @@ from persistence import EventStore, MemoryStore, Removed, open_store, verify
 from tests._builders import Ids, open_timeline, request_bytes
 from tests._postgres import Server
 from tests._sizes import sized
+from tests._table import for_each
 from tests.conftest import SLOW_IS_FINE
 from tests.persistence.test_store import Plain
 from tests.strategies import Play, settings, steps
@@ -269,7 +270,7 @@ def test_a_plan_that_is_committed_is_followed_by_retention_too(store: Any) -> No
     assert store.kept(T).first == timeline.view.compaction.event.cut  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "why"),
     [
         ({"retention": "archive"}, "go together"),

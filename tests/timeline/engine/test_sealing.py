@@ -42,6 +42,7 @@ from persistence import (
     open_store,
 )
 from render import Policy, Summary, ToolPolicy
+from tests._table import for_each
 from tests.persistence.contract import STORES, new_store
 from timeline import Timeline
 from timeline.cli import main
@@ -424,7 +425,7 @@ def working(timeline: Timeline, clock: Clock, numbers: Sequence[int], known: Env
         timeline.record({"id": f"a-{turn}", "role": "assistant", "content": answer})
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each("way", WAYS)
 def test_nothing_that_makes_room_quotes_it(way: str) -> None:
     policy = attrs.evolve(Policy(name="own", cold_ratio=0.2), **WAYS[way])
     made, clock = MemoryStore(), Clock()

@@ -29,6 +29,7 @@ from blocks import (
 from persistence import Hit
 from render import CompactionPlan, Rendered, View
 from tests._builders import open_timeline, response, text, tool_use
+from tests._table import for_each
 from timeline import AsyncTimeline, Options, Timeline
 from timeline._timeline import Snapshot
 from timeline.engine._following import Follower
@@ -62,8 +63,8 @@ def test_no_operation_is_left_out() -> None:
     assert isinstance(inspect.getattr_static(Timeline, "open_calls"), property)
 
 
-@pytest.mark.parametrize("kind", [Timeline, AsyncTimeline])
-@pytest.mark.parametrize("name", METHODS)
+@for_each("kind", [Timeline, AsyncTimeline])
+@for_each("name", METHODS)
 def test_a_method_is_documented_where_it_is_asked_for(kind: type, name: str) -> None:
     method = getattr(kind, name)
     assert method.__qualname__ == f"{kind.__name__}.{name}"
@@ -74,7 +75,7 @@ def test_a_method_is_documented_where_it_is_asked_for(kind: type, name: str) -> 
     assert inspect.iscoroutinefunction(method) is is_awaited
 
 
-@pytest.mark.parametrize("name", METHODS)
+@for_each("name", METHODS)
 def test_both_shells_take_and_say_the_same(name: str) -> None:
     method, amethod = getattr(Timeline, name), getattr(AsyncTimeline, name)
     signature, asignature = inspect.signature(method), inspect.signature(amethod)
@@ -84,7 +85,7 @@ def test_both_shells_take_and_say_the_same(name: str) -> None:
         assert signature.return_annotation == asignature.return_annotation
 
 
-@pytest.mark.parametrize("name", BOUND)
+@for_each("name", BOUND)
 def test_a_method_is_what_its_operation_is_but_for_the_flow(name: str) -> None:
     method, operation = getattr(Timeline, name), getattr(Operations, name)
     signature = inspect.signature(method)
@@ -255,7 +256,7 @@ def _deep() -> Any:
     return found
 
 
-@pytest.mark.parametrize("name", BOUND)
+@for_each("name", BOUND)
 def test_an_operation_raises_what_it_says(name: str) -> None:
     doc = inspect.getdoc(getattr(Timeline, name)) or ""
     said = set(re.findall(r"^    (\w+Error):", doc.partition("Raises:\n")[2], re.MULTILINE))

@@ -8,6 +8,7 @@ from blocks import BlocksHidden, CompactionSkipped, PolicyError, RangeCompacted
 from persistence import MemoryStore
 from render import Policy
 from tests._builders import Clock, events_of, flat, open_timeline, steady
+from tests._table import for_each
 from tests.timeline.test_timeline import busy
 from timeline import Timeline
 
@@ -18,7 +19,7 @@ def off(options: dict[str, Any], window: int, **more: Any) -> Timeline:
     return busy(open_timeline(window=window, policy=steady(**options), **more), 20)
 
 
-@pytest.mark.parametrize("options", OFF, ids=str)
+@for_each("options", OFF, ids=str)
 def test_nothing_is_pruned_clipped_or_compacted(options: dict[str, Any]) -> None:
     clock = Clock()
     timeline = off(options, 2_000, clock=clock)
@@ -33,7 +34,7 @@ def test_nothing_is_pruned_clipped_or_compacted(options: dict[str, Any]) -> None
     assert [e for kind in kinds for e in events_of(timeline, kind)] == []
 
 
-@pytest.mark.parametrize("options", OFF, ids=str)
+@for_each("options", OFF, ids=str)
 def test_what_does_not_fit_says_so(options: dict[str, Any]) -> None:
     timeline = off(options, 2_000)
     rendered = timeline.render()

@@ -28,6 +28,7 @@ from blocks.formats import Format, Json, messages_from
 from persistence import MemoryStore
 from render import Rendered, said_by
 from tests._builders import Ids, blocks_in, open_timeline, steady
+from tests._table import for_each
 from tests.foreign import Line, Model, Talk, Tool, User, responded, talks, told, written
 from timeline import Timeline
 from timeline.engine._sync import OnDivergence
@@ -228,7 +229,7 @@ def test_a_history_that_went_back_is_followed_into_a_fork_that_is_found_again(
     assert held(timeline) == before
 
 
-@pytest.mark.parametrize("on_divergence", ["fork", "follow"])
+@for_each("on_divergence", ["fork", "follow"])
 def test_a_fork_has_nothing_of_an_answer_that_is_gone(on_divergence: OnDivergence) -> None:
     timeline = open_timeline(store=MemoryStore())
     asked = {"role": "user", "content": "Why?"}
@@ -319,7 +320,7 @@ def test_a_history_that_makes_no_sense_is_there_once_too(
     assert held(fresh) == held(timeline)
 
 
-@pytest.mark.parametrize("named", [0, 1, None])
+@for_each("named", [0, 1, None])
 def test_the_newest_answer_belongs_to_the_request_that_is_named(named: int | None) -> None:
     timeline = open_timeline(model="claude-sonnet-5-5")
     said: list[object] = [{"role": "user", "content": "Look."}]
@@ -526,7 +527,7 @@ def test_what_is_hidden_stays_hidden_wherever_its_history_goes_on(
         assert marks_in(" ".join(said)) <= hidden
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@for_each("name", FORMATS)
 def test_a_fork_that_was_there_before_the_hide_hides_it_too(name: Format) -> None:
     talk = marked((User("Log in"), Model("done"), User("And now?"), Model("it works")))
     other = (*talk[:2], User("And then?"))
@@ -540,7 +541,7 @@ def test_a_fork_that_was_there_before_the_hide_hides_it_too(name: Format) -> Non
     assert "[a secret]" in json.dumps(again.render().request())
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@for_each("name", FORMATS)
 def test_what_is_restored_is_shown_in_a_fork_that_begins_while_it_was_hidden(name: Format) -> None:
     talk = marked((User("Log in"), Model("done"), User("And now?")))
     timeline = opened(MemoryStore())

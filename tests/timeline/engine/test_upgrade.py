@@ -6,8 +6,6 @@ Rows B-6 and B-9 of the features.
 import asyncio
 from typing import Any
 
-import pytest
-
 from blocks import (
     RangeCompacted,
     RangeSummary,
@@ -27,6 +25,7 @@ from tests._builders import (
     tool_use,
 )
 from tests._practice import Practice
+from tests._table import for_each
 from tests.timeline.summarizers.talk import MODEL, SYSTEM, TASK, aopened, atalk, opened, talk
 from timeline import ExtractiveSummarizer, ModelSummarizer, SummaryRequest, Timeline
 from timeline.fake_provider import Reply
@@ -91,7 +90,7 @@ def test_a_models_summary_becomes_an_extractive_one(practice: Practice) -> None:
     assert len(server.requests) == asked
 
 
-@pytest.mark.parametrize("summarizer", [ExtractiveSummarizer(), by_hand])
+@for_each("summarizer", [ExtractiveSummarizer(), by_hand])
 def test_what_says_the_same_again_is_no_event(summarizer: Any) -> None:
     timeline = opened(None, summarizer=summarizer)
     assert not timeline.upgrade_summary(system=SYSTEM), "there is none yet"

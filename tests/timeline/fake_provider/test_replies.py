@@ -139,7 +139,7 @@ def test_no_output_at_all_only_warms_the_cache(practice: Practice) -> None:
 def test_an_answer_may_be_late(practice: Practice) -> None:
     from anthropic import APITimeoutError
 
-    server = practice.serve(responder=[Reply(text="At last.", delay_seconds=5)])
+    server = practice.serve(responder=[Reply(text="At last.", delay_seconds=20)])
     with pytest.raises(APITimeoutError):
         practice.client(server, timeout=0.2).messages.create(**request())
 

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import msgspec
-import pytest
 
 from blocks import StructuredSummary
 from render.compaction import _prompt as prompts
+from tests._table import for_each
 from timeline.fake_provider import Reply, Script, summary_reply, tutorial_responder, wants_summary
 from timeline.fake_provider._responder import MARKER
 
@@ -52,7 +52,7 @@ def test_it_thinks_only_when_asked_to() -> None:
     assert played("See job.py.", thinking={"type": "adaptive"})[0].thinking == "job.py may tell."
 
 
-@pytest.mark.parametrize("tools", [[], [{"name": "now", "input_schema": {"type": "object"}}]])
+@for_each("tools", [[], [{"name": "now", "input_schema": {"type": "object"}}]])
 def test_without_a_tool_that_takes_a_text_it_answers(tools: list[dict[str, Any]]) -> None:
     said = tutorial_responder(request(user("What of job.py?"), tools=tools))
     assert said == Reply(text="You said: What of job.py?")

@@ -8,6 +8,7 @@ import pytest
 
 from render import Model, overflow_of
 from tests._practice import Practice
+from tests._table import for_each
 from timeline.fake_provider import Exchange, FakeProvider, Fault, Reply
 
 from .requests import OLD, TOOL, assistant, request, result, user
@@ -45,7 +46,7 @@ def test_counting_refuses_the_same(practice: Practice) -> None:
         client.messages.count_tokens(model="claude-sonnet-5-5", messages=[])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("asked", "status", "words"),
     [
         ({}, 400, "max_tokens: Field required"),

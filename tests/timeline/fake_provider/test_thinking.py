@@ -6,6 +6,7 @@ import anthropic
 import pytest
 
 from tests._practice import Practice
+from tests._table import for_each
 from timeline.fake_provider import Call, FakeProvider, Reply
 
 from .requests import MODEL, TOOL, UNBOUND, assistant, request, result, user
@@ -133,7 +134,7 @@ def test_the_client_may_ask_to_have_it_dropped() -> None:
     )
 
 
-@pytest.mark.parametrize("model", [MODEL, UNBOUND])
+@for_each("model", [MODEL, UNBOUND])
 def test_changed_thinking_is_refused_by_every_model(model: str) -> None:
     provider = FakeProvider(responder=THINKS)
     asked = conversation(provider, 2, model)
@@ -144,7 +145,7 @@ def test_changed_thinking_is_refused_by_every_model(model: str) -> None:
         assert expected in words(provider, {**asked, "messages": messages})
 
 
-@pytest.mark.parametrize("signature", ["", "c2ln", "no base64!", "W10="])
+@for_each("signature", ["", "c2ln", "no base64!", "W10="])
 def test_thinking_that_the_provider_never_signed_is_refused(signature: str) -> None:
     thought = {"type": "thinking", "thinking": "Hm.", "signature": signature}
     asked = request(user("a"), assistant(thought, {"type": "text", "text": "b"}), user("c"))

@@ -22,7 +22,7 @@ WINDOW: Final = 24_000
 """Of the provider's models: a page's own, and room for an answer."""
 LINES_MAX: Final = 25
 """Of a program, empty ones aside."""
-SECONDS_MAX: Final = 120
+SECONDS_MAX: Final = 300
 PICTURE: Final = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJg"
     "gg=="

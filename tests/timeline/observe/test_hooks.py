@@ -8,6 +8,7 @@ import pytest
 
 from blocks import CompactionSkipped, RangeCompacted
 from tests._builders import STEADY, events_of, open_timeline
+from tests._table import for_each
 from tests.timeline.test_timeline import busy
 from timeline import Compacted, Compacting, Hooks, Timeline
 
@@ -88,7 +89,7 @@ def test_a_veto_holds_where_the_prompt_would_not_fit_and_the_request_says_so() -
     assert "a hook vetoed" in rendered.cannot_fit.advice
 
 
-@pytest.mark.parametrize("answer", [None, True, 0, "no"])
+@for_each("answer", [None, True, 0, "no"])
 def test_only_false_is_a_veto(answer: Any) -> None:
     timeline = full(Hooks(on_before_compaction=[Told(answer=answer)]), limits()[0])
     timeline.render()

@@ -34,13 +34,15 @@ from tests._builders import (
     request_bytes,
     text_in,
 )
+from tests._sizes import PATIENCE
+from tests._table import for_each
 from timeline import AsyncTimeline, Edit, Hooks, SummaryRequest, Timeline
 
 _T = TypeVar("_T")
 
 WORD = "NEVER DELETE db-2"
 WINDOW = 3000
-SECONDS = 20.0
+SECONDS = PATIENCE
 
 PLACES = ("before", "after", "observer", "summarizer")
 """Where other people's code is called in a render."""
@@ -111,9 +113,9 @@ def reopened(store: MemoryStore) -> Rendered:
     return open_timeline(store=store, window=WINDOW).snapshot().render()
 
 
-@pytest.mark.parametrize("in_thread", [False, True])
-@pytest.mark.parametrize("deed", DEEDS)
-@pytest.mark.parametrize("place", PLACES)
+@for_each("in_thread", [False, True])
+@for_each("deed", DEEDS)
+@for_each("place", PLACES)
 def test_what_it_appends_is_in_the_request(place: str, deed: str, in_thread: bool) -> None:  # noqa: FBT001
     store, worker = MemoryStore(), Worker(DEEDS[deed], in_thread)
     timeline = worker.timeline = crowded(store, place, worker)
@@ -128,7 +130,7 @@ def test_what_it_appends_is_in_the_request(place: str, deed: str, in_thread: boo
     assert len(events_of(timeline, RangeCompacted)) >= 1
 
 
-@pytest.mark.parametrize("place", PLACES)
+@for_each("place", PLACES)
 def test_one_that_appends_each_time_comes_to_an_end(place: str) -> None:
     store, worker = MemoryStore(), Worker(DEEDS["steer"], always=True)
     timeline = worker.timeline = crowded(store, place, worker)
@@ -139,7 +141,7 @@ def test_one_that_appends_each_time_comes_to_an_end(place: str) -> None:
     assert timeline.snapshot().render().content_hash == reopened(store).content_hash
 
 
-@pytest.mark.parametrize("place", PLACES)
+@for_each("place", PLACES)
 def test_one_request_is_noted_for_one_render(place: str) -> None:
     store, worker = MemoryStore(), Worker(DEEDS["steer"])
     timeline = worker.timeline = crowded(store, place, worker)
@@ -173,8 +175,8 @@ async def acrowded(worker: Any, place: str) -> AsyncTimeline:
     return timeline
 
 
-@pytest.mark.parametrize("where", ["task", "child", "other"])
-@pytest.mark.parametrize("place", PLACES)
+@for_each("where", ["task", "child", "other"])
+@for_each("place", PLACES)
 def test_the_async_one_never_waits_for_ever(place: str, where: str) -> None:
     """Neither for its own task, nor for a task that it has made, nor for one that was there before."""
 

@@ -30,6 +30,7 @@ from blocks import (
 from persistence import DuckDBStore
 from tests import strategies
 from tests._builders import call, header, log, prompt, result, said, thought
+from tests._table import for_each
 from tests.persistence.contract import compacted
 from tests.strategies import Play, Step
 from tests.timeline.replay.invented import invented
@@ -114,7 +115,7 @@ def test_a_call_that_is_repeated_after_its_result_was_folded() -> None:
     ], "an undo comes after what it undoes"
 
 
-@pytest.mark.parametrize("reason", ["expired", "cleared", "externalized", "dropped", "clipped"])
+@for_each("reason", ["expired", "cleared", "externalized", "dropped", "clipped"])
 def test_a_call_that_is_repeated_after_its_result_was_hidden(reason: HideReason) -> None:
     answer = result("a")
     before = (prompt("x"), call("a", path="f"), answer)
@@ -124,7 +125,7 @@ def test_a_call_that_is_repeated_after_its_result_was_hidden(reason: HideReason)
     assert told(*before, again, hides(answer, reason)) == []
 
 
-@pytest.mark.parametrize("reason", ["requested", "unsigned"])
+@for_each("reason", ["requested", "unsigned"])
 def test_what_somebody_asked_to_hide_does_not_count(reason: HideReason) -> None:
     answer = result("a")
     asked = call("b", path="f"), call("c", name="read_timeline")
@@ -157,7 +158,7 @@ def test_what_came_back_by_itself_is_told_once_a_request() -> None:
     assert quality_of(log(*events)).rows[-1].turn == "t2"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("blocks", "end"),
     [
         ((said("done"),), "completed"),
@@ -216,7 +217,7 @@ def known(kind: ToolKind | None, target: str) -> ToolResult:
     return msgspec.structs.replace(answer, envelope=Envelope(kind=kind, target=target))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("first", "second", "times"),
     [
         (asks("Read", file_path="src/a.py"), asks("view_file", path="./src/a.py"), 1),
@@ -276,7 +277,7 @@ def test_a_tool_that_declares_its_kind_is_compared_by_its_target() -> None:
     assert told(*plain, again) == [], "nobody said what it does"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fact", "question", "times"),
     [
         ("The budget is 1,000 dollars.", "What was the user's budget again?", 1),

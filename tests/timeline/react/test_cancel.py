@@ -14,6 +14,7 @@ import pytest
 from blocks import Block, ToolCall, ToolResult, text_of
 from persistence import DuckDBStore, MemoryStore
 from tests._practice import Practice
+from tests._sizes import PATIENCE
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline
 from timeline.fake_provider import Call, Reply
 from timeline.react import AgentHooks
@@ -133,12 +134,12 @@ def test_a_task_cancelled_at_any_time(practice: Practice, at: int, *, stream: bo
 
 def test_what_was_done_when_the_task_was_cancelled_is_kept(practice: Practice) -> None:
     server = practice.serve(responder=list(SCRIPT))
-    store, started = MemoryStore(), asyncio.Event()
+    store, done = MemoryStore(), asyncio.Semaphore(0)
 
     async def read(path: str) -> str:
         if path == "b":
-            started.set()
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()  # for ever
+        done.release()
         return path
 
     read.__name__ = "read_file"
@@ -148,8 +149,9 @@ def test_what_was_done_when_the_task_was_cancelled_is_kept(practice: Practice) -
         async with practice.aclient(server) as client:
             agent = AsyncReactAgent(timeline, client, tools=[read])
             task = asyncio.create_task(agent.run("Look."))
-            await started.wait()
-            await asyncio.sleep(0.3)
+            for _ in "ac":
+                await asyncio.wait_for(done.acquire(), PATIENCE)
+            await asyncio.sleep(0.3)  # what has returned is noted
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -185,7 +187,10 @@ def test_a_process_killed_in_the_middle_of_a_tool_call_is_resumed(
     path = tmp_path / "agent.duckdb"
     code = textwrap.dedent(CRASHING)
     done = subprocess.run(
-        [sys.executable, "-c", code, path, server.url], timeout=60, check=False, capture_output=True
+        [sys.executable, "-c", code, path, server.url],
+        timeout=PATIENCE,
+        check=False,
+        capture_output=True,
     )
     assert done.returncode == 9, done.stderr.decode()
     with DuckDBStore(path) as store, Timeline.open("agent", store=store) as timeline:

@@ -23,6 +23,7 @@ from blocks import (
     TurnId,
 )
 from tests._practice import Practice
+from tests._table import for_each
 from timeline import tool
 from timeline.fake_provider import Call, Reply
 from timeline.react import AgentSettings, Tool, ToolReply, file_state
@@ -276,7 +277,7 @@ def test_a_reply_without_a_mark_leaves_it_to_the_capture() -> None:
 # Fields.
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("returned", "kept"),
     [
         ({"id": 7, "lines": ["a"]}, {"id": 7, "lines.0": "a"}),
@@ -297,7 +298,7 @@ def test_the_fields_to_preserve_are_taken_from_replies_with_json(
     assert [done.envelope.key_fields for done in both(made)] == [kept, kept]
 
 
-@pytest.mark.parametrize("durability", ["ephemeral", "anchoring", "replayable", "non-replayable"])
+@for_each("durability", ["ephemeral", "anchoring", "replayable", "non-replayable"])
 def test_every_durability_can_be_declared(durability: Any) -> None:
     made = tool(name="do", durability=durability)(lambda: "done")
     assert [done.envelope.durability for done in both(made)] == [durability] * 2
@@ -330,7 +331,7 @@ def test_a_target_must_be_a_parameter() -> None:
         tool(target="id")(book)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "declared",
     [
         {"durability": "forever"},

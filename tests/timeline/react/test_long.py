@@ -28,7 +28,7 @@ from timeline.react import AgentHooks, Outcome
 ROUNDS = sized(90, 300)
 WINDOW = sized(14_000, 30_000)
 ANSWER = 2_000
-SECONDS_MAX = 20
+SECONDS_MAX = 60
 LINE = "2026-11-21 INFO the job read /srv/data/part-{}.csv and wrote 1000 rows\n"
 TASK = "Read all parts. Never write to /srv."
 

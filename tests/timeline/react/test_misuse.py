@@ -8,6 +8,7 @@ import pytest
 from blocks import ArgumentError, ImagePart, MisuseError
 from tests._builders import open_timeline
 from tests._practice import Practice
+from tests._table import for_each
 from timeline import AsyncReactAgent, ReactAgent, Timeline, tool
 from timeline.fake_provider import Call, Reply
 from timeline.react import AgentHooks, ToolReply
@@ -36,13 +37,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "said"), WRONG, ids=[str(given) for given, _ in WRONG])
+@for_each(("given", "said"), WRONG, ids=[str(given) for given, _ in WRONG])
 def test_an_agent_is_not_made_with_what_it_cannot_use(given: dict[str, Any], said: str) -> None:
     with pytest.raises(MisuseError, match=said):
         ReactAgent(open_timeline(), CLIENT, **given)
 
 
-@pytest.mark.parametrize("kind", [ReactAgent, AsyncReactAgent])
+@for_each("kind", [ReactAgent, AsyncReactAgent])
 def test_an_agent_needs_its_kind_of_timeline_and_a_client(kind: Any) -> None:
     with pytest.raises(MisuseError, match="timeline is a"):
         kind("talk", CLIENT)
@@ -68,7 +69,7 @@ def test_a_tool_is_declared_with_the_right_names() -> None:
         ToolReply(output="", is_eror=True)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("prompt", [None, 5, b"x", "", " ", "cut \ud83d"])
+@for_each("prompt", [None, 5, b"x", "", " ", "cut \ud83d"])
 def test_a_prompt_that_is_none_is_refused_before_open_calls_are_closed(prompt: Any) -> None:
     timeline = open_timeline()
     timeline.user("go")
@@ -80,7 +81,7 @@ def test_a_prompt_that_is_none_is_refused_before_open_calls_are_closed(prompt: A
     assert timeline.open_calls == ("a",)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "answer",
     [
         {"id": "x", "choices": [{"message": {"role": "assistant", "content": "hello"}}]},

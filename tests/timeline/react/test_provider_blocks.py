@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from blocks import OpaqueBlock
 from render import Policy
 from tests._builders import open_timeline, response, text, tool_use
 from tests._practice import Practice
+from tests._table import for_each
 from timeline import ReactAgent, Timeline
 from timeline.fake_provider import Call, Fault, Reply
 
@@ -66,9 +65,7 @@ def test_a_paused_turn_goes_on_in_the_same_message() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "orphan", [[SEARCH], [FOUND], [FOUND, SEARCH], [{"type": "server_tool_use"}]]
-)
+@for_each("orphan", [[SEARCH], [FOUND], [FOUND, SEARCH], [{"type": "server_tool_use"}]])
 def test_what_lost_its_other_half_is_left_out_and_told(orphan: list[dict[str, Any]]) -> None:
     timeline = asked(response(*orphan, text("So."), id="r1"))
     timeline.user("Thanks.")
@@ -110,7 +107,7 @@ def test_a_compaction_of_the_providers_that_failed_changes_nothing() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     "blank", [None, "", "  ", "\n\t", [], [text("words")], {}, 5, True, {"text": "x"}], ids=repr
 )
 def test_a_compaction_of_the_providers_without_a_word_drops_nothing(blank: Any) -> None:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from blocks import BlockId, CallId, MisuseError, TextPart, ToolCall, TurnId
+from tests._table import for_each
 from timeline import tool
 from timeline.react import Tool, ToolReply
 from timeline.react._tools import Caller, CallResult
@@ -84,7 +85,7 @@ def test_input_becomes_the_types_that_the_function_wants() -> None:
     assert not done.is_error
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "said"),
     [
         ({}, "missing required field `at`"),
@@ -121,7 +122,7 @@ def test_an_async_tool_runs_for_a_sync_agent_too() -> None:
     assert called(wait, seconds=0).output == "waited 0.0"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("returned", "output"),
     [
         ("text", "text"),

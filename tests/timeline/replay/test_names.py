@@ -1,13 +1,13 @@
 """Which names are rare enough to be missed."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests._table import for_each
 from timeline.replay._recall import rare_names
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         "src/app/main.py",
@@ -31,7 +31,7 @@ def test_a_name_is_found_whole_whatever_stands_around_it(name: str) -> None:
         assert name in rare_names(text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "ordinary words and nothing extraordinary",

@@ -1,10 +1,10 @@
 """What a response needed from its past: near and far, trivial and new, with what around it."""
 
 import attrs
-import pytest
 
 from blocks import AssistantThinking, BlockId
 from persistence.sessions import Arrived, Responded, Session
+from tests._table import for_each
 from tests.timeline.replay.talk import TURN, asked, talk
 from timeline.replay._recall import Need, Needs, line_around, needs_of, wide_around
 
@@ -24,7 +24,7 @@ def names(needs: tuple[Need, ...]) -> list[str]:
     return [need.name for need in needs]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("calls", "far", "near"),
     [(1, [], ["old_name"]), (5, [], ["old_name"]), (6, ["old_name"], []), (9, ["old_name"], [])],
 )
@@ -115,7 +115,7 @@ def test_wide_has_the_neighbouring_lines_and_at_most_150_characters() -> None:
     assert wide_around(f"x\n{long}\ny", "NAME") == "e" * 150 + "NAME" + "f" * 150
 
 
-@pytest.mark.parametrize("text", ["NAME", "  NAME  \n", "NAME = 1234", "\nNAME\n"])
+@for_each("text", ["NAME", "  NAME  \n", "NAME = 1234", "\nNAME\n"])
 def test_less_than_eight_characters_say_nothing(text: str) -> None:
     assert line_around(text, "NAME") == ""
 

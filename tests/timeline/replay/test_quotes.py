@@ -2,12 +2,12 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import AssistantBlock, AssistantThinking, ToolCall, ToolResult, leaves, text_of
 from persistence.sessions import Responded, Session
+from tests._table import for_each
 from tests.timeline.replay.talk import talk
 from timeline.replay._recall import (
     NEAR_CALLS,
@@ -26,7 +26,7 @@ def last(session: Session) -> Needs:
     return needs_of(session)[-1]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "lines"),
     [
         (f"\t{LINE}  \r\n\n", {LINE}),
@@ -44,7 +44,7 @@ def test_a_line_counts_without_what_stands_around_it(text: str, lines: set[str])
     assert quotable_lines(text) == lines
 
 
-@pytest.mark.parametrize(("calls", "quotes"), [(1, ()), (5, ()), (6, (LINE,)), (9, (LINE,))])
+@for_each(("calls", "quotes"), [(1, ()), (5, ()), (6, (LINE,)), (9, (LINE,))])
 def test_a_line_is_needed_when_it_last_occurred_more_than_five_calls_earlier(
     calls: int, quotes: tuple[str, ...]
 ) -> None:
@@ -52,7 +52,7 @@ def test_a_line_is_needed_when_it_last_occurred_more_than_five_calls_earlier(
     assert last(talk(*[QUIET] * 8, *rounds)).quotes == quotes
 
 
-@pytest.mark.parametrize(("times", "quotes"), [(8, (LINE,)), (9, ())])
+@for_each(("times", "quotes"), [(8, (LINE,)), (9, ())])
 def test_a_line_counts_up_to_three_in_ten_texts(times: int, quotes: tuple[str, ...]) -> None:
     session = talk(*[("", LINE)] * times, *[QUIET] * 5, (LINE, "done"))
     assert last(session).quotes == quotes

@@ -11,6 +11,7 @@ from blocks import text_of
 from persistence.sessions import Session
 from render import Policy, Provider, provider_of
 from tests import _builders as make
+from tests._table import for_each
 from tests.timeline.replay.invented import invented
 from tests.timeline.replay.talk import talk
 from timeline.replay import ReplayOptions, replay
@@ -51,7 +52,7 @@ def request(*content: dict[str, Any], system: str = "") -> Any:
     return Request(({"role": "user", "content": list(content)},), texts)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("", (0, 0, 0)),
@@ -84,7 +85,7 @@ def test_a_name_that_never_had_surroundings_needs_none() -> None:
 EXCERPT = "one line above\nthe value of old_name is seven\nanother one below"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "share"),
     [
         ("old_name", 0.0),

@@ -7,6 +7,7 @@ import pytest
 
 from persistence.sessions import read_session
 from tests._sizes import sized
+from tests._table import for_each
 from timeline.replay import ReplayOptions, replay
 
 RECORDED = Path(
@@ -19,8 +20,8 @@ FILES = sorted(
 
 @pytest.mark.recorded
 @pytest.mark.skipif(not FILES, reason=f"no recorded sessions in {RECORDED}")
-@pytest.mark.parametrize("window", sized([30_000], [60_000, 30_000]))
-@pytest.mark.parametrize("name", FILES)
+@for_each("window", sized([30_000], [60_000, 30_000]))
+@for_each("name", FILES)
 def test_every_promise_is_kept(name: str, window: int) -> None:
     session = read_session(RECORDED / name)
     options = ReplayOptions(window=window, counter="o200k", keep_thinking=False)

@@ -7,6 +7,7 @@ import pytest
 
 from persistence import MemoryStore
 from render import PROVIDERS, Model, Provider
+from tests._table import for_each
 from tests.render.providers.plain import LONG, plain_text
 from tests.timeline.replay.invented import invented
 from timeline.billing import SummaryCall, price
@@ -25,7 +26,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> Provider:
     return provider
 
 
-@pytest.mark.parametrize("summarizer", ["extractive", "stand-in"])
+@for_each("summarizer", ["extractive", "stand-in"])
 def test_a_session_is_replayed_and_priced_with_a_provider_of_plain_text(summarizer: Any) -> None:
     sent: list[Sent] = []
     options = ReplayOptions(policy=STEADY, counter="estimate", summarizer=summarizer)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from blocks import ArgumentError, MisuseError
 from render import Policy
+from tests._table import for_each
 from tests.timeline.replay.invented import invented
 from tests.timeline.replay.test_compare import result
 from timeline.replay import ReplayOptions, Trial, Tuning, replay, tune
@@ -194,7 +195,7 @@ def test_a_bound_that_no_session_can_check_is_refused() -> None:
         tune([invented(rounds=8)], SMALL, Tuning(at_least={"quotes": 0.5}))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("at_least", "message"),
     [
         ({}, "give a bound for at least one of far, "),

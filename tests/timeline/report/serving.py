@@ -15,6 +15,8 @@ import attrs
 import uvicorn
 from starlette.types import ASGIApp
 
+from tests._sizes import PATIENCE
+
 
 @attrs.frozen
 class Answer:
@@ -48,7 +50,7 @@ class Site:
     def get(self, path: str = "", method: str = "GET", **headers: str) -> Answer:
         request = urllib.request.Request(self.url + path, method=method, headers=headers)  # noqa: S310 -- ours
         try:
-            with _OPENER.open(request, timeout=30) as answer:
+            with _OPENER.open(request, timeout=PATIENCE) as answer:
                 return Answer(answer.status, answer.headers, answer.read().decode())
         except urllib.error.HTTPError as refused:
             with refused:
@@ -56,7 +58,7 @@ class Site:
 
     def told(self, path: str) -> Iterator[str]:
         """What server-sent events say."""
-        with _OPENER.open(self.url + path, timeout=30) as answer:
+        with _OPENER.open(self.url + path, timeout=PATIENCE) as answer:
             for line in answer:
                 if line.startswith(b"data: "):
                     yield line[6:].strip().decode()
@@ -79,5 +81,5 @@ def serving(app: ASGIApp) -> Generator[Site]:
         yield Site(f"http://127.0.0.1:{listener.getsockname()[1]}/")
     finally:
         server.should_exit = server.force_exit = True
-        thread.join(30)
+        thread.join(PATIENCE)
         listener.close()

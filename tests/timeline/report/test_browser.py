@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from blocks import RangeCompacted
 from persistence import MemoryStore
 from persistence.sessions import read_session
+from tests._sizes import PATIENCE
 from tests.conftest import SCREENSHOTS
 from tests.timeline.replay.test_recorded import FILES, RECORDED
 from tests.timeline.report.long_log import long_log
@@ -105,11 +107,10 @@ class Visit:
 
     def until(self, condition: str) -> None:
         """Wait for it. (Playwright's own way is forbidden by the page's policy.)"""
-        for _ in range(1_500):
-            if self.page.evaluate(f"Boolean({condition})"):
-                return
+        end = time.monotonic() + PATIENCE
+        while not self.page.evaluate(f"Boolean({condition})"):
+            assert time.monotonic() < end, condition
             self.page.wait_for_timeout(20)
-        raise AssertionError(condition)
 
     def tab(self, name: str) -> None:
         self.page.click(f"#tab-{name}")
@@ -138,6 +139,7 @@ def visit(browser: Any) -> Iterator[Any]:
 
     def visit(size: dict[str, int] = WIDE, colours: str = "light") -> Visit:
         contexts.append(browser.new_context(viewport=size, color_scheme=colours, locale="en-US"))
+        contexts[-1].set_default_timeout(1_000 * PATIENCE)
         return Visit(contexts[-1].new_page())
 
     yield visit

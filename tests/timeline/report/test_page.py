@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from persistence import MemoryStore
+from tests._table import for_each
 from tests.timeline.report.pages import Page
 from timeline import Timeline
 from timeline.report import Prompting, report_html, reported_log
@@ -71,7 +70,7 @@ def test_our_own_scripts_ask_nobody_and_run_no_text() -> None:
         assert path.name == "live.js" or "fetch(" not in text, path
 
 
-@pytest.mark.parametrize("row", MANIFEST, ids=lambda row: row["file"])
+@for_each("row", MANIFEST, ids=lambda row: row["file"])
 def test_what_is_not_ours_is_what_was_published(row: dict[str, Any]) -> None:
     """Its hash, its version and its licence stand beside it."""
     content = (STATIC / "vendor" / row["file"]).read_bytes()

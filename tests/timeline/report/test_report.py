@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from blocks import BlockAppended, Envelope, OpaqueEvent, RangeCompacted, RequestRendered
 from persistence import MemoryStore
+from tests._table import for_each
 from tests.strategies import Play, Step, settings, steps
 from tests.timeline.replay.invented import invented
 from tests.timeline.report.pages import Page, request_in, states_in
@@ -41,7 +42,7 @@ def seen(timeline: Timeline, *, hidden: bool = False) -> Page:
     return Page.of(report_html("x", [reported]))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@for_each("provider", PROVIDERS)
 def test_every_request_is_the_one_that_was_sent(provider: str) -> None:
     done, sent = replayed(provider=provider)
     assert any(isinstance(event, RangeCompacted) for _, event in done.log)

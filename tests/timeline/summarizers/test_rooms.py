@@ -8,7 +8,6 @@ from itertools import count
 from typing import Any
 
 import attrs
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from render.summary._merge import BEGINNING
 from render.summary._text import report_history
 from tests._builders import CharCounter, open_timeline, response, text, text_in, tool_use
 from tests._sizes import sized
+from tests._table import for_each
 from timeline import SummaryRequest, Timeline
 
 WINDOW = 8000
@@ -73,7 +73,7 @@ def test_a_split_turn_of_calls_alone_has_its_section() -> None:
     assert section[-1] == last
 
 
-@pytest.mark.parametrize("answer", [StructuredSummary(), StructuredSummary(state="Reading.")])
+@for_each("answer", [StructuredSummary(), StructuredSummary(state="Reading.")])
 def test_so_it_has_when_a_summariser_says_nothing_about_it(answer: StructuredSummary) -> None:
     timeline = small(summarizer=lambda _: Summary(summary=answer))
     timeline.user(REQUEST)
@@ -273,9 +273,7 @@ def test_any_summariser_leaves_a_request_that_fits(
     compacted_often(timeline, sized(2, 4), one_more)
 
 
-@pytest.mark.parametrize(
-    ("kind", "times"), [("restless", sized(60, 300)), ("extractive", sized(40, 100))]
-)
+@for_each(("kind", "times"), [("restless", sized(60, 300)), ("extractive", sized(40, 100))])
 def test_many_compactions_later_it_still_does(kind: str, times: int) -> None:
     """A model that rephrases its constraints each time does not fill the window with them, nor does a
     user who has a new demand in every third round."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
 from render import Model
+from tests._table import for_each
 from timeline._models import model_named
 from timeline.tokens import O200kCounter, TextCounter, counter_for
 from timeline.tokens._counter import CountCache, o200k, utf8_bytes
@@ -54,7 +55,7 @@ def test_no_text_is_too_weird(text: str) -> None:
         assert bool(tokens) == bool(text)
 
 
-@pytest.mark.parametrize("unit", [" ", "\t", "\u00a0", "\n", "A", "=", "\x00", "\ud800"])
+@for_each("unit", [" ", "\t", "\u00a0", "\n", "A", "=", "\x00", "\ud800"])
 def test_a_million_of_one_character_are_counted(unit: str) -> None:
     """A run of a million blanks overflows tiktoken's own stack (openai/tiktoken#15, #245)."""
     text = unit * 1_050_000
@@ -81,7 +82,7 @@ def test_chinese_has_no_factor_and_mixed_text_a_part_of_it() -> None:
     assert counter.count(mixed) == pytest.approx(parts, rel=0.05)
 
 
-@pytest.mark.parametrize("text", [ENGLISH, CHINESE, '{"path": "a/b.py", "line": 12}\n' * 40])
+@for_each("text", [ENGLISH, CHINESE, '{"path": "a/b.py", "line": 12}\n' * 40])
 def test_the_estimate_is_near(text: str) -> None:
     model = Model(name="plain", token_factor=1.0)
     assert counter_for("estimate", model).count(text) == pytest.approx(

@@ -3,11 +3,11 @@
 import base64
 import struct
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import DocumentPart, ImagePart
+from tests._table import for_each
 from timeline._models import model_named
 from timeline.tokens import counter_for
 from timeline.tokens._parts import image_size, image_tokens, pdf_pages
@@ -47,7 +47,7 @@ LOSSLESS = webp(b"VP8L", b"\x2f" + ((639) | (479 << 14)).to_bytes(4, "little"))
 EXTENDED = webp(b"VP8X", b"\0\0\0\0" + (639).to_bytes(3, "little") + (479).to_bytes(3, "little"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "data",
     [
         png(640, 480),
@@ -64,7 +64,7 @@ def test_the_header_says_the_size(data: str) -> None:
     assert image_size(data) == (640, 480)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("width", "height", "old", "new"),
     [
         (28, 28, 1, 1),
@@ -82,7 +82,7 @@ def test_an_image_costs_its_patches(width: int, height: int, old: int, new: int)
     assert image_tokens(png(width, height), NEW) == new
 
 
-@pytest.mark.parametrize("data", ["", "[redacted]", "====", "é", b64(b"BM12"), png(0, 5), "\ud800"])
+@for_each("data", ["", "[redacted]", "====", "é", b64(b"BM12"), png(0, 5), "\ud800"])
 def test_an_image_of_unknown_size_costs_the_most(data: str) -> None:
     assert image_tokens(data, OLD) == 1_568
     assert image_tokens(data, NEW) == 4_784
@@ -118,7 +118,7 @@ def test_the_plain_counter_has_one_price_for_images() -> None:
     assert counter_for("o200k", NEW).part(ImagePart(data=png(28, 28))) == 1_500
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "width", "height", "tokens"),
     [
         ("gpt-4o", 1_024, 1_024, 85 + 4 * 170),

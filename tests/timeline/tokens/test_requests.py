@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from blocks import MisuseError
 from render import Model
+from tests._table import for_each
 from tests.timeline.tokens.test_parts import png
 from timeline import Timeline, model_named
 from timeline.tokens import O200kCounter, RequestCounter
@@ -82,7 +83,7 @@ def test_objects_of_an_sdk_are_read() -> None:
     assert COUNTER.message(message) == COUNTER.text("The disk is full.") + 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     "request_",
     [
         {"messages": "Why?"},

@@ -3,7 +3,6 @@
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import DocumentPart, ImagePart, ProviderPart
 from render.providers.anthropic._provider import (
@@ -13,6 +12,7 @@ from render.providers.anthropic._provider import (
     content_tokens,
     tool_tokens,
 )
+from tests._table import for_each
 
 
 @attrs.frozen
@@ -49,7 +49,7 @@ def of_parts(content: Any, **fields: Any) -> dict[str, Any]:
     return {"type": "document", "source": {"type": "content", "content": content}, **fields}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "tokens"),
     [
         (text("12345"), 5),
@@ -77,7 +77,7 @@ def test_a_content_block_costs_what_is_in_it_and_its_envelope(
     assert content_tokens(content, Scales()) == BLOCK_TOKENS + tokens
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "tokens"),
     [
         ("12345", 5),
@@ -95,7 +95,7 @@ def test_a_result_costs_what_is_in_it_and_the_envelope_of_a_result(
     assert content_tokens(given, Scales()) == RESULT_TOKENS + tokens
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "part"),
     [
         (PICTURE, ImagePart(media_type="image/png", data="iVBO")),

@@ -3,7 +3,6 @@
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import (
     Block,
@@ -19,6 +18,7 @@ from blocks import (
 from render import Rendered, commit
 from tests import _builders as make
 from tests._builders import call, context, prompt, result, said, steer, thought
+from tests._table import for_each
 
 PNG = "iVBORw0KGgo="
 
@@ -135,7 +135,7 @@ def test_a_result_without_a_call_is_not_shown_but_noticed() -> None:
     assert rendered.notices == ("a result without a call is not shown: tc:t1.z.result",)
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u00a0\u2003"])
+@for_each("blank", ["", " ", "\n\t", "\u00a0\u2003"])
 def test_blank_text_is_not_shown(blank: str) -> None:
     rendered = shown(
         prompt(blank), make.attachment("f", blank), said(blank, response="r"),
@@ -199,7 +199,7 @@ def test_a_repeated_id_within_one_response_too() -> None:
     assert [line.rsplit(" ", 1)[1] for line in lines(rendered)[-2:]] == ["one", "two"]
 
 
-@pytest.mark.parametrize("name", ["", "a.b/c d", "x" * 100, "é", "\0"])
+@for_each("name", ["", "a.b/c d", "x" * 100, "é", "\0"])
 def test_foreign_tool_names_are_mapped(name: str) -> None:
     shown(prompt("go"), call("a", name=name), result("a"))
 
@@ -213,7 +213,7 @@ def test_signed_thinking_is_sent_verbatim() -> None:
     assert rendered.messages[1]["content"][0] == odd
 
 
-@pytest.mark.parametrize(
+@for_each(
     "provider",
     [
         {"type": "thinking", "thinking": "x"},
@@ -258,7 +258,7 @@ def test_thinking_can_be_left_out_altogether() -> None:
 # Parts.
 
 
-@pytest.mark.parametrize(
+@for_each(
     "part",
     [
         ImagePart(data="not base64!"),
@@ -308,7 +308,7 @@ PROVIDERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("value", PROVIDERS.values(), ids=PROVIDERS)
+@for_each("value", PROVIDERS.values(), ids=PROVIDERS)
 def test_a_part_that_the_api_defines_is_sent_as_it_is_from_users_and_tools(
     value: dict[str, Any],
 ) -> None:
@@ -333,8 +333,8 @@ def test_what_only_one_place_takes_is_named_in_the_other() -> None:
     assert lines(rendered)[-1].endswith("[{'type': 'text', 'text': '[tool container_upload]'}]")
 
 
-@pytest.mark.parametrize("kind", [ImagePart, DocumentPart])
-@pytest.mark.parametrize("url", ["file:///a", "data:image/png;base64,AAAA", "a.png", "https://"])
+@for_each("kind", [ImagePart, DocumentPart])
+@for_each("url", ["file:///a", "data:image/png;base64,AAAA", "a.png", "https://"])
 def test_an_address_where_no_provider_can_fetch_is_named(kind: Any, url: str) -> None:
     assert "its url could not be read" in str(shown(prompt("see", "t1", kind(url=url))).messages)
 

@@ -5,10 +5,10 @@ from collections.abc import Hashable
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import DocumentPart, ImagePart, Part
 from render import PROVIDERS
+from tests._table import for_each
 
 MARK = {"type": "ephemeral"}
 MESSAGES_API = PROVIDERS["anthropic"]
@@ -93,7 +93,7 @@ def test_tool_traffic_costs_its_json_and_an_envelope() -> None:
     assert only(listed).tokens == 4 + 1_500 + 3 + 12
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("block", "tokens"),
     [
         ({"type": "image", "source": {"type": "base64", "data": "x"}}, 1_500),
@@ -122,7 +122,7 @@ def test_a_mark_is_no_content() -> None:
         assert marked == attrs.evolve(plain, ttl=300)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other"),
     [
         ({"type": "text", "text": "x"}, {"type": "text", "text": "y"}),

@@ -3,12 +3,12 @@
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import BlocksHidden, EventId, Hidden, ImagePart, ProviderPart, TextPart
 from render import Rendered, View, commit
 from tests import _builders as make
 from tests._builders import call, context, prompt, result, thought
+from tests._table import for_each
 
 MANUAL = attrs.evolve(make.LOOSE, thinking_modes=("enabled",))
 PICTURE = ImagePart(data="iVBORw0KGgo=")
@@ -63,7 +63,7 @@ def test_each_result_stands_whole_behind_the_call_that_it_answers() -> None:
     ]
 
 
-@pytest.mark.parametrize(("hidden", "model"), [((), MANUAL), ((2,), make.LOOSE), ((5,), MANUAL)])
+@for_each(("hidden", "model"), [((), MANUAL), ((2,), make.LOOSE), ((5,), MANUAL)])
 def test_calls_stay_calls_where_nothing_is_missing_or_nothing_is_asked_for(
     hidden: tuple[int, ...], model: Any
 ) -> None:

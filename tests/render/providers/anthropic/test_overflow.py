@@ -1,13 +1,13 @@
 """Overflow: the providers' ways to say that a prompt is too long, and what only looks like it."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from render import Overflow, overflow_of
+from tests._table import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "kind", "message", "overflow"),
     [
         (
@@ -71,7 +71,7 @@ def test_an_overflow_is_recognised_with_its_numbers(
     assert overflow_of(status, kind, message) == overflow
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "kind", "message"),
     [
         (400, "invalid_request_error", "messages: at least one message is required"),

@@ -3,12 +3,12 @@
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart
 from render import provider_of, validate_request
 from tests import _builders as make
 from tests._builders import text
+from tests._table import for_each
 
 PROVIDER = provider_of(make.LOOSE)
 THOUGHT = dict(make.SIGNED)
@@ -49,7 +49,7 @@ def test_a_request_has_what_there_is() -> None:
     assert PROVIDER.request([], [], messages) == {"messages": messages}
 
 
-@pytest.mark.parametrize(("window", "pictures"), [(200_000, 100), (200_001, 600)])
+@for_each(("window", "pictures"), [(200_000, 100), (200_001, 600)])
 def test_a_small_window_takes_fewer_pictures(window: int, pictures: int) -> None:
     limits = PROVIDER.limits(attrs.evolve(make.LOOSE, tokens_window=window))
     assert (limits.pictures_max, limits.marks_max) == (pictures, 3)
@@ -58,7 +58,7 @@ def test_a_small_window_takes_fewer_pictures(window: int, pictures: int) -> None
 WORDS = "its data is not base64"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "why"),
     [
         (TextPart(text=""), ""),

@@ -4,12 +4,12 @@ import re
 from typing import Any
 
 import attrs
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from render import Model, validate_request
 from render.providers.anthropic._rules import Rule
+from tests._table import for_each
 
 MARK_5M = {"type": "ephemeral"}
 MARK_1H = {"type": "ephemeral", "ttl": "1h"}
@@ -475,7 +475,7 @@ LIMITS: list[Case] = [
 CASES = [*SHAPES, *CONVERSATION, *TEXTS, *TOOLS, *PAIRS, *THINKING, *MARKS, *LIMITS]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rule", "place", "broken", "repaired", "model"),
     CASES,
     ids=[f"{number}-{case[0]}" for number, case in enumerate(CASES)],
@@ -531,7 +531,7 @@ FIELDS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("field", "block", "words"), FIELDS)
+@for_each(("field", "block", "words"), FIELDS)
 def test_a_violation_names_the_field_and_what_would_be_right(
     field: str, block: dict[str, Any], words: str
 ) -> None:
@@ -542,7 +542,7 @@ def test_a_violation_names_the_field_and_what_would_be_right(
     assert words in said_of_it
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("field", "block", "words"),
     [
         ("tool_use.id", use("a b"), ""),

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from render import Rendered
 from render.providers.anthropic._provider import Numbered, paired
 from tests import _builders as make
 from tests._builders import prompt, said, thought
+from tests._table import for_each
 
 
 def used(number: int = 1, **fields: Any) -> dict[str, Any]:
@@ -45,7 +44,7 @@ COMPACTED = {"type": "compaction", "content": "so far"}
 UPLOAD = {"type": "container_upload", "file_id": "file_1"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "contents",
     [
         [used(), found()],
@@ -61,7 +60,7 @@ def test_what_the_provider_takes_goes_back_as_it_came(contents: list[dict[str, A
     assert rendered.notices == ()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "path"),
     [
         (used(id="call 1"), "server_tool_use"),
@@ -106,7 +105,7 @@ LOST = "a call of the provider's without a result: version {}"
 FOUNDLING = "a result of the provider's without a call: version {}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("contents", "is_last", "kept", "notices"),
     [
         ([used(1), found(1)], False, [1, 2], []),

@@ -3,11 +3,11 @@
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import DocumentPart, ImagePart, ProviderPart
 from render.providers._definitions import definition_of
 from render.providers.gemini._provider import definition_tokens, part_tokens
+from tests._table import for_each
 from timeline import model_named
 from timeline.tokens import ModelCounter
 
@@ -25,7 +25,7 @@ class Letters:
         return {"ImagePart": 1000, "DocumentPart": 2000}.get(type(part).__name__, 3000)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "tokens"),
     [
         ({"text": "abc"}, 3),
@@ -51,9 +51,7 @@ def test_tokens_of_a_tool() -> None:
     assert definition_tokens(definition_of({"googleSearch": {}}), Letters()) == 3000
 
 
-@pytest.mark.parametrize(
-    ("name", "tokens"), [("gemini-3.8-flash", 1_120), ("gemini-2.5-pro", 1_032)]
-)
+@for_each(("name", "tokens"), [("gemini-3.8-flash", 1_120), ("gemini-2.5-pro", 1_032)])
 def test_an_image_costs_what_its_model_takes_at_most(name: str, tokens: int) -> None:
     part = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
     assert part_tokens(part, ModelCounter(model_named(name))) == tokens

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import (
     Block,
@@ -18,6 +17,7 @@ from render import PROVIDERS, provider_of
 from render.providers.gemini._provider import function_name
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, thought
+from tests._table import for_each
 from tests.render.providers.gemini._play import MODEL, SEALED
 
 CONTEXT = make.context(model=MODEL, provider=provider_of(MODEL))
@@ -154,9 +154,7 @@ def test_what_another_provider_ran_itself_is_left_out_with_a_notice_and_its_summ
     assert {"text": "So far: X."} in told
 
 
-@pytest.mark.parametrize(
-    ("name", "sent"), [("1st", "_1st"), ("-x", "_-x"), ("a b", "a_b"), ("", "tool")]
-)
+@for_each(("name", "sent"), [("1st", "_1st"), ("-x", "_-x"), ("a b", "a_b"), ("", "tool")])
 def test_names_begin_with_a_letter_or_an_underscore(name: str, sent: str) -> None:
     assert function_name(name) == sent
     assert len(function_name("9" * 80)) == 64

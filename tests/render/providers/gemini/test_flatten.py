@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from render import PROVIDERS
+from tests._table import for_each
 from tests.render.providers.gemini._play import MODEL, SEALED
 from tests.render.providers.gemini.test_count import Letters
 from timeline import model_named
@@ -32,7 +31,7 @@ def test_parts_are_equal_where_all_of_them_is() -> None:
     assert PROVIDER.segment("tools", {"name": "a"}).tokens(Letters()) == 8 + len("a\n\n{}")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "text"),
     [
         ({"text": "a"}, "a"),

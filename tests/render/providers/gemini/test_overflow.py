@@ -1,13 +1,12 @@
 """Errors that say that a prompt was too long, and errors that do not."""
 
-import pytest
-
 from render import PROVIDERS, Overflow, overflow_of
+from tests._table import for_each
 
 READ = PROVIDERS["gemini"].overflow
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "found"),
     [
         ("The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).", Overflow(tokens=1_200_293, tokens_max=1_048_576)),
@@ -25,8 +24,6 @@ def test_a_prompt_that_is_too_long(message: str, found: Overflow) -> None:
     assert READ(400, "INTERNAL", message) is None
 
 
-@pytest.mark.parametrize(
-    "message", ["Please use a valid role: user, model.", "", "maximum number of tokens"]
-)
+@for_each("message", ["Please use a valid role: user, model.", "", "maximum number of tokens"])
 def test_an_error_about_something_else(message: str) -> None:
     assert READ(400, "INVALID_ARGUMENT", message) is None

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-import pytest
-
 from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart
 from render import PROVIDERS
 from render.providers.gemini._provider import part_of
+from tests._table import for_each
 
 PNG = "iVBORw0KGgo="
 INLINE = {"inlineData": {"mimeType": "audio/mp3", "data": PNG}}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "sent"),
     [
         (TextPart(text="a"), {"text": "a"}),
@@ -34,7 +33,7 @@ def test_a_part_is_sent(part: Part, sent: dict[str, Any]) -> None:
     assert PROVIDERS["gemini"].violations({"contents": [content]}, None) == ()  # type: ignore[arg-type]  # no rule needs the model
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "why", "told"),
     [
         (ImagePart(data=PNG, media_type="image/gif"), "'image/gif' is none of", "[image: image/gif is a type that"),

@@ -7,6 +7,7 @@ import pytest
 from blocks import MisuseError
 from render import PROVIDERS, provider_of
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.providers.gemini._play import MODEL, OLD
 
 PROVIDER = PROVIDERS["gemini"]
@@ -37,7 +38,7 @@ def test_the_request_is_exactly_what_the_client_takes() -> None:
     assert "mine" not in str(rendered.gemini())
 
 
-@pytest.mark.parametrize(
+@for_each(
     "tool",
     [
         TOOL,

@@ -18,6 +18,7 @@ from blocks import (
 from blocks.formats._message import Answer
 from render import PROVIDERS
 from tests._builders import Ids, deep
+from tests._table import for_each
 from tests.render.providers.gemini._play import SEALED
 
 PROVIDER = PROVIDERS["gemini"]
@@ -105,7 +106,7 @@ def test_the_sdks_object_is_read_with_its_names_its_bytes_and_its_nothings() -> 
     assert PROVIDER.stop(Response()) == "tool_use"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("found", "stop"),
     [
         (answer({"text": "a"}), "end_turn"),
@@ -132,7 +133,7 @@ def test_a_response_without_a_word_is_one_if_it_says_what_it_cost_or_why() -> No
     assert (blocked.blocks, blocked.usage) == ((), None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("found", "said"),
     [
         ({"output": []}, "not a response of OpenAI's Responses API"),

@@ -14,6 +14,7 @@ from persistence.sessions import read_session
 from render import Model, provider_of
 from tests import _builders as make
 from tests._sizes import sized
+from tests._table import for_each
 from tests.render.providers.openai._play import (
     API,
     MODELS,
@@ -54,7 +55,7 @@ def answer(model: Model, number: int) -> dict[str, Any]:
     return {"id": f"r{number}", "object": "response", "output": items, "usage": usage}
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@for_each("model", MODELS, ids=lambda model: model.name)
 def test_an_agent_of_many_rounds_is_never_refused_and_reopens_as_it_was(model: Model) -> None:
     store, clock = MemoryStore(), make.Clock()
     options: dict[str, Any] = {"store": store, "clock": clock, "model": model, "window": 6_000}
@@ -86,7 +87,7 @@ def test_an_agent_of_many_rounds_is_never_refused_and_reopens_as_it_was(model: M
 
 @pytest.mark.recorded
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="no recorded sessions here")
-@pytest.mark.parametrize("name", sized(("mini-01",), ("codex-02", "mini-01", "oh-02", "pi-01")))
+@for_each("name", sized(("mini-01",), ("codex-02", "mini-01", "oh-02", "pi-01")))
 def test_a_recorded_session_is_as_good_for_one_provider_as_for_another(name: str) -> None:
     """No request would be refused, and what the agent refers to later is there as often."""
     [path] = RECORDED.glob(f"{name}.*")
@@ -104,7 +105,7 @@ def test_a_recorded_session_is_as_good_for_one_provider_as_for_another(name: str
         assert max(values, default=0) - min(values, default=0) < 0.04, (measure, values)
 
 
-@pytest.mark.parametrize("provider", ["openai.responses", "openai.chat"])
+@for_each("provider", ["openai.responses", "openai.chat"])
 def test_a_replay_prices_a_session_as_another_provider_would(provider: str) -> None:
     path = Path(__file__).parents[4] / "docs/examples/invoice-service.jsonl"
     result = replay(read_session(path), ReplayOptions(window=30_000, provider=provider))

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from render import Json
 from render.providers._definitions import definition_of
 from render.providers.openai._shared import (
@@ -15,6 +13,7 @@ from render.providers.openai._shared import (
     definition_tokens,
 )
 from tests._builders import CharCounter
+from tests._table import for_each
 
 COUNTER = CharCounter()
 PNG = "data:image/png;base64,iVBORw0KGgo="
@@ -26,7 +25,7 @@ def of(kind: str, **fields: Any) -> Json:
     return {"type": kind, **fields}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "tokens"),
     [
         (of("input_text", text="12345678"), 2),

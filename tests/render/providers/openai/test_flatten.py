@@ -8,6 +8,7 @@ import pytest
 
 from render import PROVIDERS, provider_of
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.providers.openai._play import CHAT, LOCAL, MARKED, MODELS, PLAIN
 from timeline.billing import CacheStep, Flattener, PromptCache, price
 from timeline.billing._prices import units
@@ -36,7 +37,7 @@ def steps_of(model: Any, times: tuple[float, ...], *, text: str = "done ") -> li
     return steps
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@for_each("model", MODELS, ids=lambda model: model.name)
 def test_a_warm_request_reads_all_that_was_sent_before(model: Any) -> None:
     steps = steps_of(model, (0.0, 10.0, 20.0, 30.0))
     assert steps[0].read == 0
@@ -51,7 +52,7 @@ def test_marks_are_kept_for_half_an_hour_and_prefixes_for_five_minutes() -> None
         assert steps_of(model, (0.0, dead))[1].read == 0
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@for_each("model", MODELS, ids=lambda model: model.name)
 def test_a_short_prefix_is_not_cached(model: Any) -> None:
     longer = attrs.evolve(model, cache_tokens_min=100_000)
     assert all(step.write == step.read == 0 for step in steps_of(longer, (0.0, 1.0)))
@@ -78,14 +79,14 @@ def test_writes_cost_more_at_marks_and_nothing_more_elsewhere() -> None:
         assert long.read == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+@for_each("model", MODELS, ids=lambda model: model.name)
 def test_whatever_is_written_has_a_price_in_dollars_and_in_tokens(model: Any) -> None:
     for step in steps_of(model, (0.0, 10.0)):
         assert price(step, model) > 0
         assert units(step, model) > 0
 
 
-@pytest.mark.parametrize("model", [MARKED, CHAT], ids=lambda model: model.provider)
+@for_each("model", [MARKED, CHAT], ids=lambda model: model.provider)
 def test_a_mark_is_no_content(model: Any) -> None:
     """Equal contents have equal keys, marked or not; and equal prices."""
     provider, counter = provider_of(model), make.CharCounter()

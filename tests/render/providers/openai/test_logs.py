@@ -4,10 +4,10 @@
 from typing import Any
 
 import attrs
-import pytest
 
 from render import Rendered, provider_of
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.providers.openai._play import (
     CHAT,
     LOCAL,
@@ -21,7 +21,7 @@ from tests.render.providers.openai._play import (
 BY_ID = {model.name: model for model in MODELS}
 
 
-@pytest.mark.parametrize("model", MODELS, ids=BY_ID)
+@for_each("model", MODELS, ids=BY_ID)
 def test_a_request_has_marks_exactly_where_its_model_takes_them(model: Any) -> None:
     timeline = make.open_timeline(model=model)
     timeline.user("Go.")
@@ -32,7 +32,7 @@ def test_a_request_has_marks_exactly_where_its_model_takes_them(model: Any) -> N
     assert ("prompt_cache_key" in request) == (model is not LOCAL)
 
 
-@pytest.mark.parametrize("model", [MARKED, CHAT], ids=lambda model: model.provider)
+@for_each("model", [MARKED, CHAT], ids=lambda model: model.provider)
 def test_a_mark_of_the_last_request_is_found_by_the_next(model: Any) -> None:
     """What was written at a mark is read only where the next request has a mark, too."""
     timeline = make.open_timeline(model=model)

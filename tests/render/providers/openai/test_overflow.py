@@ -1,11 +1,10 @@
 """Overflow: how OpenAI and the servers that speak its API say that a prompt is too long."""
 
-import pytest
-
 from render import PROVIDERS, Overflow, overflow_of
+from tests._table import for_each
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "message", "overflow"),
     [
         ("context_length_exceeded", "", Overflow()),
@@ -63,7 +62,7 @@ from render import PROVIDERS, Overflow, overflow_of
         ),
     ],
 )
-@pytest.mark.parametrize("status", [400, None])
+@for_each("status", [400, None])
 def test_an_overflow_is_recognised_with_its_numbers(
     status: int | None, kind: str, message: str, overflow: Overflow
 ) -> None:
@@ -72,7 +71,7 @@ def test_an_overflow_is_recognised_with_its_numbers(
         assert PROVIDERS[name].overflow(status, kind, message) == overflow
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "kind", "message"),
     [
         (429, "rate_limit_exceeded", "exceeds the context window"),

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from blocks import DocumentPart, ImagePart, Part, ProviderPart, TextPart
 from render import PROVIDERS
 from render.providers.openai._shared import content_of
 from render.providers.openai.chat._provider import PARTS as CHAT
 from render.providers.openai.responses._provider import PARTS as RESPONSES
+from tests._table import for_each
 
 PNG = "iVBORw0KGgo="
 URL = "https://example.org/a.png"
@@ -20,7 +19,7 @@ def of(kind: str, **fields: Any) -> dict[str, Any]:
     return {"type": kind, **fields}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "responses", "chat"),
     [
         (TextPart(text="hm"), of("input_text", text="hm"), of("text", text="hm")),
@@ -73,7 +72,7 @@ def test_a_part_in_the_words_of_each_api(
     assert content_of(part, CHAT) == chat
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("part", "why"),
     [
         (ImagePart(data="?"), "its data is not base64"),
@@ -86,7 +85,7 @@ def test_a_part_in_the_words_of_each_api(
         (ProviderPart(value={}), "there are"),
     ],
 )
-@pytest.mark.parametrize("name", ["openai.responses", "openai.chat"])
+@for_each("name", ["openai.responses", "openai.chat"])
 def test_what_cannot_be_sent_is_refused_with_a_reason_and_named_in_old_logs(
     name: str, part: Part, why: str
 ) -> None:

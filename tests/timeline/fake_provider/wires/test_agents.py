@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-import pytest
-
 from tests._practice import Practice
+from tests._table import for_each
 from timeline.fake_provider import Call, FakeProvider, Reply
 from timeline.fake_provider.wires import RESPONSES, messages_form
 
@@ -76,7 +75,7 @@ def test_a_compaction_is_the_servers_own_and_comes_back() -> None:
     assert again.message["output"][0]["content"][0]["text"] == "Done."
 
 
-@pytest.mark.parametrize("kind", ["compaction", "reasoning"])
+@for_each("kind", ["compaction", "reasoning"])
 def test_what_was_sealed_by_nobody_is_refused(kind: str) -> None:
     forged = {"type": kind, "id": "x", "summary": [], "encrypted_content": "forged"}
     said = {"type": "message", "role": "assistant", "content": "So."}

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Any
 
 import attrs
-import pytest
 
 from blocks import (
     Block,
@@ -18,6 +17,7 @@ from blocks import (
 from render import provider_of
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, thought
+from tests._table import for_each
 from tests.render.providers.openai._play import CHAT, LOCAL
 
 CONTEXT = make.context(model=LOCAL, provider=provider_of(LOCAL))
@@ -107,7 +107,7 @@ def test_a_failure_is_said_in_the_text() -> None:
     assert found[-1]["content"] == "[the call failed]\n(no output)"
 
 
-@pytest.mark.parametrize("provider", [make.SIGNED, {"type": "reasoning_content"}])
+@for_each("provider", [make.SIGNED, {"type": "reasoning_content"}])
 def test_thinking_is_not_sent_and_a_notice_says_so(provider: dict[str, Any]) -> None:
     blocks = (prompt("go"), thought(response="r", provider=provider), said("so", response="r"))
     rendered = shown(*blocks)
@@ -116,7 +116,7 @@ def test_thinking_is_not_sent_and_a_notice_says_so(provider: dict[str, Any]) -> 
     assert shown(*blocks, keep_thinking=False).notices == ()
 
 
-@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+@for_each("name", ["reasoning_content", "reasoning"])
 def test_a_model_that_thinks_between_tools_is_sent_back_what_led_to_its_calls(name: str) -> None:
     """Under the name that its server gave it, in every later request; without calls, nobody reads it."""
     model = attrs.evolve(LOCAL, thinking_modes=("between_tools",))

@@ -1,9 +1,8 @@
 """Chat Completions behind the seam: the request as the client, and as any server, takes it."""
 
-import pytest
-
 from render import PROVIDERS, Model
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.providers.openai._play import CHAT, LOCAL
 
 PROVIDER = PROVIDERS["openai.chat"]
@@ -55,7 +54,7 @@ def test_the_user_speaks_first_and_never_twice_in_a_row() -> None:
     assert PROVIDER.quoting(["a", "b"]) == {"messages": [{"role": "user", "content": "a\n\nb"}]}
 
 
-@pytest.mark.parametrize("model", [CHAT, LOCAL], ids=lambda model: model.name)
+@for_each("model", [CHAT, LOCAL], ids=lambda model: model.name)
 def test_an_instruction_joins_the_users_last_message(model: Model) -> None:
     timeline = make.open_timeline(model=model)
     timeline.user("Go.")

@@ -17,6 +17,7 @@ from blocks import (
 from blocks.formats._message import Answer
 from render import PROVIDERS
 from tests._builders import Ids, deep
+from tests._table import for_each
 
 CALL = {
     "id": "call_1",
@@ -64,7 +65,7 @@ def test_a_message_becomes_its_text_and_its_calls() -> None:
     assert found.usage.input == 100
 
 
-@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+@for_each("name", ["reasoning_content", "reasoning"])
 def test_what_a_server_tells_of_its_models_reasoning_is_kept(name: str) -> None:
     thinking, text = read(answer(content="so", **{name: "hm"})).blocks
     assert isinstance(thinking, AssistantThinking)
@@ -86,7 +87,7 @@ def test_texts_in_a_list_are_one_text() -> None:
     assert block.text == "ab"
 
 
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
+@for_each("reason", ["length", "content_filter"])
 def test_the_last_call_of_an_answer_that_was_cut_off_is_discarded(reason: str) -> None:
     blocks = read(answer(reason, content="so", tool_calls=[CALL, CUSTOM])).blocks
     assert [tag_of(block) for block in blocks] == ["assistant.completion", "react.tool.call"]
@@ -105,7 +106,7 @@ def test_usage_alone_is_an_answer() -> None:
     assert found.usage is not None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("found", "said"),
     [
         ({"output": []}, "not a response of OpenAI's Responses API"),

@@ -4,12 +4,12 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import pytest
 
 from blocks import Block, BlocksHidden, EventId, Hidden, OpaqueBlock, RequestRendered
 from render import provider_of
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, thought
+from tests._table import for_each
 from tests.render.providers.openai._play import MARKED, PLAIN
 
 SEALED = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
@@ -52,7 +52,7 @@ def test_reasoning_goes_back_sealed_before_what_it_led_to_and_without_the_id() -
     assert found[1] == {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "provider",
     [
         {**SEALED, "encrypted_content": None},
@@ -84,7 +84,7 @@ def test_reasoning_goes_when_what_it_led_to_is_not_shown() -> None:
     assert kinds(items(*blocks, gone)) == ["message user", "function_call", "function_call_output"]
 
 
-@pytest.mark.parametrize("follows", [" \n", "so"])
+@for_each("follows", [" \n", "so"])
 def test_reasoning_that_led_to_nothing_that_can_be_sent_is_left_out(follows: str) -> None:
     found = items(
         prompt("go"),
@@ -235,7 +235,7 @@ def test_the_servers_own_tools_traffic_goes_back_whole() -> None:
     assert found[1] == {"type": "web_search_call", **value}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "block",
     [own("computer_call", id="cc_1"), other("server_tool_use", id="srvtoolu_1", input={})],
 )

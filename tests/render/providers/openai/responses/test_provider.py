@@ -5,6 +5,7 @@ import pytest
 from blocks import MisuseError
 from render import PROVIDERS
 from tests import _builders as make
+from tests._table import for_each
 from tests.render.providers.openai._play import LOCAL, MARKED, PLAIN
 
 PROVIDER = PROVIDERS["openai.responses"]
@@ -71,7 +72,7 @@ def test_a_request_is_handed_out_for_the_provider_that_it_was_rendered_for() -> 
                 getattr(rendered, name)(**arguments)
 
 
-@pytest.mark.parametrize("tokens", ["5", 5.0, True, -1])
+@for_each("tokens", ["5", 5.0, True, -1])
 def test_a_number_of_tokens_is_one(tokens: object) -> None:
     for model, name, field in (
         (MARKED, "openai_responses", "max_output_tokens"),

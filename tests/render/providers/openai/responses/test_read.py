@@ -19,6 +19,7 @@ from blocks import (
 from blocks.formats._message import Answer
 from render import PROVIDERS
 from tests._builders import Ids, deep
+from tests._table import for_each
 
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
 TEXT = {"type": "output_text", "text": "I will look.", "annotations": []}
@@ -77,7 +78,7 @@ def test_every_item_becomes_a_block_in_its_order() -> None:
     assert all(getattr(block, "response", "resp_1") == "resp_1" for block in answer.blocks)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "parsed"),
     [
         ('{ "command": "ls" }', {"command": "ls"}),
@@ -161,7 +162,7 @@ async def _later() -> None:
     """An answer that nobody has waited for."""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("found", "said"),
     [
         ({"choices": []}, "not a response of OpenAI's Chat Completions API"),
@@ -198,7 +199,7 @@ def test_what_cannot_be_stored_is_refused_and_says_where() -> None:
         read(response(MESSAGE, {**SEARCH, "action": deep(300)}))
 
 
-@pytest.mark.parametrize("depth", [300, 100_000])
+@for_each("depth", [300, 100_000])
 def test_arguments_that_are_too_deep_to_be_stored_are_kept_as_a_text(depth: int) -> None:
     """A model can write anything into a text."""
     written = '{"x":' * depth + "1" + "}" * depth

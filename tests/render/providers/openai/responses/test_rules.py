@@ -3,13 +3,13 @@
 from typing import Any
 
 import attrs
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from render import PROVIDERS, Model
 from render.providers.openai._rules import CommonRule
 from render.providers.openai.responses._rules import Rule, check_request
+from tests._table import for_each
 from tests.render.providers.openai._play import MARKED, PLAIN
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
@@ -149,7 +149,7 @@ CASES: list[tuple[str, str, Any, Any, Model | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rule", "place", "broken", "repaired", "model"), CASES)
+@for_each(("rule", "place", "broken", "repaired", "model"), CASES)
 def test_a_rule_is_broken_alone_and_its_repair_breaks_none(
     rule: str, place: str, broken: Any, repaired: Any, model: Model | None
 ) -> None:
