@@ -110,7 +110,9 @@ def clean_json(value: Any) -> Any:
     try:
         return _cleaned(value)
     except RecursionError as error:
-        raise CodecError("it is nested too deeply to be read from so deep a stack") from error
+        raise CodecError(
+            "it is nested too deeply to be encoded at this depth of the call stack"
+        ) from error
 
 
 def _cleaned(value: Any) -> Any:
@@ -186,7 +188,7 @@ def _fields(data: bytes | str) -> Fields:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except RecursionError as error:
-        raise CodecError("JSON that is nested too deeply to be read") from error
+        raise CodecError("the JSON is nested too deeply to be decoded") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         fields = _lenient(data)
         if fields is None:

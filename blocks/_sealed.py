@@ -71,4 +71,4 @@ def decode_content(data: bytes) -> SealedContent:
     try:
         return msgspec.json.decode(data, type=SealedContent)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CodecError(f"no content of a confidential result: {error}") from error
+        raise CodecError(f"this is not the content of a confidential result: {error}") from error

@@ -381,7 +381,7 @@ FOREIGN: dict[str, tuple[Any, str]] = {
     "no content": (response(id="r2"), "empty"),
     "list": ([text("hi")], "a list"),
     "error": ({"type": "error", "error": {"type": "overloaded_error", "message": "Busy"}}, "Busy"),
-    "user": (response(text("hi"), role="user"), "role is 'assistant'"),
+    "user": (response(text("hi"), role="user"), "role must be 'assistant'"),
     "event": ({"type": "message_start", "message": {}}, "type is 'message'"),
     "content as text": ({"role": "assistant", "content": "hi"}, "content is a list"),
     "text of no type": (response({"text": "hi"}), "content.0"),
@@ -390,7 +390,7 @@ FOREIGN: dict[str, tuple[Any, str]] = {
     "request content": (response({"type": "tool_result", "content": "x"}), "tool_result"),
     "call without an id": (response({"type": "tool_use", "name": "f", "input": {}}), "tool_use.id"),
     "call without a name": (response({"type": "tool_use", "id": "a", "name": " "}), "tool_use.name"),
-    "id": (response(text("hi")) | {"id": 5}, "id is a text"),
+    "id": (response(text("hi")) | {"id": 5}, "id must be a text"),
     "usage": (response(text("hi"), usage=5), "not 5"),
     "class": (Timeline, "a type"),
 }  # fmt: skip
@@ -445,7 +445,7 @@ def test_content_may_be_the_sdks_objects() -> None:
 
 def test_a_response_is_recorded_once() -> None:
     timeline = begun()
-    with pytest.raises(AlreadyRecordedError, match="'r1' is recorded already, at version 5") as one:
+    with pytest.raises(AlreadyRecordedError, match="'r1' is already recorded, at version 5") as one:
         timeline.record(response(text("again"), id="r1"))
     assert one.value.version == 5
     timeline.record(response(id="r2", usage={"input_tokens": 3}))

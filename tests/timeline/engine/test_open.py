@@ -324,9 +324,7 @@ def test_a_fork_onto_a_name_that_is_taken_says_so(other: str) -> None:
     timeline = open_timeline(store=MemoryStore())
     timeline.user("hello")
     timeline.fork("fork")
-    with pytest.raises(
-        TimelineExistsError, match=f"there is a timeline '{other}' already"
-    ) as found:
+    with pytest.raises(TimelineExistsError, match=f"timeline '{other}' already exists") as found:
         timeline.fork(other)
     assert isinstance(found.value, VersionConflictError)
     assert found.value.found in (2, 3)
