@@ -198,7 +198,7 @@ def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_ve
     if expected_version < 0:
         raise MisuseError(f"expected_version={expected_version}: versions start at 0")
     if not timeline_id or not is_sound(timeline_id):
-        raise MisuseError(f"{timeline_id!r} cannot name a timeline; use some printable text")
+        raise MisuseError(f"{timeline_id!r} cannot name a timeline; use printable text")
     if len(timeline_id.encode()) > NAME_BYTES_MAX:
         raise MisuseError(
             f"{timeline_id[:40]!r}… cannot name a timeline: it has more than {NAME_BYTES_MAX} bytes"
@@ -221,7 +221,9 @@ def checked_page(after: int, limit: int) -> None:
         MisuseError: `after` is negative, or `limit` is less than 1.
     """
     if after < 0 or limit < 1:
-        raise MisuseError(f"after={after}, limit={limit}: read after 0 or more, at least 1 event")
+        raise MisuseError(
+            f"after={after}, limit={limit}: after must be at least 0, and limit at least 1"
+        )
 
 
 def checked_fork(

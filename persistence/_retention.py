@@ -115,7 +115,7 @@ def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:
         raise UnknownTimelineError(timeline)
     if not 1 <= before <= head.window_start():
         raise MisuseError(
-            f"cannot remove what is older than version {before} of {timeline!r}: its window begins"
+            f"cannot remove the events before version {before} of {timeline!r}: its window begins"
             f" at version {head.window_start()}"
         )
 
@@ -157,6 +157,6 @@ def checked_rewrite(version: int, old: Event, new: Event) -> StoredEvent:
         stored = {"id": new.id, "kind": kind_of(new), "ref": ref_of(new), "at": new.at}[name]
         if of != stored:
             raise MisuseError(
-                f"event {version} has the {name} {of!r} and keeps it, but {stored!r} was given"
+                f"event {version} has the {name} {of!r}, which must not change, but {stored!r} was given"
             )
     return store_event(new)

@@ -106,7 +106,7 @@ def decoded(data: bytes | str, where: str) -> Entry:
         metadata = msgspec.json.decode(json, type=ArtifactMetadata)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamagedStoreError(
-            f"{where}: an entry that is none ({error}); restore it from a backup"
+            f"{where}: invalid entry of an artifact ({error}); restore it from a backup"
         ) from error
     return Entry(stored.slot, metadata, json, stored.seal)
 
@@ -121,7 +121,7 @@ def decoded_record(data: bytes | str, where: str) -> AuditRecord:
         return msgspec.json.decode(data, type=AuditRecord)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamagedStoreError(
-            f"{where}: an audit record that is none ({error}); restore it from a backup"
+            f"{where}: invalid audit record ({error}); restore it from a backup"
         ) from error
 
 

@@ -93,7 +93,7 @@ def test_the_store_may_be_named_by_its_url(run: Run, session: Path) -> None:
         (".", "is a folder; give the path of a file in it"),
         (
             "s3://bucket/a",
-            "s3:// is no store that is known here; give one of: a path, duckdb:///path",
+            "s3:// is not a known kind of store; give one of: a path, duckdb:///path",
         ),
     ],
 )
