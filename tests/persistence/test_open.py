@@ -73,7 +73,7 @@ def test_a_scheme_that_nobody_knows_is_an_error_that_names_the_known_ones() -> N
     [
         ("duckdb://a.duckdb", MisuseError, "does not name a file; write duckdb:///path"),
         ("duckdb://", MisuseError, "does not name a file"),
-        ("duckdb:///a.duckdb?read_only=1", MisuseError, "and no options"),
+        ("duckdb:///a.duckdb?read_only=1", MisuseError, "without options"),
         ("duckdb:///", MisuseError, "path of a store is empty"),
         ("duckdb:///nul%00", MisuseError, "cannot be a path"),
         ("duckdb:///:memory:", MisuseError, r"use MemoryStore\(\)"),
@@ -87,7 +87,7 @@ def test_a_scheme_that_nobody_knows_is_an_error_that_names_the_known_ones() -> N
         ("memory://", MisuseError, "memory:// is not a known kind of store"),
         ("duckdb:///nowhere/a.duckdb", MisuseError, "does not exist; create it"),
         ("duckdb:///folder", MisuseError, "is a folder; give the path of a file in it"),
-        ("duckdb:///circle", StoreError, "links lead in a circle"),
+        ("duckdb:///circle", StoreError, "symbolic links form a cycle"),
         ("duckdb://" + "x" * 5000, MisuseError, "does not name a file"),
         ("x" * 5000 + "://", MisuseError, "not a known kind of store"),
         (3, MisuseError, "3 is not a path"),

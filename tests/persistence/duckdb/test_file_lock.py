@@ -320,7 +320,7 @@ def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("pipe", MisuseError, "is no ordinary file"),
         ("/dev/null", MisuseError, "is no ordinary file"),
         ("nowhere/talks.duckdb", MisuseError, "does not exist; create it"),
-        ("text/talks.duckdb", MisuseError, "no folder"),
+        ("text/talks.duckdb", MisuseError, "does not exist; create it"),
         ("circle", StoreError, "links lead in a circle"),
         ("x" * 5000, StoreError, "name too long"),
     ],

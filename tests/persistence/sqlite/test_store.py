@@ -50,7 +50,7 @@ def test_what_is_no_store_is_refused_and_left_as_it_is(path: Path) -> None:
         SQLiteStore(path)
     with pytest.raises(MisuseError, match="is a folder"):
         SQLiteStore(path.parent)
-    with pytest.raises(MisuseError, match="no folder"):
+    with pytest.raises(MisuseError, match="does not exist; create it"):
         SQLiteStore(path.parent / "nowhere" / "a.sqlite")
 
 
