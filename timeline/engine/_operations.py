@@ -871,7 +871,9 @@ def answered_by(rendered: Rendered | None, version: int, call: str = "record()")
     if rendered is None:
         return None
     if not isinstance(cast("object", rendered), Rendered):
-        raise MisuseError(f"{call}: rendered must be what render() returned, not {in_words(rendered)}")
+        raise MisuseError(
+            f"{call}: rendered must be what render() returned, not {in_words(rendered)}"
+        )
     if rendered.shown > version:
         raise MisuseError(
             f"{call}: this request showed version {rendered.shown}, and the timeline has {version}: "

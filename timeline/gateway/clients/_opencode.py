@@ -39,7 +39,7 @@ def _given(text: str) -> dict[str, Any]:
         found = json.loads(text)
     except ValueError as error:
         raise MisuseError(
-            f"${VARIABLE} is no JSON ({error}); mend it or unset it, the gateway is added to it"
+            f"${VARIABLE} is not valid JSON ({error}); correct or unset it: the gateway adds its own settings to it"
         ) from error
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
