@@ -126,7 +126,9 @@ def clean_json(value: Any) -> Any:
     try:
         return _cleaned(value)
     except RecursionError as error:
-        raise CodecError("it is nested too deeply to be read from so deep a stack") from error
+        raise CodecError(
+            "it is nested too deeply to be encoded at this depth of the call stack"
+        ) from error
 
 
 def _cleaned(value: Any) -> Any:
@@ -202,7 +204,7 @@ def _fields(data: bytes | str) -> Fields:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except RecursionError as error:
-        raise CodecError("JSON that is nested too deeply to be read") from error
+        raise CodecError("the JSON is nested too deeply to be decoded") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         fields = _lenient(data)
         if fields is None:
@@ -400,4 +402,4 @@ def decode_content(data: bytes) -> SealedContent:
     try:
         return msgspec.json.decode(data, type=SealedContent)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CodecError(f"no content of a confidential result: {error}") from error
+        raise CodecError(f"this is not the content of a confidential result: {error}") from error

@@ -118,7 +118,7 @@ class AlreadyRecordedError(MisuseError):
     """This is already in the log; nothing was appended."""
 
     def __init__(self, what: str, version: int) -> None:
-        super().__init__(f"{what} is recorded already, at version {version}")
+        super().__init__(f"{what} is already recorded, at version {version}")
         self.version = version
 
 
@@ -170,7 +170,7 @@ class HistoryDivergedError(DataError):
 
     def __init__(self, timeline_id: str, *, message: int, version: int) -> None:
         super().__init__(
-            f"messages[{message}] is not what timeline {timeline_id!r} has at version {version}: the "
+            f"messages[{message}] differs from what timeline {timeline_id!r} has at version {version}: the "
             'history was edited; sync it with on_divergence="fork", or into a timeline of another name'
         )
         self.message = message
@@ -198,7 +198,7 @@ class TimelineExistsError(VersionConflictError):
     """There is already a timeline of this name; a fork must begin a new one."""
 
     def __init__(self, timeline_id: str, *, found: int) -> None:
-        taken = f"there is a timeline {timeline_id!r} already, at version {found}"
+        taken = f"timeline {timeline_id!r} already exists, at version {found}"
         advice = f"{taken}; give the fork another name, or open that timeline"
         super().__init__(expected=0, found=found, advice=advice)
         self.timeline_id = timeline_id
@@ -222,8 +222,8 @@ class OutcomeUnknownError(StoreError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"{reason}; whether it was written is not known: repeat the call with the same events,"
-            " what is there is not written twice"
+            f"{reason}; it is unknown whether the events were written: repeat the call with the same"
+            " events; none is written twice"
         )
 
 

@@ -62,7 +62,7 @@ def write_archive(
     """
     place = Path(folder)
     if not place.is_dir():
-        raise MisuseError(f"no folder {place} to archive in; create it")
+        raise MisuseError(f"the archive folder {place} does not exist; create it")
     with system_errors(place):
         place = place.resolve()
         handle, name = mkstemp(suffix=".new", dir=place)
@@ -114,7 +114,7 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
     with _errors(Path(archive.file)), _reader().cursor() as cursor:
         rows = cursor.execute(_READ, [archive.file, first, last]).fetchall()
     if [version for version, _ in rows] != list(range(first, last + 1)):
-        raise _damaged(archive, "does not hold what it should")
+        raise _damaged(archive, "does not contain exactly these versions")
     return rows
 
 
@@ -127,7 +127,7 @@ def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recor
     try:
         return [(v, decode_event(data)) for v, data in archived_rows(archive, first, last)]
     except CodecError as error:
-        raise _damaged(archive, f"holds what is no event ({error})") from error
+        raise _damaged(archive, f"contains data that is not an event ({error})") from error
 
 
 def archive_problems(timeline: TimelineId, kept: Kept) -> Iterator[StoreProblem]:
@@ -169,7 +169,7 @@ def _check(archive: ArchivedRange) -> None:
     except OSError as error:
         raise _damaged(archive, f"cannot be read ({error.strerror})") from error
     if digest != archive.sha256:
-        raise _damaged(archive, "is not the one that was written")
+        raise _damaged(archive, "was changed after it was written")
 
 
 @lru_cache(maxsize=64)
@@ -181,8 +181,8 @@ def _digest(path: str, *_seen: int) -> str:
 
 def _damaged(archive: ArchivedRange, what: str) -> DamagedStoreError:
     return DamagedStoreError(
-        f"archive {archive.file} with versions {archive.first} to {archive.last} {what}; put it"
-        " back as it was, from a backup say: only what is in it cannot be read"
+        f"archive {archive.file} with versions {archive.first} to {archive.last} {what}; restore"
+        " it from a backup; events outside of it can still be read"
     )
 
 

@@ -77,7 +77,9 @@ def copy_store(
         forget_stand_ins(target, name, gone)
         forgotten += gone if copied[-1] else 0
     for damage in copies.damage:
-        raise DamagedStoreError(f"{damage}; `foldline repair` saves what is whole into a new store")
+        raise DamagedStoreError(
+            f"{damage}; `foldline repair` saves the undamaged part into a new store"
+        )
     return CopyReport(
         timelines=sum(map(bool, copied)),
         events=sum(copied),
@@ -118,7 +120,9 @@ class _ArtifactCopies:
                 self._theirs, self._ours, is_wanted, self.damage.append, artifact
             )
         elif any(is_wanted(entry.metadata) for entry in self._theirs.backend.entries(artifact)):
-            raise MisuseError("these timelines have artifacts, and the other store keeps none")
+            raise MisuseError(
+                "these timelines have artifacts, but the target store cannot hold artifacts; choose another target"
+            )
 
     def take_named(self, text: str) -> None:
         """Copy the artifacts whose ids occur in a text."""
@@ -133,7 +137,9 @@ def _copy_timeline(
     """Copy the new events of a timeline; return how many there were."""
     held, gone = target.head(name), source.kept(name).forgotten
     if held > (there := source.head(name)):
-        raise MisuseError(f"{name!r} has {held} events there and {there} here; copy it back first")
+        raise MisuseError(
+            f"{name!r} has {held} events in the target store and only {there} in the source; copy it back first"
+        )
     if held > max(gone, target.kept(name).forgotten):
         _check_same(source, target, name, held)
     first = version = max(held, gone)
@@ -154,7 +160,7 @@ def _check_same(source: EventStore, target: EventStore, name: TimelineId, last: 
     )
     if here != there:
         raise MisuseError(
-            f"the other store has another timeline {name!r}: its event {last} is not this one's;"
+            f"the target store has a different timeline {name!r}: its event {last} is not the event {last} of the source;"
             " choose another store"
         )
 
@@ -177,13 +183,13 @@ def stand_in(target: EventStore, info: TimelineInfo, gone: int) -> None:
         return
     if not target.can_remove:
         raise MisuseError(
-            f"events 1 to {gone} of {info.id!r} are forgotten, and the other store cannot keep a log that"
-            " begins later; choose another store"
+            f"events 1 to {gone} of {info.id!r} were removed, and the target store cannot hold a log that"
+            " begins later; choose another target"
         )
     if held and not _is_stand_in(target, info.id, held):
         raise MisuseError(
-            f"{info.id!r} ends at event {held} there and begins at event {gone + 1} here, so what is"
-            " between them is nowhere; choose another store"
+            f"{info.id!r} ends at event {held} in the target and begins at event {gone + 1} in the source:"
+            " neither store has the events between them; choose another target"
         )
     fill(target, info, gone)
 

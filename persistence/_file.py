@@ -33,14 +33,16 @@ def database_path(given: object) -> Path:
     with system_errors(path):
         path = path.resolve()
         if not path.parent.is_dir():
-            raise MisuseError(f"no folder {path.parent} to keep {path.name} in; create it")
+            raise MisuseError(f"folder {path.parent} for {path.name} does not exist; create it")
         found = path.stat() if path.exists() else None
     if found is None:
         return path
     if stat.S_ISDIR(found.st_mode):
         raise MisuseError(f"{path} is a folder; give the path of a file in it")
     if not stat.S_ISREG(found.st_mode):
-        raise MisuseError(f"{path} is no ordinary file; give the path of one, or of a new one")
+        raise MisuseError(
+            f"{path} is not a regular file; give the path of a regular file, or of a new file"
+        )
     return path
 
 
@@ -51,14 +53,14 @@ def checked_path(given: object) -> Path:
         MisuseError: it is not a path.
     """
     if not isinstance(given, str | os.PathLike):
-        raise MisuseError(f"{given!r:.{SHOWN}} is no path; give the path of a file")
+        raise MisuseError(f"{given!r:.{SHOWN}} is not a path; give the path of a file")
     text: object = os.fspath(cast("str | os.PathLike[str]", given))
     if not is_sound(text):
         raise MisuseError(f"{text!r:.{SHOWN}} cannot be a path; give the path of a file")
     if not text.strip():
         raise MisuseError("the path of a store is empty; give the path of a file")
     if text.startswith(":memory:"):
-        raise MisuseError("':memory:' is no file; for a store in memory take MemoryStore()")
+        raise MisuseError("':memory:' is not a file; use MemoryStore() for a store in memory")
     return Path(text)
 
 
@@ -113,8 +115,8 @@ def path_in(where: "str | os.PathLike[str]", scheme: str) -> Path:
     path = where[len(scheme) + 3 :]
     if not path.startswith("/") or "?" in path or "#" in path:
         raise MisuseError(
-            f"{where!r:.{SHOWN}} names no file; write {scheme}:///path, or {scheme}:////path for an"
-            " absolute path, and no options"
+            f"{where!r:.{SHOWN}} does not name a file; write {scheme}:///path, or {scheme}:////path for an"
+            " absolute path, without options"
         )
     return checked_path(unquote(path[1:]))
 
@@ -131,8 +133,10 @@ def system_errors(path: Path) -> Generator[None]:
         ) from error
     except (OSError, RuntimeError) as error:  # RuntimeError: symbolic links that form a cycle
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            raise StoreError(f"{path}: {error.strerror}; make room and repeat the call") from error
-        reason = getattr(error, "strerror", None) or "its links lead in a circle"
+            raise StoreError(
+                f"{path}: {error.strerror}; free disk space and repeat the call"
+            ) from error
+        reason = getattr(error, "strerror", None) or "its symbolic links form a cycle"
         name = f"{path!s:.{SHOWN}}"
         raise StoreError(f"{name} cannot be used: {reason}; choose another file") from error
 
@@ -199,7 +203,7 @@ def refuse_unfolded_log(path: Path) -> None:
     for other in names:
         if other != path and other.with_name(other.name + ".wal").exists():
             raise MisuseError(
-                f"{path} and {other} are one file, and its newest events are in {other.name}.wal:"
+                f"{path} and {other} are the same file, and its newest events are in {other.name}.wal:"
                 f" open {other} and close it first"
             )
 
@@ -236,7 +240,7 @@ def copy_of_a_moment(
                 return folder / path.name
         time.sleep(PAUSE_SECONDS)
     raise StoreLockedError(
-        f"{path} is being rewritten all the time by another process; repeat the call"
+        f"another process rewrote {path} during each of {TRIES} attempts to copy it; repeat the call"
     )
 
 

@@ -211,7 +211,7 @@ def _check_append(timeline_id: TimelineId, events: Sequence[object], expected_ve
     if expected_version < 0:
         raise MisuseError(f"expected_version={expected_version}: versions start at 0")
     if not timeline_id or not is_sound(timeline_id):
-        raise MisuseError(f"{timeline_id!r} cannot name a timeline; use some printable text")
+        raise MisuseError(f"{timeline_id!r} cannot name a timeline; use printable text")
     if len(timeline_id.encode()) > NAME_BYTES_MAX:
         raise MisuseError(
             f"{timeline_id[:40]!r}… cannot name a timeline: it has more than {NAME_BYTES_MAX} bytes"
@@ -234,7 +234,9 @@ def checked_page(after: int, limit: int) -> None:
         MisuseError: `after` is negative, or `limit` is less than 1.
     """
     if after < 0 or limit < 1:
-        raise MisuseError(f"after={after}, limit={limit}: read after 0 or more, at least 1 event")
+        raise MisuseError(
+            f"after={after}, limit={limit}: after must be at least 0, and limit at least 1"
+        )
 
 
 def checked_fork(
@@ -451,7 +453,7 @@ def checked_trim(timeline: TimelineId, before: int, head: Head) -> None:
         raise UnknownTimelineError(timeline)
     if not 1 <= before <= head.window_start():
         raise MisuseError(
-            f"cannot remove what is older than version {before} of {timeline!r}: its window begins"
+            f"cannot remove the events before version {before} of {timeline!r}: its window begins"
             f" at version {head.window_start()}"
         )
 
@@ -493,7 +495,7 @@ def checked_rewrite(version: int, old: Event, new: Event) -> StoredEvent:
         stored = {"id": new.id, "kind": kind_of(new), "ref": ref_of(new), "at": new.at}[name]
         if of != stored:
             raise MisuseError(
-                f"event {version} has the {name} {of!r} and keeps it, but {stored!r} was given"
+                f"event {version} has the {name} {of!r}, which must not change, but {stored!r} was given"
             )
     return store_event(new)
 

@@ -308,11 +308,13 @@ class MemoryLocation:
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
         del keys
-        raise MisuseError("nothing is left in memory: to verify; give the open store, or a file")
+        raise MisuseError(
+            "a closed store in memory cannot be verified; give the open store, or a file"
+        )
 
     def readable_copy(self, folder: Path) -> NoReturn:
         del folder
-        raise MisuseError("nothing is left in memory: to repair; give a file")
+        raise MisuseError("a store in memory cannot be repaired; give a file")
 
     def is_writable(self) -> bool:
         return True

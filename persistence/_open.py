@@ -53,7 +53,7 @@ def locate_store(where: "str | PathLike[str]") -> StoreLocation:
     if scheme not in SCHEMES:  # the error quotes only the scheme: the rest may contain a password
         examples = ", ".join(example for _, example in SCHEMES.values())
         raise MisuseError(
-            f"{scheme:.{SHOWN}} is no store that is known here; give one of: {examples}"
+            f"{scheme:.{SHOWN}} is not a known kind of store; give one of: {examples}"
         )
     module, _ = SCHEMES[scheme or _scheme_at(where)]
     return cast("StoreLocation", import_module(module).locate(where))

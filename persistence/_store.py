@@ -212,7 +212,7 @@ class EventStore(ABC):
         """
         del keys, clock
         raise MisuseError(
-            "this store keeps no artifacts; put them into a folder, with open_artifacts(folder)"
+            "this store cannot hold artifacts; use a folder for them: open_artifacts(folder)"
         )
 
     def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:

@@ -43,7 +43,9 @@ def verify(
         if isinstance(target, str | PathLike):
             return _verified_at(target, keys)
         if not isinstance(cast("object", target), EventStore | Artifacts | StoreLocation):
-            raise MisuseError(f"{target!r:.80} is no store; give one, or the path or URL of one")
+            raise MisuseError(
+                f"{target!r:.80} is not a store; give a store, or the path or URL of one"
+            )
         return target.verify(keys=keys)
     except DamagedStoreError as damage:
         return StoreReport(problems=(StoreProblem(what=str(damage)),))
@@ -80,7 +82,7 @@ def _log_problems(store: EventStore, info: TimelineInfo) -> Iterator[StoreProble
         for version, event in page:
             count += 1
             if version != count:
-                what = f"version {count} is not there, version {version} is in its place"
+                what = f"version {count} is missing, version {version} is in its place"
                 yield StoreProblem(timeline=info.id, version=count, what=what)
                 return
             for what in event_problems(version, event, blocks):
@@ -121,9 +123,9 @@ def repair(
     source = locate_store(where) if isinstance(where, str | PathLike) else where
     new = locate_store(target)
     if not source.exists():
-        raise MisuseError(f"no store {source} to repair")
+        raise MisuseError(f"there is no store at {source} to repair")
     if new.exists():
-        raise MisuseError(f"{new} is there already; give the path of a new store")
+        raise MisuseError(f"{new} already exists; give the path of a new store")
     try:
         with TemporaryDirectory(dir=_folder_for(target)) as folder:
             copy, cut = source.readable_copy(Path(folder))
@@ -203,7 +205,7 @@ class _Saving:
         name = self._info.id
         events = [data for _, data in self._damaged.read_bytes(name, after=version, limit=limit)]
         if not events:
-            raise DamagedStoreError(f"event {version + 1} is not there")
+            raise DamagedStoreError(f"event {version + 1} is missing")
         for data in events:
             decode_event(data)
         self._end_hole(version)

@@ -11,15 +11,19 @@ import attrs
 import click
 import pytest
 
+from blocks.formats._formats import _READERS, SHAPES
+from blocks.formats._message import Format
 from persistence import EventStore
 from persistence._open import SCHEMES
 from persistence.sessions._read import FORMATS
-from render import PROVIDERS
+from render import PROVIDERS, Rendered
 from render.compaction._rungs import RUNGS
 from render.policy._policy import RungName
 from tests.timeline.integrations._frameworks import FRAMEWORKS, suite_of
 from timeline import Hooks, known_models
+from timeline._apis import APIS
 from timeline.cli._main import COMMANDS
+from timeline.fake_provider.wires import WIRES
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
@@ -49,7 +53,23 @@ def _read(name: str) -> str:
 @pytest.mark.parametrize("thing", ROWS)
 def test_every_path_of_a_row_is_there(thing: str) -> None:
     assert touched(thing)
-    assert [path for path in touched(thing) if not (ROOT / path).exists()] == []
+    missing = [path for path in touched(thing) if not (ROOT / path).exists()]
+    assert missing == [], f"correct these paths in the row of {thing} in docs/architecture.md"
+
+
+def test_every_path_of_the_page_is_there() -> None:
+    """In the tables and in the text."""
+    named = set(re.findall(r"`((?:blocks|render|persistence|timeline|tests)/[\w/.]*)`", PAGE))
+    missing = sorted(path for path in named if not (ROOT / path).exists())
+    assert missing == [], "correct these paths in docs/architecture.md"
+
+
+def test_every_file_of_the_drawings_is_there() -> None:
+    """The modules that `One render` and `One compaction` name, below `render` or `timeline`."""
+    drawings = "".join(re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL))
+    named = set(re.findall(r"(?:stages|view|compaction|summary)/_[a-z_]+", drawings))
+    missing = sorted(name for name in named if not (ROOT / f"render/{name}.py").exists())
+    assert missing == [], "correct these names in the drawings of docs/architecture.md"
 
 
 def test_a_provider_is_named_in_its_folder_in_the_table_and_by_its_models() -> None:
@@ -90,8 +110,34 @@ def test_an_importer_is_named_in_the_table_alone() -> None:
 
 
 def test_a_rung_is_a_row_and_a_name() -> None:
-    assert set(get_args(RungName)) == set(RUNGS)
+    names = set(get_args(RungName))
+    assert names - set(RUNGS) == set(), "add its function and row to render/compaction/_rungs.py"
+    assert set(RUNGS) - names == set(), "add its name to RungName in render/policy/_policy.py"
     assert all(rung.name == name for name, rung in RUNGS.items())
+
+
+def test_a_rung_is_in_the_table_of_the_documentation() -> None:
+    page = (ROOT / "docs/ladder.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^ \d+  ([a-z]+) ", page, re.MULTILINE))
+    assert set(RUNGS) - rows == set(), "add its line to the first drawing of docs/ladder.md"
+
+
+def test_a_format_is_a_name_and_a_reader() -> None:
+    names, folder = set(get_args(Format)), "blocks/formats"
+    assert names - set(_READERS) == set(), f"add its row to _READERS in {folder}/_formats.py"
+    assert set(_READERS) - names == set(), f"add its name to Format in {folder}/_message.py"
+
+
+@pytest.mark.parametrize("wire", PROVIDERS)
+def test_a_wire_is_in_every_table(wire: str) -> None:
+    """In the order of `docs/providers.md#add-a-wire`."""
+    method = wire.replace(".", "_")
+    assert wire in get_args(Format), "add it to Format in blocks/formats/_message.py"
+    assert wire in SHAPES, "add its Shape to SHAPES in blocks/formats/_formats.py"
+    assert hasattr(Rendered, method), f"add {method}() to Rendered in render/stages/_rendered.py"
+    assert wire in APIS, "add its client to APIS in timeline/_apis.py"
+    wires = {each.provider for each in WIRES}
+    assert wire in wires, "add it to WIRES in timeline/fake_provider/wires/__init__.py"
 
 
 def test_a_block_kind_is_known_where_the_row_says() -> None:
@@ -109,7 +155,8 @@ def test_a_command_is_a_function_and_a_row() -> None:
         for each in vars(import_module(f"timeline.cli.{module}")).values()
         if isinstance(each, click.Command) and not isinstance(each, click.Group)
     }
-    assert made == set(COMMANDS)
+    assert made - set(COMMANDS) == set(), "add its row to COMMANDS in timeline/cli/_main.py"
+    assert set(COMMANDS) - made == set(), "add its function to the file of its group"
 
 
 def test_an_adapter_is_a_module_an_extra_a_suite_and_a_page() -> None:

@@ -87,7 +87,7 @@ class Api:
         try:
             attrgetter(self.method)(client)
         except AttributeError:
-            raise MisuseError(f"client is {self.client}, not {in_words(client)}") from None
+            raise MisuseError(f"client must be {self.client}, not {in_words(client)}") from None
 
 
 @attrs.define
@@ -233,6 +233,6 @@ def api_of(provider: str) -> Api:
     """
     if provider not in APIS:
         raise MisuseError(
-            f"there is no client for {provider!r}; there is one for {', '.join(APIS)}"
+            f"there is no client for {provider!r}; known providers: {', '.join(APIS)}"
         )
     return APIS[provider]

@@ -76,7 +76,9 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         )
     for name, value in options.items():
         if value is not None and not _is_option(name, value):
-            raise ArgumentError(f"open(): {name} is {_OPTIONS[name][2]}, not {in_words(value)}")
+            raise ArgumentError(
+                f"open(): {name} must be {_OPTIONS[name][2]}, not {in_words(value)}"
+            )
     # Only `artifacts=None` has a meaning of its own: no artifact store.
     return {n: value for n, value in options.items() if value is not None or n == "artifacts"}
 
@@ -166,7 +168,7 @@ def _texts(blocks: object, where: str) -> Sequence[Json]:
                     f"type {in_words(cast('Json', block).get('type'))}"
                 )
             case _:
-                raise MisuseError(f"render(): {place} is a text block, not {in_words(block)}")
+                raise MisuseError(f"render(): {place} must be a text block, not {in_words(block)}")
     return texts
 
 
@@ -176,7 +178,9 @@ def _definitions(tools: Tools) -> Sequence[Json]:
         where = f"render(): tools.{number}"
         if not isinstance(tool, Mapping):
             advice = "; give its definition" if hasattr(tool, "definition") else ""
-            raise MisuseError(f"{where} is a definition (a dict), not {in_words(tool)}{advice}")
+            raise MisuseError(
+                f"{where} must be a definition (a dict), not {in_words(tool)}{advice}"
+            )
         definition = cast("Mapping[str, Any]", tool)
         kind = definition.get("type", "custom")
         inner: object = definition.get(kind) if kind in ("custom", "function") else None
@@ -200,7 +204,7 @@ def _is_google(definition: Mapping[str, Any]) -> bool:
 
 def _listed(value: object, name: str, wanted: str) -> Sequence[object]:
     if not isinstance(value, list | tuple | None):
-        raise MisuseError(f"render(): {name} is {wanted}, not {in_words(value)}")
+        raise MisuseError(f"render(): {name} must be {wanted}, not {in_words(value)}")
     return cast("Sequence[object]", value or ())
 
 
@@ -227,7 +231,7 @@ def output_parts(output: object, call: str) -> tuple[Part, ...]:
         return (TextPart(text=output),) if output else ()
     if not isinstance(output, list | tuple):
         raise MisuseError(
-            f"{call}: the output is a text, or a list of parts or content blocks, "
+            f"{call}: the output must be a text, or a list of parts or content blocks, "
             f"not {in_words(output)}"
         )
     return given_parts(cast("Sequence[object]", output), "result", call)
@@ -256,7 +260,7 @@ def given_parts(items: Sequence[object], where: Where, call: str) -> tuple[Part,
 def _part(item: object, where: Where, call: str) -> Part:
     if not isinstance(item, Part | Mapping):
         raise MisuseError(
-            f"{call}: a part or a content block is wanted, not {in_words(item)}"
+            f"{call}: expected a part or a content block, not {in_words(item)}"
             f"{_HINTS.get(type(item), '')}"
         )
     part = item if isinstance(item, Part) else _own_part(cast("Mapping[str, Any]", item), call)
@@ -265,7 +269,7 @@ def _part(item: object, where: Where, call: str) -> Part:
         value: object = getattr(part, name)
         if not isinstance(value, kind):
             advice = "; base64 it first" if isinstance(value, bytes) else ""
-            wanted = f"{name} is a {kind.__name__}, not {in_words(value)}{advice}"
+            wanted = f"{name} must be a {kind.__name__}, not {in_words(value)}{advice}"
             raise MisuseError(f"{call}: {wanted}")
     if isinstance(part, ImagePart | DocumentPart) and part.url and part.data:
         raise MisuseError(f"{call}: give data or url, not both")
@@ -280,7 +284,7 @@ def _own_part(content: Mapping[str, Any], call: str) -> Part:
         case {"type": "text", "text": text}:
             return TextPart(text=checked_text(text, call, "a text block's text"))
         case {"type": "text"}:
-            raise MisuseError(f"{call}: a text block has a text")
+            raise MisuseError(f"{call}: a text block must have a text")
         case {"type": kind, "source": {"type": form, **fields}, **more}:
             is_ours = (form, {*fields}) in _SOURCES
             if kind == "image" and is_ours and more.keys() <= {"cache_control"}:
@@ -315,11 +319,13 @@ def checked_blocks(blocks: Sequence[Block]) -> list[Block]:
 
 def _block(block: Any, call: str) -> Block:
     if not isinstance(block, Block | OpaqueBlock):
-        raise MisuseError(f"{call} is no block but {in_words(block)}; see the classes of `blocks`")
+        raise MisuseError(
+            f"{call} must be a block (see the classes in `blocks`), not {in_words(block)}"
+        )
     if isinstance(block, OpaqueBlock):
         checked_words(block.tag, call, "the tag")
         if not isinstance(cast("object", block.fields), dict):
-            raise MisuseError(f"{call}: the fields are a dict, not {in_words(block.fields)}")
+            raise MisuseError(f"{call}: the fields must be a dict, not {in_words(block.fields)}")
         named: tuple[object, object] = block.fields.get("id"), block.fields.get("turn", "")
     else:
         named = block.id, block.turn
@@ -328,10 +334,10 @@ def _block(block: Any, call: str) -> Block:
     checked_text(named[1], call, "the turn")
     made = canonical_block(block)
     if isinstance(made, OpaqueBlock) and not isinstance(block, OpaqueBlock):
-        raise MisuseError(f"{call} is no {tag_of(block)}: {_fault_of(block)}")
+        raise MisuseError(f"{call} is not a valid {tag_of(block)}: {_fault_of(block)}")
     for part in images_of(made):
         if isinstance(part, ImagePart | DocumentPart) and part.url and not is_web_url(part.url):
-            raise MisuseError(f"{call}: {in_words(part.url)} is no http(s) url")
+            raise MisuseError(f"{call}: {in_words(part.url)} is not an http(s) URL")
     return made
 
 
@@ -354,7 +360,7 @@ def checked_text(value: object, call: str, name: str = "text") -> str:
         MisuseError: it is not a string, or holds half of a surrogate pair.
     """
     if not isinstance(value, str):
-        raise MisuseError(f"{call}: {name} is a text (str), not {in_words(value)}")
+        raise MisuseError(f"{call}: {name} must be a text (str), not {in_words(value)}")
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -377,9 +383,7 @@ def checked_name(value: object, call: str) -> str:
     """The name of a timeline."""
     name = checked_words(value, call, "name")
     if "\0" in name:
-        raise MisuseError(
-            f"{call}: {in_words(name)} cannot name a timeline; use some printable text"
-        )
+        raise MisuseError(f"{call}: {in_words(name)} cannot name a timeline; use printable text")
     return name
 
 
@@ -390,7 +394,7 @@ def checked_keys(keys: tuple[Any, ...], call: str) -> tuple[str, ...]:
     for key in keys:
         if not isinstance(key, str):
             raise MisuseError(
-                f"{call} takes paths or ids of blocks, one by one, not {in_words(key)}"
+                f"{call} takes paths or ids of blocks as separate arguments, not {in_words(key)}"
             )
     return keys
 
@@ -417,14 +421,14 @@ def checked(value: _T, kind: tuple[Any, str], call: str, name: str) -> _T:
     try:
         msgspec.convert(value, wanted)
     except msgspec.ValidationError:
-        raise MisuseError(f"{call}: {name} is {words}, not {in_words(value)}") from None
+        raise MisuseError(f"{call}: {name} must be {words}, not {in_words(value)}") from None
     return value
 
 
 def checked_kind(value: object, kind: type[_T], call: str, name: str) -> _T:
     """An instance of a class."""
     if not isinstance(value, kind):
-        raise MisuseError(f"{call}: {name} is a {kind.__name__}, not {in_words(value)}")
+        raise MisuseError(f"{call}: {name} must be a {kind.__name__}, not {in_words(value)}")
     return value
 
 
@@ -434,7 +438,5 @@ def checked_struct(value: object, kind: type[_T], call: str, name: str) -> _T:
     try:
         msgspec.json.decode(msgspec.json.encode(struct), type=kind)
     except (msgspec.ValidationError, UnicodeEncodeError, TypeError) as error:
-        raise MisuseError(
-            f"{call}: {name} is no {kind.__name__} as it should be: {error}"
-        ) from error
+        raise MisuseError(f"{call}: {name} is not a valid {kind.__name__}: {error}") from error
     return struct

@@ -187,7 +187,7 @@ def model_of(row: Row, table: ModelTable) -> Model:
     """
     name = f"model {row.get('name')!r}"
     if missing := [field for field in NEEDED if field not in row]:
-        raise ArgumentError(f"{name}: say its {', '.join(missing)}")
+        raise ArgumentError(f"{name}: these fields are missing: {', '.join(missing)}")
     provider = row.get("provider", "anthropic")
     if provider not in table.providers:
         raise ArgumentError(f"{name}: no provider {provider!r}{_near(provider, table.providers)}")
@@ -248,7 +248,7 @@ def _parsed(text: str, over: ModelTable) -> ModelTable:
     if wrong := [name for name in values if name not in _SECTIONS]:
         raise ValueError(f"there is no table {wrong[0]!r}{did_you_mean(wrong[0], _SECTIONS)}")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):  # pyright: ignore[reportUnnecessaryIsInstance] -- somebody's file
-        raise ValueError("models are written as [[models]], one after the other")
+        raise ValueError("write each model as a table [[models]]")
     return ModelTable(models=_rows_by_name(rows), **values)
 
 
@@ -259,7 +259,7 @@ def _rows_by_name(rows: list[dict[str, Any]]) -> dict[str, Row]:
         if not isinstance(name, str) or not name:
             raise ValueError(f"[[models]] number {number} has no name")
         if name in by_name:
-            raise ValueError(f"model {name!r} is there twice")
+            raise ValueError(f"model {name!r} occurs twice")
         by_name[name] = row
     return by_name
 

@@ -30,7 +30,8 @@ def check_siblings() -> None:
         origin = Path(spec.origin).resolve() if spec and spec.origin else None
         if origin is None:
             raise _error(
-                name, f"is not whole in {home}: an installation was removed over it; {AGAIN}"
+                name,
+                f"is incomplete in {home}: uninstalling another distribution removed some of its files; {AGAIN}",
             )
         if origin.parent.parent != home:
             raise _error(

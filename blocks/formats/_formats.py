@@ -94,10 +94,10 @@ def messages_from(messages: object, format: Format) -> Iterator[Sequence[Message
         CodecError: an item has a value that cannot be stored.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        raise ArgumentError(f"a list of messages is wanted, not {in_words(messages)}")
+        raise ArgumentError(f"expected a list of messages, not {in_words(messages)}")
     read = _READERS[checked_format(format, "messages_from()")].read
     for number, item in enumerate(cast("Iterable[object]", messages)):
-        fields = dumped(item, f"messages[{number}]: a message of the format {format!r}")
+        fields = dumped(item, f"messages[{number}]: expected a message of the format {format!r}")
         yield _known(tuple(read(fields)), fields, number, format)
 
 
@@ -115,8 +115,10 @@ def _known(read: Sequence[Message], fields: Json, number: int, name: str) -> Seq
     is_empty = fields.get("type") in ("item_reference", "remove") or "parts" in fields
     if read or is_empty:
         return read
-    said = {key: fields[key] for key in ("role", "type", "kind") if key in fields}
-    raise ArgumentError(f"messages[{number}]: no message of the format {name!r} has {said}")
+    type_fields = {key: fields[key] for key in ("role", "type", "kind") if key in fields}
+    raise ArgumentError(
+        f"messages[{number}]: {type_fields} is not a message of the format {name!r}"
+    )
 
 
 def response_from(response: object, format: Format) -> Response:  # noqa: A002 -- as everywhere
@@ -127,16 +129,16 @@ def response_from(response: object, format: Format) -> Response:  # noqa: A002 -
         CodecError: it has a value that cannot be stored; the message says where.
     """
     what = f"a response of the format {format!r}"
-    fields = dumped(response, what)
+    fields = dumped(response, f"expected {what}")
     found = _READERS[checked_format(format, "response_from()")].response(fields)
     if found is None:
-        raise ArgumentError(f"{what} is wanted; {_said(fields)}")
+        raise ArgumentError(f"expected {what}; {_summary_of(fields)}")
     if not found.message.content and found.usage is None:
         raise ArgumentError(f"{what} is empty: it has neither content nor usage")
     return found
 
 
-def _said(fields: Json) -> str:
+def _summary_of(fields: Json) -> str:
     error: Any = fields.get("error")
     if isinstance(error, dict):
         why = cast("Json", error).get("message", "without a message")
@@ -168,4 +170,4 @@ def event_of(event: object) -> Json:
     Raises:
         ArgumentError: it has no fields.
     """
-    return dumped(event, "recording(): an event of the stream")
+    return dumped(event, "recording(): expected an event of the stream")

@@ -123,27 +123,27 @@ _DUMPS: Final = ("to_dict", "model_dump")
 _PLAIN: Final = str | int | float | bool | None
 
 
-def dumped(value: object, what: str) -> Json:
+def dumped(value: object, wanted: str) -> Json:
     """The JSON of a message: a dict, or an object of an SDK or a framework, with any objects inside.
 
     Raises:
-        ArgumentError: it has no fields; `what` names what was expected.
+        ArgumentError: it has no fields; the message begins with `wanted`.
         CodecError: it has a value that cannot be stored; the message says where.
     """
-    _refuse_awaitable(value, f"{what} is wanted")
+    _refuse_awaitable(value, wanted)
     if isinstance(value, _PLAIN | bytes | type | Sequence):
-        raise ArgumentError(f"{what} is wanted, not {in_words(value)}")
+        raise ArgumentError(f"{wanted}, not {in_words(value)}")
     found = plain(value)
     if not isinstance(found, dict):
-        raise ArgumentError(f"{what} is wanted, not {in_words(value)}")
+        raise ArgumentError(f"{wanted}, not {in_words(value)}")
     return cast("Json", found)
 
 
-def as_json(response: object, wanted: str = "a response is wanted") -> Json:
+def as_json(response: object, wanted: str = "expected a response") -> Json:
     """The JSON of an SDK's object (anything with `to_dict` or `model_dump`), or of a mapping.
 
     Raises:
-        ArgumentError: it is neither; `wanted` names what was expected.
+        ArgumentError: it is neither; the message begins with `wanted`.
     """
     _refuse_awaitable(response, wanted)
     if isinstance(response, Mapping):

@@ -202,7 +202,7 @@ class Artifacts:
         if len(content) != span.size:
             raise _damaged(metadata, f"{span.size - len(content)} bytes are missing")
         if span.size == metadata.size and sha256(content).hexdigest() != metadata.sha256:
-            raise _damaged(metadata, "its content is not what was put")
+            raise _damaged(metadata, "its content differs from what was stored")
         return content
 
     def _pieces(self, entry: Entry, span: Span, cipher: Cipher | None) -> Iterator[bytes]:

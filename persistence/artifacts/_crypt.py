@@ -47,7 +47,9 @@ def _is_one_of_them(ring: "Keys", _: object, current: str) -> None:
 def _are_keys(_: object, __: object, keys: Mapping[str, bytes]) -> None:
     for key_id, key in keys.items():
         if not key_id or len(key) != KEY_BYTES:
-            raise MisuseError(f"key {key_id!r}: a key has a name and exactly {KEY_BYTES} bytes")
+            raise MisuseError(
+                f"key {key_id!r}: a key must have a name and exactly {KEY_BYTES} bytes"
+            )
 
 
 def _copied(keys: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -205,7 +207,7 @@ class Span:
             MisuseError: `start` or `size` is negative.
         """
         if start < 0 or (size is not None and size < 0):
-            raise MisuseError(f"start={start}, size={size}: read from 0 or more, 0 bytes or more")
+            raise MisuseError(f"start={start}, size={size}: start and size must be at least 0")
         first = min(start, total)
         return cls(first, total if size is None else min(first + size, total), piece)
 

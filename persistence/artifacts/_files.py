@@ -128,7 +128,7 @@ class FolderBackend:
             if self._audit.closed:
                 raise ClosedError("this artifact store is closed; open it again")
             if self._audit.write(line) < len(line):
-                raise StoreError(f"{self.root} is full; make room and repeat the call")
+                raise StoreError(f"{self.root} is full; free space and repeat the call")
             os.fsync(self._audit.fileno())
 
     def records(self) -> Sequence[AuditRecord]:
@@ -317,9 +317,9 @@ def reached(url: str) -> tuple[FileSystem, str]:
         scheme, _, rest = url.partition("://")
         if "@" in rest:  # such errors quote the URL, which may contain a password
             raise MisuseError(
-                f"{scheme}:// with a user in it cannot be reached; install its driver, or correct it"
+                f"the {scheme}:// URL (which contains a user name) cannot be opened; install its driver, or correct the URL"
             ) from None
-        raise MisuseError(f"{url} cannot be reached: {error}") from error
+        raise MisuseError(f"{url} cannot be opened: {error}") from error
     root = root.rstrip("/")
     for folder in ("audit", "content", "entries"):
         files.makedirs(f"{root}/{folder}", exist_ok=True)

@@ -123,8 +123,8 @@ def _check_whole(connection: Connection, entry: Entry) -> None:
     [(there,)] = connection.rows(PIECES_OF, [entry.slot])
     if there != pieces_of(entry.metadata):
         raise StoreError(
-            "a sweep has removed what this put had written: the put took longer than a day, or the clock"
-            " of one of the two is wrong; set the clocks right and put it again"
+            "a sweep removed the pieces that this put had written: the put took longer than a day, or one"
+            " of the two clocks is wrong; correct the clocks and repeat the put"
         )
 
 

@@ -86,7 +86,7 @@ class AuditRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def _frozen(permissions: Iterable[str]) -> frozenset[str]:
     if isinstance(permissions, str):
-        raise MisuseError(f"permissions={permissions!r}: give a set of permissions, not a text")
+        raise MisuseError(f"permissions={permissions!r}: expected a set of permissions, not a text")
     return frozenset(permissions)
 
 
@@ -123,14 +123,16 @@ def checked_description(about: ArtifactDescription) -> ArtifactDescription:
         size = len(msgspec.json.encode(fields))  # raises for a lone surrogate
         checked = msgspec.convert(fields, ArtifactDescription)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        raise MisuseError(f"this cannot be said about an artifact: {error}") from error
+        raise MisuseError(f"invalid description of an artifact: {error}") from error
     if size > DESCRIPTION_BYTES_MAX:
-        advice = "say less about it; what is long belongs into the content"
+        advice = "shorten the description; put long data into the content"
         raise TooLargeError("the description of an artifact", size, DESCRIPTION_BYTES_MAX, advice)
     if not isfinite(checked.expires_at) or checked.expires_at < 0:
-        raise MisuseError(f"expires_at={checked.expires_at}: seconds since the epoch, or 0: never")
+        raise MisuseError(
+            f"expires_at={checked.expires_at}: give seconds since the epoch, or 0 for never"
+        )
     if not checked.timeline:
-        raise MisuseError("an artifact needs the timeline that it was taken from")
+        raise MisuseError("an artifact needs the name of the timeline that it comes from")
     return checked
 
 
@@ -309,7 +311,7 @@ def decoded(data: bytes | str, where: str) -> Entry:
         metadata = msgspec.json.decode(json, type=ArtifactMetadata)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamagedStoreError(
-            f"{where}: an entry that is none ({error}); restore it from a backup"
+            f"{where}: invalid entry of an artifact ({error}); restore it from a backup"
         ) from error
     return Entry(stored.slot, metadata, json, stored.seal)
 
@@ -324,7 +326,7 @@ def decoded_record(data: bytes | str, where: str) -> AuditRecord:
         return msgspec.json.decode(data, type=AuditRecord)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DamagedStoreError(
-            f"{where}: an audit record that is none ({error}); restore it from a backup"
+            f"{where}: invalid audit record ({error}); restore it from a backup"
         ) from error
 
 

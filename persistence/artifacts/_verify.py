@@ -49,7 +49,7 @@ class Examination:
         key = self._keys.key(key_id) if key_id and self._keys else None
         cipher = cipher_for(key, entry.slot, entry.metadata.tenant) if key else None
         if cipher and not cipher.vouches(entry.json, entry.seal):
-            return "what is said about it was altered"
+            return "its metadata was altered"
         try:
             return self._content(entry, cipher)
         except (DamagedStoreError, StoreError) as error:
@@ -69,7 +69,7 @@ class Examination:
         if size != due:
             return f"{due} bytes were put, {size} are there"
         if (cipher or not is_sealed) and found.hexdigest() != about.sha256:
-            return "its content is not what was put"
+            return "its content differs from what was stored"
         return ""
 
     def _is_still_there(self, entry: Entry) -> bool:

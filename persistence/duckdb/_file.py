@@ -97,7 +97,7 @@ def _create(path: Path) -> None:
     """Create the file under another name and rename it at the end, so that an incomplete file is never opened."""
     if (wal := log_path(path)).exists():
         raise DamagedStoreError(
-            f"{wal} is there without {path.name}; put that back, or move it away"
+            f"{wal} exists, but {path.name} does not; restore {path.name}, or move {wal.name} away"
         )
     with system_errors(path), private_folder(path) as folder:
         new = folder / path.name
@@ -139,7 +139,7 @@ def check_magic(path: Path) -> None:
         raise MisuseError(f"{path} is an SQLite database; write sqlite:///{path}")
     if not kind:
         with system_errors(path), path.open("rb") as file:
-            what = "is no DuckDB database" if file.read(1) else "is empty, not a DuckDB database"
+            what = "is not a DuckDB database" if file.read(1) else "is empty, not a DuckDB database"
         raise MisuseError(f"{path} {what}; choose another file")
 
 
@@ -185,11 +185,11 @@ def _check_format(cursor: "DuckDBPyConnection", path: Path) -> None:
     try:
         found = cursor.execute("SELECT max(format) FROM foldline").fetchall()[0][0]
     except duckdb.CatalogException as error:
-        raise MisuseError(f"{path} is a database of somebody else; choose another file") from error
+        raise MisuseError(
+            f"{path} is a database of another application; choose another file"
+        ) from error
     if found is None:
-        raise DamagedStoreError(
-            f"{path} does not say which format it has; restore it from a backup"
-        )
+        raise DamagedStoreError(f"{path} has no format number; restore it from a backup")
     if found > FORMAT:
         raise StoreError(
             f"{path} has format {found}, this version reads up to {FORMAT}; upgrade foldline"
@@ -227,8 +227,8 @@ def translated(error: Exception, path: Path) -> FoldlineError:
         return locked_by(path, holder or "another process")
     if "Could not write file" in text:
         return StoreError(
-            f"{path} could not be written ({text}); make room and repeat the call: nothing that was"
-            " acknowledged is lost"
+            f"{path} could not be written ({text}); free some disk space and repeat the call: no"
+            " acknowledged event is lost"
         )
     if "replaying WAL" in text or ("WAL" in text and "Corrupt" in text):
         return DamagedStoreError(f"{path}.wal is damaged ({text}); {_rescue(path, text)}")
@@ -237,11 +237,11 @@ def translated(error: Exception, path: Path) -> FoldlineError:
     ):
         return DamagedStoreError(
             f"{path} is damaged ({text}); restore it from a backup, together with"
-            f" {path.name}.wal and {path.name}.lock if they are in it"
+            f" {path.name}.wal and {path.name}.lock if the backup has them"
         )
     if text.startswith(("Catalog Error", "Binder Error")):
         return DamagedStoreError(
-            f"{path} has not the tables that it should have ({text}); restore it from a backup"
+            f"{path} lacks tables or columns of a store ({text}); restore it from a backup"
         )
     return StoreError(f"{path}: {text}; repeat the call")
 
@@ -250,13 +250,13 @@ def _rescue(path: Path, text: str) -> str:
     """What to do to save the events before the damage, without changing the damaged files."""
     if "byte position" in text:
         return (
-            "`foldline repair` saves what comes before the damage into a new store; by hand: copy"
+            "`foldline repair` saves the events before the damage into a new store; by hand: copy"
             f" {path.name} and {path.name}.wal into another folder, truncate the .wal there at the byte"
             " position named, and open that copy"
         )
     return (
-        f"put it back from a backup, or let `foldline repair` save {path.name} without it into a new"
-        " store: that has all but the newest events"
+        f"restore it from a backup, or let `foldline repair` save {path.name} without it into a new"
+        " store, which then lacks only the newest events"
     )
 
 
@@ -275,7 +275,7 @@ def write_anew(connection: "DuckDBPyConnection", path: Path) -> None:
         fresh = folder / path.name
         connection.execute(f"CHECKPOINT {STORE}")
         if wal.exists() and wal.stat().st_size:  # the database would replay it into the copy
-            raise StoreError(f"{wal} could not be folded into {path.name}; repeat the call")
+            raise StoreError(f"{wal} could not be checkpointed into {path.name}; repeat the call")
         try:
             _copy(connection, fresh)
             fresh.chmod(permissions(path))
@@ -483,17 +483,17 @@ def _locked(database: Path) -> StoreLockedError:
 
 
 def _open_here(database: Path, name: Path) -> StoreLockedError:
-    known = "" if name == database else f", as {name}"
+    alias = "" if name == database else f", as {name}"
     return StoreLockedError(
-        f"{database} is already open in this process{known}; share that store between threads: make"
-        " it once, DuckDBStore(path), and give it to every Timeline.open as store="
+        f"{database} is already open in this process{alias}; share one store between threads: create"
+        " it once, DuckDBStore(path), and pass it to every Timeline.open as store="
     )
 
 
 def locked_by(database: Path, holder: str) -> StoreLockedError:
     """The error for a file that `holder` has open."""
     return StoreLockedError(
-        f"{database} is held by {holder}; close it there; to look at what it holds by now:"
+        f"{database} is open in {holder}; close it there; to read it meanwhile:"
         " `foldline list`, `show` and the other commands that only read, or `persistence.look`"
     )
 

@@ -114,7 +114,7 @@ class Reader:
             return rows
         rows = [*self._archived(timeline, first, last), *rows]
         if [seq for seq, _ in rows] != list(range(first, last + 1)):
-            raise damaged(timeline.name, f"events {first} to {last} are not all there")
+            raise damaged(timeline.name, f"some of the events {first} to {last} are missing")
         return rows
 
     def _archived(self, timeline: Known, first: int, last: int) -> Iterator[Row]:

@@ -129,7 +129,7 @@ class DuckDBStore(RelationalStore):
             held = Marks(self._writer.events_total, audit_records(cursor))
         if what := lost(held, acknowledged):
             raise DamagedStoreError(
-                f"{self.path} holds {what}: put {self.path.name}.wal back, or restore the file, or"
+                f"{self.path} has {what}: restore {self.path.name}.wal or the file, or"
                 f" delete {lock_path(self.path).name} to accept the loss"
             )
         self._lock.note(events=held.events, records=held.records)
@@ -225,7 +225,9 @@ class DuckDBStore(RelationalStore):
         self._refuse_if_not_ours()
         with self._retention.turn, self._group.alone():
             if not self._cursors.alone(write):
-                raise StoreError(f"somebody reads {self.path}; repeat the call when nobody does")
+                raise StoreError(
+                    f"{self.path} is being read; repeat the call when all reads have ended"
+                )
         return ()
 
     @contextmanager
@@ -291,7 +293,7 @@ class DuckDBStore(RelationalStore):
         if os.getpid() != self._pid:
             raise ClosedError(
                 f"{self.path} was opened by process {self._pid} and this is a child forked from"
-                " it; open stores after the fork, and only one process a file"
+                " it; open stores after the fork, each file in only one process"
             )
         if self._closed:
             raise ClosedError(f"{self.path} is closed; open the store again")

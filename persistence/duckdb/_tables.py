@@ -148,7 +148,7 @@ def _joined(rows: Sequence[Row], fetch: Fetch) -> Iterator[Row]:
 def _text(version: int, payload: str, pieces: Mapping[int, str]) -> str:
     count = _count(payload)
     if sorted(pieces) != list(range(count)):
-        raise CodecError(f"event {version} has {len(pieces)} of its {count} pieces")
+        raise CodecError(f"event {version} has only {len(pieces)} of its {count} pieces")
     return "".join(pieces[number] for number in range(count))
 
 
@@ -159,7 +159,7 @@ def _count(payload: str) -> int:
     try:
         return msgspec.json.decode(payload, type=_StandIn).pieces
     except msgspec.DecodeError as error:
-        raise CodecError(f"not a stand-in: {error}") from error
+        raise CodecError(f"invalid reference to a large event: {error}") from error
 
 
 # What was removed.

@@ -71,7 +71,7 @@ WHERE timeline BETWEEN ? AND ?
 def verify_file(path: Path, keys: KeyRing | None) -> StoreReport:
     """The report on a file that is not open."""
     if not path.exists():
-        raise MisuseError(f"no file {path} to verify")
+        raise MisuseError(f"there is no file {path} to verify")
     # First, because opening and closing the file would release the database's own lock.
     lock = FileLock.acquire(path)
     try:

@@ -430,8 +430,8 @@ class Writer:
             return ClosedError(f"{self._path} is closed; open the store again")
         if self.is_suspect:
             return StoreError(
-                f"{self._path} cannot be read since a call before failed; make room if the disk is"
-                " full, and repeat the call; if that does not help, close the store and open it again"
+                f"{self._path} cannot be read since an earlier call failed; free disk space if the disk is"
+                " full, and repeat the call; if that fails too, close the store and open it again"
             )
         return None
 

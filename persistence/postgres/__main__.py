@@ -40,7 +40,7 @@ def roles(schema: str, tenants: Sequence[tuple[str, str]] = (), extra: str = "")
     """
     for name in (schema, *(role for role, _ in tenants)):
         if not is_sound(name) or not name.strip():
-            raise MisuseError(f"{name!r:.60} names no schema or role of a database")
+            raise MisuseError(f"{name!r:.60} is not a valid name of a schema or role")
     lines = [*_roles(_quoted(schema)), *_rights(extra)]
     for role, tenant in tenants:
         lines += _bound(_quoted(role), checked_tenant(tenant))

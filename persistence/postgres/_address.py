@@ -81,7 +81,7 @@ class Address:
         except psycopg.Error as error:
             reason = str(error).partition("\n")[0][:300]
             raise StoreError(
-                f"{self.name} is not reached: {reason}; start the server, or correct the URL"
+                f"{self.name} cannot be reached: {reason}; start the server, or correct the URL"
             ) from error
 
     def waiting(self) -> "Connection[Any]":
@@ -189,7 +189,7 @@ def checked_tenant(name: str) -> str:
     """
     if not is_sound(name) or len(name.encode()) > NAME_BYTES_MAX:
         raise MisuseError(
-            f"tenant={name!r:.60} cannot name a tenant; use some printable text of up to"
+            f"tenant={name!r:.60} is not a valid name of a tenant; use printable text of at most"
             f" {NAME_BYTES_MAX} bytes"
         )
     return name

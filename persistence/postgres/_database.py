@@ -196,7 +196,7 @@ class PostgresDatabase:
         with self._held() as raw:
             if self._settings.is_pooled:
                 raise StoreError(
-                    f"{self.name} is behind a pooler, which runs no VACUUM FULL for us: open the store at"
+                    f"{self.name} is behind a connection pooler, which cannot run VACUUM FULL: open the store at"
                     " the server itself, and repeat the call"
                 )
             return erase(raw, self.name, self._pool.timeout)
@@ -231,18 +231,18 @@ def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineE
                 f"{text}; `foldline verify` lists all damage, restore the database from a backup"
             )
         case "53":
-            return StoreError(f"{text}; make room on the server and repeat the call")
+            return StoreError(f"{text}; free disk space on the server and repeat the call")
         case "54":
-            return CodecError(f"{text}; it is larger than the database takes")
+            return CodecError(f"{text}; it is larger than the database accepts")
         case "42" if code == "42501":
             return StoreError(
-                f"{text}; let an administrator open the store once, which makes its tables, or allow"
-                " this role to: GRANT USAGE, CREATE ON SCHEMA … TO …; to use them it needs what"
+                f"{text}; let an administrator open the store once, which creates its tables, or allow"
+                " this role to: GRANT USAGE, CREATE ON SCHEMA … TO …; to use the tables, the role needs what"
                 " `python -m persistence.postgres` prints, and the tenant that the role is bound to"
             )
         case _ if code in NO_TABLE:
             return DamagedStoreError(
-                f"the tables are not those that they should be: {text}; restore the database from a"
+                f"tables or columns of the store are missing: {text}; restore the database from a"
                 " backup"
             )
         case _:
@@ -301,10 +301,10 @@ def _check(left: list[int], table: str, name: str) -> None:
     """`left` is the number of deleted rows that remain in the table; empty if VACUUM was not permitted."""
     if not left:
         raise StoreError(
-            f"{name}: this role may not write table {table} anew; let its owner run VACUUM FULL {table}"
+            f"{name}: this role may not rewrite table {table}; let its owner run VACUUM FULL {table}"
         )
     if any(left):
         raise StoreError(
-            f"{name}: a transaction that is older than the removal may still see {left[0]} rows of"
+            f"{name}: a transaction that began before the removal can still see {left[0]} removed rows of"
             f" {table}; end it and repeat the call"
         )

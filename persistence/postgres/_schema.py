@@ -72,7 +72,7 @@ def set_up(database: PostgresDatabase, *, is_there: bool) -> None:
 def _make(connection: Connection, name: str) -> None:
     if connection.rows(TAKEN) == [(True,)]:
         raise MisuseError(
-            f"{name} has a table events of somebody else; put the store into a schema of its own:"
+            f"{name} has a table named events of another application; use a separate schema for the store:"
             " …?options=-csearch_path%3Dfoldline"
         )
     [(there, wanted)] = connection.rows(SCHEMA)

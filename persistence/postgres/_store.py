@@ -110,7 +110,7 @@ class PostgresLocation:
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
         if not self.exists():
-            raise MisuseError(f"no store at {self} to verify")
+            raise MisuseError(f"there is no store at {self} to verify")
         with closing(self.open()) as store:
             return store.verify(keys=keys)
 

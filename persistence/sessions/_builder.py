@@ -352,7 +352,9 @@ class Builder:
         number, path = len(conversations), self.source.path
         index = self.source.index
         if (index or 0) >= number:
-            raise SessionFormatError(f"{path}: no conversation #{index or 0}; it holds {number}")
+            raise SessionFormatError(
+                f"{path}: there is no conversation #{index or 0}; the file has {number}"
+            )
         if index is None and number > 1:
             self.skip(0, f"the first of {number} conversations; name another as {path}#1")
         return conversations[index or 0]

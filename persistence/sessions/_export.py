@@ -75,7 +75,7 @@ def _read_session(source: Source) -> Session:
     """
     header = source.records[0][1]
     if _HEADER not in header:
-        raise SessionFormatError(f"{source.path}: no export; its first line has no {_HEADER!r}")
+        raise SessionFormatError(f"{source.path}: not an export: its first line has no {_HEADER!r}")
     if header.get(_HEADER) != _VERSION:
         raise SessionFormatError(
             f"{source.path}: an export of version {header.get(_HEADER)!r}, and this foldline reads "

@@ -86,8 +86,8 @@ def read_session(
     session = _IMPORTERS[name].read(source)
     if not session.items:
         raise SessionFormatError(
-            f"{path}: read as {name}, but there is not one message in it; "
-            "if it is of another format, name it"
+            f"{path}: no messages found with the format {name}; "
+            "if the file has another format, give its name"
         )
     return session
 
@@ -97,5 +97,5 @@ def _detect(source: Source) -> str:
         if importer.looks(source):
             return name
     raise SessionFormatError(
-        f"{source.path}: no session format that is known here; known: {', '.join(FORMATS)}"
+        f"{source.path}: unknown session format; known formats: {', '.join(FORMATS)}"
     )

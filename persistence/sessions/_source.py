@@ -53,7 +53,7 @@ def opened(path: str, bytes_max: int) -> "Generator[Lines]":
     """
     if bytes_max < 1:
         raise MisuseError(
-            f"bytes_max={bytes_max}: give the bytes that a session may have, 1 or more"
+            f"bytes_max={bytes_max}: give the largest size of a session in bytes, 1 or more"
         )
     try:
         with Path(path).open("rb") as file:
@@ -65,7 +65,9 @@ def opened(path: str, bytes_max: int) -> "Generator[Lines]":
     except FileNotFoundError:
         raise SessionFormatError(f"{path}: no such file; give the path of a session file") from None
     except (EOFError, zlib.error) as error:
-        raise SessionFormatError(f"{path}: broken gzip ({error}); fetch the file again") from error
+        raise SessionFormatError(
+            f"{path}: damaged gzip file ({error}); copy the file again"
+        ) from error
     except OSError as error:
         raise SessionFormatError(f"{path}: cannot be read: {error.strerror or error}") from error
 
@@ -208,7 +210,7 @@ def _read(path: str, bytes_max: int) -> Source:
     with opened(path, bytes_max) as lines:
         first = next(lines, None)
         if first is None:
-            raise SessionFormatError(f"{path}: empty; there is no session in it")
+            raise SessionFormatError(f"{path}: the file is empty")
         try:
             value = msgspec.json.decode(first[1])
         except _BROKEN:  # a document on several lines, or a broken line
@@ -234,7 +236,9 @@ def _held(path: str, first: Numbered, lines: Lines) -> Source:
 def _one(path: str, value: Any) -> Source:
     records = _document(value)
     if not records:
-        raise SessionFormatError(f"{path}: JSON, but without a single object; no session in it")
+        raise SessionFormatError(
+            f"{path}: the file is JSON, but contains no object, so it is not a session"
+        )
     return Source(path=path, records=tuple(records))
 
 

@@ -281,7 +281,7 @@ def _format_of(connection: Connection, name: str, ours: int) -> tuple[int, str]:
         [(format_, mark)] = connection.rows(FORMAT)
     except ValueError:
         raise DamagedStoreError(
-            f"{name} does not say which format it has; restore the database from a backup"
+            f"{name} has no format number; restore the database from a backup"
         ) from None
     if format_ not in (0, ours):
         raise StoreError(

@@ -139,7 +139,7 @@ class SQLIndex:
                 try:
                     yield TimelineId(name), (version, decode_event(payload))
                 except CodecError as error:
-                    raise damaged(name, f"event {version} is {error}") from error
+                    raise damaged(name, f"event {version} cannot be decoded: {error}") from error
             if len(rows) < limit:
                 return
             size = sum(len(payload) for _, _, payload in rows)

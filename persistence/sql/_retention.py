@@ -141,7 +141,9 @@ def _texts(held: HeldTimeline, after: int, last: int) -> Iterator[tuple[int, str
             try:
                 yield version, payload.decode()
             except UnicodeDecodeError as error:
-                raise damaged(held.timeline, f"event {version} is no text ({error})") from error
+                raise damaged(
+                    held.timeline, f"event {version} is not valid UTF-8 text ({error})"
+                ) from error
 
 
 def _replacement(held: HeldTimeline, version: int, event: Event) -> StoredEvent:
@@ -150,7 +152,7 @@ def _replacement(held: HeldTimeline, version: int, event: Event) -> StoredEvent:
     held.kept.refuse_forgotten(held.timeline, version)
     rows = held.rows(version - 1, version)
     if not rows:
-        raise damaged(held.timeline, f"event {version} is not there")
+        raise damaged(held.timeline, f"event {version} is missing")
     [(_, old)] = events_of(held.timeline, rows)
     return checked_rewrite(version, old, event)
 
@@ -234,7 +236,7 @@ def _read(timeline: str, began_at: float, manifest: bytes) -> Trimmed:
     try:
         found = msgspec.json.decode(manifest, type=_Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise damaged(timeline, f"its row of trims is none ({error})") from error
+        raise damaged(timeline, f"its retention record is invalid ({error})") from error
     kept = Kept(forgotten=found.forgotten, archives=found.archives, began_at=began_at)
     return Trimmed(kept=kept, marks=found.marks)
 

@@ -86,7 +86,9 @@ def checked_rows(events: Sequence[StoredEvent]) -> None:
     """
     for event in events:
         if event.ref is not None and abs(event.ref) > VERSION_MAX:
-            raise CodecError(f"event {event.id!r:.100} refers to {event.ref}, which is no version")
+            raise CodecError(
+                f"event {event.id!r:.100} refers to {event.ref}, which is not a version"
+            )
 
 
 def columns(event: StoredEvent) -> tuple[str, float, str, int | None]:
@@ -119,7 +121,7 @@ def window_of(
     marks = () if fold is None or cut is None else (Mark(fold, "RangeCompacted", cut),)
     head = Head(version=rows[-1][0], marks=marks)
     if fold is not None and fold > head.version:
-        raise damaged(timeline, f"the compaction at version {fold} is not there")
+        raise damaged(timeline, f"the compaction at version {fold} is missing")
     page = without_gaps(timeline, head.window_start() - 1, [(row[0], row[1]) for row in rows])
     return head.window(events_of(timeline, page))
 
@@ -138,7 +140,7 @@ def without_gaps(timeline: TimelineId, after: int, rows: Sequence[Row]) -> Seque
     """
     for due, (seq, _) in enumerate(rows, after + 1):
         if seq != due:
-            raise damaged(timeline, f"event {due} is not there, {seq} is in its place")
+            raise damaged(timeline, f"event {due} is missing; event {seq} is in its place")
     return rows
 
 
@@ -153,7 +155,7 @@ def events_of(timeline: TimelineId, rows: Iterable[tuple[int, bytes | str]]) -> 
         try:
             found.append((seq, decode_event(payload)))
         except CodecError as error:
-            raise damaged(timeline, f"event {seq} is {error}") from error
+            raise damaged(timeline, f"event {seq} cannot be decoded: {error}") from error
     return found
 
 

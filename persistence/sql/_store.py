@@ -375,7 +375,7 @@ class SQLStore(RelationalStore):
         if os.getpid() != self._pid:
             raise ClosedError(
                 f"{self._database.name} was opened by process {self._pid} and this is a child forked"
-                " from it; open stores after the fork, each process its own"
+                " from it; open stores after the fork, one in each process"
             )
         if self._closed:
             raise ClosedError(f"{self._database.name} is closed; open the store again")

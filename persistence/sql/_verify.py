@@ -69,7 +69,7 @@ def _problems(connection: Connection, left: Mapping[TimelineId, Kept]) -> Iterat
             first = due = left.get(timeline, Kept()).first
             named.add(name)
         if seq != due:
-            what = f"version {due} is not there, version {seq} is in its place"
+            what = f"version {due} is missing, version {seq} is in its place"
             yield StoreProblem(timeline=name, version=due, what=what)
         due = seq + 1
         for what in _row_problems(seq, row, blocks):
@@ -80,7 +80,7 @@ def _problems(connection: Connection, left: Mapping[TimelineId, Kept]) -> Iterat
     for timeline, kept in left.items():
         if timeline not in named:
             yield StoreProblem(
-                timeline=timeline, what="events were removed, and there are no others"
+                timeline=timeline, what="events were removed, and all later events are missing"
             )
         yield from archive_problems(timeline, kept)
 

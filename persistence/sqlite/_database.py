@@ -128,7 +128,7 @@ class SQLiteDatabase:
             [(is_busy, *_)] = connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
         if is_busy:
             raise StoreLockedError(
-                f"{self.path}: somebody has been reading all the time; repeat the call when nobody does"
+                f"{self.path} is being read; repeat the call when all reads have ended"
             )
         return ()
 
@@ -196,22 +196,22 @@ def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     match code:
         case sqlite3.SQLITE_NOTADB:
-            return MisuseError(f"{path} is no SQLite database; choose another file")
+            return MisuseError(f"{path} is not an SQLite database; choose another file")
         case sqlite3.SQLITE_CORRUPT:
             return DamagedStoreError(
                 f"{path} is damaged ({text}); restore it from a backup, together with"
-                f" {path.name}-wal if that is in it"
+                f" {path.name}-wal if the backup has it"
             )
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreLockedError(
-                f"{path}: another process has been writing all the time ({text}); repeat the call,"
+                f"{path}: another process was writing during the whole wait ({text}); repeat the call,"
                 " or open the store with more wait_seconds"
             )
         case sqlite3.SQLITE_FULL:
-            return StoreError(f"{path}: the disk is full; make room and repeat the call")
+            return StoreError(f"{path}: the disk is full; free disk space and repeat the call")
         case sqlite3.SQLITE_IOERR:
             return StoreError(
-                f"{path}: {text}: the disk is full, or fails; make room and repeat the call"
+                f"{path}: {text}: the disk is full or failing; free disk space and repeat the call"
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StoreError(
@@ -220,7 +220,7 @@ def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
             )
         case sqlite3.SQLITE_ERROR if text.startswith(NO_TABLE):
             return DamagedStoreError(
-                f"{path} has not the tables that it should have ({text}); restore it from a backup"
+                f"{path} lacks tables or columns of a store ({text}); restore it from a backup"
             )
         case _ if "malformed JSON" in text or "decode to UTF-8" in text:
             return DamagedStoreError(
@@ -270,7 +270,7 @@ def _refuse_a_foreign_one(database: SQLiteDatabase) -> None:
     with database.lent() as connection:
         if connection.rows(OURS) == [(0,)]:
             raise MisuseError(
-                f"{database.name} is a database of somebody else; choose another file"
+                f"{database.name} is a database of another application; choose another file"
             )
 
 

@@ -62,7 +62,7 @@ class SQLiteLocation:
         from persistence.sqlite._salvage import lost_commits
 
         if not self.exists():
-            raise MisuseError(f"no file {self.path} to verify")
+            raise MisuseError(f"there is no file {self.path} to verify")
         if not lost_commits(database_path(self.path)):
             with self.open() as store:
                 return store.verify(keys=keys)

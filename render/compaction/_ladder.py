@@ -281,11 +281,11 @@ def _round_trip(name: str, proposed: object) -> Proposal | FittedRange:
     if isinstance(proposed, FittedRange):
         return proposed
     if not isinstance(proposed, Proposal):
-        raise RungError(name, f"it proposes {in_words(proposed)}")
+        raise RungError(name, f"it proposes {in_words(proposed)}, not a Proposal")
     try:
         return msgspec.json.decode(msgspec.json.encode(proposed), type=Proposal)
     except (msgspec.MsgspecError, TypeError, ValueError, ArithmeticError) as error:
-        raise RungError(name, f"its proposal does not go into a plan: {error}") from error
+        raise RungError(name, f"its proposal cannot be stored in a plan: {error}") from error
 
 
 def _faults(scope: RungScope, proposed: _Proposed) -> Iterator[str]:
@@ -296,10 +296,10 @@ def _faults(scope: RungScope, proposed: _Proposed) -> Iterator[str]:
     if all(each.action != "summarize" for each in data):
         yield from _faults_of_hides(_Hides.of(scope, data))
     elif [getattr(each, "start", None) for each in proposed] != [scope.view]:
-        yield "a fold comes from summarize_before(), and alone"
+        yield "a fold must come from summarize_before() and be the only proposal"
     after = _tried(scope.view, proposed, scope.context)
     if total_tokens(after, scope.context) >= total_tokens(scope.view, scope.context):
-        yield "nothing is freed by it"
+        yield "it frees no tokens"
 
 
 @attrs.frozen(kw_only=True)
@@ -341,7 +341,7 @@ def _faults_of_hides(hides: _Hides) -> Iterator[str]:
 def _named_before_the_tail(hides: _Hides) -> Iterator[str]:
     for block, count in Counter(b for each in hides.proposals for b in each.blocks).items():
         if block not in hides.entries:
-            yield f"{in_words(block)} is no block before the verbatim tail"
+            yield f"{in_words(block)} is not a block before the verbatim tail"
         if count > 1:
             yield f"{in_words(block)} is named {count} times"
 
@@ -359,13 +359,13 @@ def _in_log_order(hides: _Hides) -> Iterator[str]:
 def _replaced_by_a_text(hides: _Hides) -> Iterator[str]:
     for each in hides.proposals:
         if not each.replacement.strip():
-            yield f"nothing stands for {in_words(each.blocks[0])}"
+            yield f"the replacement for {in_words(each.blocks[0])} is empty"
 
 
 def _shown_results(hides: _Hides) -> Iterator[str]:
     for each, entries in hides.named("clear", "externalize"):
         if each.blocks[0] not in hides.results or len(entries) > 1:
-            yield f"{in_words(each.blocks[0])} is no tool result that is shown"
+            yield f"{in_words(each.blocks[0])} is not a visible tool result"
 
 
 def _own_artifacts(hides: _Hides) -> Iterator[str]:
@@ -374,7 +374,7 @@ def _own_artifacts(hides: _Hides) -> Iterator[str]:
         sensitivity = sensitivity_of(found.result, found.policy)
         wanted = artifact_of(found.result), found.entry.path, sensitivity
         if (each.artifact, each.path, each.sensitivity) != wanted or images_of(found.result):
-            yield f"{block} is another artifact, or none"
+            yield f"{block} does not match the artifact, path or sensitivity in the proposal"
         is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
         if not (is_kept or hides.scope.context.can_encrypt):
             yield f"{block} is {sensitivity}, and there are no keys"
@@ -384,7 +384,7 @@ def _dropped_in_pairs(hides: _Hides) -> Iterator[str]:
     dropped = [entry for _, entries in hides.named("drop") for entry in entries]
     for entry in dropped:
         if not may_go(entry):
-            yield f"{in_words(entry.block.id)} is not to be dropped"
+            yield f"{in_words(entry.block.id)} must not be dropped"
     calls = {entry.pair for entry in dropped if isinstance(entry.block, ToolCall)}
     results = {entry.pair for entry in dropped if isinstance(entry.block, ToolResult)}
     if calls != results:

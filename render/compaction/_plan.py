@@ -167,7 +167,9 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
             raise DataError(f"not a compaction plan: {error}") from error
         if plan.format != PLAN_FORMAT:
-            raise DataError(f"a plan of format {plan.format}; this version reads {PLAN_FORMAT}")
+            raise DataError(
+                f"the plan has format {plan.format}, and this version reads format {PLAN_FORMAT}"
+            )
         return plan
 
 

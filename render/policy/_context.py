@@ -171,8 +171,8 @@ class Model:
             prices: tuple[float, ...] = getattr(self, name)
             if prices and len(prices) != len(self.cache_ttls):
                 raise ArgumentError(
-                    f"model {self.name!r}: {name} has {len(prices)} prices, and cache_ttls "
-                    f"{len(self.cache_ttls)} times: give one for each"
+                    f"model {self.name!r}: {name} has {len(prices)} prices and cache_ttls has "
+                    f"{len(self.cache_ttls)} times; give one price for each time"
                 )
 
     def rates(self, prompt_tokens: int, shares: "Rates") -> "Rates":

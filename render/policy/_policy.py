@@ -392,12 +392,12 @@ class Policy:
     def __attrs_post_init__(self) -> None:
         if self.keep_turns is not None and self.keep_messages is not None:
             raise PolicyError(
-                f"policy {self.name!r}: keep_turns and keep_messages both say how long the tail is"
+                f"policy {self.name!r}: keep_turns and keep_messages both set the length of the tail; give only one"
             )
         if self.target_ratio >= self.trigger_ratio and self.trigger_tokens is None:
             raise PolicyError(
                 f"policy {self.name!r}: target_ratio {self.target_ratio} must be below "
-                f"trigger_ratio {self.trigger_ratio}, or it would compact on every call"
+                f"trigger_ratio {self.trigger_ratio}, or every call would compact"
             )
         if self.turns_visible < self.turns_intact or self.rounds_visible < self.rounds_intact:
             raise PolicyError(

@@ -24,7 +24,7 @@ def provider_of(model: Model) -> Provider:
     try:
         return PROVIDERS[model.provider]
     except KeyError:
-        near = did_you_mean(model.provider, PROVIDERS) or f"; there is {', '.join(PROVIDERS)}"
+        near = did_you_mean(model.provider, PROVIDERS) or f"; known: {', '.join(PROVIDERS)}"
         raise MisuseError(f"model {model.name!r}: no provider {model.provider!r}{near}") from None
 
 

@@ -39,7 +39,7 @@ def response_json(response: object, shape: Shape, **values: tuple[str, ...]) -> 
     _check_head(found, shape, values)
     listed: object = found.get(field)
     if not isinstance(listed, list | tuple):
-        raise MisuseError(f"{wanted}; its {field} is a list, not {in_words(listed)}")
+        raise MisuseError(f"{wanted}; {field} must be a list, not {in_words(listed)}")
     items = cast("Sequence[object]", listed)
     if (usage := found.get("usage")) is not None:
         usage = plain(as_json(usage, wanted))
@@ -56,7 +56,7 @@ def check_origin(found: Json, shape: Shape) -> None:
     if found.get("error") or found.get("type") == "error":
         why = fields(found.get("error")).get("message") or "without a message"
         raise MisuseError(
-            f"record(): an error of the provider's, and no response: {in_short(str(why))}"
+            f"record(): this is an error of the provider, not a response: {in_short(str(why))}"
         )
     for other in SHAPES.values():
         if other.output in found and shape.output not in found:
@@ -67,18 +67,20 @@ def _check_head(found: Json, shape: Shape, values: Mapping[str, tuple[str, ...]]
     for name, accepted in values.items():
         if found.get(name) not in (None, *accepted):
             other = in_words(found[name])
-            raise MisuseError(f"{wanted_of(shape)}: its {name} is {accepted[0]!r}, not {other}")
+            raise MisuseError(f"{wanted_of(shape)}: {name} must be {accepted[0]!r}, not {other}")
     for name in _TEXTS:
         value: object = found.get(name)
         if value is not None and not isinstance(value, str):
-            raise MisuseError(f"record(): the response's {name} is a text, not {in_words(value)}")
+            raise MisuseError(
+                f"record(): the response's {name} must be a text, not {in_words(value)}"
+            )
 
 
 def _item(item: object, where: str) -> Json:
     try:
         return obj(plain(as_json(item)))
     except MisuseError:
-        raise MisuseError(f"record(): {where} is an object, not {in_words(item)}") from None
+        raise MisuseError(f"record(): {where} must be an object, not {in_words(item)}") from None
     except CodecError as error:
         raise CodecError(f"cannot record the response: in {where}, {error}") from None
 
@@ -99,7 +101,7 @@ def check_text(content: Json, name: str, where: str) -> None:
     """
     value: object = content.get(name)
     if not isinstance(value, str):
-        raise MisuseError(f"{where}.{name} is a text, not {in_words(value)}")
+        raise MisuseError(f"{where}.{name} must be a text, not {in_words(value)}")
 
 
 def check_name(content: Json, name: str, where: str) -> None:

@@ -328,11 +328,13 @@ class Rendered:
 
     def _check(self, provider: str, call: str, **limits: int) -> None:
         if self.provider.name != provider:
-            raise MisuseError(f"{call}: this request was rendered for {self.provider.name!r}")
+            raise MisuseError(
+                f"{call}: this request was rendered for {self.provider.name!r}, not for {provider!r}"
+            )
         for name, limit in limits.items():
             if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
                 raise MisuseError(
-                    f"{call}: {name} is a whole number, 0 or more, not {in_words(limit)}"
+                    f"{call}: {name} must be a whole number, 0 or more, not {in_words(limit)}"
                 )
 
     @checked_call

@@ -76,7 +76,7 @@ def test_an_artifact_gives_back_the_parts(
 
 @for_each("data", [b"", b"text", b"{}", b'{"parts": 1, "salt": ""}', b"\xff"])
 def test_the_artifact_of_something_else_is_refused(data: bytes) -> None:
-    with pytest.raises(CodecError, match="no content of a confidential result"):
+    with pytest.raises(CodecError, match="not the content of a confidential result"):
         decode_content(data)
 
 

@@ -94,7 +94,7 @@ def test_a_file_that_is_not_the_one_that_was_written_is_not_read(tmp_path: Path,
 def test_a_manifest_that_promises_more_than_there_is_is_a_problem(tmp_path: Path) -> None:
     archive = write_archive(tmp_path, T, ROWS)
     wrong = ArchivedRange(first=4, last=archive.last, file=archive.file, sha256=archive.sha256)
-    with pytest.raises(DamagedStoreError, match="does not hold what it should"):
+    with pytest.raises(DamagedStoreError, match="does not contain exactly these versions"):
         archived_rows(wrong, 1, 10)
 
 

@@ -51,7 +51,7 @@ def test_what_it_cannot_do_is_refused_and_says_so() -> None:
             store.rewrite(T, {})
         with pytest.raises(MisuseError, match="this store cannot remove events"):
             store.remove(T)
-        with pytest.raises(MisuseError, match="keeps no artifacts"):
+        with pytest.raises(MisuseError, match="cannot hold artifacts"):
             store.artifacts()
         assert (store.kept(T), store.trimmed(), store.erase()) == (Kept(), {}, ())
         assert not store.altered(T, 0, 4)

@@ -34,5 +34,7 @@ def test_a_block_id_that_is_used_twice_is_found_in_every_store() -> None:
 
 @pytest.mark.parametrize("target", [3, None, object(), DuckDBStore, MemoryStore, []])
 def test_what_is_no_store_is_not_verified(target: Any) -> None:
-    with pytest.raises(MisuseError, match="is no store; give one, or the path or URL of one"):
+    with pytest.raises(
+        MisuseError, match="is not a store; give a store, or the path or URL of one"
+    ):
         verify(target)

@@ -260,23 +260,23 @@ WRONG_CALLS: list[tuple[Callable[[], object], str]] = [
         (lambda: Policy(keep_rato=0.5), "'keep_rato'; did you mean 'keep_ratio'"),  # type: ignore[call-arg]
         (lambda: Policy(keep_ratio="much"), "'keep_ratio' must be a number"),  # type: ignore[arg-type]
         (lambda: Hooks(on_before_compation=[print]), "did you mean 'on_before_compaction'"),  # type: ignore[call-arg]
-        (lambda: Hooks(on_before_compaction=print), "on_before_compaction is a list"),  # type: ignore[arg-type]
-        (lambda: Hooks(on_after_compaction=[5]), "on_after_compaction is a list"),  # type: ignore[list-item]
+        (lambda: Hooks(on_before_compaction=print), "on_before_compaction must be a list"),  # type: ignore[arg-type]
+        (lambda: Hooks(on_after_compaction=[5]), "on_after_compaction must be a list"),  # type: ignore[list-item]
         (lambda: begun().render(tool=[]), "'tool'; did you mean 'tools'"),  # type: ignore[call-arg]
         (lambda: begun().render().anthropic(max_token=5), "did you mean 'max_tokens'"),  # type: ignore[call-arg]
         (lambda: begun().render().anthropic(max_tokens="5"), "max_tokens"),  # type: ignore[arg-type]
         (lambda: begun().hide("ar:t1.user.promt"), "did you mean 'ar:t1.user.prompt'"),
         (lambda: begun().read("ar:t1.user.promt"), "did you mean 'ar:t1.user.prompt'"),
         (lambda: begun().hide(), "at least one"),
-        (lambda: begun().hide(["ar:t1.user.prompt"]), "one by one"),  # type: ignore[arg-type]
+        (lambda: begun().hide(["ar:t1.user.prompt"]), "separate arguments"),  # type: ignore[arg-type]
         (lambda: begun().tool_result("call1", "x"), "no call 'call1'; did you mean 'call_1'"),
         (lambda: begun().tool_result("zzz", "x"), "open calls: call_1, call_2"),
         (lambda: begun().render(tools=[{"input_schema": {}}]), "tools.0 has no name"),
-        (lambda: begun().render(tools="bash"), "tools is a list"),  # type: ignore[arg-type]
+        (lambda: begun().render(tools="bash"), "tools must be a list"),  # type: ignore[arg-type]
         (lambda: begun().render(tools=[{"type": "function", "function": {}}]), "tools.0 has no name"),
-        (lambda: begun().render(system=5), "system is a text"),  # type: ignore[arg-type]
+        (lambda: begun().render(system=5), "system must be a text"),  # type: ignore[arg-type]
         (lambda: begun().render(system=HALF), "JSON"),
-        (lambda: begun().append("x"), "no block"),  # type: ignore[arg-type]
+        (lambda: begun().append("x"), "must be a block"),  # type: ignore[arg-type]
         (lambda: begun().append(Note(id=BlockId(""), turn=TurnId("t1"), text="x")), "id is empty"),
         (lambda: begun().append(Note(id=BlockId("b"), turn=TurnId("t1"), text=5)), "Expected `str`, got `int`"),  # type: ignore[arg-type]
         (lambda: begun().user("x", "y"), "TextPart"),  # type: ignore[arg-type]
@@ -301,7 +301,7 @@ def test_the_message_says_what_where_and_the_nearest_right_name(
 def test_a_fork_onto_a_used_name_says_so() -> None:
     timeline = begun()
     timeline.fork("taken")
-    with pytest.raises(VersionConflictError, match="a timeline 'taken' already"):
+    with pytest.raises(VersionConflictError, match="timeline 'taken' already exists"):
         timeline.fork("taken")
 
 
@@ -376,20 +376,20 @@ FOREIGN: dict[str, tuple[Any, str]] = {
     "gemini": ({"candidates": [{"content": {"parts": []}}]}, "Gemini"),
     "text": ("hello", "'hello'"),
     "nothing": (None, "None"),
-    "empty": ({}, "content is a list"),
+    "empty": ({}, "content must be a list"),
     "no content": (response(id="r2"), "empty"),
     "list": ([text("hi")], "a list"),
     "error": ({"type": "error", "error": {"type": "overloaded_error", "message": "Busy"}}, "Busy"),
-    "user": (response(text("hi"), role="user"), "role is 'assistant'"),
-    "event": ({"type": "message_start", "message": {}}, "type is 'message'"),
-    "content as text": ({"role": "assistant", "content": "hi"}, "content is a list"),
+    "user": (response(text("hi"), role="user"), "role must be 'assistant'"),
+    "event": ({"type": "message_start", "message": {}}, "type must be 'message'"),
+    "content as text": ({"role": "assistant", "content": "hi"}, "content must be a list"),
     "text of no type": (response({"text": "hi"}), "content.0"),
     "text that is none": (response({"type": "text", "text": 5}), "content.0.*text.text"),
     "openai item": (response({"type": "output_text", "text": "hi"}), "output_text"),
     "request content": (response({"type": "tool_result", "content": "x"}), "tool_result"),
     "call without an id": (response({"type": "tool_use", "name": "f", "input": {}}), "tool_use.id"),
     "call without a name": (response({"type": "tool_use", "id": "a", "name": " "}), "tool_use.name"),
-    "id": (response(text("hi")) | {"id": 5}, "id is a text"),
+    "id": (response(text("hi")) | {"id": 5}, "id must be a text"),
     "usage": (response(text("hi"), usage=5), "not 5"),
     "class": (Timeline, "a type"),
 }  # fmt: skip
@@ -444,7 +444,7 @@ def test_content_may_be_the_sdks_objects() -> None:
 
 def test_a_response_is_recorded_once() -> None:
     timeline = begun()
-    with pytest.raises(AlreadyRecordedError, match="'r1' is recorded already, at version 5") as one:
+    with pytest.raises(AlreadyRecordedError, match="'r1' is already recorded, at version 5") as one:
         timeline.record(response(text("again"), id="r1"))
     assert one.value.version == 5
     timeline.record(response(id="r2", usage={"input_tokens": 3}))
@@ -501,7 +501,7 @@ def test_append_takes_what_was_recorded_elsewhere() -> None:
     timeline.append(make.result("nobody", "x"), make.call("call_1"), make.call("call_1"))
     timeline.append(make.prompt("see", "t2", ImagePart(data="[redacted]")))
     assert timeline.render().violations == ()
-    with pytest.raises(MisuseError, match="no http"):
+    with pytest.raises(MisuseError, match="not an http"):
         timeline.append(make.prompt("see", "t2", ImagePart(url="file:///etc/passwd")))
 
 

@@ -99,8 +99,8 @@ def test_a_row_for_a_known_model_changes_only_what_it_says(place: Path) -> None:
         ("model = []\n", "there is no table 'model'; did you mean 'models'"),
         ("models = 7\n", r"\[\[models\]\]"),
         ("[[models]]\nprovider = 'anthropic'\n", "number 1 has no name"),
-        (f"{LOCAL}\n[[models]]\nname = 'qwen3-32b'\n", "'qwen3-32b' is there twice"),
-        (LOCAL.replace("tokens_window", "token_window"), "line 7: .*say its tokens_window"),
+        (f"{LOCAL}\n[[models]]\nname = 'qwen3-32b'\n", "'qwen3-32b' occurs twice"),
+        (LOCAL.replace("tokens_window", "token_window"), "line 7: .*missing: tokens_window"),
         (LOCAL.replace("32_768", '"32k"'), "line 10: .*Expected `int`, got `str`.*tokens_window"),
         (LOCAL.replace("32_768", "0"), "line 10: .*tokens_window"),
         (
@@ -224,5 +224,5 @@ def test_a_server_of_ones_own_is_described_in_code() -> None:
     assert not found.thinking_bound
     with pytest.raises(ArgumentError, match="no provider 'openai'"):
         describe_model("x", provider="openai", tokens_window=1, price_input=0, price_output=0)
-    with pytest.raises(ArgumentError, match="say its price_output"):
+    with pytest.raises(ArgumentError, match="missing: price_output"):
         describe_model("x", provider="openai.chat", tokens_window=1, price_input=0)

@@ -211,7 +211,7 @@ def test_a_call_that_a_request_has_shown_as_interrupted_is_closed_no_more() -> N
 
 
 def test_nothing_to_append_is_misuse() -> None:
-    with pytest.raises(MisuseError, match="nothing to append"):
+    with pytest.raises(MisuseError, match="at least one block"):
         open_timeline().append()
 
 

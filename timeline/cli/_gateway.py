@@ -113,7 +113,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"{folder} cannot be made: {error.strerror}; name another place with --store or {VARIABLE}"
+            f"{folder} cannot be created: {error.strerror}; choose another folder with --store or {VARIABLE}"
         ) from error
 
 

@@ -112,7 +112,7 @@ def list_timelines(options: Values) -> int:
     if limit is None and not (options.all or options.json):
         limit = LISTED
     if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit}: give a number from 1 on")
+        raise UsageError(f"--limit {limit}: give a number of at least 1")
     with store_to_read(options) as store:
         infos = store.list()
         left_out = max(0, len(infos) - (limit or len(infos)))
@@ -384,7 +384,7 @@ def _chosen(rows: Sequence[Row], options: Values) -> Sequence[Row]:
         UsageError: the timeline has no such kind or turn, or `--tail` is less than 1.
     """
     if options.tail is not None and options.tail < 1:
-        raise UsageError(f"--tail {options.tail}: give a number from 1 on")
+        raise UsageError(f"--tail {options.tail}: give a number of at least 1")
     kinds = {part: None for row in rows for part in _parts(row.kind)}
     turns = dict.fromkeys(row.turn for row in rows)
     for name, wanted, there in (("kind", options.kind, kinds), ("turn", options.turn, turns)):

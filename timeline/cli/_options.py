@@ -276,7 +276,7 @@ def _json(path: Path | None) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UsageError(f"{path}: no JSON ({error})") from error
+        raise UsageError(f"{path}: not valid JSON ({error})") from error
 
 
 def _objects(value: Any, key: str, complaint: str) -> list[dict[str, Any]]:
@@ -329,7 +329,7 @@ def existing_store(options: Values) -> StoreLocation:
     where = store_location(options)
     if not where.exists():
         raise StoreError(
-            f"no store {where}; `foldline import FILE` makes one, --store names another"
+            f"there is no store at {where}; `foldline import FILE` creates one, --store chooses another"
         )
     return where
 

@@ -80,7 +80,7 @@ class Folder:
 def sessions(options: Values) -> int:
     """Print the folders with sessions, the newest sessions, and the command that replays the newest."""
     if options.limit < 1:
-        raise UsageError(f"--limit {options.limit}: give a number from 1 on")
+        raise UsageError(f"--limit {options.limit}: give a number of at least 1")
     folders = [_searched(agent, path) for agent in AGENTS for path in agent.folders()]
     newest = sorted((each for folder in folders for each in folder.recordings), key=_age)
     newest = newest[: options.limit]

@@ -206,7 +206,7 @@ def copy(options: Values) -> int:
     """Copy what the target does not have yet, and print how much that was."""
     source, target = existing_store(options), locate_store(options.target)
     if str(source) == str(target):
-        raise MisuseError(f"{target} is the store itself; name another one")
+        raise MisuseError(f"{target} is the store itself; give another target")
     with look(source) as (ours, is_copy):
         if is_copy:
             tell_copy(source)
@@ -323,7 +323,7 @@ def _confirm(name: str) -> None:
     """
     if not sys.stdin.isatty():
         raise UsageError(
-            f"this removes all of {name!r} for good; say so with --yes, or name a path"
+            f"this removes all of {name!r} permanently; confirm with --yes, or give a path"
         )
     complain(f"this removes all of {name!r} for good, with its artifacts; type yes to go on")
     if sys.stdin.readline().strip() != "yes":

@@ -353,7 +353,7 @@ class Engine:
     ) -> list[Event]:
         """The events that append these blocks, followed by further facts."""
         if not blocks and not facts:
-            raise MisuseError("nothing to append: give at least one block")
+            raise MisuseError("append() needs at least one block")
         now = checked(self.clock() if at is None else at, TIME, "append()", "at")
         events = (
             BlockAppended(
@@ -606,7 +606,7 @@ class Engine:
 
     def check_open(self) -> None:
         if self.closed:
-            raise ClosedError(f"timeline {self.id!r} is closed; open it again to go on")
+            raise ClosedError(f"timeline {self.id!r} is closed; open it again")
 
     # Reading.
 

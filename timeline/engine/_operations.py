@@ -314,7 +314,7 @@ class Operations:
             return answer_of(response_from(response, name), self._new_id, turn)
         if name is not None:
             provider = PROVIDERS[name]
-            response = dumped(response, f"a response of the format {name!r}")
+            response = dumped(response, f"expected a response of the format {name!r}")
         return provider.read(response, self._new_id, turn)
 
     def recording(
@@ -557,7 +557,7 @@ class Operations:
         engine.check_open()
         if count is None:
             raise MisuseError(
-                "calibrate(): nobody counts; open the timeline with count_tokens=, a function of a request"
+                "calibrate(): this timeline has no exact counter; open it with count_tokens=, a function of a request"
             )
         shown = show(engine.view, context)
         request = {"model": shown.model, **shown.request()}
@@ -566,7 +566,7 @@ class Operations:
         )
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens <= 0:
             raise MisuseError(
-                f"count_tokens returns a number of tokens, not {in_words(tokens)}; of an SDK's answer, "
+                f"count_tokens must return a number of tokens, not {in_words(tokens)}; of an SDK's answer, "
                 "its input_tokens"
             )
         fact = TokensCounted(
@@ -772,7 +772,7 @@ class Operations:
         events: list[Recorded] = yield from self.engine.events()
         last = events[-1][0] if events else 0
         if not 0 <= version <= last:
-            raise MisuseError(f"version {version} is not in 0..{last}")
+            raise MisuseError(f"version {version} is outside of the range 0 to {last}")
         read = self.engine.view_as_it_was if hidden else self.engine.view_until
         view = yield from read(version, events, f"no view at {version}")
         return attrs.evolve(view, version=version, decisions=())
@@ -871,7 +871,9 @@ def answered_by(rendered: Rendered | None, version: int, call: str = "record()")
     if rendered is None:
         return None
     if not isinstance(cast("object", rendered), Rendered):
-        raise MisuseError(f"{call}: rendered is what render() returned, not {in_words(rendered)}")
+        raise MisuseError(
+            f"{call}: rendered must be what render() returned, not {in_words(rendered)}"
+        )
     if rendered.shown > version:
         raise MisuseError(
             f"{call}: this request showed version {rendered.shown}, and the timeline has {version}: "

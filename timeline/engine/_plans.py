@@ -66,7 +66,9 @@ def propose(engine: Engine, context: Context) -> Flow[CompactionPlan]:
 def commit_plan(engine: Engine, plan: CompactionPlan, context: Context) -> Flow[int]:
     """Carry out a plan at the version for which it was made; committing it again changes nothing."""
     if plan.timeline != engine.id:
-        raise DataError(f"a plan for timeline {plan.timeline!r}; this is {engine.id!r}")
+        raise DataError(
+            f"the plan is for timeline {plan.timeline!r}, and this is timeline {engine.id!r}"
+        )
     yield from engine.flush()
     if (yield from _is_committed(engine, plan)):
         return engine.version
@@ -74,9 +76,9 @@ def commit_plan(engine: Engine, plan: CompactionPlan, context: Context) -> Flow[
         raise VersionConflictError(expected=plan.version, found=engine.version)
     planned = restore_plan(plan, engine.view, context) if plan.proposals else None
     if planned is None:
-        raise DataError("this plan proposes nothing that could be carried out here")
+        raise DataError("this plan has no proposal that can be carried out here")
     if not (yield from engine.compactor.stored(engine.view, planned)):
-        raise MisuseError("this plan moves content to an artifact store, and that did not take it")
+        raise MisuseError("this plan moves content to an artifact store, which did not accept it")
     try:
         return (yield from _carry_out(engine, planned, context))
     except VersionConflictError:  # another writer was faster: load its events for the next plan

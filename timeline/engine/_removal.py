@@ -164,7 +164,7 @@ def forget_artifact(engine: Engine, artifact: str) -> Flow[Forgotten]:
             "; ".join(lasting)
             or "its metadata names another timeline, or there is no such artifact"
         )
-        raise MisuseError(f"no artifact {artifact!r} of timeline {engine.id!r} was removed: {why}")
+        raise MisuseError(f"artifact {artifact!r} of timeline {engine.id!r} was not removed: {why}")
     left = yield from blocking(engine.store.erase)
     return Forgotten(
         timeline=engine.id,
@@ -251,9 +251,9 @@ class Retention:
             kinds = ", ".join(get_args(Keeping))
             raise MisuseError(f"retention={in_short(repr(keeping))}: give one of {kinds}")
         if (keeping == "archive") != (archive is not None):
-            raise MisuseError('retention="archive" and archive=FOLDER go together')
+            raise MisuseError('retention="archive" and archive=FOLDER must be given together')
         if archive is not None and not Path(archive).is_dir():
-            raise MisuseError(f"no folder {archive} to archive in; create it")
+            raise MisuseError(f"the archive folder {archive} does not exist; create it")
         if keeping in ("archive", "forget") and not store.can_remove:
             raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
         folder = "" if archive is None else fspath(archive)

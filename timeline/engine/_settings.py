@@ -125,7 +125,7 @@ class Settings:
         if limit <= 0:
             raise MisuseError(
                 f"model {model.name!r} has a window of {model.tokens_window} tokens, and the policy "
-                f"keeps {policy.output_tokens} (output_tokens) free for the answer: none is left"
+                f"keeps {policy.output_tokens} (output_tokens) free for the answer, so nothing is left for the prompt"
             )
         return cls(
             policy=policy,
@@ -183,7 +183,7 @@ class Settings:
             else f"take a policy whose trigger_tokens are more than {self.policy.trigger_tokens}"
         )
         raise NoRoomError(
-            f"window {self.limit}: the system prompt and the tools alone have about {fixed} tokens; {advice}"
+            f"window {self.limit}: the system prompt and the tools alone need about {fixed} tokens; {advice}"
         )
 
     def fixed(self, system: System, tools: Tools) -> Fixed:

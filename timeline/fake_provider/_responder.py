@@ -240,7 +240,7 @@ class Script:
             lines = msgspec.json.decode(path.read_bytes(), type=list[Line])
             return cls([line.turn() for line in lines])
         except (MisuseError, msgspec.DecodeError, ValueError) as error:
-            raise MisuseError(f"{path} is no script: {error}") from error
+            raise MisuseError(f"{path} is not a valid script: {error}") from error
 
     def __call__(self, request: Json) -> Reply | Fault:
         if wants_summary(request):

@@ -143,7 +143,7 @@ class GatewayServer(AppServer):
     def __attrs_post_init__(self) -> None:
         if not is_loopback(self.host) and not self.gateway.token:
             raise MisuseError(
-                f"host {self.host!r}: who is not on this machine needs a token; give token=, or host={LOOPBACK!r}"
+                f"host {self.host!r}: other machines may connect only with a token; give token=, or host={LOOPBACK!r}"
             )
 
     @property

@@ -64,7 +64,7 @@ def upstreams_of(given: str | Mapping[str, str] | None) -> Mapping[str, str]:
             raise MisuseError(f"upstream: no maker {in_words(maker)}; known: {', '.join(DEFAULTS)}")
         if not url.startswith(("http://", "https://")):
             raise MisuseError(
-                f"upstream: {in_words(url)} is no URL: it begins with http:// or https://"
+                f"upstream: {in_words(url)} is not a URL that begins with http:// or https://"
             )
     return {maker: url.rstrip("/").removesuffix(VERSION) for maker, url in named.items()}
 
@@ -211,7 +211,7 @@ def _through(proxy: str, context: ssl.SSLContext) -> httpx2.AsyncHTTPTransport:
         ) from error
     except (ValueError, httpx2.InvalidURL) as error:  # their texts may quote a password
         raise MisuseError(
-            "the proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is no URL of one; write http://host:3128,"
+            "the proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is not the URL of a proxy; write http://host:3128,"
             " or https:// or socks5://"
         ) from error
 

@@ -178,7 +178,8 @@ def _opencode(link: Link, environment: Environment) -> Start:
         own: Any = json.loads(environment.get(_OPENCODE) or "{}")
     except ValueError as error:
         raise MisuseError(
-            f"${_OPENCODE} is no JSON ({error}); mend it or unset it, the gateway is added to it"
+            f"${_OPENCODE} is not valid JSON ({error}); correct or unset it: the gateway adds its own"
+            " settings to it"
         ) from error
     merged = _merged(cast("dict[str, Any]", own) if isinstance(own, dict) else {}, config)
     return Start(environment={_OPENCODE: json.dumps(merged), **link.variables})

@@ -100,7 +100,9 @@ class TimelineSession:
         Raises:
             MisuseError: always.
         """
-        raise MisuseError("a timeline forgets nothing: go on from an earlier version with fork()")
+        raise MisuseError(
+            "a timeline cannot remove items; continue from an earlier version with fork()"
+        )
 
     async def clear_session(self) -> None:
         """Not supported by a timeline.
@@ -108,7 +110,7 @@ class TimelineSession:
         Raises:
             MisuseError: always.
         """
-        raise MisuseError("a timeline forgets nothing: open another one")
+        raise MisuseError("a timeline cannot be cleared; open a new one")
 
     async def record(self, response: ModelResponse) -> None:
         """Record the model's answer to the newest request."""

@@ -82,7 +82,7 @@ def functions(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
     """A validator: hooks must be a list of functions."""
     hooks: Iterable[Any] = value
     if not isinstance(value, tuple) or not all(map(callable, hooks)):
-        raise ArgumentError(f"{attribute.name} is a list of functions, not {in_words(value)}")
+        raise ArgumentError(f"{attribute.name} must be a list of functions, not {in_words(value)}")
 
 
 @checked_calls()

@@ -149,7 +149,7 @@ AnyTool: TypeAlias = "Tool | Function | Mapping[str, Any]"
 
 def _tools(given: Iterable[AnyTool]) -> tuple[Tool | Mapping[str, Any], ...]:
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
-        raise MisuseError(f"tools is a list of tools, not {in_words(given)}")
+        raise MisuseError(f"tools must be a list of tools, not {in_words(given)}")
     return tuple(_tool(item) for item in given)
 
 
@@ -158,7 +158,7 @@ def _tool(given: Any) -> Tool | Mapping[str, Any]:
         return as_tool(given)
     if not isinstance(given, Mapping):
         raise MisuseError(
-            f"a tool is a Tool, a function or a definition (a dict), not {in_words(given)}"
+            f"a tool must be a Tool, a function or a definition (a dict), not {in_words(given)}"
         )
     return cast("Mapping[str, Any]", given)
 
@@ -168,7 +168,7 @@ def _must_be(what: str, is_right: Callable[[Any], bool]) -> Any:
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if not is_right(value):
-            raise MisuseError(f"{attribute.name} is {what}, not {in_words(value)}")
+            raise MisuseError(f"{attribute.name} must be {what}, not {in_words(value)}")
 
     return check
 

@@ -147,11 +147,13 @@ class Tool:
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise MisuseError(f"a tool's name is 1 to 64 of a-z A-Z 0-9 _ -, not {self.name!r}")
+            raise MisuseError(
+                f"a tool's name must be 1 to 64 of a-z A-Z 0-9 _ -, not {self.name!r}"
+            )
         parameters = self.input_schema.get("properties", {})
         if self.target and self.target not in parameters:
             raise MisuseError(
-                f"tool {self.name}: its target {self.target!r} is no parameter of the tool "
+                f"tool {self.name}: its target {self.target!r} is not a parameter of the tool "
                 f"({', '.join(parameters) or 'it has none'})"
             )
 
@@ -207,7 +209,7 @@ def _check_capture(made: Tool) -> None:
     if missing:
         raise MisuseError(
             f"tool {made.name}: its capture needs {', '.join(missing)}, "
-            f"which is no parameter of the tool ({', '.join(parameters) or 'it has none'})"
+            f"which is not a parameter of the tool ({', '.join(parameters) or 'it has none'})"
         )
 
 

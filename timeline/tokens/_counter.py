@@ -447,14 +447,14 @@ class RequestCounter:
             return sum(provider.segment(place, each).tokens(counter) for place, each in contents)
         except (AttributeError, KeyError, TypeError, ValueError) as wrong:
             raise MisuseError(
-                f"this has not the shape of {provider.name!r}, whose model {self.model.name!r} is: {wrong}"
+                f"this is not a request for {provider.name!r}, the provider of model {self.model.name!r}: {wrong}"
             ) from wrong
 
 
 def _object(request: Mapping[str, Any]) -> dict[str, Any]:
     plain = _json_form(request)
     if not isinstance(plain, dict):
-        raise MisuseError(f"what is counted is an object of the API, not {in_words(request)}")
+        raise MisuseError(f"expected an object of the API to count, not {in_words(request)}")
     return cast("dict[str, Any]", plain)
 
 

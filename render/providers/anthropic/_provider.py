@@ -885,7 +885,7 @@ def _check(content: Json, where: str, message: object) -> None:
     """
     kind: object = content.get("type")
     if not isinstance(kind, str) or kind in _SENT or (kind not in _OWN and message != "message"):
-        raise MisuseError(f"{where}: no content of a response has the type {in_words(kind)}")
+        raise MisuseError(f"{where}: {in_words(kind)} is not a type of content in a response")
     if kind in ("text", "thinking"):
         check_text(content, kind, f"{where}: {kind}")
     for name in ("id", "name") if kind == "tool_use" else ():

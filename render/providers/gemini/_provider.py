@@ -93,7 +93,7 @@ from render.providers.gemini._kinds import (
 from render.view._group import Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["gemini"]
-WANTED: Final = "record(): a response of the Gemini API (the SDK's object, or its JSON)"
+WANTED: Final = "record(): expected a response of the Gemini API (the SDK's object, or its JSON)"
 
 
 def provider(violations: Violations) -> Provider:
@@ -652,11 +652,11 @@ def response_of(response: object) -> tuple[Json, Json]:
     check_origin(found, SHAPE)
     candidates: object = found.get("candidates") or []
     if not isinstance(candidates, list):
-        raise MisuseError(f"{WANTED} has a list of candidates, not {in_words(candidates)}")
+        raise MisuseError(f"record(): candidates must be a list, not {in_words(candidates)}")
     listed = cast("Sequence[object]", candidates)
     if len(listed) > 1:
         raise MisuseError(
-            f"record(): {len(listed)} candidates; a log takes one: record the one taken"
+            f"record(): the response has {len(listed)} candidates; record only the one that you use"
         )
     has_more = gemini_field(found, "promptFeedback") or gemini_field(found, "usageMetadata")
     if not listed and not has_more:
@@ -675,10 +675,10 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
     for number, part in enumerate(_parts(candidate)):
         call = fields(gemini_field(part, "functionCall"))
         if call and not str(call.get("name") or "").strip():
-            raise MisuseError(f"record(): parts.{number}: a call has a name")
+            raise MisuseError(f"record(): parts.{number}: the function call has no name")
     response_ = response_in({SHAPE.output: [], **found}, SHAPE.name)
     if response_ is None:
-        raise MisuseError(f"{WANTED} is wanted")
+        raise MisuseError(WANTED)
     answer = answered(response_, new_id, turn)
     blocks = tuple(_identified(block) for block in answer.blocks)
     return Answer(id=answer.id, blocks=blocks, usage=answer.usage)

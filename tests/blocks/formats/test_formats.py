@@ -376,11 +376,14 @@ def test_usage_means_the_same_in_every_format(name: Format, response: Any) -> No
 @for_each(
     ("messages", "told_of"),
     [
-        ("hello", "a list of messages is wanted, not 'hello'"),
-        (None, "a list of messages is wanted, not None"),
-        ({"role": "user"}, "a list of messages is wanted"),
-        ([{"role": "user", "content": "a"}, "b"], r"messages\[1\]: a message of the format"),
-        ([{"role": "nobody"}], r"messages\[0\]: no message of the format .* has .*nobody"),
+        ("hello", "expected a list of messages, not 'hello'"),
+        (None, "expected a list of messages, not None"),
+        ({"role": "user"}, "expected a list of messages"),
+        (
+            [{"role": "user", "content": "a"}, "b"],
+            r"messages\[1\]: expected a message of the format",
+        ),
+        ([{"role": "nobody"}], r"messages\[0\]: .*nobody.* is not a message of the format"),
         ([3.5], r"messages\[0\]"),
     ],
 )

@@ -90,7 +90,7 @@ class ContentContract(Base):
         self, store: ArtifactStore, start: int, size: int | None
     ) -> None:
         artifact = store.put(b"abc", about())
-        with pytest.raises(MisuseError, match="read from 0"):
+        with pytest.raises(MisuseError, match="at least 0"):
             store.read(artifact, ALICE, start=start, size=size)
 
     @pytest.mark.parametrize("sensitivity", ["internal", "restricted"])
@@ -104,7 +104,7 @@ class ContentContract(Base):
         assert len(store.list(ALICE)) == place.slots() == 1
 
     def test_a_description_that_is_too_long_is_refused(self, store: ArtifactStore) -> None:
-        with pytest.raises(TooLargeError, match=r"the limit is 64,000.*say less"):
+        with pytest.raises(TooLargeError, match=r"the limit is 64,000.*shorten"):
             store.put(b"x", msgspec.structs.replace(about(), path="p" * 64_000))
         assert list(store.list(ALICE)) == []
         name = store.put(b"x", msgspec.structs.replace(about(), path="p" * 60_000))

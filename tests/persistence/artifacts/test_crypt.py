@@ -155,7 +155,7 @@ def test_a_key_ring_does_not_show_its_keys() -> None:
     ("keys", "current", "complaint"),
     [
         ({"k1": b"short"}, "k1", "exactly 32 bytes"),
-        ({"": b"1" * 32}, "", "has a name"),
+        ({"": b"1" * 32}, "", "must have a name"),
         ({"k1": b"1" * 32}, "k2", "'k2' is not among"),
         ({}, "k1", "'k1' is not among"),
     ],

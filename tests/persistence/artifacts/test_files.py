@@ -76,7 +76,9 @@ def test_content_that_is_not_what_was_put_is_not_handed_out(root: Path, harm: st
                 content.write_bytes(b"abc")
             case _:
                 content.unlink()
-        with pytest.raises(DamagedStoreError, match=r"(?s)not what was put|bytes are missing"):
+        with pytest.raises(
+            DamagedStoreError, match=r"(?s)differs from what was stored|bytes are missing"
+        ):
             store.read(artifact, ALICE)
 
 

@@ -103,5 +103,5 @@ def test_any_bytes_come_back_and_a_range_is_a_slice(
 def test_permissions_are_a_set_and_not_a_text() -> None:
     """A text is a set of its letters, which would open nothing and say nothing."""
     assert Requester("me", permissions=["read"]).permissions == frozenset({"read"})
-    with pytest.raises(MisuseError, match="give a set"):
+    with pytest.raises(MisuseError, match="expected a set"):
         Requester("me", permissions="read")

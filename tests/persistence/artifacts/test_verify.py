@@ -126,7 +126,7 @@ def test_a_piece_of_other_content_is_found(path: Path, size: int) -> None:
     [problem] = changed(path, statement)
     assert problem.artifact.startswith("art-")
     assert problem.timeline == T
-    assert "its content is not what was put" in problem.what
+    assert "its content differs from what was stored" in problem.what
 
 
 def plain_slot(path: Path) -> str:
@@ -155,7 +155,7 @@ def test_an_entry_that_is_none_is_found(path: Path) -> None:
         connection.execute("UPDATE artifacts SET entry = '{}'")
     problems = verify(path).problems
     assert len({problem.artifact for problem in problems}) == len(problems) > 1
-    assert all("an entry that is none" in problem.what for problem in problems)
+    assert all("invalid entry of an artifact" in problem.what for problem in problems)
 
 
 def test_encrypted_content_is_compared_by_size_and_with_its_key_wholly(path: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_description_that_was_altered_is_found_with_the_key(path: Path) -> Non
             """UPDATE artifacts SET entry = replace(entry, '"restricted"', '"confidential"')"""
         )
     [problem] = verify(path, keys=KEYS).problems
-    assert "what is said about it was altered" in problem.what
+    assert "its metadata was altered" in problem.what
 
 
 def test_a_flipped_bit_in_the_file_is_laid_to_the_artifact(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_artifacts_that_went_with_a_write_ahead_log_are_missed(tmp_path: Path) -
     moved = wal.rename(tmp_path / "moved")
     [problem] = verify(path).problems
     assert "holds 0 artifact records but 1 were acknowledged" in problem.what
-    with pytest.raises(DamagedStoreError, match=r"put talks\.duckdb\.wal back"):
+    with pytest.raises(DamagedStoreError, match=r"restore talks\.duckdb\.wal"):
         DuckDBStore(path)
     moved.rename(wal)
     assert verify(path).ok
@@ -254,7 +254,7 @@ def content_of(folder: Path, size: int) -> Path:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "flipped": (lambda file: flipped(file, 1_500_000), "its content is not what was put"),
+    "flipped": (lambda file: flipped(file, 1_500_000), "its content differs from what was stored"),
     "cut": (lambda file: file.write_bytes(file.read_bytes()[:-1]), "bytes were put"),
     "longer": (lambda file: file.write_bytes(file.read_bytes() + b"x"), "bytes"),
     "gone": (lambda file: file.unlink(), "0 are there"),

@@ -47,7 +47,7 @@ def test_while_the_disk_is_full_an_append_says_what_is_true(path: Path) -> None:
         version = filled(store)
         with full_disk(path.with_name(path.name + ".wal").stat().st_size + 10):
             for _ in range(3):
-                with pytest.raises(StoreError, match="make room and repeat the call"):
+                with pytest.raises(StoreError, match="free disk space and repeat the call"):
                     store.append(T, [noise(version)], expected_version=version)
             assert store.head(T) == version
             assert len(store.read(T)) == version, "what is there can be read"
@@ -61,7 +61,7 @@ def test_a_checkpoint_that_finds_no_room_does_not_end_the_store(path: Path) -> N
         version = filled(store)
         store.append(U, many(3), expected_version=0)
         with full_disk(path.stat().st_size + 4096):
-            with pytest.raises(StoreError, match="make room and repeat the call"):
+            with pytest.raises(StoreError, match="free disk space and repeat the call"):
                 checkpoint(store)
             assert len(store.read(T)) == version, "also while the disk is full"
             assert store.load_window(U).version == 3
@@ -106,7 +106,7 @@ def test_a_store_closes_while_the_disk_is_full_and_opens_again(path: Path) -> No
 
 
 def test_a_file_that_could_not_be_made_leaves_nothing_behind(path: Path) -> None:
-    with full_disk(5_000), pytest.raises(StoreError, match="make room"):
+    with full_disk(5_000), pytest.raises(StoreError, match="disk space"):
         DuckDBStore(path)
     assert list(path.parent.iterdir()) == []
     DuckDBStore(path).close()
@@ -119,7 +119,7 @@ def test_artifacts_that_did_not_fit_are_absent_and_the_others_whole(path: Path) 
         first = artifacts.put(b"first" * 1000, about)
         with (
             full_disk(path.with_name(path.name + ".wal").stat().st_size + 65_536),
-            pytest.raises(StoreError, match="make room"),
+            pytest.raises(StoreError, match="disk space"),
         ):
             artifacts.put(b"second" * 100_000, about)
         third = artifacts.put(b"third" * 100_000, about)

@@ -121,7 +121,9 @@ def test_a_server_that_stays_away_is_a_store_error_in_bounded_time() -> None:
         with pytest.raises((StoreError, OutcomeUnknownError)):
             use()
     store.close()
-    with pytest.raises(StoreError, match=r"is not reached.*start the server, or correct the URL"):
+    with pytest.raises(
+        StoreError, match=r"cannot be reached.*start the server, or correct the URL"
+    ):
         PostgresStore(f"postgresql://postgres@/postgres?host={server.folder}")
 
 

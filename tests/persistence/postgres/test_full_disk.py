@@ -38,5 +38,5 @@ def test_what_was_acknowledged_is_there_when_the_disk_of_a_server_was_full() -> 
     assert done.returncode == 0, done.stdout + done.stderr
     *told, last = [line for line in done.stdout.splitlines() if " x " in line or "wrong" in line]
     assert last.endswith("wrong: 0")
-    assert any("No space left on device; make room on the server" in line for line in told)
+    assert any("No space left on device; free disk space on the server" in line for line in told)
     assert all("repeat the call" in line for line in told), told

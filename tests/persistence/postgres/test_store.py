@@ -125,7 +125,9 @@ def test_tables_of_somebody_else_are_left_alone(url: str) -> None:
     schema = url.rpartition("%3D")[2]
     asked(url, f"CREATE SCHEMA {schema}")
     asked(url, "CREATE TABLE events(what text)")
-    with pytest.raises(MisuseError, match="a table events of somebody else; put the store into"):
+    with pytest.raises(
+        MisuseError, match="a table named events of another application; use a separate schema"
+    ):
         PostgresStore(url)
     assert asked(url, "SELECT * FROM events") == []
     assert not locate_store(url).exists()

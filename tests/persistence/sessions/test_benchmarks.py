@@ -79,7 +79,7 @@ def test_without_a_number_it_is_the_first_and_the_others_are_mentioned(document:
 
 
 def test_a_number_too_high_says_how_many_there_are(document: Document) -> None:
-    with pytest.raises(SessionFormatError, match="no conversation #2; it holds 2"):
+    with pytest.raises(SessionFormatError, match="no conversation #2; the file has 2"):
         read_session(f"{document(tau('a', 'b'))}#2")
 
 

@@ -146,7 +146,7 @@ def test_a_file_of_many_conversations_is_read_one_by_one(recorded: Path) -> None
     third = read_session(f"{path}#3")
     assert third.name == "tau-01#3"
     assert third.items != read_session(path).items
-    with pytest.raises(SessionFormatError, match="no conversation #9999; it holds"):
+    with pytest.raises(SessionFormatError, match="no conversation #9999; the file has"):
         read_session(f"{path}#9999")
 
 

@@ -550,5 +550,5 @@ def test_two_lines_find_each_other_by_their_id_or_else_by_their_place(write: Wri
 
 
 def test_requests_without_any_answer_are_no_log(write: Write) -> None:
-    with pytest.raises(SessionFormatError, match="no session format that is known"):
+    with pytest.raises(SessionFormatError, match="unknown session format"):
         read_session(write({"request": {"messages": [user("go")]}}))

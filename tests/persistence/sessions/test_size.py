@@ -91,7 +91,7 @@ def test_a_limit_below_one_is_the_callers_mistake(tmp_path: Path) -> None:
 def test_a_file_cut_off_while_it_is_unpacked_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "cut.jsonl.gz"
     path.write_bytes(gzip.compress((SAY + b"\n") * 10_000)[:-20])
-    with pytest.raises(SessionFormatError, match="broken gzip"):
+    with pytest.raises(SessionFormatError, match="damaged gzip"):
         read_session(path)
 
 

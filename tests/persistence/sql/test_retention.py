@@ -248,7 +248,7 @@ def test_damage_to_what_is_left_is_named(where: str, old: Path) -> None:
         changed(store, "INSERT INTO trims SELECT 'nobody', first, began_at, manifest FROM trims")
         assert [p.timeline for p in verify(store).problems] == ["nobody"]
         changed(store, "UPDATE trims SET manifest = '[1]' WHERE timeline = 'my talk'")
-        with pytest.raises(DamagedStoreError, match="its row of trims is none"):
+        with pytest.raises(DamagedStoreError, match="its retention record is invalid"):
             store.kept(T)
         assert not verify(store).ok
 
@@ -306,7 +306,7 @@ def test_nothing_is_erased_from_sqlite_while_somebody_reads(tmp_path: Path) -> N
         with store._database.snapshot() as reading:
             reading.rows("SELECT count(*) FROM events")
             forget_it(store)
-            with pytest.raises(StoreLockedError, match="repeat the call when nobody does"):
+            with pytest.raises(StoreLockedError, match="repeat the call when all reads have ended"):
                 store.erase()
         store.erase()
         assert in_files(tmp_path) == []

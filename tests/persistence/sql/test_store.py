@@ -144,7 +144,7 @@ def test_versions_that_no_log_has_are_conflicts_and_empty_pages(where: str) -> N
         beyond = RangeCompacted(
             id=EventId("c"), at=1.0, start=1, cut=2**63, summary=compacted("c", cut=2).summary
         )
-        with pytest.raises(CodecError, match="which is no version"):
+        with pytest.raises(CodecError, match="which is not a version"):
             store.append(T, [beyond], expected_version=2)
 
 
@@ -277,7 +277,7 @@ def test_an_outcome_that_cannot_be_found_out_is_said_to_be_unknown(
             seconds=5.0, clock=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + s)
         )
         monkeypatch.setattr(type(store._database), "append", Breaking(store, "a" + "b" * 1000))
-        with pytest.raises(OutcomeUnknownError, match="is not known: repeat the call"):
+        with pytest.raises(OutcomeUnknownError, match="repeat the call with the same events"):
             store.append(T, many(2), expected_version=0)
         monkeypatch.undo()
         assert store.append(T, many(2), expected_version=0) == 2

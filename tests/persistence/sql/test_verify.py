@@ -34,9 +34,9 @@ def test_a_sound_store_has_no_problems(filled: str) -> None:
 def test_a_gap_in_the_versions(filled: str) -> None:
     [problem] = damage(filled, "DELETE FROM events WHERE timeline = 'my talk' AND seq = 4")
     assert (problem.timeline, problem.version) == (T, 4)
-    assert "version 4 is not there, version 5 is in its place" in problem.what
+    assert "version 4 is missing, version 5 is in its place" in problem.what
     with opened(filled) as store:
-        with pytest.raises(DamagedStoreError, match=r"event 4 is not there.*restore"):
+        with pytest.raises(DamagedStoreError, match=r"event 4 is missing.*restore"):
             store.read(T)
         with pytest.raises(DamagedStoreError):
             store.load_window(T)

@@ -223,9 +223,9 @@ def test_while_the_disk_is_full_an_append_says_what_is_true(tmp_path: Path) -> N
         about = ArtifactDescription(timeline=T)
         with full_disk(path.stat().st_size + 4096):
             for _ in range(3):
-                with pytest.raises(StoreError, match="make room and repeat the call"):
+                with pytest.raises(StoreError, match="free disk space and repeat the call"):
                     store.append(T, [said("x" * 300_000)], expected_version=41)
-            with pytest.raises(StoreError, match="make room and repeat the call"):
+            with pytest.raises(StoreError, match="free disk space and repeat the call"):
                 store.artifacts().put(b"y" * 300_000, about)
             assert (store.head(T), len(store.read(T))) == (41, 41), "what is there can be read"
         assert store.append(T, [said("x" * 300_000)], expected_version=41) == 42
@@ -236,7 +236,7 @@ def test_while_the_disk_is_full_an_append_says_what_is_true(tmp_path: Path) -> N
 
 
 def test_a_file_that_could_not_be_made_leaves_nothing_behind(tmp_path: Path) -> None:
-    with full_disk(5_000), pytest.raises(StoreError, match="make room and repeat the call"):
+    with full_disk(5_000), pytest.raises(StoreError, match="free disk space and repeat the call"):
         SQLiteStore(tmp_path / "talks.sqlite")
     assert [file.name for file in tmp_path.iterdir()] in ([], ["talks.sqlite"])
     SQLiteStore(tmp_path / "talks.sqlite").close()

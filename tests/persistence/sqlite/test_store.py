@@ -36,7 +36,7 @@ class TestSQLiteStore(StoreContract):
 def test_what_is_no_store_is_refused_and_left_as_it_is(path: Path) -> None:
     for content, said_of_it in (
         (b"", "is empty, not an SQLite database"),
-        (b"hello, this is no database at all" * 100, "is no SQLite database"),
+        (b"hello, this is no database at all" * 100, "is not an SQLite database"),
     ):
         path.write_bytes(content)
         with pytest.raises(MisuseError, match=said_of_it):
@@ -46,11 +46,11 @@ def test_what_is_no_store_is_refused_and_left_as_it_is(path: Path) -> None:
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE events(what)")
-    with pytest.raises(MisuseError, match="a database of somebody else"):
+    with pytest.raises(MisuseError, match="a database of another application"):
         SQLiteStore(path)
     with pytest.raises(MisuseError, match="is a folder"):
         SQLiteStore(path.parent)
-    with pytest.raises(MisuseError, match="no folder"):
+    with pytest.raises(MisuseError, match="does not exist; create it"):
         SQLiteStore(path.parent / "nowhere" / "a.sqlite")
 
 
@@ -103,7 +103,7 @@ def test_a_writer_that_does_not_end_is_waited_for_in_bounded_time(path: Path) ->
     holder = sqlite3.connect(path, isolation_level=None)
     with SQLiteStore(path, wait_seconds=0.1) as store, closing(holder):
         holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreLockedError, match=r"another process has been writing.*wait_"):
+        with pytest.raises(StoreLockedError, match=r"another process was writing.*wait_"):
             store.append(T, many(1), expected_version=0)
         assert store.head(T) == 0, "who reads does not wait"
         holder.execute("ROLLBACK")

@@ -187,12 +187,18 @@ BAD: dict[str, tuple[Callable[[Scene], Any], str]] = {
     "nothing at all": (lambda _: None, "it raised TypeError"),
     "no proposal": (lambda _: ["clear"], "it proposes 'clear'"),
     "a class": (lambda _: [Proposal], "it proposes a "),
-    "the last word": (lambda d: with_changes(cleared(d.view.entries[3]), first="x"), "into a plan"),
+    "the last word": (
+        lambda d: with_changes(cleared(d.view.entries[3]), first="x"),
+        "stored in a plan",
+    ),
     "not for JSON": (
         lambda d: with_changes(cleared(d.view.entries[3]), replacement="\ud800"),
         "plan",
     ),
-    "no blocks": (lambda d: with_changes(cleared(d.view.entries[3]), blocks=()), "into a plan"),
+    "no blocks": (
+        lambda d: with_changes(cleared(d.view.entries[3]), blocks=()),
+        "stored in a plan",
+    ),
     "unknown": (
         lambda d: with_changes(cleared(d.view.entries[3]), blocks=(BlockId("?"),)),
         "'?' is no",
@@ -205,19 +211,28 @@ BAD: dict[str, tuple[Callable[[Scene], Any], str]] = {
     ),
     "backwards": (lambda d: [dropped(entries(d, "c1", "r1")[::-1])], "not in log order"),
     "another span": (bad_span, "not in log order"),
-    "no word": (lambda d: with_changes(cleared(d.view.entries[3]), replacement=" "), "stands for"),
-    "a prompt": (lambda d: [cleared(e) for e in entries(d, "P")], "is no tool result"),
-    "a call": (lambda d: [cleared(e) for e in entries(d, "c1")], "is no tool result"),
-    "the user's words": (lambda d: [dropped(entries(d, "f"))], "is not to be dropped"),
-    "a note": (lambda d: [dropped(entries(d, "a", "n"))], "is not to be dropped"),
+    "no word": (lambda d: with_changes(cleared(d.view.entries[3]), replacement=" "), "is empty"),
+    "a prompt": (lambda d: [cleared(e) for e in entries(d, "P")], "is not a visible tool result"),
+    "a call": (lambda d: [cleared(e) for e in entries(d, "c1")], "is not a visible tool result"),
+    "the user's words": (lambda d: [dropped(entries(d, "f"))], "must not be dropped"),
+    "a note": (lambda d: [dropped(entries(d, "a", "n"))], "must not be dropped"),
     "half a pair": (lambda d: [dropped(entries(d, "r1", "a"))], "without its call"),
     "the other half": (lambda d: [dropped(entries(d, "c1"))], "without its result"),
-    "other content": (lambda d: another_artifact(d, artifact="art-0"), "is another artifact"),
-    "another path": (lambda d: another_artifact(d, path="tc:t1.c2.result"), "is another artifact"),
-    "less secret": (lambda d: another_artifact(d, sensitivity="public"), "is another artifact"),
+    "other content": (
+        lambda d: another_artifact(d, artifact="art-0"),
+        "does not match the artifact",
+    ),
+    "another path": (
+        lambda d: another_artifact(d, path="tc:t1.c2.result"),
+        "does not match the artifact",
+    ),
+    "less secret": (
+        lambda d: another_artifact(d, sensitivity="public"),
+        "does not match the artifact",
+    ),
     "no shorter": (
         lambda d: with_changes(cleared(d.view.entries[3]), replacement=LONG),
-        "is freed",
+        "frees no tokens",
     ),
     "its own summary": (lambda d: [forged(d)], "summarize_before()"),
     "two things": (lambda d: [*map(cleared, entries(d, "r2")), forged(d)], "summarize_before()"),
@@ -260,7 +275,7 @@ def test_what_is_hidden_already_is_not_its_business() -> None:
     _, heard = planned(
         drawn.view, within(Own(lambda _: [cleared(e) for e in entries(drawn, "r1")]))
     )
-    assert "is no tool result that is shown" in heard[0]
+    assert "is not a visible tool result" in heard[0]
 
 
 def test_what_is_confidential_is_not_moved_without_keys() -> None:

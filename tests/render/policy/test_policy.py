@@ -75,11 +75,11 @@ def test_a_field_that_does_not_exist_is_refused_by_name() -> None:
 
 
 def test_a_policy_that_contradicts_itself_is_refused() -> None:
-    with pytest.raises(PolicyError, match="compact on every call"):
+    with pytest.raises(PolicyError, match="every call would compact"):
         steady(target_ratio=0.9, trigger_ratio=0.9)
     with pytest.raises(PolicyError, match="intact"):
         steady(turns_visible=1, turns_intact=2)
-    with pytest.raises(PolicyError, match="both say how long the tail is"):
+    with pytest.raises(PolicyError, match="both set the length of the tail"):
         steady(keep_turns=1, keep_messages=1)
 
 

@@ -76,7 +76,7 @@ def test_a_report_that_cannot_be_written_leaves_nothing(run: Run, session: Path)
     [
         (("report", "none"), "no timeline 'none'"),
         (("serve", "--port", "70000"), "--port 70000: give a number from 0 to 65535"),
-        (("serve", "--store", "none.duckdb"), "no store none.duckdb"),
+        (("serve", "--store", "none.duckdb"), "no store at none.duckdb"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(

@@ -106,7 +106,7 @@ def test_a_whole_timeline_goes_after_a_yes(
     monkeypatch.setattr("sys.stdin", Terminal(typed))
     ran = run("forget", "invented")
     assert ran.code == code
-    assert "removes all of 'invented' for good" in ran.err
+    assert "removes all of 'invented' permanently" in ran.err
     assert ("nothing was removed" in ran.err) == bool(code)
     assert ("no timelines yet" in run("list").out) == (not code)
 
@@ -120,7 +120,7 @@ def test_a_whole_timeline_goes_after_a_yes(
         (("forget", "nobody"), 1, "no timeline 'nobody'"),
         (("forget", "invented", "ar:t99.x"), 2, "no block at path"),
         (("forget", "invented"), 2, "say so with --yes"),
-        (("forget", "invented", "--artifact", "x"), 2, "no artifact 'x'"),
+        (("forget", "invented", "--artifact", "x"), 2, "artifact 'x' of timeline"),
         (("forget", "invented", PATH, "--artifact", "x"), 2, "not allowed with"),
     ],
 )

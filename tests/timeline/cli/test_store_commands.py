@@ -95,7 +95,7 @@ def test_the_store_may_be_named_by_its_url(run: Run, session: Path) -> None:
         (".", "is a folder; give the path of a file in it"),
         (
             "s3://bucket/a",
-            "s3:// is no store that is known here; give one of: a path, duckdb:///path",
+            "s3:// is not a known kind of store; give one of: a path, duckdb:///path",
         ),
     ],
 )
@@ -124,7 +124,9 @@ def test_what_cannot_be_a_store_is_one_line(
 def test_a_store_that_is_not_there_is_not_made(run: Run, command: tuple[str, ...]) -> None:
     ran = run(*command)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("foldline: no store foldline.duckdb; `foldline import FILE`")
+    assert ran.err.startswith(
+        "foldline: there is no store at foldline.duckdb; `foldline import FILE`"
+    )
     assert list(Path().iterdir()) == []
 
 
@@ -463,6 +465,6 @@ def test_a_place_that_cannot_be_made_is_one_clear_error(run: Run, tmp_path: Path
     ran = run("proxy", "--port", "0")
     assert ran.code == 1
     assert ran.err == (
-        f"foldline: {tmp_path}/data/foldline cannot be made: Not a directory; name another place with --store or"
+        f"foldline: {tmp_path}/data/foldline cannot be created: Not a directory; choose another folder with --store or"
         " FOLDLINE_STORE\n"
     )

@@ -155,7 +155,7 @@ def test_where_there_is_nothing_to_do_the_plan_is_empty(opened: Opener) -> None:
     plan = timeline.propose()
     assert plan.proposals == ()
     assert plan.tokens_before == plan.tokens_after > 0
-    with pytest.raises(DataError, match="proposes nothing"):
+    with pytest.raises(DataError, match="has no proposal"):
         timeline.commit_plan(plan)
 
 

@@ -124,7 +124,7 @@ def test_a_stream_that_breaks_off_leaves_what_was_whole(name: Format) -> None:
 
 def test_what_is_no_event_is_refused() -> None:
     recording = opened().recording("anthropic")
-    with pytest.raises(ArgumentError, match="an event of the stream is wanted, not 'x'"):
+    with pytest.raises(ArgumentError, match="expected an event of the stream, not 'x'"):
         recording.add("x")
 
 

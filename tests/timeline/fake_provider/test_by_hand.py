@@ -52,7 +52,7 @@ def test_a_file_that_is_no_script_is_one_clear_line(
     tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path, text)
-    with pytest.raises(MisuseError, match=r"script\.json is no script: "):
+    with pytest.raises(MisuseError, match=r"script\.json is not a valid script: "):
         Script.read(path)
     assert main(["--script", str(path)]) == 1
     assert capsys.readouterr().err.count("\n") == 1

@@ -182,7 +182,7 @@ def test_opencodes_configuration_of_the_users_stays() -> None:
 
 
 def test_a_configuration_that_cannot_be_read_is_not_thrown_away() -> None:
-    with pytest.raises(MisuseError, match="OPENCODE_CONFIG_CONTENT is no JSON"):
+    with pytest.raises(MisuseError, match="OPENCODE_CONFIG_CONTENT is not valid JSON"):
         CLIENTS["opencode"].start(LINK, {"OPENCODE_CONFIG_CONTENT": "{theme: mine"})
 
 

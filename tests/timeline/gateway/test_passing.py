@@ -189,7 +189,7 @@ def test_a_window_without_room_for_a_conversation_is_refused_with_one_that_has()
     store = MemoryStore()
     with provider(working(3)) as up:
         for window in (0, -5):
-            with pytest.raises(MisuseError, match="window is a positive number"):
+            with pytest.raises(MisuseError, match="window must be a positive number"):
                 Gateway(store=store, upstream=up.url, window=window)
         with gateway(store=store, upstream=up.url, window=900) as server:
             agent = Agent(server.url)

@@ -327,7 +327,7 @@ def test_what_a_timeline_cannot_do_is_said(serve: Callable[..., FakeServer]) -> 
     async def play() -> None:
         session = await Desk(serve(responder=[])).session()
         for call in (session.pop_item, session.clear_session):
-            with pytest.raises(MisuseError, match="forgets nothing"):
+            with pytest.raises(MisuseError, match=r"cannot remove|cannot be cleared"):
                 await call()
         assert await session.get_items() == []
         assert session.run_config.model_settings == ModelSettings(

@@ -326,7 +326,7 @@ def test_a_target_must_be_a_parameter() -> None:
         return order
 
     with pytest.raises(
-        MisuseError, match=r"tool book: its target 'id' is no parameter of the tool"
+        MisuseError, match=r"tool book: its target 'id' is not a parameter of the tool"
     ):
         tool(target="id")(book)
 

@@ -19,21 +19,21 @@ CLIENT = SimpleNamespace(messages=SimpleNamespace(create=lambda **_: {}))
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"tols": []}, "'tols'; did you mean 'tools'"),
     ({"max_token": 5}, "did you mean 'max_tokens'"),
-    ({"tools": 5}, "tools is a list"),
-    ({"tools": "bash"}, "tools is a list"),
-    ({"tools": {"name": "bash"}}, "tools is a list"),
-    ({"tools": [5]}, "a tool is a Tool"),
+    ({"tools": 5}, "tools must be a list"),
+    ({"tools": "bash"}, "tools must be a list"),
+    ({"tools": {"name": "bash"}}, "tools must be a list"),
+    ({"tools": [5]}, "a tool must be a Tool"),
     ({"tools": [{"input_schema": {}}]}, "has no name"),
     ({"tools": [{"name": "a"}, {"name": "a"}]}, "two tools"),
-    ({"system": 5}, "system is a text"),
+    ({"system": 5}, "system must be a text"),
     ({"system": [{"type": "image"}]}, "no text block"),
-    ({"max_tokens": "5"}, "max_tokens is a whole number"),
-    ({"max_tokens": 0}, "max_tokens is a whole number, 1 or more"),
-    ({"rounds_max": True}, "rounds_max is a whole number"),
-    ({"hooks": [print]}, "hooks is AgentHooks"),
-    ({"stream": "no"}, "stream is True or False"),
-    ({"options": [1]}, "options is a dict"),
-    ({"clock": 5}, "clock is a function"),
+    ({"max_tokens": "5"}, "max_tokens must be a whole number"),
+    ({"max_tokens": 0}, "max_tokens must be a whole number, 1 or more"),
+    ({"rounds_max": True}, "rounds_max must be a whole number"),
+    ({"hooks": [print]}, "hooks must be AgentHooks"),
+    ({"stream": "no"}, "stream must be True or False"),
+    ({"options": [1]}, "options must be a dict"),
+    ({"clock": 5}, "clock must be a function"),
 ]
 
 
@@ -45,11 +45,11 @@ def test_an_agent_is_not_made_with_what_it_cannot_use(given: dict[str, Any], sai
 
 @for_each("kind", [ReactAgent, AsyncReactAgent])
 def test_an_agent_needs_its_kind_of_timeline_and_a_client(kind: Any) -> None:
-    with pytest.raises(MisuseError, match="timeline is a"):
+    with pytest.raises(MisuseError, match="timeline must be a"):
         kind("talk", CLIENT)
-    with pytest.raises(MisuseError, match="timeline is an AsyncTimeline"):
+    with pytest.raises(MisuseError, match="timeline must be an AsyncTimeline"):
         AsyncReactAgent(open_timeline(), CLIENT)  # type: ignore[arg-type]
-    with pytest.raises(MisuseError, match=r"client is an anthropic.Anthropic\(\)"):
+    with pytest.raises(MisuseError, match=r"client must be an anthropic.Anthropic\(\)"):
         ReactAgent(open_timeline(), "sk-key")
     with pytest.raises(ArgumentError, match="missing 1 required positional argument: 'client'"):
         ReactAgent(open_timeline())  # type: ignore[call-arg]
@@ -58,7 +58,7 @@ def test_an_agent_needs_its_kind_of_timeline_and_a_client(kind: Any) -> None:
 def test_hooks_are_lists_of_functions_with_the_right_names() -> None:
     with pytest.raises(MisuseError, match="did you mean 'before_step'"):
         AgentHooks(before_stp=[print])  # type: ignore[call-arg]
-    with pytest.raises(MisuseError, match="after_step is a list of functions"):
+    with pytest.raises(MisuseError, match="after_step must be a list of functions"):
         AgentHooks(after_step=print)  # type: ignore[arg-type]
 
 

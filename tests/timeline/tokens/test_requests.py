@@ -95,7 +95,7 @@ def test_objects_of_an_sdk_are_read() -> None:
     ],
 )
 def test_what_has_another_shape_is_refused(request_: dict[str, Any]) -> None:
-    with pytest.raises(MisuseError, match="this has not the shape of 'anthropic'"):
+    with pytest.raises(MisuseError, match="this is not a request for 'anthropic'"):
         COUNTER.request(request_)
 
 

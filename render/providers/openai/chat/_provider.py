@@ -416,7 +416,7 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
     choices: list[Json] = found[SHAPE.output]
     if len(choices) > 1:
         raise MisuseError(
-            f"record(): {len(choices)} choices; a log takes one: record the one taken"
+            f"record(): the response has {len(choices)} choices; record only the one that you use"
         )
     for choice in choices:
         _check(choice.get("message"), "record(): choices.0")
@@ -425,13 +425,17 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
 
 def _check(message: Any, where: str) -> None:
     if not isinstance(message, dict):
-        raise MisuseError(f"{where} holds no message; a stream's chunks are none")
+        raise MisuseError(
+            f"{where} has no message; chunks of a stream cannot be recorded one by one"
+        )
     found = obj(message)
     if found.get("role") not in (None, "assistant"):
-        raise MisuseError(f"{where}: its role is 'assistant', not {in_words(found.get('role'))}")
+        raise MisuseError(
+            f"{where}: the role must be 'assistant', not {in_words(found.get('role'))}"
+        )
     calls: Any = found.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise MisuseError(f"{where}: tool_calls is a list, not {in_words(calls)}")
+        raise MisuseError(f"{where}: tool_calls must be a list, not {in_words(calls)}")
     if found.get("function_call"):
         raise MisuseError(f"{where}: function_call has no id; give the model tools, not functions")
     for number, call in enumerate(items(calls)):

@@ -368,8 +368,8 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
 def _check(item: Json, where: str) -> None:
     kind: object = item.get("type")
     if not isinstance(kind, str) or not kind:
-        raise MisuseError(f"{where}: no item of a response has the type {in_words(kind)}")
+        raise MisuseError(f"{where}: {in_words(kind)} is not a type of output item")
     for name in ("call_id", "name") if kind in CALLS else ():
         check_name(item, name, where)
     if kind in CALLS.values():
-        raise MisuseError(f"{where}: {kind} is what a caller answers, and no model says")
+        raise MisuseError(f"{where}: {kind} is an input item, which a response never contains")

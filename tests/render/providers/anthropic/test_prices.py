@@ -39,7 +39,7 @@ def test_a_model_whose_cache_has_one_life_of_its_own_keeps_the_rule_for_the_othe
 
 
 def test_prices_of_writes_go_with_the_lives_of_the_cache() -> None:
-    with pytest.raises(ArgumentError, match="price_writes has 1 prices, and cache_ttls 2 times"):
+    with pytest.raises(ArgumentError, match="price_writes has 1 prices and cache_ttls has 2 times"):
         Model(name="mine", price_writes=(1.0,))
 
 

@@ -70,7 +70,7 @@ def test_another_request_is_refused_by_name() -> None:
     rendered = timeline.render()
     with pytest.raises(MisuseError, match="rendered for 'gemini'"):
         rendered.openai_chat()
-    with pytest.raises(MisuseError, match="max_output_tokens is a whole number"):
+    with pytest.raises(MisuseError, match="max_output_tokens must be a whole number"):
         rendered.gemini(max_output_tokens=-1)
 
 

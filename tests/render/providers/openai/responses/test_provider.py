@@ -80,7 +80,7 @@ def test_a_number_of_tokens_is_one(tokens: object) -> None:
     ):
         timeline = make.open_timeline(model=model)
         timeline.user("Go.")
-        with pytest.raises(MisuseError, match=f"{field} is a whole number"):
+        with pytest.raises(MisuseError, match=f"{field} must be a whole number"):
             getattr(timeline.render(), name)(**{field: tokens})
 
 
