@@ -43,13 +43,10 @@ __all__ = [
 
 # For the rooms of this house; not public.
 from persistence._log import EVENT_BYTES_MAX as EVENT_BYTES_MAX
-from persistence._log import ArchivedRange as ArchivedRange
 from persistence._log import Kept as Kept
 from persistence._log import Removed as Removed
-from persistence._log import StoredEvent as StoredEvent
 from persistence._log import TimelineInfo as TimelineInfo
 from persistence._open import locate_store as locate_store
-from persistence._store import BlockIndex as BlockIndex
 from persistence._store import Skim as Skim
 from persistence._store import StoreLocation as StoreLocation
 

@@ -13,7 +13,7 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from blocks import DamagedStoreError, MisuseError, StoreError, TimelineId, encode_event
-from persistence import ArchivedRange, Kept
+from persistence import Kept
 from persistence._archive import (
     archive_problems,
     archived_events,
@@ -21,6 +21,7 @@ from persistence._archive import (
     rewritten,
     write_archive,
 )
+from persistence._log import ArchivedRange
 from tests._sizes import PATIENCE
 from tests.persistence.contract import T, many, said
 

@@ -91,7 +91,7 @@ def test_files_that_another_installation_wrote_over_ours_are_told_with_its_name(
 def test_what_an_uninstallation_left_is_told_with_the_way_out(installed: Path) -> None:
     (installed / "render" / "__init__.py").unlink()
     last = importing_installed(installed)
-    assert "ShadowedPackageError: foldline's own package 'render' is not whole" in last
+    assert "ShadowedPackageError: foldline's own package 'render' is incomplete" in last
     assert "install foldline again with --force-reinstall" in last
 
 

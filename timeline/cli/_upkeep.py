@@ -325,7 +325,7 @@ def _confirm(name: str) -> None:
         raise UsageError(
             f"this removes all of {name!r} permanently; confirm with --yes, or give a path"
         )
-    complain(f"this removes all of {name!r} for good, with its artifacts; type yes to go on")
+    complain(f"this removes all of {name!r} permanently, with its artifacts; type yes to go on")
     if sys.stdin.readline().strip() != "yes":
         raise UsageError("nothing was removed")
 

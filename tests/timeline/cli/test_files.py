@@ -43,7 +43,7 @@ def test_folders_and_patterns_are_imported(run: Run, given: list[str]) -> None:
     ran = run("import", *given)
     assert ran.code == 0
     assert names(run) == ["one", "two"]
-    assert ("1 file passed over: logs/package.json: no session format" in ran.err) is (
+    assert ("1 file passed over: logs/package.json: unknown session format" in ran.err) is (
         given != ["logs/*.jsonl", "logs/deep"]
     )
     again = run("import", *given)
@@ -65,7 +65,7 @@ def test_a_named_file_that_cannot_be_read_fails_and_does_not_stop_the_others(
 ) -> None:
     ran = run("import", folder / "package.json", folder / "one.jsonl")
     assert ran.code == 1
-    assert "package.json: no session format" in ran.err
+    assert "package.json: unknown session format" in ran.err
     assert names(run) == ["one"]
     assert run("import", folder / "one.jsonl", folder / "deep", "--name", "x").code == 2
 

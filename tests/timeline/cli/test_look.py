@@ -257,4 +257,4 @@ def test_what_would_write_to_it_is_refused(run: Run, session: Path) -> None:
         ):
             ran = run(*command, "--store", where)
             assert ran.code == 1
-            assert "held.duckdb is held by process" in ran.err
+            assert "held.duckdb is open in process" in ran.err

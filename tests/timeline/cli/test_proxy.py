@@ -42,7 +42,7 @@ def test_what_cannot_be_served_is_one_clear_line(
 ) -> None:
     store = ["--store", str(tmp_path / "a.duckdb")]
     for wrong, said in [
-        (["--host", "0.0.0.0"], "needs a token"),  # noqa: S104 -- refused
+        (["--host", "0.0.0.0"], "only with a token"),  # noqa: S104 -- refused
         (["--upstream", "localhost"], "is not a URL"),
         (["--policy", "frugl"], "frugal"),
     ]:

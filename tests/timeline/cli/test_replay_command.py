@@ -87,7 +87,7 @@ def test_into_a_store_and_under_a_name(run: Run, session: Path) -> None:
 @for_each(
     ("arguments", "message"),
     [
-        (("--window", 10), "window 10: the system prompt and the tools alone have"),
+        (("--window", 10), "window 10: the system prompt and the tools alone need"),
         (("--window", 0), "window must be a positive number of tokens, not 0"),
         (("--window", -1), "window must be a positive number of tokens, not -1"),
         (("--window", "wide"), "'wide' is not a number of tokens; write 30000, 30k or 1m"),
@@ -99,7 +99,7 @@ def test_into_a_store_and_under_a_name(run: Run, session: Path) -> None:
         (("--thinking", "maybe"), "invalid choice: 'maybe'"),
         (("--system", "number.json"), "give a JSON string or a list of text blocks"),
         (("--tools", "number.json"), "give a JSON list of objects with a name"),
-        (("--tools", "broken.json"), "broken.json: no JSON"),
+        (("--tools", "broken.json"), "broken.json: not valid JSON"),
         (("--store", "."), "is a folder"),
         (("--store", "none/s.duckdb"), "does not exist; create it"),
         (("--policy", "default", "--policy", "default", "--dump", "d"), "--dump works with one"),
@@ -125,7 +125,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
         (None, "no such file"),
         (b"", "empty"),
         (b"\x00\x01\x02\xff" * 100, "binary"),
-        (b'{"neither": "fish", "nor": "flesh"}', "no session format"),
+        (b'{"neither": "fish", "nor": "flesh"}', "unknown session format"),
         (b"just some words\n", "not readable as JSON"),
     ],
 )

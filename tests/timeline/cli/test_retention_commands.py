@@ -119,7 +119,7 @@ def test_a_whole_timeline_goes_after_a_yes(
         (("retain", "invented", "--archive", "missing"), 2, "create it"),
         (("forget", "nobody"), 1, "no timeline 'nobody'"),
         (("forget", "invented", "ar:t99.x"), 2, "no block at path"),
-        (("forget", "invented"), 2, "say so with --yes"),
+        (("forget", "invented"), 2, "confirm with --yes"),
         (("forget", "invented", "--artifact", "x"), 2, "artifact 'x' of timeline"),
         (("forget", "invented", PATH, "--artifact", "x"), 2, "not allowed with"),
     ],

@@ -99,7 +99,7 @@ def test_a_sweep_whose_clock_is_far_ahead_never_leaves_an_artifact_without_conte
             ahead.sweep()
 
         about, mine = ArtifactDescription(timeline=T), one.artifacts(clock=lambda: NOW)
-        with pytest.raises(StoreError, match="set the clocks right and put it again"):
+        with pytest.raises(StoreError, match="correct the clocks and repeat the put"):
             mine.put_stream(content(), about)
         assert mine.list(READER) == []
         assert mine.read(mine.put(b"x" * 2**20 + b"y", about), READER)

@@ -371,7 +371,7 @@ def test_a_request_of_another_timeline_is_refused() -> None:
     empty = open_timeline("another")
     with pytest.raises(MisuseError, match="showed version"):
         empty.record({"id": "m", "content": [{"type": "text", "text": "x"}]}, rendered=rendered)
-    with pytest.raises(MisuseError, match="rendered is what render"):
+    with pytest.raises(MisuseError, match="rendered must be what render"):
         empty.record({"id": "m", "content": []}, rendered={})  # type: ignore[arg-type]
 
 

@@ -363,7 +363,7 @@ def test_a_result_that_another_gave_first_is_refused_as_if_nobody_had_raced() ->
     timeline, other, rival, _ = racing(0)
     timeline.record(response(tool_use("c1", "look"), id="r1"))
     rival.times, rival.go_first = 1, lambda: other.tool_result("c1", "found")
-    with pytest.raises(AlreadyRecordedError, match="the result of call 'c1' is recorded already"):
+    with pytest.raises(AlreadyRecordedError, match="the result of call 'c1' is already recorded"):
         timeline.tool_result("c1", "found, too")
     assert texts_in(timeline)[-1] == "found"
 
@@ -372,7 +372,7 @@ def test_a_response_that_another_recorded_first_is_refused_as_if_nobody_had_race
     timeline, other, rival, _ = racing(0)
     answer = response(text("It is 42."), id="r1")
     rival.times, rival.go_first = 1, lambda: other.record(answer)
-    with pytest.raises(AlreadyRecordedError, match="response 'r1' is recorded already"):
+    with pytest.raises(AlreadyRecordedError, match="response 'r1' is already recorded"):
         timeline.record(answer)
     assert texts_in(timeline).count("It is 42.") == 1
 

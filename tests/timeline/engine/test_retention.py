@@ -273,8 +273,8 @@ def test_a_plan_that_is_committed_is_followed_by_retention_too(store: Any) -> No
 @for_each(
     ("options", "why"),
     [
-        ({"retention": "archive"}, "go together"),
-        ({"archive": "."}, "go together"),
+        ({"retention": "archive"}, "must be given together"),
+        ({"archive": "."}, "must be given together"),
         ({"retention": "archive", "archive": "missing"}, "create it"),
         ({"retention": "burn"}, "keep, archive, forget"),
     ],

@@ -27,7 +27,7 @@ def test_who_follows_the_advice_to_a_window_without_room_has_room(
         small.check_room(*said)
     except NoRoomError as error:
         found = re.search(
-            r"^window (\d+): .* alone have about (\d+) tokens; .* one of (\d+) tokens", str(error)
+            r"^window (\d+): .* alone need about (\d+) tokens; .* one of (\d+) tokens", str(error)
         )
         assert found is not None
         given, fixed, enough = map(int, found.groups())

@@ -258,8 +258,8 @@ def test_the_proxy_is_the_one_that_the_users_settings_name(
     ("proxy", "said"),
     [
         ("socks5://me:secret@127.0.0.1:1", "pip install socksio"),
-        ("socks://me:secret@127.0.0.1:1", "no URL of one; write http://host:3128"),
-        ("http://me:secret/1@h", "no URL of one"),
+        ("socks://me:secret@127.0.0.1:1", "is not the URL of a proxy; write http://host:3128"),
+        ("http://me:secret/1@h", "is not the URL of a proxy"),
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_one_clear_error_unless_it_is_not_needed(

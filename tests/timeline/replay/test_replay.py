@@ -187,7 +187,7 @@ def test_a_stand_in_prices_the_calls_that_a_model_would_have_had(tmp_path: Path)
 
 
 def test_a_window_that_cannot_hold_system_and_tools_is_refused() -> None:
-    with pytest.raises(MisuseError, match="window 20: the system prompt and the tools alone have"):
+    with pytest.raises(MisuseError, match="window 20: the system prompt and the tools alone need"):
         replay(invented(turns=1), ReplayOptions(window=20))
 
 

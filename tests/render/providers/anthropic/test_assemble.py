@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from render import Piece, provider_of
+from render import provider_of
+from render.policy._context import Piece
 from render.providers._rounds import MIDWAY
 from render.providers.anthropic._provider import appended
 from tests import _builders as make
