@@ -227,7 +227,7 @@ def translated(error: Exception, path: Path) -> FoldlineError:
         return locked_by(path, holder or "another process")
     if "Could not write file" in text:
         return StoreError(
-            f"{path} could not be written ({text}); free some disk space and repeat the call: no"
+            f"{path} could not be written ({text}); free disk space and repeat the call: no"
             " acknowledged event is lost"
         )
     if "replaying WAL" in text or ("WAL" in text and "Corrupt" in text):

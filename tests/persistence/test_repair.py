@@ -229,7 +229,7 @@ def test_a_file_of_which_nothing_can_be_read_leaves_nothing_behind(
 def test_only_a_store_that_nobody_has_open_becomes_a_new_one(path: Path, tmp_path: Path) -> None:
     with DuckDBStore(path), pytest.raises(StoreLockedError):
         repair(path, tmp_path / "new.duckdb")
-    with pytest.raises(MisuseError, match="is there already"):
+    with pytest.raises(MisuseError, match="already exists"):
         repair(path, path)
     with pytest.raises(MisuseError, match="no store"):
         repair(tmp_path / "none.duckdb", tmp_path / "new.duckdb")

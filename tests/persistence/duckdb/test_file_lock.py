@@ -308,7 +308,7 @@ def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     [
         (3, MisuseError, "3 is not a path"),
         (None, MisuseError, "None is not a path"),
-        (b"talks.duckdb", MisuseError, "is no path"),
+        (b"talks.duckdb", MisuseError, "is not a path"),
         ("", MisuseError, "is empty"),
         (" ", MisuseError, "is empty"),
         (":memory:", MisuseError, r"use MemoryStore\(\)"),
@@ -318,11 +318,11 @@ def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (".", MisuseError, "is a folder"),
         ("text", MisuseError, "is not a DuckDB database"),
         ("empty", MisuseError, "is empty"),
-        ("pipe", MisuseError, "is no ordinary file"),
-        ("/dev/null", MisuseError, "is no ordinary file"),
+        ("pipe", MisuseError, "is not a regular file"),
+        ("/dev/null", MisuseError, "is not a regular file"),
         ("nowhere/talks.duckdb", MisuseError, "does not exist; create it"),
         ("text/talks.duckdb", MisuseError, "does not exist; create it"),
-        ("circle", StoreError, "links lead in a circle"),
+        ("circle", StoreError, "links form a cycle"),
         ("x" * 5000, StoreError, "name too long"),
     ],
 )
@@ -382,7 +382,7 @@ def test_a_store_that_is_open_here_is_shared_as_the_error_says(path: Path) -> No
     from timeline import Timeline
 
     with DuckDBStore(path) as store:
-        with pytest.raises(StoreLockedError, match=r"give it to every Timeline.open as store="):
+        with pytest.raises(StoreLockedError, match=r"pass it to every Timeline.open as store="):
             Timeline.open("one", store=path)
         Timeline.open("one", store=store).user("hello")
         assert Timeline.open("one", store=store).version == 2

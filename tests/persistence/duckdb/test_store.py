@@ -159,9 +159,9 @@ def test_a_second_process_is_told_who_holds_the_file_and_what_to_do(
     code = "import sys; from persistence import DuckDBStore; DuckDBStore(sys.argv[1])"
     refused = run(code, path)
     assert "StoreLockedError" in refused.stderr
-    assert f"held by process {os.getpid()}" in refused.stderr
+    assert f"open in process {os.getpid()}" in refused.stderr
     assert (
-        "to look at what it holds by now: `foldline list`, `show` and the other commands that only"
+        "to read it meanwhile: `foldline list`, `show` and the other commands that only"
         in refused.stderr
     )
     store.append(T, many(1), expected_version=0)
@@ -290,7 +290,7 @@ def test_a_damaged_file_is_refused_with_the_recovery_step(path: Path, position: 
 
 def test_a_write_ahead_log_without_its_file_is_refused(died: Path) -> None:
     died.unlink()
-    with pytest.raises(DamagedStoreError, match=r"\.wal is there without"):
+    with pytest.raises(DamagedStoreError, match=r"\.wal exists, but"):
         DuckDBStore(died)
 
 

@@ -260,4 +260,4 @@ def test_the_command_prints_the_script_and_connects_to_nothing() -> None:
         "GRANT DELETE, UPDATE ON stored_events, events, stored_trims, trims TO foldline_app"
         in said("--retention").stdout
     )
-    assert "names no schema or role" in said("=acme").stderr
+    assert "is not a valid name of a schema or role" in said("=acme").stderr

@@ -344,7 +344,9 @@ def test_rows_that_an_older_transaction_may_see_are_not_called_erased(url: str) 
             older.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             older.execute("SELECT 1 FROM foldline")
             forget_it(store)
-            with pytest.raises(StoreError, match=r"may still see \d+ rows of .*end it and repeat"):
+            with pytest.raises(
+                StoreError, match=r"can still see \d+ removed rows of .*end it and repeat"
+            ):
                 store.erase()
         store.erase()
 
