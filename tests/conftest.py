@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests._postgres import Server, is_there, running
-from tests._sizes import PROFILE
+from tests._sizes import PROFILE, SLOW_SUITES
 from tests.timeline.integrations._frameworks import missing
 
 SCREENSHOTS = Path(__file__).parent.parent / ".screenshots"
@@ -46,37 +46,6 @@ settings.load_profile(PROFILE)
 
 
 SLOW_FIXTURES = frozenset({"postgres", "victim", "browser"})
-SLOW_SUITES = (
-    "tests/persistence/duckdb/",  # its contract; what others do with it is tested on memory and SQLite, too
-    "tests/persistence/postgres/",
-    "tests/persistence/testing/",
-    "tests/persistence/artifacts/test_duckdb.py",
-    "tests/persistence/test_kills.py",
-    "tests/persistence/test_repair.py",
-    "tests/test_docs.py::test_a_reader_who_checks_types",
-    "tests/test_docs.py::test_captures",
-    "tests/test_examples.py",
-    "tests/test_fuzz.py",
-    "tests/test_packaging.py",
-    "tests/timeline/cli/test_looking.py",  # processes, terminals and kills, from here on
-    "tests/timeline/cli/test_mcp.py",
-    "tests/timeline/cli/test_process.py",
-    "tests/timeline/cli/test_proxy.py",
-    "tests/timeline/cli/test_usage.py",
-    "tests/timeline/cli/test_wrap.py",
-    "tests/timeline/fake_provider/test_agent.py",
-    "tests/timeline/gateway/test_faults.py",
-    "tests/timeline/gateway/test_keys.py",
-    "tests/timeline/gateway/test_kills.py",
-    "tests/timeline/integrations/",
-    "tests/timeline/react/test_cancel.py",
-    "tests/timeline/react/test_long.py",
-    "tests/timeline/react/test_two_hosts.py",
-    "tests/timeline/report/test_browser.py",
-    "tests/timeline/summarizers/test_chaos.py",
-    "tests/timeline/test_growth.py",
-)
-"""What takes long because it is real: databases with processes of their own, kills, terminals, browsers, long lives."""
 
 
 def _is_slow(item: pytest.Item) -> bool:

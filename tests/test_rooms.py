@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests._sizes import SLOW_SUITES
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("blocks", "persistence", "render", "timeline")
 ROW = re.compile(r"^(?P<modules>_?\w+(?:, _?\w+)*): (?P<suites>\S.*)$", re.MULTILINE)
@@ -57,3 +59,7 @@ def test_every_suite_lies_in_a_room() -> None:
     for suite in (ROOT / "tests").rglob("test_*.py"):
         folder = suite.parent.relative_to(ROOT / "tests")
         assert folder in {Path(), *FOLDERS}, suite
+
+
+def test_what_is_called_slow_is_there() -> None:
+    assert [suite for suite in SLOW_SUITES if not (ROOT / suite.partition("::")[0]).exists()] == []
