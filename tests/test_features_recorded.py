@@ -329,7 +329,7 @@ def test_001_3_a_plan_gives_each_block_one_action_and_survives_a_file(life: Life
         claims: dict[str, set[str]] = {}
         for proposal in plan.proposals:
             for block in proposal.blocks:
-                claims.setdefault(block, set()).add(type(proposal).__name__.lower())
+                claims.setdefault(block, set()).add(proposal.action)
         for name, claimed in claims.items():
             assert plan.action(BlockId(name)) == max(claimed, key=order.index)
         several = {block for block, claimed in claims.items() if len(claimed) > 1}
