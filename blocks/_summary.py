@@ -237,4 +237,6 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     dropped: tuple[DroppedSpan, ...] = ()
     forgotten: dict[str, int] = {}
     """For each list: how many entries were removed because it was full."""
+    seen: int = 0
+    """Version of the newest block that the parts about the present state (where things stand, the working set) cover."""
     index: Index = Index()

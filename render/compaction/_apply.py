@@ -56,7 +56,7 @@ from blocks import (
 )
 from blocks.formats import appended_texts
 from render.policy._context import Context
-from render.stages._budget import fixed_tokens, is_cold, total_tokens
+from render.stages._budget import fixed_tokens, total_tokens
 from render.stages._visibility import HEAD_SHARE, cut_text
 from render.summary._digest import build_digest, fit_digest
 from render.summary._extractive import extract_summary, turn_context, words_of
@@ -65,7 +65,8 @@ from render.summary._index import IndexRoom, extend_index
 from render.summary._merge import SummaryRoom, as_history, merge_summaries
 from render.summary._quote import quoted
 from render.summary._reading import reader_of
-from render.summary._text import SECTIONS, digest_sections, format_written, turns_of
+from render.summary._room import PageRoom
+from render.summary._text import format_written
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place, response_of
 from render.view._view import View
@@ -620,10 +621,8 @@ def _naming(view: View, folded: Sequence[Entry]) -> Naming:
 # The summary block.
 
 
-INDEX_TOKENS_MIN: Final = 200
-NAMING_SHARE: Final = 0.8
-"""Share of the written text's tokens that is deducted from the index, because the written text names
-identifiers too."""
+PAGE_TOKENS_MIN: Final = 200
+"""The page has this room even if the target leaves none."""
 
 
 def summary_block(
@@ -700,40 +699,38 @@ def _turn_range(previous: RangeSummary | None, plan: RangePlan) -> tuple[TurnId,
 
 
 def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) -> Digest:
-    """The digest for a summary; its index gets the remaining room."""
-    count, policy = context.counter.count, context.policy
+    """The digest for a summary: the computed parts of its page, each within its room."""
+    count = context.counter.count
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
-    digest = build_digest(earlier, plan.folded, policy.tools)
+    digest = build_digest(earlier, plan.folded, context.policy.tools)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = msgspec.structs.replace(digest, turns=digest.turns - again)
-    free = context.capacity - fixed_tokens(context) - _carried(plan, context, standing=True)
-    room = int(policy.index_commands * policy.index_ratio * max(free, 0))
-    digest = fit_digest(digest, int(policy.digest_ratio * context.capacity), count, room)
+    room = _page_room(plan, count(format_written(block.summary)), context)
+    own = [e for e in (*plan.given_up, *plan.folded) if not standing_of(e.source)]
+    # Entries that say how things are now: folded or kept, and newer than the page before.
+    now = [e for e in (*plan.folded, *plan.kept) if e.version > earlier.seen]
+    _ = now  # until rooms A and B use it
+    # Room B: where things stand (now, room.state).
+    # Room C: what was found and decided (own, room.found).
+    # Room A: the working set (now, room.working; plan.kept is shown anyway).
+    # Room D: what was done (own, room.done), and excerpts (room.excerpts).
+    digest = fit_digest(digest, room.state, count, room.done)
     hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
-    sections = tuple(digest_sections(digest, turns_of(block)))
-    written = count(format_written(block.summary))
-    computed = count("".join(part for _, part in sections))
-    apart = count(dict(sections)[SECTIONS["commands"]]) if room else 0
-    share = int(policy.index_ratio * max(free, 0)) - int(NAMING_SHARE * written) - apart
-    tokens = _index_tokens(plan, share, written + computed, context)
-    index_room = _index_room(tokens, context, is_cold=is_cold(view, context))
-    sources = [e for e in (*plan.given_up, *plan.folded, *hidden) if not standing_of(e.source)]
-    index = extend_index(
-        digest.index, sources, _visible(plan), index_room, reader_of(view, context)
-    )
-    return msgspec.structs.replace(digest, index=index)
+    sources = [*own, *(e for e in hidden if not standing_of(e.source))]
+    whole = IndexRoom(total=room.excerpts, layer=0, rebuilt=room.excerpts, is_cold=True)
+    index = extend_index(digest.index, sources, _visible(plan), whole, reader_of(view, context))
+    seen = max((e.version for e in (*plan.folded, *plan.kept)), default=earlier.seen)
+    return msgspec.structs.replace(digest, index=index, seen=max(seen, earlier.seen))
 
 
-def _index_tokens(plan: RangePlan, share: int, report: int, context: Context) -> int:
-    """Tokens for the index: its share, or less if the target leaves less room beside the rest."""
-    policy = context.policy
+def _page_room(plan: RangePlan, written: int, context: Context) -> PageRoom:
+    """The rooms of the computed parts: by the policy, or less if the target leaves less beside the rest."""
     carried = _carried(plan, context) + _carried(plan, context, standing=True)
-    target = int(policy.target_ratio * context.capacity)
-    room = target - fixed_tokens(context) - plan.kept_tokens - carried - report
-    least = min(int(policy.index_ratio * context.capacity), INDEX_TOKENS_MIN)
-    return max(min(share, room), least)
+    rest = fixed_tokens(context) + plan.kept_tokens + carried + written
+    target = int(context.policy.target_ratio * context.capacity)
+    return PageRoom.of(context, max(target - rest, PAGE_TOKENS_MIN))
 
 
 def _carried(plan: RangePlan, context: Context, *, standing: bool = False) -> int:
@@ -741,16 +738,6 @@ def _carried(plan: RangePlan, context: Context, *, standing: bool = False) -> in
     items = (item for item in plan.carried if bool(standing_of(item.block)) == standing)
     count = context.counter.count
     return sum(count(item.clipped or text_of(item.block)) + LABEL_TOKENS for item in items)
-
-
-def _index_room(tokens: int, context: Context, *, is_cold: bool) -> IndexRoom:
-    policy = context.policy
-    return IndexRoom(
-        total=tokens,
-        layer=int(policy.index_layer * tokens),
-        rebuilt=int(policy.index_rebuilt * tokens),
-        is_cold=is_cold,
-    )
 
 
 def _visible(plan: RangePlan) -> list[str]:

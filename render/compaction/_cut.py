@@ -224,8 +224,8 @@ def squeezed(context: Context, factor: float) -> Context:
     smaller = attrs.evolve(
         policy,
         prefix_tokens=int(policy.prefix_tokens * written),
-        digest_ratio=policy.digest_ratio * factor,
-        index_ratio=policy.index_ratio * factor,
+        page_tokens=int(policy.page_tokens * factor),
+        working_ratio=policy.working_ratio * factor,
         user_ratio=policy.user_ratio * laid_down,
         standing_ratio=policy.standing_ratio * laid_down,
     )

@@ -274,19 +274,20 @@ class Policy:
     limit."""
     prefix_tokens: int = attrs.field(default=400, validator=_whole())
     """Tokens of the beginning of a split turn, which has a room of its own; at most an eighth of the limit."""
-    digest_ratio: float = attrs.field(default=0.015, validator=_share())
-    """Share of the digest without its index."""
-    index_ratio: float = attrs.field(default=0.3, validator=_share())
-    """Share of the digest's index of rare identifiers with excerpts, of what system prompt, tools and standing
-    instructions leave."""
-    index_layer: float = attrs.field(default=0.4, validator=_share())
-    """Share of the index that a compaction adds while the provider's cache is warm; the rest of the index
-    stays unchanged. 0: the index is rewritten each time."""
-    index_rebuilt: float = attrs.field(default=0.75, validator=_share())
-    """Share of the index that is filled when it is rewritten: when it is full, or the cache is cold."""
-    index_commands: float = attrs.field(default=0.02, validator=_share())
-    """Share of the index for the commands that the agent ran and how they last ended; 0: they share
-    the room of the digest."""
+    page_tokens: int = attrs.field(default=20_000, validator=_whole())
+    """The most tokens of the computed page in any window, without the working set; a window of `render.PAGE_HALF` tokens
+    has half of them (see `render.PageRoom`)."""
+    state_ratio: float = attrs.field(default=0.12, validator=_share())
+    """Share of the page for where things stand: steps, changes by file, tests, open errors. 0: no such section, as for
+    each of the following."""
+    found_ratio: float = attrs.field(default=0.28, validator=_share())
+    """Share of the page for what was found and decided, by turn."""
+    done_ratio: float = attrs.field(default=0.16, validator=_share())
+    """Share of the page for what was done, one line for each action."""
+    excerpts_ratio: float = attrs.field(default=0.44, validator=_share())
+    """Share of the page for excerpts of the rest."""
+    working_ratio: float = attrs.field(default=0.15, validator=_share())
+    """Share of the working set: regions of files that are being worked on, as they are now."""
     user_ratio: float = attrs.field(default=0.12, validator=_share())
     """Share of all folded user texts together; beyond it, texts are shortened, pasted material in them first. None is
     left out unless the shortened texts exceed 2.5 times this share."""

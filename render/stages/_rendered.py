@@ -47,8 +47,8 @@ from render.view._view import Shown
 #     [ turn A ][ turn B ][ turn C: prompt, round, round, round, round, round, round ]
 #                       ^ previous turn            ^ pre-tail (round N-4)           ^ tail
 #
-#     [ layers of the index | summary ][ turn C: round, round, round, round, round, round ]
-#                          ^ layers                       ^ pre-tail                 ^ tail
+#     [ standing instructions, the user's words | page ][ turn C: round, round, round, round, round, round ]
+#                                               ^ laid down              ^ pre-tail                 ^ tail
 
 
 @attrs.frozen(kw_only=True, order=True)
@@ -77,8 +77,7 @@ def place_cache_points(
     places = (
         (tail, "tail"),
         (_pre_tail(shown, pieces, tail, context), "pre-tail"),
-        (_layers(shown, pieces), "layers"),
-        (_standing(shown, pieces, limits), "standing"),
+        (_laid_down(shown, pieces, limits), "laid down"),
         (_previous_turn(shown, pieces, limits), "previous turn"),
     )
     found = [(place, reason) for place, reason in places if place is not None]
@@ -117,21 +116,15 @@ def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Pl
     return _at_or_before(pieces, (index, first - 1), limits)
 
 
-def _layers(shown: Shown, pieces: Sequence[Piece]) -> _Place | None:
-    """The end of the index's layers, which a compaction leaves unchanged; each layer is a spot, and the text after them
-    is another. None if there are no layers, or if the provider has only one spot for all texts of the summary."""
-    summary = next((e for e in shown.groups[0].entries if isinstance(e.block, RangeSummary)), None)
-    if summary is None:
-        return None
-    texts = [n for n, spot in enumerate(pieces[0].spots) if spot.version == summary.version]
-    return (0, texts[-2]) if len(texts) > 1 else None
-
-
-def _standing(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Place | None:
-    """The end of the standing instructions at the front, which stay there when the rest is rewritten."""
-    standing = {e.version for e in shown.groups[0].entries if standing_of(e.source)}
+def _laid_down(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Place | None:
+    """The end of what stands before a summary (standing instructions, the user's words), which stays there when the
+    summary is written anew; without a summary, of the standing instructions at the front."""
+    head = shown.groups[0].entries
+    summary = next((n for n, e in enumerate(head) if isinstance(e.block, RangeSummary)), None)
+    before = head[:summary] if summary is not None else (e for e in head if standing_of(e.source))
+    laid_down = {entry.version for entry in before}
     spots = pieces[0].spots
-    end = next((n for n, spot in enumerate(spots) if spot.version not in standing), len(spots))
+    end = next((n for n, spot in enumerate(spots) if spot.version not in laid_down), len(spots))
     return _at_or_before(pieces, (0, end - 1), limits) if end else None
 
 

@@ -56,6 +56,7 @@ from render.stages._budget import (
     threshold_of,
 )
 from render.summary._quote import quoted
+from render.summary._room import PageRoom
 from render.view._fold import decide
 from render.view._group import Asked, Entry, Group, Json, Place, as_shown
 from render.view._view import Shown, View, slice_visible
@@ -177,8 +178,8 @@ HEAD_SHARE: Final = 0.7
 """The share of the kept text that is taken from the beginning."""
 ROOM_SHARE: Final = 0.5
 """The share of the room that a result gets if it does not fit the room, so that some is left for the next round."""
-INDEX_SHARE: Final = 0.5
-"""The share of its index that a compaction keeps at least when it makes room for a new result."""
+PAGE_SHARE: Final = 0.5
+"""The share of its page that a compaction keeps at least when it makes room for a new result."""
 
 
 def clip_oversized(view: View, context: Context) -> View:
@@ -237,9 +238,10 @@ def _room(view: View, context: Context) -> int:
     sizes, policy, now = account(view, context), context.policy, _free(view, context)
     if len(view.groups) == 1:
         return now
-    head = policy.user_ratio + policy.digest_ratio + INDEX_SHARE * policy.index_ratio
+    room = PageRoom.of(context)
+    head = int(policy.user_ratio * context.capacity) + int(PAGE_SHARE * room.total)
     newest = context.encoder.shown(view.groups[-1]).tokens
-    left = fixed_tokens(context) + sizes.standing + int(head * context.capacity) + newest
+    left = fixed_tokens(context) + sizes.standing + head + newest
     return max(now, int((fitting_of(context) - sizes.prefix) / sizes.ratio - left))
 
 

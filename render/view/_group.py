@@ -398,12 +398,12 @@ def place_of(block: Block) -> Place:
 
 
 def head_of(event: RangeCompacted, version: int) -> Group:
-    """The head group of a compaction: standing instructions, which stay where they were, its summary, and what else
-    it carried."""
+    """The head group of a compaction: standing instructions, what else it carried (the user's words), its summary. What
+    changes least comes first, so that it stays in the provider's cache."""
     carried = [_carried_entry(item, event.at) for item in event.carried]
     standing = [entry for entry in carried if standing_of(entry.source)]
     others = [entry for entry in carried if not standing_of(entry.source)]
-    return Group(entries=(*standing, summary_entry(event, version), *others))
+    return Group(entries=(*standing, *others, summary_entry(event, version)))
 
 
 def _carried_entry(item: Carried, at: float) -> Entry:
