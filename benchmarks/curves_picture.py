@@ -29,7 +29,7 @@ COSTS: Final = {"30,000": (0.3, 0.46), "60,000": (0.36, 0.52)}
 SHARES: Final = {"30,000": (0.76, 1.0), "60,000": (0.9, 1.0)}
 """The ranges of the two axes, by window; points outside are not drawn."""
 LINES: Final = {
-    "index_ratio": "#d9822b",
+    "page_tokens": "#d9822b",
     "clip_ratio": "#4a86c8",
     "keep_ratio": "#b25cc4",
 }

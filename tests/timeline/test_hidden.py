@@ -364,7 +364,7 @@ def options(draw: st.DrawFn) -> dict[str, Any]:
         rungs=draw(st.one_of(st.just(("summarize",)), orders)),
         externalize_tokens=draw(st.sampled_from((40, 1000))),
         pointer_tokens=draw(st.sampled_from((40, 200))),
-        index_layer=draw(st.sampled_from((0.0, 0.2))),
+        working_ratio=draw(st.sampled_from((0.0, 0.2))),
     )
     model = attrs.evolve(make.LOOSE, provider=draw(st.sampled_from(PROVIDERS)))
     found: dict[str, Any] = {

@@ -30,12 +30,13 @@ DIGITS: Final = 3
 """The decimals to which trials are compared."""
 GRADED: Final = "surroundings"
 SPACE: Final[Mapping[str, Sequence[Any]]] = {
-    "index_ratio": (0.0, 0.08, 0.15, 0.22, 0.3, 0.38, 0.45, 0.55, 0.65),
+    "page_tokens": (0, 6_000, 12_000, 16_000, 20_000, 26_000, 34_000),
+    "working_ratio": (0.0, 0.05, 0.1, 0.15, 0.2, 0.25),
     "keep_ratio": (0.04, 0.06, 0.08, 0.1, 0.14, 0.2, 0.3),
     "clip_ratio": (0.025, 0.035, 0.04, 0.05, 0.07, 0.1, 0.16),
     "trigger_ratio": (0.7, 0.8, 0.85, 0.9, 0.97),
-    "index_layer": (0.0, 0.2, 0.3, 0.4),
-    "index_rebuilt": (0.6, 0.7, 0.75, 0.85),
+    "excerpts_ratio": (0.0, 0.3, 0.44, 0.55),
+    "found_ratio": (0.15, 0.28, 0.4),
     "target_ratio": (0.5, 0.6, 0.7, 0.8, 0.88),
     "enough_ratio": (0.3, 0.4, 0.5, 0.65, 0.75),
     "cold_ratio": (0.3, 0.4, 0.5, 0.65, 0.8),
@@ -240,7 +241,7 @@ def _ignore_interrupts() -> None:
 # The search: varies one field after the other along a declared list of values.
 #
 #     keep_ratio    0.04  0.06  0.08 [0.1] 0.14  0.2  0.3      two steps each way first, then one;
-#     index_ratio   0.0   0.08  0.16  0.24  0.3 [0.38] 0.46    on, for as long as it gets better
+#     page_tokens  6000  12000 [20000] 26000                   on, for as long as it gets better
 #
 # Nothing is random: the same sessions and options give the same trials in the same order.
 

@@ -224,11 +224,11 @@ def test_open_calls_outlive_every_compaction() -> None:
 
 
 def test_squeezing_shrinks_what_a_compaction_leaves_and_nothing_else() -> None:
-    policy = steady(digest_ratio=0.08, index_ratio=0.4, user_ratio=0.2)
+    policy = steady(page_tokens=8_000, working_ratio=0.4, user_ratio=0.2)
     before = context(policy=policy)
     assert squeezed(before, 1.0) is before
     after = squeezed(before, 0.25)
-    assert after.policy == steady(digest_ratio=0.02, index_ratio=0.1, user_ratio=0.2)
+    assert after.policy == steady(page_tokens=2_000, working_ratio=0.1, user_ratio=0.2)
     assert attrs.evolve(after, policy=policy) == before
     least = squeezed(before, 0.02).policy
     assert least.user_ratio / 0.2 == pytest.approx(0.1**0.5), "what the user laid down"

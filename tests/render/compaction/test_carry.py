@@ -184,7 +184,7 @@ def test_how_a_text_of_the_user_begins_stands_in_every_request(lengths: Sequence
     their beginnings fit into several times the share, besides the first and the newest."""
     share = 0.1 * 20_000
     assert LEFT_OUT_RATIO * share >= 32 * (HEAD_TOKENS + LABEL_TOKENS) + 2 * (800 + LABEL_TOKENS)
-    policy = make.steady(gain_min=0.0, user_ratio=0.1, index_ratio=0.0)
+    policy = make.steady(gain_min=0.0, user_ratio=0.1, page_tokens=0)
     said = [f"No. {number}: " + "x y z " * (length // 6) for number, length in enumerate(lengths)]
     view = make.view_of(make.prompt("the task " * 500), *filler())
     for at in range(0, len(said), 8):

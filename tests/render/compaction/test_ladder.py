@@ -97,7 +97,7 @@ def test_it_stops_as_soon_as_the_request_is_small_enough() -> None:
 
 LIMIT = 1 << 16
 """Shares of it are exact."""
-EXACT: dict[str, Any] = {"limit": LIMIT, "keep_messages": 6, "index_ratio": 0.0}
+EXACT: dict[str, Any] = {"limit": LIMIT, "keep_messages": 6, "page_tokens": 0}
 """What stays does not depend on where the goal is."""
 
 
@@ -375,7 +375,7 @@ def test_a_plan_does_not_belong_to_a_view_whose_range_is_another() -> None:
 
 def test_what_was_moved_is_named_by_the_digest_when_it_is_folded() -> None:
     view = talk()
-    context = within("externalize", "summarize", limit=4_000, digest_ratio=0.3)
+    context = within("externalize", "summarize", limit=4_000, page_tokens=14_000)
     found = planned(view, context, "forced")
     after = apply_compaction(view, found, None, context)
     text = make.text_in(make.shown(after))
@@ -386,7 +386,7 @@ def test_what_was_moved_is_named_by_the_digest_when_it_is_folded() -> None:
 
 
 def test_pointers_survive_many_compactions_and_stay_few() -> None:
-    context = within("externalize", "summarize", limit=20_000, digest_ratio=0.1)
+    context = within("externalize", "summarize", limit=20_000, page_tokens=8_000)
     view = make.view_of(make.prompt("Look at the files."))
     sizes: list[int] = []
     for n in range(12):

@@ -12,7 +12,7 @@ from timeline.cli._results import Scale, letter, scatter
 from timeline.replay import Means
 
 SMALL = ("--window", 3000, "--counter", "estimate")
-TIGHT = "name = 'tight'\ntrigger_ratio = 0.6\ntarget_ratio = 0.5\nindex_ratio = 0.0\n"
+TIGHT = "name = 'tight'\ntrigger_ratio = 0.6\ntarget_ratio = 0.5\npage_tokens = 0\n"
 needs_matplotlib = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="foldline[plot] is not installed"
 )

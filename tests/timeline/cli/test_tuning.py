@@ -56,7 +56,7 @@ def test_people_are_told_what_was_tried_and_what_came_of_it(
 
 def test_no_file_where_no_policy_keeps_the_bounds(run: Run, long: Path) -> None:
     Path("deaf.toml").write_text(
-        "user_ratio = 0.0\nindex_ratio = 0.0\nsummary_tokens = 0\ndigest_ratio = 0.0\n"
+        "user_ratio = 0.0\nsummary_tokens = 0\npage_tokens = 0\nworking_ratio = 0.0\n"
     )
     bounds = ("--trials", 1, "--at-least", "far=0.1,rules=1")
     ran = run("replay", "--tune", long, *SMALL, "--policy", "deaf.toml", *bounds)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from blocks import (
     BlocksHidden,
     CommandRecord,
-    Layer,
     RangeCompacted,
     StructuredSummary,
     SummaryReplaced,
@@ -24,7 +23,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from persistence.sessions import export_lines
-from render import Policy, Rendered, Summary, View, said_by
+from render import Rendered, Summary, View, said_by
 from tests import _builders as make
 from tests._builders import open_timeline, response, text, tool_use
 from tests._table import for_each
@@ -201,29 +200,6 @@ def test_undoing_a_compaction_brings_nothing_back() -> None:
     for _ in range(3):
         timeline.expand()
         assert SECRET not in everything(timeline)
-
-
-def test_a_hide_takes_it_back_from_a_layer_that_later_compactions_left_as_it_is() -> None:
-    timeline = deploying(policy=Policy(index_layer=0.2, index_rebuilt=0.5))
-    for n in range(80):
-        call = tool_use(f"d{n}", "Read", path=f"src/module_{n}.py")
-        timeline.record(response(call, id=f"m{n}"))
-        timeline.tool_result(f"d{n}", f"class HandlerNumber{n}: it is one of many\n" * 30)
-        if n % 40 == 39:
-            timeline.compact()
-    before, *others = index_layers(timeline)
-    assert others
-    path = before.excerpts[-1].path
-    timeline.hide(path)
-    after, *_ = index_layers(timeline)
-    assert [e for e in before.excerpts if e.path != path] == list(after.excerpts)
-    timeline.restore(path)
-    assert index_layers(timeline) == (before, *others)
-
-
-def index_layers(timeline: Timeline) -> tuple[Layer, ...]:
-    assert timeline.view.compaction
-    return timeline.view.compaction.event.summary.digest.index.layers
 
 
 @for_each("folds", [1, 3])

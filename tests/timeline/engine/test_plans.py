@@ -38,7 +38,7 @@ LADDER: Policy = steady(
     rungs=("externalize", "summarize", "clear", "drop"),
     externalize_tokens=100,
     pointer_tokens=10,
-    digest_ratio=0.1,
+    page_tokens=8_000,
 )
 
 

@@ -119,7 +119,7 @@ def test_it_stands_for_what_the_summary_before_it_held(practice: Practice) -> No
 
 def test_in_a_window_with_little_room_it_takes_no_more_than_before() -> None:
     """Its index is as small as that of the compaction had to be."""
-    policy = Policy(keep_ratio=0.3, target_ratio=0.5, trigger_ratio=0.6, index_ratio=0.9)
+    policy = Policy(keep_ratio=0.3, target_ratio=0.5, trigger_ratio=0.6, page_tokens=40_000)
     timeline = open_timeline(window=3000, policy=policy)
     timeline.user("What do the books say?")
     for number in range(60):
@@ -145,24 +145,3 @@ def test_async_the_same_holds() -> None:
         assert timeline.view.compaction.event.summary.summary.state.endswith("by hand.")
 
     asyncio.run(play())
-
-
-def test_an_upgrade_leaves_the_layers_of_the_index_as_the_compaction_left_them() -> None:
-    """However late it comes: since the compaction, requests have kept them in the provider's cache."""
-    clock = Clock()
-    layers = Policy(index_layer=0.2, index_rebuilt=0.5)
-    timeline = open_timeline(window=8000, clock=clock, policy=layers)
-    timeline.user("Go on.")
-    for number in range(80):
-        call = tool_use(f"c{number}", "Read", path=f"src/module_{number}.py")
-        timeline.record(response(call, id=f"m{number}"))
-        timeline.tool_result(f"c{number}", f"def handler_{number}(): ...\n" * 30)
-        timeline.render()
-        clock.now += 1
-        if number % 40 == 39:
-            timeline.compact()
-    first, *others = summary_of(timeline).digest.index.layers
-    assert others
-    clock.now += 3600
-    assert timeline.upgrade_summary(summarizer=by_hand)
-    assert summary_of(timeline).digest.index.layers[0] == first

@@ -219,7 +219,7 @@ def test_rules_are_kept_and_a_policy_without_them_loses_them() -> None:
     small = ReplayOptions(window=3_000, counter="estimate")
     assert replay(invented(), small).rules == 1
     forgetful = Policy(
-        name="forgetful", user_ratio=0.0, index_ratio=0.0, digest_ratio=0.0, summary_tokens=0
+        name="forgetful", user_ratio=0.0, page_tokens=0, working_ratio=0.0, summary_tokens=0
     )
     lost = replay(invented(), attrs.evolve(small, policy=forgetful)).rules
     assert lost is not None

@@ -114,7 +114,7 @@ def searched(wanted: Mapping[str, int], trials: int, steps: Mapping[str, int]) -
     return search
 
 
-FIELDS = ("index_ratio", "keep_ratio", "clip_ratio")
+FIELDS = ("page_tokens", "keep_ratio", "clip_ratio")
 places = st.fixed_dictionaries({field: st.integers(0, 5) for field in FIELDS})
 
 
