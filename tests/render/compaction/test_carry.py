@@ -38,7 +38,7 @@ def filler(turn: str = "t1") -> list[Block]:
 
 def carried(view: View) -> list[str]:
     assert view.compaction
-    return [entry.path for entry in view.compaction.head.entries[1:]]
+    return [entry.path for entry in view.compaction.head.entries[:-1]]
 
 
 def texts(view: View) -> str:
@@ -105,7 +105,7 @@ def test_all_texts_together_are_bounded_and_the_first_and_newest_keep_longest() 
         blocks += [make.prompt(f"prompt {n}: " + "word " * 300, turn), *filler(turn)]
     after = compacted(make.view_of(*blocks), limit=20_000)
     assert after.compaction
-    said = [e for e in after.compaction.head.entries[1:] if e.path.endswith("user.prompt")]
+    said = [e for e in after.compaction.head.entries[:-1] if e.path.endswith("user.prompt")]
     shown = [entry.replacement or str(getattr(entry.block, "text", "")) for entry in said]
     assert sum(make.CharCounter().count(text) for text in shown) <= LEFT_OUT_RATIO * 0.1 * 20_000
     assert said[0].path == "ar:t0.user.prompt"

@@ -166,10 +166,10 @@ def test_marks_of_the_caller_are_not_kept() -> None:
     assert rendered.violations == ()
 
 
-# The layers of an index.
+# What is laid down: standing instructions and the user's words, before the summary.
 
 
-def with_layers() -> View:
+def compacted_view() -> View:
     """A compaction, and enough after it for all the other points."""
     before = make.view_of(*turns(4), make.prompt("go on", "t8"))
     after = compacted(before, context(), keep=0.0)
@@ -177,26 +177,30 @@ def with_layers() -> View:
 
 
 @for_each("system", [(), SYSTEM])
-def test_behind_a_compaction_the_layers_have_a_point_of_their_own(system: Any) -> None:
-    """It takes the place of the previous turn's: there are four marks in all."""
-    rendered = make.shown(with_layers(), context(system=system))
-    layers, *others = rendered.cache_points
-    assert (layers.reason, layers.piece, layers.spot) == ("layers", 0, 0)
+def test_behind_a_compaction_the_users_words_have_a_point_of_their_own(system: Any) -> None:
+    """They stay in the cache when the summary behind them is written anew. There are four marks in all."""
+    rendered = make.shown(compacted_view(), context(system=system))
+    laid_down, *others = rendered.cache_points
+    assert (laid_down.reason, laid_down.piece) == ("laid down", 0)
     assert [point.reason for point in others] == ["pre-tail", "tail"]
     assert len(marked(rendered)) == 3 + bool(system)
-    assert "src/file_0.py" in marked(rendered)[-3]["text"]
+    assert "earlier-message" in marked(rendered)[-3]["text"]
     assert rendered.violations == ()
 
 
 @for_each("system", [(), SYSTEM])
-def test_layers_too_short_to_be_cached_have_none(system: Any) -> None:
-    view = with_layers()
+def test_words_too_short_to_be_cached_have_none(system: Any) -> None:
+    view = compacted_view()
     within = context(system=system)
-    first = within.encoder.pieces(slice_visible(view))[0].spots[0].tokens
-    minimum = first + fixed_tokens(within)
+    spots = within.encoder.pieces(slice_visible(view))[0].spots
+    assert view.compaction
+    said = sum(
+        spot.tokens for spot in spots if spot.version and spot.version < view.compaction.event.cut
+    )
+    minimum = said + fixed_tokens(within)
     for more, there in ((0, True), (1, False)):
         strict = context(system=system, model=attrs.evolve(LOOSE, cache_tokens_min=minimum + more))
-        assert ("layers" in points(make.shown(view, strict))) is there
+        assert ("laid down" in points(make.shown(view, strict))) is there
 
 
 # Found again.
