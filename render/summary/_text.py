@@ -95,8 +95,16 @@ def format_summary(block: RangeSummary) -> str:
 
 def summary_texts(block: RangeSummary) -> tuple[str, ...]:
     """The visible text: the page, as one piece."""
-    folded = f"Folded: {turns_of(block)}." if turns_of(block) else ""
-    return (_tagged("\n\n".join(filter(None, (OPENING, folded, _body(page_sections(block)))))),)
+    parts = OPENING, _folded(block), _body(page_sections(block))
+    return (_tagged("\n\n".join(filter(None, parts))),)
+
+
+def _folded(block: RangeSummary) -> str:
+    """What the page covers, on one line."""
+    digest, turns = block.digest, turns_of(block)
+    covered = f"{turns}: " if turns else ""
+    counts = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
+    return f"Folded so far: {covered}{counts}, in {digest.compactions} compactions."
 
 
 def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:

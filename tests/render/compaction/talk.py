@@ -67,3 +67,14 @@ def failed(view: View, times: int, within: Context) -> View:
     for _ in range(times):
         view = skip(view, "failed", within).settled()
     return view
+
+
+def names(number: int, first: int = 0) -> list[Block]:
+    """Reads of files, each with names of its own."""
+    found: list[Block] = []
+    for n in range(first, first + number):
+        shown = f"class HandlerNumber{n}:\n    limit_{n} = {n}{n}{n}{n}\n" + "pad " * 300
+        path = f"src/module_{n}.py"
+        found.append(make.call(f"c{n}", response=f"r{n}", name="read", path=path))
+        found.append(make.result(f"c{n}", shown))
+    return found

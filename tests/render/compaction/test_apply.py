@@ -34,8 +34,7 @@ from tests import _builders as make
 from tests._builders import context, grown, prompt, steady, view_of
 from tests._table import for_each
 from tests.render.compaction.drawings import drawn
-from tests.render.compaction.talk import compacted, planned, rounds, turns
-from tests.render.summary.test_index import names
+from tests.render.compaction.talk import compacted, names, planned, rounds, turns
 
 # What it leaves.
 

@@ -16,8 +16,7 @@ from render.summary._text import format_written
 from tests import _builders as make
 from tests._builders import CharCounter, context, grown, steady
 from tests._table import for_each
-from tests.render.compaction.talk import compacted, rounds, turns
-from tests.render.summary.test_index import names
+from tests.render.compaction.talk import compacted, names, rounds, turns
 
 
 def test_of_the_folds_that_may_be_had_the_first_that_leaves_room_for_a_round_is_taken() -> None:

@@ -1,34 +1,18 @@
 """The index: names and excerpts of what was folded can still be found, with their paths."""
 
-from collections.abc import Sequence
-
 import msgspec
 
 from blocks import (
-    Block,
     Index,
 )
 from render import Context, View
-from render.compaction._apply import INDEX_TOKENS_MIN
+from render.compaction._apply import PAGE_TOKENS_MIN
 from tests import _builders as make
-from tests._builders import call, context, prompt, result, said, steady, view_of
-from tests.render.compaction.talk import compacted
+from tests._builders import context, prompt, said, steady, view_of
+from tests.render.compaction.talk import compacted, names
 from tests.render.summary.samples import count
 
 # The index.
-
-
-def names(number: int, first: int = 0) -> Sequence[Block]:
-    return [
-        b
-        for n in range(first, first + number)
-        for b in (
-            call(f"c{n}", response=f"r{n}", name="read", path=f"src/module_{n}.py"),
-            result(
-                f"c{n}", f"class HandlerNumber{n}:\n    limit_{n} = {n}{n}{n}{n}\n" + "pad " * 300
-            ),
-        )
-    ]
 
 
 def as_one(index: Index) -> Index:
@@ -58,11 +42,11 @@ def test_names_that_were_folded_can_still_be_found_with_their_path() -> None:
 
 def test_the_index_stays_within_its_share() -> None:
     for share in (0.0, 0.05, 0.2):
-        within = context(limit=6000, policy=steady(index_ratio=share, gain_min=0.0))
+        within = context(limit=6000, policy=steady(excerpts_ratio=share, gain_min=0.0))
         text, index = index_of(view_of(prompt("go"), *names(60), prompt("next", "t2")), within)
         spent = sum(count(e.text) for e in index.excerpts)
         spent += sum(count(t.term) for t in index.terms if t.bare)
-        assert spent <= max(share * 6000, INDEX_TOKENS_MIN) + 150  # the last one may go over
+        assert spent <= max(share * 6000, PAGE_TOKENS_MIN) + 150  # the last one may go over
         assert text
 
 
