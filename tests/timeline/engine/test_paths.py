@@ -133,7 +133,7 @@ def _paths(timeline: Timeline) -> Iterator[tuple[str, int, Block]]:
     """Paths in the view, with the version and the block that they name."""
     view = timeline.view
     if view.compaction:
-        summary, *carried = view.compaction.head.entries
+        *carried, summary = view.compaction.head.entries
         yield summary.path, view.compaction.version, summary.source
         yield from ((entry.path, entry.version, entry.source) for entry in carried)
     yield from ((entry.path, entry.version, entry.source) for entry in view.entries)
@@ -237,7 +237,7 @@ def test_each_summary_of_one_turn_has_a_path() -> None:
             timeline.tool_result(f"c{number}_{count}", f"result {number} {count}\n" * 40)
         timeline.compact()
         assert timeline.view.compaction
-        head = timeline.view.compaction.head.entries[0]
+        head = timeline.view.compaction.head.entries[-1]
         paths.append(head.path)
         assert timeline.read(head.path) == head.block
     stem = "su:t1.conv.range.summary"
