@@ -252,6 +252,7 @@ def test_a_name_that_is_none_is_refused_where_it_is_given(name: Any) -> None:
         begun().fork(name)
 
 
+# Wrong on purpose, also in their types: each call must raise an error with this text.
 WRONG_CALLS: list[tuple[Callable[[], object], str]] = [
         (lambda: Timeline.open("x", stor="a", windw=3), "'stor'; did you mean 'store'.*'windw'; did you mean 'window'"),  # type: ignore[call-arg]
         (lambda: Timeline.open("x", zzz=3), "'zzz' .there are store, model"),  # type: ignore[call-arg]
