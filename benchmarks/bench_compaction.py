@@ -1,4 +1,4 @@
-"""Measures a compaction without a model: plan, extractive summary with digest and index, apply.
+"""Measures a compaction without a model: draft, extractive summary with digest and index, apply.
 
 The baseline is one pass of the bare tokenizer over the same window: about the least cost of reading
 every text once. Each round has a new counter, which has counted only the window before.
@@ -10,14 +10,14 @@ from benchmarks.figures import Meter
 from benchmarks.logs import context
 from benchmarks.material import STARTED_AT, Writer, appended
 from blocks import RangeCompacted, text_of
-from render import Context, View, apply_compaction, fold, plan_compaction, total_tokens
+from render import Context, View, apply_compaction, draft_compaction, fold, total_tokens
 from timeline.tokens._counter import o200k
 
 
 def compacted(view: View, now: Context) -> None:
-    planned = plan_compaction(view, now, "proactive")
-    assert planned
-    after = apply_compaction(view, planned, None, now)
+    trial = draft_compaction(view, now, "proactive")
+    assert trial
+    after = apply_compaction(view, trial, None, now)
     assert isinstance(after.decisions[-1], RangeCompacted)
 
 

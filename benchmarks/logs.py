@@ -16,8 +16,8 @@ from render import (
     apply_range,
     extractive,
     fold,
-    plan_range,
     provider_of,
+    range_before_tail,
 )
 from timeline import model_named
 from timeline.tokens import O200kCounter
@@ -53,9 +53,9 @@ def _compaction() -> RangeCompacted:
     """A real compaction, of a view of 60,000 tokens."""
     view = fold(View(), enumerate(appended(Writer(seed=3).blocks(500)), 1))
     now = context(60_000, STARTED_AT)
-    plan = plan_range(view, now, "forced")
-    assert plan
-    event = apply_range(view, plan, extractive(plan), now).decisions[-1]
+    fold_range = range_before_tail(view, now, "forced")
+    assert fold_range
+    event = apply_range(view, fold_range, extractive(fold_range), now).decisions[-1]
     assert isinstance(event, RangeCompacted)
     return event
 

@@ -61,8 +61,8 @@ PAGES = {
         "Compact",
         "A compaction shortens the request; it happens by itself when one is due, and everything can be undone.",
         """
-        Timeline: compact propose commit_plan expand hide restore
-        render: CompactionPlan Proposal RungScope summarize_before RUNGS
+        Timeline: compact propose commit_draft expand hide restore
+        render: CompactionDraft Proposal RungScope summarize_before RUNGS
         """,
     ),
     "policies": Page(

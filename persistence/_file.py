@@ -142,6 +142,7 @@ def system_errors(path: Path) -> Generator[None]:
 
 
 OWNER_ONLY: Final = 0o600
+"""The mode of a file that only its owner may read and write."""
 
 
 def permissions(database: Path) -> int:
@@ -238,7 +239,7 @@ def copy_of_a_moment(
                 _copy(path.with_name(path.name + ending), folder)
             if folded(path) == before:
                 return folder / path.name
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(PAUSE_SECONDS)  # until the other process's checkpoint has passed
     raise StoreLockedError(
         f"another process rewrote {path} during each of {TRIES} attempts to copy it; repeat the call"
     )

@@ -1,7 +1,7 @@
 """From a log's view to the next request: pure stages, no clock, no I/O, no waiting."""
 
 from render.compaction._apply import Summary
-from render.compaction._plan import CompactionPlan, Proposal
+from render.compaction._draft import CompactionDraft, Proposal
 from render.compaction._rungs import RUNGS, RungScope, summarize_before
 from render.policy._context import Model
 from render.policy._policy import Policy, ToolPolicy
@@ -11,7 +11,7 @@ from render.view._view import View
 
 __all__ = [
     "RUNGS",
-    "CompactionPlan",
+    "CompactionDraft",
     "Json",
     "Model",
     "Policy",
@@ -32,22 +32,22 @@ from render._pipeline import Need as Need
 from render._pipeline import handed_out as handed_out
 from render._pipeline import render as render
 from render._pipeline import show as show
-from render.compaction._apply import RangePlan as RangePlan
+from render.compaction._apply import FoldRange as FoldRange
 from render.compaction._apply import apply_range as apply_range
 from render.compaction._apply import compaction_event as compaction_event
 from render.compaction._apply import extractive as extractive
 from render.compaction._apply import skip as skip
 from render.compaction._apply import truncated as truncated
 from render.compaction._cut import fitted_at as fitted_at
-from render.compaction._cut import plan_at as plan_at
-from render.compaction._cut import plan_range as plan_range
+from render.compaction._cut import range_before as range_before
+from render.compaction._cut import range_before_tail as range_before_tail
+from render.compaction._ladder import CompactionTrial as CompactionTrial
 from render.compaction._ladder import ExternalFacts as ExternalFacts
-from render.compaction._ladder import PlannedCompaction as PlannedCompaction
 from render.compaction._ladder import apply_compaction as apply_compaction
+from render.compaction._ladder import draft_compaction as draft_compaction
 from render.compaction._ladder import gains_enough as gains_enough
-from render.compaction._ladder import plan_compaction as plan_compaction
 from render.compaction._ladder import recut as recut
-from render.compaction._ladder import restore_plan as restore_plan
+from render.compaction._ladder import restore_draft as restore_draft
 from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
 from render.compaction._prompt import Prompt as Prompt
 from render.compaction._prompt import RejectedAnswerError as RejectedAnswerError

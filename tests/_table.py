@@ -41,6 +41,7 @@ def for_each(
 
         if not nested:
             fixtures.append(inspect.Parameter("subtests", inspect.Parameter.KEYWORD_ONLY))
+        # pytest reads from it which fixtures the test takes.
         run.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
         return cast("_Test", run)
 

@@ -170,6 +170,7 @@ class WildRung:
         raise KeyError(scope)
 
     def _babbles(self, scope: RungScope, luck: Random) -> Any:
+        # Wrong on purpose: values that no proposal can hold.
         bad = Proposal(action="clear", blocks=(7,), first="x", last=scope, replacement=None)  # type: ignore[arg-type]
         return luck.choice([None, 7, "clear", [scope], [Proposal], [bad]])
 

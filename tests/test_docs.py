@@ -380,7 +380,7 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "show": ["show", "played", *store],
         "stats": ["stats", "played", *store],
         "account": ["account", "played", *store],
-        "plan": ["plan", "played", "--window", "20000", *store],
+        "propose": ["propose", "played", "--window", "20000", *store],
         "models": ["models", "gpt-5.6-sol"],
     }
     with pytest.MonkeyPatch.context() as patch:
@@ -407,7 +407,7 @@ def labels(screen: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["replay", "compared", "list", "show", "stats", "account", "plan", "models"]
+    "name", ["replay", "compared", "list", "show", "stats", "account", "propose", "models"]
 )
 def test_the_glossary_has_what_is_on_the_screen(name: str, screens: dict[str, str]) -> None:
     glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")

@@ -43,7 +43,7 @@ Rows of the block timeline that need a model, a hook or a threshold:
     003-9   timeline/summarizers/test_model.py
     003-15  timeline/observe/test_hooks.py
 
-The rows about an immutable log, a plan and a renderer have a list of their own:
+The rows about an immutable log, a draft and a renderer have a list of their own:
 test_features_ladder.py.
 """
 
@@ -88,7 +88,7 @@ def work(timeline: Timeline, rounds: int, first: int = 0) -> None:
 
 def costly(request: SummaryRequest) -> Summary:
     """A summariser that says what it cost."""
-    spent = Provenance(source_hash=request.plan.source_hash, model="cheap", cost_usd=0.02)
+    spent = Provenance(source_hash=request.range.source_hash, model="cheap", cost_usd=0.02)
     told = StructuredSummary(facts=("The disk of db-2 is full.",), state="Reading on.")
     return Summary(summary=told, provenance=spent)
 

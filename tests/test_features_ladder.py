@@ -1,15 +1,15 @@
-"""The rows about an immutable log, a plan and a renderer, and the tests that show each here.
+"""The rows about an immutable log, a draft and a renderer, and the tests that show each here.
 
 001-1   here, test_features_recorded.py, timeline/test_invariants.py
 001-2   here, test_features_recorded.py, render/compaction/
-001-3   here, test_features_recorded.py, render/compaction/test_plan.py
+001-3   here, test_features_recorded.py, render/compaction/test_draft.py
 001-4   here, render/summary/test_merge.py, timeline/summarizers/test_model.py
 001-5   here, test_features_recorded.py, blocks/test_envelope.py, persistence/sessions/test_envelopes.py
 001-6   here, test_features_recorded.py, render/compaction/test_durability.py, timeline/react/test_declared.py
 001-7   here, test_features_recorded.py, render/stages/test_rehydrate.py, timeline/react/test_reading.py
 001-8   here, test_features_recorded.py, render/stages/test_budget.py
 001-9   here, timeline/tokens/, render/view/test_calibration.py
-001-10  here, timeline/engine/test_plans.py
+001-10  here, timeline/engine/test_drafts.py
 001-11  here, timeline/summarizers/test_paid_once.py, timeline/engine/test_paid_summaries.py
 001-12  here, test_features_recorded.py, render/compaction/test_drop.py
 001-13  here, test_features_recorded.py, timeline/observe/test_steps.py
@@ -58,7 +58,7 @@ from blocks import (
 from blocks._codec import decode_block
 from persistence import DuckDBStore, Keys, MemoryStore, Requester
 from render import (
-    CompactionPlan,
+    CompactionDraft,
     Policy,
     Proposal,
     RungName,
@@ -148,19 +148,19 @@ def test_every_row_is_listed_with_files_that_are_there() -> None:
             assert f"def test_{row.replace('-', '_')}_" in source, (row, file)
 
 
-# The log, the plan, the rungs.
+# The log, the draft, the rungs.
 
 
 def test_001_1_what_a_prompt_makes_of_the_log_is_never_in_the_log_itself(tmp_path: Path) -> None:
-    """001-1: immutable canonical log; plans are pure data over block ids; the renderer applies."""
+    """001-1: immutable canonical log; drafts are pure data over block ids; the renderer applies."""
     with DuckDBStore(tmp_path / "talks.duckdb") as store:
         timeline = busy(store=store)
         original = {e.path: encode_block(e.block) for e in timeline.view.entries}
         written = log_of(timeline)
-        plan = timeline.propose()
-        assert plan.proposals
-        assert log_of(timeline) == written, "a plan is no deed"
-        timeline.commit_plan(plan)
+        draft = timeline.propose()
+        assert draft.proposals
+        assert log_of(timeline) == written, "a draft is no deed"
+        timeline.commit_draft(draft)
         work(timeline, 12, 24)
         timeline.compact()
         timeline.expand()
@@ -175,18 +175,18 @@ def test_001_1_what_a_prompt_makes_of_the_log_is_never_in_the_log_itself(tmp_pat
 def test_001_2_each_rung_alone_says_what_it_would_free_and_frees_it(rung: RungName) -> None:
     """001-2: each strategy proposes (span, tokens freed, reason), then executes."""
     timeline = busy(policy=only(rung))
-    plan = timeline.propose()
-    assert plan.rungs == (rung,)
-    for proposal in plan.proposals:
+    draft = timeline.propose()
+    assert draft.rungs == (rung,)
+    for proposal in draft.proposals:
         assert proposal.blocks
         assert 0 < proposal.first <= proposal.last <= timeline.version
         assert proposal.tokens_freed > 0
         assert proposal.reason
-    timeline.commit_plan(plan)
+    timeline.commit_draft(draft)
     rendered = timeline.render()
-    assert rendered.tokens == plan.tokens_after
-    freed = sum(proposal.tokens_freed for proposal in plan.proposals)
-    assert plan.tokens_before - plan.tokens_after == pytest.approx(freed, rel=0.1)
+    assert rendered.tokens == draft.tokens_after
+    freed = sum(proposal.tokens_freed for proposal in draft.proposals)
+    assert draft.tokens_before - draft.tokens_after == pytest.approx(freed, rel=0.1)
 
 
 def test_001_2_the_order_of_the_rungs_is_the_policy_s() -> None:
@@ -196,9 +196,9 @@ def test_001_2_the_order_of_the_rungs_is_the_policy_s() -> None:
         ("clear", "externalize"),
     ]
     for rungs in orders:
-        plan = busy(policy=only(*rungs)).propose()
-        assert plan.rungs == tuple(rung for rung in rungs if rung in plan.rungs)
-        assert plan.rungs[0] == rungs[0]
+        draft = busy(policy=only(*rungs)).propose()
+        assert draft.rungs == tuple(rung for rung in rungs if rung in draft.rungs)
+        assert draft.rungs[0] == rungs[0]
 
 
 @attrs.frozen
@@ -225,14 +225,14 @@ def test_001_2_a_strategy_of_one_s_own_is_tried_in_its_place() -> None:
     for n in range(4):
         shot(timeline, f"s{n}")
         work(timeline, 6, 6 * n)
-    plan = timeline.propose()
-    assert plan.rungs == ("clear", "externalize")
-    timeline.commit_plan(plan)
+    draft = timeline.propose()
+    assert draft.rungs == ("clear", "externalize")
+    timeline.commit_draft(draft)
     assert [item.replacement for item in hidden(timeline, "cleared")] == [
         f"[a picture, at tc:t1.s{n}.result]" for n in range(4)
     ]
     sent = timeline.render()
-    assert sent.tokens == plan.tokens_after
+    assert sent.tokens == draft.tokens_after
     assert sent.violations == ()
 
 
@@ -279,15 +279,15 @@ def test_001_2_a_strategy_that_does_a_little_each_time_waits_for_something_new()
 
 
 def test_001_3_a_block_that_two_rungs_want_gets_the_stronger_action_and_a_warning() -> None:
-    """001-3: normalised plan with precedence and overlap warnings."""
-    plan = busy(policy=only("externalize", "drop", keep_ratio=0.05)).propose()
-    both = [w for w in plan.warnings if w.endswith("externalize and drop; drop counts")]
-    assert both == list(plan.warnings)
+    """001-3: normalised draft with precedence and overlap warnings."""
+    draft = busy(policy=only("externalize", "drop", keep_ratio=0.05)).propose()
+    both = [w for w in draft.warnings if w.endswith("externalize and drop; drop counts")]
+    assert both == list(draft.warnings)
     assert both
     for warning in both:
-        block = next(b for b in plan.actions if warning.startswith(f"{b}:"))
-        assert plan.action(block) == "drop"
-    assert set(plan.actions.values()) <= {"externalize", "drop"}
+        block = next(b for b in draft.actions if warning.startswith(f"{b}:"))
+        assert draft.action(block) == "drop"
+    assert set(draft.actions.values()) <= {"externalize", "drop"}
 
 
 # Summaries.
@@ -463,22 +463,22 @@ def test_001_9_a_text_a_message_the_tools_and_the_request_are_all_counted() -> N
 # Concurrency, caching, replacement, steps.
 
 
-def test_001_10_a_plan_from_a_file_is_committed_at_its_version_or_not_at_all(
+def test_001_10_a_draft_from_a_file_is_committed_at_its_version_or_not_at_all(
     tmp_path: Path,
 ) -> None:
-    """001-10: optimistic concurrency: plan and version, commit only if the version matches."""
-    file = tmp_path / "plan.json"
+    """001-10: optimistic concurrency: draft and version, commit only if the version matches."""
+    file = tmp_path / "draft.json"
     with DuckDBStore(tmp_path / "talks.duckdb") as store:
         file.write_bytes(busy(store=store).propose().to_json())
         other = opened(store=store)
         other.steer("Wait.")
-        stale = CompactionPlan.from_json(file.read_bytes())
+        stale = CompactionDraft.from_json(file.read_bytes())
         with pytest.raises(VersionConflictError):
-            opened(store=store).commit_plan(stale)
+            opened(store=store).commit_draft(stale)
         assert store.head(TimelineId("talk")) == stale.version + 1
         fresh = other.propose()
-        version = other.commit_plan(fresh)
-        assert opened(store=store).commit_plan(fresh) == version, "once, whoever repeats it"
+        version = other.commit_draft(fresh)
+        assert opened(store=store).commit_draft(fresh) == version, "once, whoever repeats it"
         assert not events_of(opened(store=store), RangeCompacted)[1:]
 
 
@@ -492,8 +492,8 @@ def test_001_11_a_summary_is_found_by_content_policy_and_model_and_by_nothing_el
             attrs.evolve(request.context, now=request.context.now + 99),
             attrs.evolve(request.context, policy=steady(summary_tokens=77)),
         ]
-        keys.extend(summary_key(request.plan, context, "m") for context in contexts)
-        keys.append(summary_key(request.plan, request.context, "another"))
+        keys.extend(summary_key(request.range, context, "m") for context in contexts)
+        keys.append(summary_key(request.range, request.context, "another"))
         return Summary(summary=StructuredSummary(state="Reading."))
 
     one = busy(summarizer=keyed, policy=steady(rungs=("summarize",)))

@@ -34,7 +34,7 @@ from blocks import (
 )
 from persistence import MemoryStore, Requester
 from persistence.sessions import Responded, Session, read_session
-from render import CompactionPlan, Policy, Rendered, Summary
+from render import CompactionDraft, Policy, Rendered, Summary
 from render.summary._text import summary_texts
 from tests._builders import events_of, response, text, text_in
 from tests._sizes import sized
@@ -98,17 +98,17 @@ def forgetful(request: SummaryRequest) -> Summary:
 
 
 @attrs.define
-class Plans:
-    """Hooks that keep the plans that were carried out."""
+class Drafts:
+    """Hooks that keep the drafts that were carried out."""
 
-    told: list[CompactionPlan] = attrs.field(factory=list[CompactionPlan])
-    done: list[CompactionPlan] = attrs.field(factory=list[CompactionPlan])
+    told: list[CompactionDraft] = attrs.field(factory=list[CompactionDraft])
+    done: list[CompactionDraft] = attrs.field(factory=list[CompactionDraft])
 
     def hooks(self) -> Hooks:
         return Hooks(on_before_compaction=[self._before], on_after_compaction=[self._after])
 
     def _before(self, compacting: Compacting) -> None:
-        self.told.append(compacting.plan)
+        self.told.append(compacting.draft)
 
     def _after(self, compacted: Compacted) -> None:
         assert compacted.before_tokens == self.told[-1].tokens_before
@@ -134,7 +134,7 @@ class Life:
     store: MemoryStore
     tools: Any
     steps: list[Step]
-    plans: Sequence[CompactionPlan]
+    drafts: Sequence[CompactionDraft]
     """Those that were carried out."""
     counter: TextCounter = attrs.field(
         factory=lambda: counter_for("o200k", model_named("claude-sonnet-5-5"))
@@ -142,7 +142,7 @@ class Life:
     paths: dict[str, Block] = attrs.field(factory=dict[str, Block])
     """Every block by its path, as it was imported."""
     moments: list[Moment] = attrs.field(factory=list[Moment])
-    proposed: list[CompactionPlan] = attrs.field(factory=list[CompactionPlan])
+    proposed: list[CompactionDraft] = attrs.field(factory=list[CompactionDraft])
     logs: list[list[bytes]] = attrs.field(factory=list[list[bytes]])
     """The whole log, as it was at some moments."""
 
@@ -150,7 +150,7 @@ class Life:
     def of(cls, session: Session, policy: Policy) -> "Life":
         options = ReplayOptions(policy=policy)
         steps: list[Step] = []
-        plans, clock, store = Plans(), Clock(), MemoryStore()
+        drafts, clock, store = Drafts(), Clock(), MemoryStore()
         timeline = Timeline.open(
             session.name,
             store=store,
@@ -160,7 +160,7 @@ class Life:
             clock=clock,
             keep_thinking=False,
             summarizer=forgetful,
-            hooks=plans.hooks(),
+            hooks=drafts.hooks(),
             observers=[steps.append],
             validate=True,
         )
@@ -172,7 +172,7 @@ class Life:
             store=store,
             tools=options.tools_for(session),
             steps=steps,
-            plans=plans.done,
+            drafts=drafts.done,
         )
         life.live()
         return life
@@ -185,8 +185,8 @@ class Life:
                 self.ask()
                 calls += 1
                 if calls % 20 == 0:
-                    plan = self.timeline.propose(system=SYSTEM, tools=self.tools)
-                    self.proposed.append(plan)
+                    draft = self.timeline.propose(system=SYSTEM, tools=self.tools)
+                    self.proposed.append(draft)
             known = self.timeline.version
             self.timeline.append(*item.blocks)
             entries = [e for e in self.timeline.view.entries if e.version > known]
@@ -297,7 +297,7 @@ def test_001_1_rendering_again_gives_the_same_bytes_here_and_reopened(life: Life
 def test_001_2_every_rung_proposes_a_span_a_gain_and_a_reason_and_that_is_done(life: Life) -> None:
     """001-2: each strategy proposes (span, tokens freed, reason), then executes."""
     versions = {e.block.id: v for v, e in life.timeline.events() if isinstance(e, BlockAppended)}
-    proposals = [proposal for plan in life.plans for proposal in plan.proposals]
+    proposals = [proposal for draft in life.drafts for proposal in draft.proposals]
     assert proposals
     for proposal in proposals:
         span = [versions[block] for block in proposal.blocks]
@@ -305,9 +305,9 @@ def test_001_2_every_rung_proposes_a_span_a_gain_and_a_reason_and_that_is_done(l
         assert (proposal.first, proposal.last) == (span[0], span[-1])
         assert proposal.tokens_freed > 0 or proposal.action in ("summarize", "drop")
         assert proposal.reason
-    for plan in life.plans:
-        assert plan.tokens_after < plan.tokens_before
-        assert plan.tokens_after <= plan.limit
+    for draft in life.drafts:
+        assert draft.tokens_after < draft.tokens_before
+        assert draft.tokens_after <= draft.limit
     meant = {(proposal.action, block) for proposal in proposals for block in proposal.blocks}
     done = {"externalized": "externalize", "cleared": "clear", "dropped": "drop"}
     for event, item in life.hidden(*done):
@@ -319,21 +319,21 @@ def test_001_2_every_rung_proposes_a_span_a_gain_and_a_reason_and_that_is_done(l
         assert any(proposal.action == "drop" for proposal in proposals)
 
 
-def test_001_3_a_plan_gives_each_block_one_action_and_survives_a_file(life: Life) -> None:
-    """001-3: normalised plan with precedence and overlap warnings."""
+def test_001_3_a_draft_gives_each_block_one_action_and_survives_a_file(life: Life) -> None:
+    """001-3: normalised draft with precedence and overlap warnings."""
     known = life.blocks.keys()
     order = ("include", "clear", "summarize", "externalize", "drop")
-    for plan in (*life.plans, *life.proposed):
-        assert plan.actions.keys() <= known
-        assert CompactionPlan.from_json(plan.to_json()) == plan
+    for draft in (*life.drafts, *life.proposed):
+        assert draft.actions.keys() <= known
+        assert CompactionDraft.from_json(draft.to_json()) == draft
         claims: dict[str, set[str]] = {}
-        for proposal in plan.proposals:
+        for proposal in draft.proposals:
             for block in proposal.blocks:
                 claims.setdefault(block, set()).add(proposal.action)
         for name, claimed in claims.items():
-            assert plan.action(BlockId(name)) == max(claimed, key=order.index)
+            assert draft.action(BlockId(name)) == max(claimed, key=order.index)
         several = {block for block, claimed in claims.items() if len(claimed) > 1}
-        assert {warning.split(":")[0] for warning in plan.warnings} == several
+        assert {warning.split(":")[0] for warning in draft.warnings} == several
 
 
 def test_001_5_what_is_cleared_or_moved_says_what_it_was(life: Life) -> None:

@@ -33,7 +33,7 @@ from render import (
     Rendered,
     Summary,
     compaction_due,
-    plan_range,
+    range_before_tail,
     total_tokens,
     validate_request,
 )
@@ -208,7 +208,7 @@ def test_what_arrives_during_a_compaction_stays() -> None:
         if not other:
             other.append(open_timeline(store=store, ids=make.Ids("other")))
             other[0].steer("One more thing.")
-        return Summary(summary=StructuredSummary(state=str(request.plan.cut)))
+        return Summary(summary=StructuredSummary(state=str(request.range.cut)))
 
     timeline = open_timeline(store=store, summarizer=slow)
     timeline.user("go")
@@ -254,9 +254,9 @@ def test_open_calls_are_never_folded() -> None:
     for _ in range(3):
         timeline.steer("hurry " * 20)
     assert timeline.open_calls == ("slow",)
-    plan = plan_range(timeline.view, context(limit=2000), "forced", 0.0)
-    assert plan is not None
-    assert "tc:t1.slow.call" in {entry.path for entry in plan.kept}
+    fold = range_before_tail(timeline.view, context(limit=2000), "forced", 0.0)
+    assert fold is not None
+    assert "tc:t1.slow.call" in {entry.path for entry in fold.kept}
 
 
 def test_one_bad_event_does_not_brick_the_session() -> None:

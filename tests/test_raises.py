@@ -43,7 +43,7 @@ from persistence import (
 from persistence.sessions import export_lines, exported_events, read_session
 from render import (
     PROVIDERS,
-    CompactionPlan,
+    CompactionDraft,
     Model,
     Policy,
     ToolPolicy,
@@ -184,7 +184,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "decode_event": {"CodecError": lambda _: blocks.decode_event(b"[]")},
     "encode_block": {"CodecError": lambda _: blocks.encode_block(NO_DATA)},
     "encode_event": {"CodecError": lambda _: blocks.encode_event(NO_EVENT)},
-    "CompactionPlan.from_json": {"DataError": lambda _: CompactionPlan.from_json(b"{}")},
+    "CompactionDraft.from_json": {"DataError": lambda _: CompactionDraft.from_json(b"{}")},
     "Model": {"ArgumentError": lambda _: Model(nam="x")},  # type: ignore[call-arg]  # wrong on purpose
     "Policy": {"PolicyError": lambda _: Policy(trigger_ratio=2.0)},
     "ToolPolicy": {"PolicyError": lambda _: ToolPolicy(durability="x")},  # type: ignore[arg-type]  # wrong on purpose
@@ -360,7 +360,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
 ELSEWHERE = {
     ("ArtifactStore.read", "DamagedStoreError"): "tests/persistence/artifacts",
     ("parse_answer", "RejectedAnswerError"): "tests/render/compaction/test_prompt.py",
-    ("plan_compaction", "RungError"): "tests/render/compaction",
+    ("draft_compaction", "RungError"): "tests/render/compaction",
     ("EventStore.trim", "StoreError"): "tests/persistence/test_archive.py",
     ("EventStore.rewrite", "ForgottenError"): "persistence/testing/_retention.py",
     ("EventStore.artifacts", "MisuseError"): "tests/persistence/test_store.py",

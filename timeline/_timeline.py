@@ -265,7 +265,7 @@ class Timeline(Shell):
     upgrade_summary = bound(_run, Operations.upgrade_summary)
     expand = bound(_run, Operations.expand)
     propose = bound(_run, Operations.propose)
-    commit_plan = bound(_run, Operations.commit_plan)
+    commit_draft = bound(_run, Operations.commit_draft)
     retain = bound(_run, Operations.retain)
     forget = bound(_run, Operations.forget)
 
@@ -371,7 +371,7 @@ class AsyncTimeline(Shell):
     upgrade_summary = bound(_run, Operations.upgrade_summary)
     expand = bound(_run, Operations.expand)
     propose = bound(_run, Operations.propose)
-    commit_plan = bound(_run, Operations.commit_plan)
+    commit_draft = bound(_run, Operations.commit_draft)
     retain = bound(_run, Operations.retain)
     forget = bound(_run, Operations.forget)
 

@@ -178,9 +178,8 @@ def plain(value: object) -> Any:
 def _hook(value: object) -> Any:
     own = _fields(value)
     if own is None:
-        raise NotImplementedError(
-            type(value).__name__
-        )  # what msgspec expects from a hook for an unknown type
+        # What msgspec expects from a hook for an unknown type.
+        raise NotImplementedError(type(value).__name__)
     return own
 
 

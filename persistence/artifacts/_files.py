@@ -20,7 +20,7 @@ import attrs
 import msgspec
 
 from blocks import ClosedError, MisuseError, StoreError
-from persistence._file import sync_folder, system_errors
+from persistence._file import OWNER_ONLY, sync_folder, system_errors
 from persistence.artifacts._crypt import needs_extra
 from persistence.artifacts._store import (
     PIECE_BYTES,
@@ -31,7 +31,6 @@ from persistence.artifacts._store import (
     encoded,
 )
 
-OWNER_ONLY = 0o600
 LEFTOVER_SECONDS = 24 * 3600.0
 """Content older than this without an entry belongs to an interrupted put."""
 
@@ -290,7 +289,7 @@ class UrlBackend:
     def _is_old(self, path: str, now: float) -> bool:
         try:
             return self._files.modified(path).timestamp() < now - LEFTOVER_SECONDS
-        except (NotImplementedError, FileNotFoundError):
+        except (NotImplementedError, FileNotFoundError):  # not every file system has times
             return False
 
     @contextmanager

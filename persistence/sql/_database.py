@@ -160,7 +160,7 @@ class Patience:
 
     seconds: float = 30.0
     clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = time.sleep  # a default; tests pass their own
     random: Callable[[], float] = random.random
 
     def repeated(self, action: Callable[[], Answer]) -> Answer:

@@ -1,8 +1,8 @@
 """Compacting a range into a summary, in two pure steps; a model may be called between them.
 
-    plan = plan_range(view, context, trigger)   # what to fold and what to keep: see `_cut`
+    fold = range_before_tail(view, context, trigger)   # what to fold and what to keep: see `_cut`
     summary = ...                               # made by the caller, perhaps with a model
-    view = apply_range(view, plan, summary, context)
+    view = apply_range(view, fold, summary, context)
 
 Nothing is deleted: a compaction is one event that replaces a range of the log with a summary.
 
@@ -451,11 +451,11 @@ def _short(line: str) -> str:
 
 
 @attrs.frozen(kw_only=True)
-class RangePlan:
+class FoldRange:
     """What a compaction would fold: pure data that refers to versions of the log."""
 
     version: int
-    """Version of the view that the plan was made for."""
+    """Version of the view that the range was made for."""
     trigger: Trigger
     start: int
     """Version of the first folded block."""
@@ -491,28 +491,28 @@ class Summary:
     provenance: Provenance | None = None
 
 
-def extractive(plan: RangePlan) -> Summary:
+def extractive(fold: FoldRange) -> Summary:
     """The summary that is made without a model."""
-    whole = {carried.version for carried in plan.carried if not carried.clipped}
-    own = [e for e in (*plan.given_up, *plan.folded) if not standing_of(e.source)]
-    text = extract_summary(own, plan.prefix, lambda entry: entry.version in whole)
-    return Summary(summary=text, provenance=Provenance(source_hash=plan.source_hash))
+    whole = {carried.version for carried in fold.carried if not carried.clipped}
+    own = [e for e in (*fold.given_up, *fold.folded) if not standing_of(e.source)]
+    text = extract_summary(own, fold.prefix, lambda entry: entry.version in whole)
+    return Summary(summary=text, provenance=Provenance(source_hash=fold.source_hash))
 
 
-def truncated(plan: RangePlan) -> Summary:
+def truncated(fold: FoldRange) -> Summary:
     """The fallback without a summary: how many blocks were left out, and their topics."""
-    topics = (text_of(entry.block).strip() for entry in plan.folded if is_said(entry))
+    topics = (text_of(entry.block).strip() for entry in fold.folded if is_said(entry))
     about = "; ".join(topic.split("\n", 1)[0][:80] for topic in topics if topic)
-    state = f"[{len(plan.folded)} earlier blocks were left out without a summary" + (
+    state = f"[{len(fold.folded)} earlier blocks were left out without a summary" + (
         f"; they were about: {about[:600]}]" if about else "]"
     )
     return Summary(summary=StructuredSummary(state=state))
 
 
-def apply_range(view: View, plan: RangePlan, summary: Summary, context: Context) -> View:
+def apply_range(view: View, fold: FoldRange, summary: Summary, context: Context) -> View:
     """The view after the range is folded, regardless of how many tokens that saves."""
-    trimmed = _trimmed(view, plan, context)
-    event = compaction_event(trimmed, plan, summary, context)
+    trimmed = _trimmed(view, fold, context)
+    event = compaction_event(trimmed, fold, summary, context)
     after = commit(trimmed, event)
     event = msgspec.structs.replace(event, tokens_after=total_tokens(after, context))
     return attrs.evolve(
@@ -522,11 +522,11 @@ def apply_range(view: View, plan: RangePlan, summary: Summary, context: Context)
     )
 
 
-def _trimmed(view: View, plan: RangePlan, context: Context) -> View:
-    """The view with the results that the plan keeps cut to their share."""
-    if not plan.cuts:
+def _trimmed(view: View, fold: FoldRange, context: Context) -> View:
+    """The view with the results that the range keeps cut to their share."""
+    if not fold.cuts:
         return view
-    event = BlocksHidden(id=EventId(""), at=context.now, hidden=plan.cuts, reason="clipped")
+    event = BlocksHidden(id=EventId(""), at=context.now, hidden=fold.cuts, reason="clipped")
     return decide(view, event)
 
 
@@ -540,31 +540,31 @@ def skip(view: View, reason: SkipReason, context: Context, detail: str = "") -> 
 
 
 def compaction_event(
-    view: View, plan: RangePlan, summary: Summary, context: Context
+    view: View, fold: FoldRange, summary: Summary, context: Context
 ) -> RangeCompacted:
     """The `RangeCompacted` event that this compaction would record; it is not committed."""
     written = msgspec.structs.replace(
-        summary_block(view, plan, summary.summary, context), degraded=summary.degraded
+        summary_block(view, fold, summary.summary, context), degraded=summary.degraded
     )
-    naming = _naming(view, plan.folded)
+    naming = _naming(view, fold.folded)
     return RangeCompacted(
         id=EventId(""),
         at=context.now,
-        start=plan.start,
-        cut=plan.cut,
+        start=fold.start,
+        cut=fold.cut,
         summary=written,
         ordinal=_summary_ordinal(view, naming, written),
-        carried=plan.carried,
+        carried=fold.carried,
         state=msgspec.structs.replace(
-            plan.kept[0].state,
-            rounds=_rounds_before(plan.kept),
+            fold.kept[0].state,
+            rounds=_rounds_before(fold.kept),
             failures=0,
             failed_tokens=0,
-            sources=_sources_after(plan),
-            **_named_after(naming, plan.kept),
+            sources=_sources_after(fold),
+            **_named_after(naming, fold.kept),
         ),
-        trigger=plan.trigger,
-        tokens_before=plan.tokens_before,
+        trigger=fold.trigger,
+        tokens_before=fold.tokens_before,
         policy=context.policy.name,
         provenance=summary.provenance,
     )
@@ -576,10 +576,10 @@ def _rounds_before(kept: Sequence[Entry]) -> int:
     return first.round - 1 if first else kept[0].state.rounds
 
 
-def _sources_after(plan: RangePlan) -> str:
+def _sources_after(fold: FoldRange) -> str:
     """The encoded set of foreign ids (block sources and responses) in the log before the cut."""
-    sources = Sources(plan.kept[0].state.sources)
-    folded = (entry.source for entry in plan.folded)
+    sources = Sources(fold.kept[0].state.sources)
+    folded = (entry.source for entry in fold.folded)
     names = (name for block in folded for name in (block.source, response_of(block)) if name)
     sources.add(dict.fromkeys(names))  # blocks of one response share one response name
     return sources.encoded()
@@ -626,30 +626,30 @@ PAGE_TOKENS_MIN: Final = 200
 
 
 def summary_block(
-    view: View, plan: RangePlan, answer: StructuredSummary, context: Context
+    view: View, fold: FoldRange, answer: StructuredSummary, context: Context
 ) -> RangeSummary:
-    """The block that replaces everything folded when this plan is applied."""
+    """The block that replaces everything folded when this range is applied."""
     previous = view.compaction.event.summary if view.compaction else None
-    text = merge_summaries(_so_far(previous, plan), _written(answer, plan), SummaryRoom.of(context))
+    text = merge_summaries(_so_far(previous, fold), _written(answer, fold), SummaryRoom.of(context))
     block = RangeSummary(
         id=BlockId(f"summary.{view.version + 1}"),
-        turn=plan.folded[-1].block.turn,
-        covered_turn_ids=tuple(dict.fromkeys(entry.block.turn for entry in plan.folded)),
-        split_turn_id=plan.kept[0].block.turn if plan.is_split else None,
-        start=plan.start,
-        cut=plan.cut,
+        turn=fold.folded[-1].block.turn,
+        covered_turn_ids=tuple(dict.fromkeys(entry.block.turn for entry in fold.folded)),
+        split_turn_id=fold.kept[0].block.turn if fold.is_split else None,
+        start=fold.start,
+        cut=fold.cut,
         summary=text,
         digest=Digest(),
-        turn_range=_turn_range(previous, plan),
-        begun_turn_id=_begun(previous, plan),
+        turn_range=_turn_range(previous, fold),
+        begun_turn_id=_begun(previous, fold),
     )
-    digest = _digest(view, plan, block, context)
+    digest = _digest(view, fold, block, context)
     return msgspec.structs.replace(block, digest=digest)
 
 
-def _written(summary: StructuredSummary, plan: RangePlan) -> StructuredSummary:
+def _written(summary: StructuredSummary, fold: FoldRange) -> StructuredSummary:
     """The summariser's answer, with the user's own words first; a split turn always gets a context."""
-    said = [" ".join(words.split()) for words in _said(plan)] if summary.constraints else []
+    said = [" ".join(words.split()) for words in _said(fold)] if summary.constraints else []
     own, others = list[str](), list[str]()
     for constraint in summary.constraints:
         words = " ".join(constraint.split())
@@ -658,24 +658,24 @@ def _written(summary: StructuredSummary, plan: RangePlan) -> StructuredSummary:
         summary,
         constraints=(*own, *others),
         quoted=len(own),
-        turn_context=summary.turn_context or turn_context(plan.prefix),
+        turn_context=summary.turn_context or turn_context(fold.prefix),
     )
 
 
-def _said(plan: RangePlan) -> Iterator[str]:
-    """All user texts that the plan knows."""
-    for entry in (*plan.given_up, *plan.folded, *plan.kept):
+def _said(fold: FoldRange) -> Iterator[str]:
+    """All user texts that the range knows."""
+    for entry in (*fold.given_up, *fold.folded, *fold.kept):
         yield from searched(words_of(entry))
-    for item in plan.carried:
+    for item in fold.carried:
         yield from searched("" if item.withheld else text_of(item.block))
 
 
-def _so_far(previous: RangeSummary | None, plan: RangePlan) -> StructuredSummary | None:
+def _so_far(previous: RangeSummary | None, fold: FoldRange) -> StructuredSummary | None:
     """The previous summary; the context of a turn that has ended is moved to its history."""
     begun = _begun_before(previous)
     if previous is None:
         return None
-    is_over = begun is not None and begun != plan.kept[0].block.turn
+    is_over = begun is not None and begun != fold.kept[0].block.turn
     return as_history(previous.summary, str(begun)) if is_over else previous.summary
 
 
@@ -683,64 +683,64 @@ def _begun_before(previous: RangeSummary | None) -> TurnId | None:
     return (previous.begun_turn_id or previous.split_turn_id) if previous else None
 
 
-def _begun(previous: RangeSummary | None, plan: RangePlan) -> TurnId | None:
+def _begun(previous: RangeSummary | None, fold: FoldRange) -> TurnId | None:
     """The turn that continues after the cut, if its beginning has been folded; otherwise None."""
-    turn = plan.kept[0].block.turn
-    is_begun = any(e.block.turn == turn and e.place is not Place.SILENT for e in plan.folded)
+    turn = fold.kept[0].block.turn
+    is_begun = any(e.block.turn == turn and e.place is not Place.SILENT for e in fold.folded)
     return turn if is_begun or turn == _begun_before(previous) else None
 
 
-def _turn_range(previous: RangeSummary | None, plan: RangePlan) -> tuple[TurnId, ...]:
+def _turn_range(previous: RangeSummary | None, fold: FoldRange) -> tuple[TurnId, ...]:
     """The oldest and the newest turn that are folded whole; late results of older turns are ignored."""
     known = (previous.turn_range or previous.covered_turn_ids) if previous else ()
-    folded = (e.block.turn for e in plan.folded if not isinstance(e.block, ToolResult))
-    whole = [turn for turn in (*known, *folded) if turn != plan.kept[0].block.turn]
+    folded = (e.block.turn for e in fold.folded if not isinstance(e.block, ToolResult))
+    whole = [turn for turn in (*known, *folded) if turn != fold.kept[0].block.turn]
     return (whole[0], whole[-1]) if whole else ()
 
 
-def _digest(view: View, plan: RangePlan, block: RangeSummary, context: Context) -> Digest:
+def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) -> Digest:
     """The digest for a summary: the computed parts of its page, each within its room."""
     count = context.counter.count
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
-    digest = build_digest(earlier, plan.folded, context.policy.tools)
+    digest = build_digest(earlier, fold.folded, context.policy.tools)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = msgspec.structs.replace(digest, turns=digest.turns - again)
-    room = _page_room(plan, count(format_written(block.summary)), context)
-    own = [e for e in (*plan.given_up, *plan.folded) if not standing_of(e.source)]
+    room = _page_room(fold, count(format_written(block.summary)), context)
+    own = [e for e in (*fold.given_up, *fold.folded) if not standing_of(e.source)]
     # Entries that say how things are now: folded or kept, and newer than the page before.
-    now = [e for e in (*plan.folded, *plan.kept) if e.version > earlier.seen]
+    now = [e for e in (*fold.folded, *fold.kept) if e.version > earlier.seen]
     _ = now  # until rooms A and B use it
     # Room B: where things stand (now, room.state).
     # Room C: what was found and decided (own, room.found).
-    # Room A: the working set (now, room.working; plan.kept is shown anyway).
+    # Room A: the working set (now, room.working; fold.kept is shown anyway).
     # Room D: what was done (own, room.done), and excerpts (room.excerpts).
     digest = fit_digest(digest, room.state, count, room.done)
-    hidden = [e for e in plan.kept if e.replacement is not None and e.original is None]
+    hidden = [e for e in fold.kept if e.replacement is not None and e.original is None]
     sources = [*own, *(e for e in hidden if not standing_of(e.source))]
     whole = IndexRoom(total=room.excerpts, layer=0, rebuilt=room.excerpts, is_cold=True)
-    index = extend_index(digest.index, sources, _visible(plan), whole, reader_of(view, context))
-    seen = max((e.version for e in (*plan.folded, *plan.kept)), default=earlier.seen)
+    index = extend_index(digest.index, sources, _visible(fold), whole, reader_of(view, context))
+    seen = max((e.version for e in (*fold.folded, *fold.kept)), default=earlier.seen)
     return msgspec.structs.replace(digest, index=index, seen=max(seen, earlier.seen))
 
 
-def _page_room(plan: RangePlan, written: int, context: Context) -> PageRoom:
+def _page_room(fold: FoldRange, written: int, context: Context) -> PageRoom:
     """The rooms of the computed parts: by the policy, or less if the target leaves less beside the rest."""
-    carried = _carried(plan, context) + _carried(plan, context, standing=True)
-    rest = fixed_tokens(context) + plan.kept_tokens + carried + written
+    carried = _carried(fold, context) + _carried(fold, context, standing=True)
+    rest = fixed_tokens(context) + fold.kept_tokens + carried + written
     target = int(context.policy.target_ratio * context.capacity)
     return PageRoom.of(context, max(target - rest, PAGE_TOKENS_MIN))
 
 
-def _carried(plan: RangePlan, context: Context, *, standing: bool = False) -> int:
+def _carried(fold: FoldRange, context: Context, *, standing: bool = False) -> int:
     """Tokens of the standing instructions that are carried, or of everything else that is."""
-    items = (item for item in plan.carried if bool(standing_of(item.block)) == standing)
+    items = (item for item in fold.carried if bool(standing_of(item.block)) == standing)
     count = context.counter.count
     return sum(count(item.clipped or text_of(item.block)) + LABEL_TOKENS for item in items)
 
 
-def _visible(plan: RangePlan) -> list[str]:
+def _visible(fold: FoldRange) -> list[str]:
     """The texts that the model still sees after the compaction."""
-    carried = [text_of(item.block) for item in plan.carried if not item.clipped]
-    return [*carried, *(entry.replacement or text_of(entry.block) for entry in plan.kept)]
+    carried = [text_of(item.block) for item in fold.carried if not item.clipped]
+    return [*carried, *(entry.replacement or text_of(entry.block) for entry in fold.kept)]

@@ -1,6 +1,6 @@
 """Where a compaction cuts, and why: what it folds and what it keeps, a pure decision before any model is called.
 
-A plan names the range that is folded, the tail that is kept, and what is carried past the cut between them. Of the legal
+A `FoldRange` names what is folded, the tail that is kept, and what is carried past the cut between them. Of the legal
 cuts, the one is taken that keeps most while the request still fits: each is tried out with the extractive summary, with
 less and less of the tail and of the other shares (`SHARES`).
 
@@ -53,8 +53,8 @@ from blocks import (
     encode_block,
     standing_of,
 )
-from render.compaction._apply import RangePlan, Summary, apply_range, carry, extractive, replaced
-from render.compaction._plan import Proposal
+from render.compaction._apply import FoldRange, Summary, apply_range, carry, extractive, replaced
+from render.compaction._draft import Proposal
 from render.policy._context import Context, Encoder
 from render.stages._budget import fitting_of, fixed_tokens, target_of, total_tokens
 from render.stages._visibility import clipped, share_of
@@ -84,7 +84,7 @@ SHARES: Final = (
 class FittedRange:
     """A range to fold, tried out with the extractive summary; nothing of it is committed."""
 
-    range: RangePlan
+    range: FoldRange
     context: Context = attrs.field(repr=False)
     """The context to fold it with."""
     squeeze: float = 1.0
@@ -109,33 +109,33 @@ class FittedRange:
     @property
     def proposal(self) -> Proposal:
         """The range as data."""
-        plan, folded = self.range, self.range.folded
+        fold, folded = self.range, self.range.folded
         return Proposal(
             action="summarize",
             blocks=tuple(entry.block.id for entry in folded),
             first=folded[0].version,
             last=folded[-1].version,
             turns=tuple(dict.fromkeys(entry.block.turn for entry in folded)),
-            tokens_freed=plan.tokens_before - self.tokens,
+            tokens_freed=fold.tokens_before - self.tokens,
             reason="everything before the verbatim tail",
-            cut=plan.cut,
+            cut=fold.cut,
             squeeze=self.squeeze,
-            source_hash=plan.source_hash,
+            source_hash=fold.source_hash,
         )
 
 
-def tried_out(view: View, plan: RangePlan, context: Context, squeeze: float = 1.0) -> FittedRange:
+def tried_out(view: View, fold: FoldRange, context: Context, squeeze: float = 1.0) -> FittedRange:
     """The range with the result of folding it."""
-    probe = extractive(plan)
-    after = apply_range(view, plan, probe, context)
+    probe = extractive(fold)
+    after = apply_range(view, fold, probe, context)
     return FittedRange(
-        range=plan, context=context, squeeze=squeeze, start=view, probe=probe, after=after
+        range=fold, context=context, squeeze=squeeze, start=view, probe=probe, after=after
     )
 
 
-def fits_after(view: View, plan: RangePlan, context: Context) -> bool:
+def fits_after(view: View, fold: FoldRange, context: Context) -> bool:
     """Whether the request after this compaction is far enough below the trigger (see `FITTING`)."""
-    return tried_out(view, plan, context).fits
+    return tried_out(view, fold, context).fits
 
 
 def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange | None:
@@ -145,27 +145,27 @@ def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange
     The shares of the tail, and then of everything else, are reduced until the request fits with the
     extractive summary. If none fits, the smallest fold.
     """
-    fold: FittedRange | None = None
-    for plan, within, squeeze in _plans(view, context, trigger):
-        fold = tried_out(view, plan, within, squeeze)
-        if fold.fits:
+    fitted: FittedRange | None = None
+    for fold, within, squeeze in _ranges(view, context, trigger):
+        fitted = tried_out(view, fold, within, squeeze)
+        if fitted.fits:
             break
-    return fold
+    return fitted
 
 
 def fitted_at(view: View, context: Context, trigger: Trigger, cut: int) -> FittedRange | None:
     """The fold of everything before this version, with shares reduced until the request fits; None if the
     cut is not legal."""
-    fold: FittedRange | None = None
+    fitted: FittedRange | None = None
     for squeeze in dict.fromkeys(squeeze for _, squeeze in SHARES):
         within = squeezed(context, squeeze)
-        plan = plan_at(view, within, trigger, cut)
-        if plan is None:
+        fold = range_before(view, within, trigger, cut)
+        if fold is None:
             return None
-        fold = tried_out(view, plan, within, squeeze)
-        if fold.fits:
+        fitted = tried_out(view, fold, within, squeeze)
+        if fitted.fits:
             break
-    return fold
+    return fitted
 
 
 def fitted_again(
@@ -173,28 +173,28 @@ def fitted_again(
 ) -> FittedRange | None:
     """The range of a stored proposal; None if its content has changed."""
     within = squeezed(context, proposal.squeeze)
-    plan = plan_at(view, within, trigger, proposal.cut)
-    if plan is None or plan.source_hash != proposal.source_hash:
+    fold = range_before(view, within, trigger, proposal.cut)
+    if fold is None or fold.source_hash != proposal.source_hash:
         return None
-    return tried_out(view, plan, within, proposal.squeeze)
+    return tried_out(view, fold, within, proposal.squeeze)
 
 
-def _plans(
+def _ranges(
     view: View, context: Context, trigger: Trigger
-) -> Iterator[tuple[RangePlan, Context, float]]:
-    """Possible folds, each keeping less than the one before: the plan, and the context with its factor on the shares."""
+) -> Iterator[tuple[FoldRange, Context, float]]:
+    """Possible folds, each keeping less than the one before: the range, and the context with its factor on the shares."""
     policy = context.policy
     if policy.keep_turns:
         for turns, squeeze in _turn_shares(policy.keep_turns, trigger):
             within = squeezed(context, squeeze)
-            if plan := plan_turns(view, within, trigger, turns):
-                yield plan, within, squeeze
+            if fold := range_before_turns(view, within, trigger, turns):
+                yield fold, within, squeeze
         if trigger == "cold":
             return
     for keep, squeeze in SHARES:
         within = squeezed(context, squeeze)
-        if plan := plan_range(view, within, trigger, keep * policy.keep_ratio):
-            yield plan, within, squeeze
+        if fold := range_before_tail(view, within, trigger, keep * policy.keep_ratio):
+            yield fold, within, squeeze
 
 
 def _turn_shares(turns: int, trigger: Trigger) -> Iterator[tuple[int, float]]:
@@ -232,15 +232,15 @@ def squeezed(context: Context, factor: float) -> Context:
     return attrs.evolve(context, policy=smaller)
 
 
-# The plan of one fold.
+# The range of one fold.
 
 
-def plan_range(
+def range_before_tail(
     view: View, context: Context, trigger: Trigger, keep_ratio: float | None = None
-) -> RangePlan | None:
-    """The plan, or None when no legal cut would fold anything."""
+) -> FoldRange | None:
+    """The range, or None when no legal cut would fold anything."""
     cut = range_cut(view, context, trigger, keep_ratio)
-    return _plan(view, context, trigger, cut) if cut else None
+    return _range_at(view, context, trigger, cut) if cut else None
 
 
 def range_cut(
@@ -268,21 +268,23 @@ def range_cut(
     return cut
 
 
-def plan_turns(view: View, context: Context, trigger: Trigger, turns: int) -> RangePlan | None:
-    """The plan that keeps the newest `turns` whole, or None when there are no older ones."""
+def range_before_turns(
+    view: View, context: Context, trigger: Trigger, turns: int
+) -> FoldRange | None:
+    """The range that keeps the newest `turns` whole, or None when there are no older ones."""
     cut = turns_cut(view.entries, turns)
-    return _plan(view, context, trigger, cut) if cut else None
+    return _range_at(view, context, trigger, cut) if cut else None
 
 
-def plan_at(view: View, context: Context, trigger: Trigger, version: int) -> RangePlan | None:
-    """The plan whose first kept block has this version, or None if that cut is not legal."""
+def range_before(view: View, context: Context, trigger: Trigger, version: int) -> FoldRange | None:
+    """The range whose first kept block has this version, or None if that cut is not legal."""
     entries = view.entries
     index = next((i for i, entry in enumerate(entries) if entry.version == version), 0)
     legal = index and is_legal(entries, index)
-    return _plan(view, context, trigger, index) if legal else None
+    return _range_at(view, context, trigger, index) if legal else None
 
 
-def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan:
+def _range_at(view: View, context: Context, trigger: Trigger, cut: int) -> FoldRange:
     entries = view.entries
     folded, kept = entries[:cut], entries[cut:]
     head = view.compaction.head.entries if view.compaction else ()
@@ -295,7 +297,7 @@ def _plan(view: View, context: Context, trigger: Trigger, cut: int) -> RangePlan
         if e.replacement is None and e.version not in gone and not isinstance(e.block, RangeSummary)
     )
     cuts = _cuts(view, context, kept[0].version)
-    return RangePlan(
+    return FoldRange(
         version=view.version,
         trigger=trigger,
         start=folded[0].version,

@@ -1,7 +1,7 @@
 """The ladder: the rungs that a compaction tries one after another until the request is small enough.
 
 The proposals of a rung (see `_rungs`) are applied at once to a copy of the view that is not committed, so the next rung
-sees the result and all token counts are those of a real request. All proposals together are the plan.
+sees the result and all token counts are those of a real request. All proposals together are the draft.
 
 Three limits decide how far it goes:
 
@@ -12,9 +12,9 @@ Three limits decide how far it goes:
 The first pass touches nothing in the verbatim tail. If the request still does not fit, all rungs are tried
 again with everything but the newest round.
 
-    planned = plan_compaction(view, context, trigger)     # pure, calls no model
+    trial = draft_compaction(view, context, trigger)     # pure, calls no model
     summary = ...                                         # made by the caller, perhaps with a model
-    view = apply_compaction(view, planned, summary, context)
+    view = apply_compaction(view, trial, summary, context)
 
 The proposals of a user's own rung are checked before they are applied:
 
@@ -26,8 +26,8 @@ The proposals of a user's own rung are checked before they are applied:
 
 If one of these rules is broken, all proposals of the rung are ignored, and one error says why.
 
-A plan is applied when it is new, when it was stored, or when a hook has moved its cut. Only the proposals matter then,
-not the rungs that made them, so a stored plan can be applied where its rungs are unknown.
+A draft is applied when it is new, when it was stored, or when a hook has moved its cut. Only the proposals matter then,
+not the rungs that made them, so a stored draft can be applied where its rungs are unknown.
 """
 
 from collections import Counter
@@ -58,12 +58,12 @@ from render.compaction._apply import Summary, apply_range, skip
 from render.compaction._cut import (
     FittedRange,
     fitted_again,
-    plan_at,
+    range_before,
     range_cut,
     tried_out,
     turns_cut,
 )
-from render.compaction._plan import HIDE_REASONS, CompactionPlan, Proposal, in_force
+from render.compaction._draft import HIDE_REASONS, CompactionDraft, Proposal, in_force
 from render.compaction._rungs import (
     RUNGS,
     Found,
@@ -104,21 +104,21 @@ AGGRESSIVE: Final = frozenset({"externalize", "drop"})
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class PlannedCompaction:
-    """A plan with the results of trying it out, so that applying it repeats no work."""
+class CompactionTrial:
+    """A draft with the results of trying it out, so that applying it repeats no work."""
 
-    plan: CompactionPlan
+    draft: CompactionDraft
     fitted: FittedRange | None = attrs.field(repr=False)
-    """The range that the plan summarises; None if it summarises none."""
+    """The range that the draft summarises; None if it summarises none."""
     start: View = attrs.field(repr=False)
     after: View = attrs.field(repr=False)
-    """The view after the plan with the extractive summary; nothing of it is committed."""
+    """The view after the draft with the extractive summary; nothing of it is committed."""
 
 
-def plan_compaction(
+def draft_compaction(
     view: View, context: Context, trigger: Trigger, known: ExternalFacts = NO_FACTS
-) -> PlannedCompaction | None:
-    """The plan of a compaction, with the result of trying it; None if no rung proposes anything.
+) -> CompactionTrial | None:
+    """The draft of a compaction, with the result of trying it; None if no rung proposes anything.
 
     Raises:
         RungError: a user's own rung failed or made an invalid proposal, and `known.on_refused` is not set.
@@ -128,7 +128,7 @@ def plan_compaction(
     after, proposals, fitted = _climb(view, context, trigger, known)
     if not proposals:
         return None
-    plan = CompactionPlan(
+    draft = CompactionDraft(
         version=view.version,
         trigger=trigger,
         policy=context.policy.name,
@@ -138,7 +138,7 @@ def plan_compaction(
         tokens_after=total_tokens(after, context),
         proposals=tuple(proposals),
     )
-    return PlannedCompaction(plan=plan, fitted=fitted, start=view, after=after)
+    return CompactionTrial(draft=draft, fitted=fitted, start=view, after=after)
 
 
 def _climb(
@@ -179,7 +179,7 @@ def _climb(
                 known.on_refused(error)
                 continue
             for each in proposed:
-                if isinstance(each, FittedRange):  # at most one in a plan
+                if isinstance(each, FittedRange):  # at most one in a draft
                     fitted = each
                     disabled.add("summarize")
             view = _tried(view, proposed, context)
@@ -285,7 +285,7 @@ def _round_trip(name: str, proposed: object) -> Proposal | FittedRange:
     try:
         return msgspec.json.decode(msgspec.json.encode(proposed), type=Proposal)
     except (msgspec.MsgspecError, TypeError, ValueError, ArithmeticError) as error:
-        raise RungError(name, f"its proposal cannot be stored in a plan: {error}") from error
+        raise RungError(name, f"its proposal cannot be stored in a draft: {error}") from error
 
 
 def _faults(scope: RungScope, proposed: _Proposed) -> Iterator[str]:
@@ -401,7 +401,7 @@ _RULES: Final = (
 )
 
 
-# Applying a plan.
+# Applying a draft.
 
 
 def apply_proposals(view: View, proposals: Iterable[Proposal], context: Context) -> View:
@@ -416,31 +416,31 @@ def apply_proposals(view: View, proposals: Iterable[Proposal], context: Context)
 
 
 def apply_compaction(
-    view: View, planned: PlannedCompaction, summary: Summary | None, context: Context
+    view: View, trial: CompactionTrial, summary: Summary | None, context: Context
 ) -> View:
     """The view after a compaction, or with a note that it was skipped because it gains too little.
 
-    If the plan summarises a range and `summary` is None, the extractive summary is used. `view` is the view
-    that the plan was made for, or a later one in which nothing that the plan names has changed.
+    If the draft summarises a range and `summary` is None, the extractive summary is used. `view` is the view
+    that the draft was made for, or a later one in which nothing that the draft names has changed.
     """
-    plan, fitted = planned.plan, planned.fitted
-    if view is planned.start and (fitted is None or summary in (None, fitted.probe)):
-        after = planned.after
+    draft, fitted = trial.draft, trial.fitted
+    if view is trial.start and (fitted is None or summary in (None, fitted.probe)):
+        after = trial.after
     else:
-        before, behind = _around_the_fold(plan)
+        before, behind = _around_the_fold(draft)
         after = apply_proposals(view, before, context)
         if fitted:
             after = apply_range(after, fitted.range, summary or fitted.probe, fitted.context)
         after = apply_proposals(after, behind, context)
     tokens = total_tokens(after, context)
-    if not gains_enough(plan, tokens, context):
-        return skip(view, "no_gain", context, f"{plan.tokens_before} -> {tokens} tokens")
-    return _measured(after, len(view.decisions), plan.tokens_before, tokens)
+    if not gains_enough(draft, tokens, context):
+        return skip(view, "no_gain", context, f"{draft.tokens_before} -> {tokens} tokens")
+    return _measured(after, len(view.decisions), draft.tokens_before, tokens)
 
 
-def _around_the_fold(plan: CompactionPlan) -> tuple[list[Proposal], list[Proposal]]:
+def _around_the_fold(draft: CompactionDraft) -> tuple[list[Proposal], list[Proposal]]:
     """The proposals in force before the summary, and those behind it; all are before it if there is none."""
-    proposals = in_force(plan.proposals)
+    proposals = in_force(draft.proposals)
     fold = next((n for n, p in enumerate(proposals) if p.action == "summarize"), len(proposals))
     return proposals[:fold], proposals[fold + 1 :]
 
@@ -469,52 +469,52 @@ def _measured(view: View, first: int, before: int, after: int) -> View:
     )
 
 
-def gains_enough(plan: CompactionPlan, tokens_after: int, context: Context) -> bool:
+def gains_enough(draft: CompactionDraft, tokens_after: int, context: Context) -> bool:
     """Whether the compaction frees enough tokens; if the request would not fit, one token is enough."""
-    wanted = context.policy.gain_min * plan.tokens_before
-    gained = plan.tokens_before - tokens_after
-    return gained >= (wanted if plan.tokens_before <= context.limit else 1)
+    wanted = context.policy.gain_min * draft.tokens_before
+    gained = draft.tokens_before - tokens_after
+    return gained >= (wanted if draft.tokens_before <= context.limit else 1)
 
 
-def restore_plan(plan: CompactionPlan, view: View, context: Context) -> PlannedCompaction | None:
-    """A stored plan, ready to be applied; None if it does not match this view.
+def restore_draft(draft: CompactionDraft, view: View, context: Context) -> CompactionTrial | None:
+    """A stored draft, ready to be applied; None if it does not match this view.
 
-    The range is planned after the proposals before it have been applied, because its digest depends on
+    The range is chosen after the proposals before it have been applied, because its digest depends on
     them.
     """
     there = {entry.block.id for entry in view.entries}
-    folds = [proposal for proposal in plan.proposals if proposal.action == "summarize"]
-    is_here = all(there.issuperset(proposal.blocks) for proposal in plan.proposals)
+    folds = [proposal for proposal in draft.proposals if proposal.action == "summarize"]
+    is_here = all(there.issuperset(proposal.blocks) for proposal in draft.proposals)
     if not is_here or len(folds) > 1:
         return None
-    before, behind = _around_the_fold(plan)
+    before, behind = _around_the_fold(draft)
     after, fitted = apply_proposals(view, before, context), None
     if folds:
-        fitted = fitted_again(folds[0], after, context, plan.trigger)
+        fitted = fitted_again(folds[0], after, context, draft.trigger)
         if fitted is None:
             return None
         after = apply_proposals(fitted.after, behind, context)
-    return PlannedCompaction(plan=plan, fitted=fitted, start=view, after=after)
+    return CompactionTrial(draft=draft, fitted=fitted, start=view, after=after)
 
 
-def recut(planned: PlannedCompaction, cut: int, context: Context) -> PlannedCompaction | None:
-    """The same plan with its range cut before the block of version `cut`, and without the proposals after
-    the range. None if that cut is not legal or the plan has no range."""
-    fitted, plan = planned.fitted, planned.plan
+def recut(trial: CompactionTrial, cut: int, context: Context) -> CompactionTrial | None:
+    """The same draft with its range cut before the block of version `cut`, and without the proposals after
+    the range. None if that cut is not legal or the draft has no range."""
+    fitted, draft = trial.fitted, trial.draft
     if fitted is None:
         return None
-    fold = next(n for n, p in enumerate(plan.proposals) if p.action == "summarize")
-    earlier = list(plan.proposals[:fold])
+    fold = next(n for n, p in enumerate(draft.proposals) if p.action == "summarize")
+    earlier = list(draft.proposals[:fold])
     if any(each.action == "externalize" and each.first >= cut for each in earlier):
-        scope = RungScope(view=planned.start, context=context, protected=fitted.range.cut)
+        scope = RungScope(view=trial.start, context=context, protected=fitted.range.cut)
         pointers = map(_as_data, RUNGS["externalize"].propose(scope))  # with excerpts
         whole = {pointer.blocks: pointer for pointer in pointers}
         earlier = [whole.get(e.blocks, e) if e.action == "externalize" else e for e in earlier]
-    before = apply_proposals(planned.start, earlier, context)
-    moved = plan_at(before, fitted.context, plan.trigger, cut)
+    before = apply_proposals(trial.start, earlier, context)
+    moved = range_before(before, fitted.context, draft.trigger, cut)
     if moved is None:
         return None
     fitted = tried_out(before, moved, fitted.context, fitted.squeeze)
     proposals = (*earlier, fitted.proposal)
-    plan = msgspec.structs.replace(plan, proposals=proposals, tokens_after=fitted.tokens)
-    return PlannedCompaction(plan=plan, fitted=fitted, start=planned.start, after=fitted.after)
+    draft = msgspec.structs.replace(draft, proposals=proposals, tokens_after=fitted.tokens)
+    return CompactionTrial(draft=draft, fitted=fitted, start=trial.start, after=fitted.after)

@@ -30,7 +30,7 @@ from blocks import (
     tag_of,
     text_of,
 )
-from render.compaction._apply import RangePlan
+from render.compaction._apply import FoldRange
 from render.policy._context import Context, Provider
 from render.stages._rendered import Rendered
 from render.stages._visibility import cut_text
@@ -80,19 +80,19 @@ class Prompt:
 
 
 def summary_prompts(
-    live: Rendered, plan: RangePlan, context: Context, answer_tokens: int
+    live: Rendered, fold: FoldRange, context: Context, answer_tokens: int
 ) -> Sequence[Prompt]:
-    """The calls that summarise what a plan folds: one, or one for each chunk.
+    """The calls that summarise the blocks of a range: one, or one for each chunk.
 
     `live` is the request without the compaction. From the second chunk on, the summary so far must be added
     to the prompt with `continued`.
     """
-    asked = instruction(plan, context)
+    asked = instruction(fold, context)
     tokens = live.tokens + context.counter.count(asked)
     if tokens + answer_tokens <= context.model.tokens_window and live.fits:
         request = context.provider.extended(live.request(), asked)
         return [Prompt(request=request, tokens=tokens, provider=context.provider)]
-    return [_quoted_prompt(chunk, asked, context) for chunk in _chunks(plan, context)]
+    return [_quoted_prompt(chunk, asked, context) for chunk in _chunks(fold, context)]
 
 
 def continued(prompt: Prompt, so_far: StructuredSummary) -> Prompt:
@@ -108,15 +108,15 @@ def without_thinking(prompt: Prompt) -> Prompt:
     return attrs.evolve(prompt, request=prompt.provider.without_thinking(prompt.request))
 
 
-def instruction(plan: RangePlan, context: Context) -> str:
+def instruction(fold: FoldRange, context: Context) -> str:
     """The instruction to the model."""
-    kept = (text_of(entry.block).strip() for entry in plan.kept)
+    kept = (text_of(entry.block).strip() for entry in fold.kept)
     first = next((text for text in kept if text), "").split("\n", 1)[0][:80]
     policy = context.policy
     split = (
         f"Put the beginning of the turn that is still running into `turn_context`, in at most "
         f"{policy.prefix_tokens} tokens. "
-        if plan.is_split
+        if fold.is_split
         else "Leave `turn_context` empty. "
     )
     return (
@@ -140,12 +140,12 @@ def _quoted_prompt(chunk: str, asked: str, context: Context) -> Prompt:
     )
 
 
-def _chunks(plan: RangePlan, context: Context) -> Iterator[str]:
+def _chunks(fold: FoldRange, context: Context) -> Iterator[str]:
     """The folded blocks as quoted text, in chunks of bounded size."""
     room = int(CHUNK_SHARE * context.limit)
     chunk: list[str] = []
     used = 0
-    for entry in plan.folded:
+    for entry in fold.folded:
         quoted = _quoted(entry, context)
         tokens = context.counter.count(quoted)
         if chunk and used + tokens > room:
@@ -173,7 +173,7 @@ class RejectedAnswerError(ValueError):
     """The model's answer is not a usable summary; the message says why."""
 
 
-def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSummary:
+def parse_answer(text: str, fold: FoldRange, context: Context) -> StructuredSummary:
     """The summary in a model's answer.
 
     Raises:
@@ -190,29 +190,29 @@ def parse_answer(text: str, plan: RangePlan, context: Context) -> StructuredSumm
     written = context.counter.count(format_written(summary))
     if not written:
         raise RejectedAnswerError("an empty summary")
-    if written >= max(_folded_tokens(plan, context), 1):
+    if written >= max(_folded_tokens(fold, context), 1):
         raise RejectedAnswerError(f"{written} tokens, more than what it would replace")
     own = msgspec.structs.replace(summary, quoted=0)  # `quoted` is never the model's to set
     return merge_summaries(None, own, SummaryRoom.of(context))
 
 
-def _folded_tokens(plan: RangePlan, context: Context) -> int:
-    return sum(context.counter.count(text_of(entry.block)) for entry in plan.folded)
+def _folded_tokens(fold: FoldRange, context: Context) -> int:
+    return sum(context.counter.count(text_of(entry.block)) for entry in fold.folded)
 
 
 # The keys by which a paid summary is found again, in its own timeline and in others. Both depend on content, schema, policy,
 # model and prompt version.
 
 
-def summary_key(plan: RangePlan, context: Context, model: str) -> str:
+def summary_key(fold: FoldRange, context: Context, model: str) -> str:
     """Key of a prepared summary, so that the same range is never paid for twice.
 
     It covers content, schema, policy, model and prompt version, and nothing that differs between machines.
     """
-    return _key(plan.source_hash, plan, context, model)
+    return _key(fold.source_hash, fold, context, model)
 
 
-def shared_key(plan: RangePlan, view: View, context: Context, model: str, reader: str) -> str:
+def shared_key(fold: FoldRange, view: View, context: Context, model: str, reader: str) -> str:
     """Key of a summary that another timeline with the same content may use: like `summary_key`, but without
     block ids and times.
 
@@ -222,13 +222,13 @@ def shared_key(plan: RangePlan, view: View, context: Context, model: str, reader
     digest = sha256(reader.encode(errors="surrogatepass") + b"\n")
     if view.compaction:
         digest.update(encode_block(view.compaction.event.summary))
-    for entry in plan.folded if reader else (*plan.folded, *plan.kept):
+    for entry in fold.folded if reader else (*fold.folded, *fold.kept):
         digest.update(b"%d " % entry.version + encode_block(_unnamed(entry.block)))
     if not reader:
         for item in view.compaction.event.carried if view.compaction else ():
             digest.update(encode_block(_unnamed(item.block)))
         digest.update(msgspec.json.encode([context.system, context.tools, context.model.name]))
-    return _key(digest.hexdigest(), plan, context, model)
+    return _key(digest.hexdigest(), fold, context, model)
 
 
 def _unnamed(block: Block) -> Block:
@@ -247,13 +247,13 @@ def _unnamed(block: Block) -> Block:
             return msgspec.structs.replace(block, id=BlockId(""), source="")
 
 
-def _key(content: str, plan: RangePlan, context: Context, model: str) -> str:
+def _key(content: str, fold: FoldRange, context: Context, model: str) -> str:
     policy = context.policy
     parts: list[Any] = [
         content,
         StructuredSummary().schema,
         [policy.summary_tokens, policy.prefix_tokens],
-        plan.is_split,
+        fold.is_split,
         model,
         PROMPT_VERSION,
     ]

@@ -56,12 +56,12 @@ from render.compaction._cut import (
     FittedRange,
     fitted_at,
     fitting_range,
-    plan_at,
+    range_before,
     range_cut,
     tried_out,
     turns_cut,
 )
-from render.compaction._plan import Proposal
+from render.compaction._draft import Proposal
 from render.policy._context import Context
 from render.policy._policy import RungName, ToolPolicy
 from render.stages._visibility import offered
@@ -318,11 +318,11 @@ def _summarize(scope: RungScope) -> list[FittedRange]:
     """The range whose summary is prepared already, if folding it leaves enough room; else the one that keeps most of the
     tail and fits. None if there is no range."""
     for cut in scope.cuts:
-        plan = plan_at(scope.view, scope.context, scope.trigger, cut)
-        if plan and (prepared := tried_out(scope.view, plan, scope.context)).fits:
+        fold = range_before(scope.view, scope.context, scope.trigger, cut)
+        if fold and (prepared := tried_out(scope.view, fold, scope.context)).fits:
             return [prepared]
-    fold = fitting_range(scope.view, scope.context, scope.trigger)
-    return [fold] if fold else []
+    fitted = fitting_range(scope.view, scope.context, scope.trigger)
+    return [fitted] if fitted else []
 
 
 def summarize_before(scope: RungScope, cut: int) -> FittedRange | None:

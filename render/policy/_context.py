@@ -366,7 +366,7 @@ class Overflow:
     """The limit that was exceeded."""
 
 
-Violations: TypeAlias = Callable[[Mapping[str, Any], Model], tuple[Violation, ...]]
+Violations: TypeAlias = Callable[[Mapping[str, Any], Model | None], tuple[Violation, ...]]
 
 
 class NewEncoder(Protocol):
@@ -408,7 +408,8 @@ class Provider:
     refusal: Callable[[Part, Where], str]
     """The reason why the provider would refuse a part; empty: it would accept it."""
     violations: Violations
-    """Every reason why the provider would refuse a request; never raises, whatever the request is."""
+    """Every reason why the provider would refuse a request; never raises, whatever the request is. Without a model, the
+    strictest rules apply."""
 
     prefix: Callable[[Sequence[Json], Sequence[Json], str | None], tuple[list[Json], list[Json]]]
     """System prompt and tools as they are sent, with a cache mark at their end that lives for the given time (`5m`);

@@ -138,7 +138,21 @@ def _parts(entry: Entry, block: Block) -> Sequence[Part]:
             return ()
 
 
-# Images and documents.
+# Parts that a provider refuses.
+
+
+def part_refusal(part: Part, image_types: Sequence[str], own_refusal: Callable[[Json], str]) -> str:
+    """Why a provider would refuse a part; empty: it would accept it, or the part is sent as text.
+
+    `own_refusal` says it of the value of a provider's own part.
+    """
+    match part:
+        case TextPart():
+            return ""
+        case ImagePart() | DocumentPart():
+            return media_refusal(part, image_types)
+        case ProviderPart(value=value):
+            return own_refusal(value)
 
 
 def media_refusal(part: ImagePart | DocumentPart, image_types: Sequence[str]) -> str:

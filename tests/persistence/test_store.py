@@ -66,7 +66,7 @@ def test_a_store_without_the_abstract_methods_cannot_be_made() -> None:
             return len(timeline_id)
 
     with pytest.raises(TypeError, match="abstract"):
-        Half()  # type: ignore[abstract]  # on purpose
+        Half()  # type: ignore[abstract]  # it is refused, which the test is about
 
 
 def test_a_log_of_more_than_a_page_is_forked_and_copied_whole() -> None:

@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from blocks import Block, DocumentPart, Event, EventId, ImagePart, ProviderPart, RequestRendered
-from render import PROVIDERS, Rendered, Summary, apply_range, plan_range
+from render import PROVIDERS, Rendered, Summary, apply_range, range_before_tail
 from render import extractive as quoted
 from render.stages._visibility import clip_oversized
 from render.stages._visibility import prune_expired as prune
@@ -135,7 +135,7 @@ def test_a_split_turn_after_compaction(sent: SnapshotAssertion) -> None:
         *rounds,
     )
     with_room = context(limit=1000)
-    found = plan_range(view, with_room, "proactive")
+    found = range_before_tail(view, with_room, "proactive")
     assert found is not None
     assert found.is_split
     after = apply_range(view, found, quoted(found), with_room)
@@ -307,7 +307,7 @@ def test_a_summary_of_a_model(sent: SnapshotAssertion) -> None:
         said("Yes.", "t2"),
     )
     wide = context(limit=3000, policy=steady(gain_min=0.0))
-    found = plan_range(view, wide, "forced")
+    found = range_before_tail(view, wide, "forced")
     assert found is not None
     after = apply_range(view, found, Summary(summary=written), wide)
     assert after.compaction is not None

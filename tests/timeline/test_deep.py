@@ -25,7 +25,7 @@ from blocks import (
 )
 from blocks._codec import NESTING_MAX, decode_block
 from persistence.sessions import read_session
-from render import CompactionPlan, validate_request
+from render import CompactionDraft, validate_request
 from tests._builders import open_timeline, response, text, text_in, tool_use
 from tests._table import for_each
 from timeline import Timeline
@@ -140,7 +140,7 @@ def test_bytes_are_a_codec_error(around: bytes) -> None:
         with pytest.raises(CodecError, match="nested too deeply"):
             decode(b'{"event":"BlockAppended","type":"react.tool.call","input":' + deep + b"}")
     with pytest.raises(DataError):
-        CompactionPlan.from_json(b'{"version":1,"trigger":"forced","proposals":' + deep + b"}")
+        CompactionDraft.from_json(b'{"version":1,"trigger":"forced","proposals":' + deep + b"}")
 
 
 @pytest.mark.parametrize("depth", [NESTING_MAX + 50, DEEP])

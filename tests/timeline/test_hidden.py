@@ -68,8 +68,8 @@ def _is_a_secret(text: str) -> bool:
 
 def quoting(request: SummaryRequest) -> Summary:
     """A summariser that quotes all that it is given, cut at the front, at the end, and as JSON."""
-    plan = request.plan
-    said = [said_by(entry.block) for entry in (*plan.folded, *plan.kept)][-12:]
+    fold = request.range
+    said = [said_by(entry.block) for entry in (*fold.folded, *fold.kept)][-12:]
     return Summary(
         summary=StructuredSummary(
             facts=tuple(f"It says …{each[len(each) // 3 :]}" for each in said),
@@ -85,7 +85,7 @@ def quoting(request: SummaryRequest) -> Summary:
 
 
 def failing(request: SummaryRequest) -> Summary:
-    raise RuntimeError("; ".join(said_by(entry.block) for entry in request.plan.folded))
+    raise RuntimeError("; ".join(said_by(entry.block) for entry in request.range.folded))
 
 
 SUMMARIZERS: Final[tuple[Callable[[SummaryRequest], Summary] | None, ...]] = (
@@ -312,7 +312,7 @@ def commands(name: str, where: str, query: str, version: int) -> Outputs:
     at = ["--at", str(version)]
     asked = [["list"], ["list", "--json"], ["search", query, "--timeline", name]]
     asked += [[what, name] for what in ("show", "render", "export")]
-    asked += [[what, name, "--json"] for what in ("show", "plan", "account")]
+    asked += [[what, name, "--json"] for what in ("show", "propose", "account")]
     asked += [[what, name, *at] for what in ("show", "render")]
     asked += [["show", name, f"v{version}"], ["show", name, "su:t1.conv.range.summary"]]
     asked += [["fork", name, "copy", *at], ["render", "copy"]]

@@ -31,13 +31,13 @@ from blocks import (
 )
 from persistence import MemoryStore, Requester
 from render import (
-    CompactionPlan,
+    CompactionDraft,
     Place,
     Rendered,
     Summary,
     SummaryRoom,
     View,
-    plan_range,
+    range_before_tail,
     total_tokens,
     validate_request,
 )
@@ -381,13 +381,13 @@ def test_7_pairing_outlives_every_cut(all_steps: list[Step], options: dict[str, 
 
 @given(steps(), settings())
 def test_8_idempotence(all_steps: list[Step], options: dict[str, Any]) -> None:
-    """The same range under the same policy gives the same plan, live or reopened."""
+    """The same view under the same policy gives the same range, live or reopened."""
     play = played(all_steps, options)
     play.timeline.flush()
     fixed = context(limit=options["window"], policy=options["policy"], model=options["model"])
-    one = plan_range(play.timeline.view, fixed, "forced")
-    two = plan_range(play.timeline.view, fixed, "forced")
-    three = plan_range(play.open().view, fixed, "forced")
+    one = range_before_tail(play.timeline.view, fixed, "forced")
+    two = range_before_tail(play.timeline.view, fixed, "forced")
+    three = range_before_tail(play.open().view, fixed, "forced")
     assert one == two
     assert (one is None) == (three is None)
     if one and three:
@@ -396,7 +396,7 @@ def test_8_idempotence(all_steps: list[Step], options: dict[str, Any]) -> None:
 
 
 @given(steps(), settings())
-def test_8_a_plan_commits_once(all_steps: list[Step], options: dict[str, Any]) -> None:
+def test_8_a_draft_commits_once(all_steps: list[Step], options: dict[str, Any]) -> None:
     """Two who compact the same log at the same version: one range, one compaction."""
     play = played(all_steps, options)
     play.timeline.flush()
@@ -409,35 +409,35 @@ def test_8_a_plan_commits_once(all_steps: list[Step], options: dict[str, Any]) -
 
 
 @given(steps(), settings())
-def test_8_equal_views_give_equal_plans(all_steps: list[Step], options: dict[str, Any]) -> None:
+def test_8_equal_views_give_equal_drafts(all_steps: list[Step], options: dict[str, Any]) -> None:
     """The ladder proposes the same from a live view and a reopened one, byte for byte."""
     play = played(all_steps, options)
     play.timeline.flush()
-    plan = play.timeline.propose()
+    draft = play.timeline.propose()
     again, reopened = play.timeline.propose(), play.open().propose()
-    assert again.to_json() == plan.to_json() == reopened.to_json()
-    assert CompactionPlan.from_json(plan.to_json()) == plan
-    assert plan.digest == reopened.digest
+    assert again.to_json() == draft.to_json() == reopened.to_json()
+    assert CompactionDraft.from_json(draft.to_json()) == draft
+    assert draft.digest == reopened.digest
 
 
 @given(steps(), settings())
-def test_8_a_plan_does_what_it_says_and_only_once(
+def test_8_a_draft_does_what_it_says_and_only_once(
     all_steps: list[Step], options: dict[str, Any]
 ) -> None:
-    """A plan that went through JSON gives the request that it promised; again, it gives nothing."""
+    """A draft that went through JSON gives the request that it promised; again, it gives nothing."""
     play = played(all_steps, options)
     play.timeline.flush()
-    plan = CompactionPlan.from_json(play.timeline.propose().to_json())
-    if not plan.proposals:
+    draft = CompactionDraft.from_json(play.timeline.propose().to_json())
+    if not draft.proposals:
         return
-    version = play.timeline.commit_plan(plan)
-    done = [e for _, e in play.timeline.events(after=plan.version)]
+    version = play.timeline.commit_draft(draft)
+    done = [e for _, e in play.timeline.events(after=draft.version)]
     if not any(isinstance(e, CompactionSkipped) for e in done):
-        event("a plan was carried out")
+        event("a draft was carried out")
         fixed = context(model=options["model"], policy=options["policy"], limit=options["window"])
-        assert total_tokens(play.timeline.view, fixed) == plan.tokens_after
-    assert play.timeline.commit_plan(plan) == version == play.timeline.version
-    assert play.open().commit_plan(plan) == version
+        assert total_tokens(play.timeline.view, fixed) == draft.tokens_after
+    assert play.timeline.commit_draft(draft) == version == play.timeline.version
+    assert play.open().commit_draft(draft) == version
 
 
 # 9
@@ -512,14 +512,14 @@ def test_11_undo(all_steps: list[Step], options: dict[str, Any]) -> None:
     play = played(all_steps, options)
     play.timeline.flush()
     play.clock.wait(1.0)
-    plan = play.timeline.propose()
+    draft = play.timeline.propose()
     before, state = seen(play.timeline.view, play), _shown_as(play.timeline.view)
-    if not plan.proposals:
+    if not draft.proposals:
         return
-    play.timeline.commit_plan(plan)
-    if isinstance(play.timeline.events(after=plan.version)[-1][1], CompactionSkipped):
+    play.timeline.commit_draft(draft)
+    if isinstance(play.timeline.events(after=draft.version)[-1][1], CompactionSkipped):
         return
-    event("a plan was undone", payload="+".join(plan.rungs))
+    event("a draft was undone", payload="+".join(draft.rungs))
     play.timeline.expand()
     assert _shown_as(play.timeline.view) == state
     assert _without_thinking(seen(play.timeline.view, play)) == _without_thinking(before)

@@ -148,7 +148,7 @@ VERBS: dict[str, st.SearchStrategy[tuple[tuple[Any, ...], dict[str, Any]]]] = {
         ("propose", st.just(()), {"system": system, "tools": tools}),
         ("upgrade_summary", st.just(()), {"system": system, "tools": tools}),
         ("expand", st.just(()), {}),
-        ("commit_plan", st.tuples(junk), {"system": system, "tools": tools}),
+        ("commit_draft", st.tuples(junk), {"system": system, "tools": tools}),
         ("read", st.tuples(junk), {}),
         ("search", st.tuples(junk), {"limit": versions}),
         ("events", st.just(()), {"after": versions}),
@@ -252,6 +252,7 @@ def test_a_name_that_is_none_is_refused_where_it_is_given(name: Any) -> None:
         begun().fork(name)
 
 
+# Wrong on purpose, also in their types: each call must raise an error with this text.
 WRONG_CALLS: list[tuple[Callable[[], object], str]] = [
         (lambda: Timeline.open("x", stor="a", windw=3), "'stor'; did you mean 'store'.*'windw'; did you mean 'window'"),  # type: ignore[call-arg]
         (lambda: Timeline.open("x", zzz=3), "'zzz' .there are store, model"),  # type: ignore[call-arg]
@@ -589,8 +590,8 @@ def test_what_is_printed_is_short_and_says_nothing_of_the_content() -> None:
     assert repr(timeline) == "<Timeline 'talk': version 64, model loose, window 3,000>"
     view = timeline.view
     assert view.compaction is not None
-    plan = timeline.propose()
-    printed = [timeline, rendered, view, view.compaction, view.groups[-1], view.entries[-1], plan]
+    draft = timeline.propose()
+    printed = [timeline, rendered, view, view.compaction, view.groups[-1], view.entries[-1], draft]
     printed += [timeline.snapshot(), timeline.settings, timeline._operations, MemoryStore()]
     for thing in printed:
         assert secret not in repr(thing)

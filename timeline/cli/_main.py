@@ -40,7 +40,7 @@ COMMANDS: Final = {
         "_request",
         "show how many tokens each part of the next request takes, and how many are left",
     ),
-    "plan": ("_request", "show what a compaction would do now, without doing it"),
+    "propose": ("_request", "show what a compaction would do now, without doing it"),
     "render": (
         "_request",
         "print the request that a timeline renders to, without recording anything",
@@ -194,6 +194,8 @@ def _misuse(error: click.UsageError) -> str:
     if isinstance(error, UsageError) or error.ctx is None:
         return error.message
     match error:
+        case click.exceptions.NoSuchCommand(command_name="plan"):  # its former name
+            text = "the command 'plan' is called 'propose'"
         case click.exceptions.NoSuchCommand(command_name=name):
             text = f"there is no command {name!r}{did_you_mean(name, COMMANDS)}"
         case click.NoSuchOption():

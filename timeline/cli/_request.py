@@ -12,7 +12,7 @@ from rich.text import Text
 
 from blocks import StoreError, VersionConflictError
 from persistence import EventStore
-from render import CompactionPlan, Model, format_account
+from render import CompactionDraft, Model, format_account
 from timeline import Options, Timeline, model_named
 from timeline.cli._console import answer, print_json, screen, tell_guess
 from timeline.cli._options import (
@@ -59,7 +59,7 @@ def _timeline(options: Values, store: EventStore) -> Timeline:
 
 
 @command(
-    "plan",
+    "propose",
     ID,
     *SIZE,
     *FIXED,
@@ -67,12 +67,12 @@ def _timeline(options: Values, store: EventStore) -> Timeline:
         "--commit",
         type=Path,
         metavar="FILE",
-        help="carry out a plan that --json printed into this file",
+        help="carry out a draft that --json printed into this file",
     ),
     STORE,
 )
-def plan(options: Values) -> int:
-    """Print a row for each proposal and the total effect; or the plan as JSON."""
+def propose(options: Values) -> int:
+    """Print a row for each proposal and the total effect; or the draft as JSON."""
     with store_to_write(options) if options.commit else store_to_read(options) as store:
         checked_name(store, options.id)
         with _timeline(options, store) as timeline:
@@ -85,19 +85,19 @@ def plan(options: Values) -> int:
     if options.json:
         sys.stdout.write(proposed.to_json().decode() + "\n")
     else:
-        _tell_plan(proposed)
+        _tell_draft(proposed)
     return DONE
 
 
 def _commit(options: Values, timeline: Timeline) -> int:
     system, tools = fixed_parts(options)
-    saved, before = CompactionPlan.from_json(options.commit.read_bytes()), timeline.version
+    saved, before = CompactionDraft.from_json(options.commit.read_bytes()), timeline.version
     try:
-        version = timeline.commit_plan(saved, system=system, tools=tools)
+        version = timeline.commit_draft(saved, system=system, tools=tools)
     except VersionConflictError as error:
         raise StoreError(
             f"{options.commit} was made for version {saved.version} of {options.id!r}, which is at"
-            f" {before} now; make a new plan"
+            f" {before} now; make a new draft"
         ) from error
     is_new = version != before
     text = f"committed, version {version}" if is_new else "already committed"
@@ -105,16 +105,16 @@ def _commit(options: Values, timeline: Timeline) -> int:
     return answer(options, facts, f"{options.id}: {text}")
 
 
-def _tell_plan(plan: CompactionPlan) -> None:
+def _tell_draft(draft: CompactionDraft) -> None:
     console = screen()
-    if not plan.proposals:
-        console.print(f"{plan.timeline}: a compaction would change nothing")
+    if not draft.proposals:
+        console.print(f"{draft.timeline}: a compaction would change nothing")
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in ("rung", "versions", "turns", "blocks", "frees", "why"):
         is_number = column in {"blocks", "frees"}
         table.add_column(column, justify="right" if is_number else "left", overflow="ellipsis")
-    for proposal in plan.proposals[:PROPOSALS_SHOWN]:
+    for proposal in draft.proposals[:PROPOSALS_SHOWN]:
         ends = dict.fromkeys((str(proposal.first), str(proposal.last)))
         turns = dict.fromkeys((proposal.turns[0], proposal.turns[-1])) if proposal.turns else ()
         table.add_row(
@@ -126,14 +126,14 @@ def _tell_plan(plan: CompactionPlan) -> None:
             proposal.reason,
         )
     console.print(table)
-    if len(plan.proposals) > PROPOSALS_SHOWN:
-        console.print(f"... and {len(plan.proposals) - PROPOSALS_SHOWN} more")
-    if plan.warnings:
-        twice = f"{plural(len(plan.warnings), 'block')} in two rows; only one of them is applied"
-        console.print(f"{twice}, for example: {plan.warnings[0]}")
+    if len(draft.proposals) > PROPOSALS_SHOWN:
+        console.print(f"... and {len(draft.proposals) - PROPOSALS_SHOWN} more")
+    if draft.warnings:
+        twice = f"{plural(len(draft.warnings), 'block')} in two rows; only one of them is applied"
+        console.print(f"{twice}, for example: {draft.warnings[0]}")
     console.print(
-        f"version {plan.version}: from {plan.tokens_before:,} to {plan.tokens_after:,} tokens in a"
-        f" window of {plan.limit:,}; the target is {plan.target:,}",
+        f"version {draft.version}: from {draft.tokens_before:,} to {draft.tokens_after:,} tokens in a"
+        f" window of {draft.limit:,}; the target is {draft.target:,}",
         highlight=False,
     )
 

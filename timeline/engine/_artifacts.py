@@ -52,7 +52,7 @@ from blocks import (
 )
 from persistence import EventStore
 from render import (
-    CompactionPlan,
+    CompactionDraft,
     Context,
     Place,
     Policy,
@@ -136,11 +136,11 @@ class ArtifactService:
 
     # Moving content out.
 
-    def move(self, view: View, plan: CompactionPlan) -> Flow[bool]:
-        """Store the content that a plan externalizes, before the plan is committed; return whether all of it was
+    def move(self, view: View, draft: CompactionDraft) -> Flow[bool]:
+        """Store the content that a draft externalizes, before the draft is committed; return whether all of it was
         stored."""
         results = {e.block.id: e.block for e in view.entries if isinstance(e.block, ToolResult)}
-        for proposal in plan.proposals:
+        for proposal in draft.proposals:
             if proposal.action != "externalize":
                 continue
             block = results.get(proposal.blocks[0])

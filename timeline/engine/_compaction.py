@@ -7,7 +7,7 @@ through the artifact store, which separates tenants and records every search: an
 together with its log.
 
 `Preparation` has a summary written while the agent works, so that the compaction itself need not wait for a model:
-above a soft threshold (`Policy.prepare_ratio`), a plan is made and summarised in the background; the answer becomes an
+above a soft threshold (`Policy.prepare_ratio`), a draft is made and summarised in the background; the answer becomes an
 event of its own (`SummaryPrepared`).  When the compaction is due, the answer is used if its range is unchanged.
 Appends in the meantime are allowed, and a restart finds the summary that was paid for.
 """
@@ -43,20 +43,20 @@ from blocks import (
 )
 from render import (
     LADDER,
-    CompactionPlan,
+    CompactionDraft,
+    CompactionTrial,
     Context,
     ExternalFacts,
-    PlannedCompaction,
     Summary,
     View,
     apply_compaction,
     compaction_due,
     decide,
+    draft_compaction,
     extractive,
     gains_enough,
     open_view,
-    plan_at,
-    plan_compaction,
+    range_before,
     recut,
     shared_key,
     skip,
@@ -94,7 +94,7 @@ KEY_TYPE: Final = "application/vnd.foldline.summary-key"
 
 @attrs.frozen(kw_only=True)
 class Compactor:
-    """Plans and carries out compactions with `render`; it waits only for the artifact store, the summariser and the
+    """Drafts and carries out compactions with `render`; it waits only for the artifact store, the summariser and the
     hooks."""
 
     summarizer: Summarizer = attrs.field(factory=ExtractiveSummarizer)
@@ -112,83 +112,79 @@ class Compactor:
         """The view after a compaction that is due; if it is not carried out, the view records why.
 
         Raises:
-            VersionConflictError: a hook has appended an event, so the plan is out of date.
+            VersionConflictError: a hook has appended an event, so the draft is out of date.
         """
         is_under_way = attempt.is_nested and trigger != "forced"
         if is_under_way and total_tokens(view, context) <= context.limit:
             return view
         facts = yield from self.facts(view, context, trigger, attempt.cuts)
-        planned = plan_compaction(view, context, trigger, facts)
-        if (
-            planned
-            and is_worth_it(planned, context)
-            and not (yield from self.stored(view, planned))
-        ):
+        trial = draft_compaction(view, context, trigger, facts)
+        if trial and is_worth_it(trial, context) and not (yield from self.stored(view, trial)):
             facts = attrs.evolve(facts, disabled_rungs=frozenset({"externalize"}))
-            planned = plan_compaction(view, context, trigger, facts)
-        if planned is None:
+            trial = draft_compaction(view, context, trigger, facts)
+        if trial is None:
             over = total_tokens(view, context) > context.limit
             return skip(view, "cannot_fit" if over else "no_cut", context)
-        if not is_worth_it(planned, context):  # it will be skipped, so no hook or model is called
-            return apply_compaction(view, planned, None, context)
-        yield from self._tell(planned.plan, attempt)
+        if not is_worth_it(trial, context):  # it will be skipped, so no hook or model is called
+            return apply_compaction(view, trial, None, context)
+        yield from self._tell(trial.draft, attempt)
         attempt.engine.check_current(view)
         if attempt.vetoed:
             return skip(view, "vetoed", context)
-        return (yield from self.carry_out(view, planned, context, attempt))
+        return (yield from self.carry_out(view, trial, context, attempt))
 
     def carry_out(
-        self, view: View, planned: PlannedCompaction, context: Context, attempt: Attempt
+        self, view: View, trial: CompactionTrial, context: Context, attempt: Attempt
     ) -> Flow[View]:
-        """The view after a plan is carried out with the hooks' edits; its artifacts must be stored already. An edit
+        """The view after a draft is carried out with the hooks' edits; its artifacts must be stored already. An edit
         that cannot be applied is logged and ignored."""
         for edit in attempt.edits:
             try:
-                return (yield from self._edited(view, planned, edit, context, attempt))
+                return (yield from self._edited(view, trial, edit, context, attempt))
             except NoSuchEditError as reason:
                 log.warning("an edit of a compaction is ignored: %s", reason)
                 view = attempt.current(view)
-        view, summary = yield from self._written(view, planned, attempt)
-        return apply_compaction(view, planned, summary, context)
+        view, summary = yield from self._written(view, trial, attempt)
+        return apply_compaction(view, trial, summary, context)
 
     def _edited(
-        self, view: View, planned: PlannedCompaction, edit: Edit, context: Context, attempt: Attempt
+        self, view: View, trial: CompactionTrial, edit: Edit, context: Context, attempt: Attempt
     ) -> Flow[View]:
-        """The view after a plan is carried out with a hook's edit.
+        """The view after a draft is carried out with a hook's edit.
 
         Raises:
-            NoSuchEditError: the plan cannot be changed in this way, the request would not fit, or the compaction would
+            NoSuchEditError: the draft cannot be changed in this way, the request would not fit, or the compaction would
                 free too little.
         """
-        planned, summary = edited_plan(view, planned, edit, context)
+        trial, summary = edited_draft(view, trial, edit, context)
         if summary is None:
-            view, summary = yield from self._written(view, planned, attempt)
+            view, summary = yield from self._written(view, trial, attempt)
         if summary is not None:
             if callable(edit.summary):
                 with attempt.away():
                     answer: object = yield CallHook(edit.summary, summary.summary)
                 summary = attrs.evolve(summary, summary=_edited_summary(answer))
             attempt.engine.check_current(view)
-        after = apply_compaction(view, planned, summary, context)
+        after = apply_compaction(view, trial, summary, context)
         tokens = total_tokens(after, context)
         if after.compaction is view.compaction or tokens > context.limit:
-            raise NoSuchEditError(f"it leaves {tokens} tokens of {planned.plan.tokens_before}")
+            raise NoSuchEditError(f"it leaves {tokens} tokens of {trial.draft.tokens_before}")
         return after
 
     def _written(
-        self, view: View, planned: PlannedCompaction, attempt: Attempt
+        self, view: View, trial: CompactionTrial, attempt: Attempt
     ) -> Flow[tuple[View, Summary | None]]:
-        """The summary that a plan needs (None: it folds nothing), and the view after a model's answer is committed."""
-        if planned.fitted is None:
+        """The summary that a draft needs (None: it folds nothing), and the view after a model's answer is committed."""
+        if trial.fitted is None:
             return view, None
-        plan = planned.fitted.range
-        request = SummaryRequest(plan=plan, view=view, context=planned.fitted.context)
-        if summary := self.prepared(request) or attempt.summary_of(plan, view):
+        fold = trial.fitted.range
+        request = SummaryRequest(range=fold, view=view, context=trial.fitted.context)
+        if summary := self.prepared(request) or attempt.summary_of(fold, view):
             return view, summary
         summary = yield from self.paid_elsewhere(request, attempt.engine)
         if summary is None:
             view, summary = yield from self.summary(request, attempt, view)
-        attempt.answered(plan, view, summary)
+        attempt.answered(fold, view, summary)
         if event := self.worth_keeping(request, summary):
             for each in with_request(event):
                 view = decide(view, each)
@@ -201,7 +197,7 @@ class Compactor:
     def facts(
         self, view: View, context: Context, trigger: Trigger, cuts: tuple[int, ...] = ()
     ) -> Flow[ExternalFacts]:
-        """The facts that planning needs from outside the log: cuts of prepared summaries, and the current state of
+        """The facts that a draft needs from outside the log: cuts of prepared summaries, and the current state of
         sources."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
         facts = ExternalFacts(cuts=cuts, on_refused=_refused)
@@ -210,21 +206,23 @@ class Compactor:
         current = yield from self.artifact_service.current(view, context)
         return attrs.evolve(facts, current=current)
 
-    def stored(self, view: View, planned: PlannedCompaction) -> Flow[bool]:
-        """Store what a plan externalizes; return whether all of it is in the artifact store."""
-        if "externalize" not in planned.plan.rungs:
+    def stored(self, view: View, trial: CompactionTrial) -> Flow[bool]:
+        """Store what a draft externalizes; return whether all of it is in the artifact store."""
+        if "externalize" not in trial.draft.rungs:
             return True
         service = self.artifact_service
-        return (yield from service.move(view, planned.plan)) if service else False
+        return (yield from service.move(view, trial.draft)) if service else False
 
     # Hooks.
 
-    def _tell(self, plan: CompactionPlan, attempt: Attempt) -> Flow[None]:
+    def _tell(self, draft: CompactionDraft, attempt: Attempt) -> Flow[None]:
         """Call the hooks before a compaction, once per attempt, and record their answers."""
         if attempt.is_told or attempt.is_nested:
             return
         attempt.is_told = True
-        compacting = Compacting(before_tokens=plan.tokens_before, trigger=plan.trigger, plan=plan)
+        compacting = Compacting(
+            before_tokens=draft.tokens_before, trigger=draft.trigger, draft=draft
+        )
         for hook in self.hooks.on_before_compaction:
             with attempt.away():
                 answer: object = yield CallHook(hook, compacting)
@@ -256,12 +254,12 @@ class Compactor:
     ) -> Flow[tuple[View, Summary]]:
         """The summary, and the view after its calls are counted, each before anything can go wrong with it. A failure of
         the summariser gives a degraded summary, unless `Policy.on_failure` is "raise"."""
-        plan, policy = request.plan, request.context.policy
+        fold, policy = request.range, request.context.policy
         if attempt.is_nested:
-            return view, _degraded(extractive(plan))
+            return view, _degraded(extractive(fold))
         if self.is_spent(view, request.context):
             log.warning("the timeline has had its calls for summaries; extractive from now")
-            return view, _degraded(extractive(plan))
+            return view, _degraded(extractive(fold))
         if self.is_counted:
             view = yield from attempt.count_next(view, request.context.now)
         try:
@@ -274,8 +272,8 @@ class Compactor:
                 raise
             log.warning("summariser failed (%s); %s instead", error, policy.on_failure)
             stand_in = truncated if policy.on_failure == "truncate" else extractive
-            answer = _degraded(stand_in(plan), spent)
-        attempt.answered(plan, view, answer)
+            answer = _degraded(stand_in(fold), spent)
+        attempt.answered(fold, view, answer)
         further = further_calls(answer.provenance)
         return (yield from attempt.count(view, further, request.context.now)), answer
 
@@ -298,7 +296,7 @@ class Compactor:
         if isinstance(spent, Provenance):
             return spent
         model = self._model(request.context)
-        return Provenance(source_hash=request.plan.source_hash, model=model) if model else None
+        return Provenance(source_hash=request.range.source_hash, model=model) if model else None
 
     @property
     def is_free(self) -> bool:
@@ -327,8 +325,8 @@ class Compactor:
         return SummaryPrepared(
             id=EventId(""),
             at=request.context.now,
-            key=summary_key(request.plan, request.context, model),
-            cut=request.plan.cut,
+            key=summary_key(request.range, request.context, model),
+            cut=request.range.cut,
             summary=summary.summary,
             provenance=summary.provenance,
         )
@@ -338,7 +336,7 @@ class Compactor:
         model = self._model(request.context)
         if not model:
             return None
-        key = summary_key(request.plan, request.context, model)
+        key = summary_key(request.range, request.context, model)
         for event in reversed(request.view.prepared):
             if event.key == key:
                 return Summary(summary=event.summary, provenance=event.provenance)
@@ -348,8 +346,8 @@ class Compactor:
         """The cuts of the ranges whose summaries are already in the log, newest first."""
         cuts: list[int] = []
         for event in reversed(view.prepared):
-            plan = plan_at(view, context, trigger, event.cut)
-            if plan and self.prepared(SummaryRequest(plan=plan, view=view, context=context)):
+            fold = range_before(view, context, trigger, event.cut)
+            if fold and self.prepared(SummaryRequest(range=fold, view=view, context=context)):
                 cuts.append(event.cut)
         return tuple(cuts)
 
@@ -365,10 +363,10 @@ class Compactor:
         if any(event.cut > oldest for event in view.prepared):
             return None
         facts = ExternalFacts(on_refused=_refused)
-        planned = plan_compaction(view, context, "proactive", facts)
-        if planned is None or planned.fitted is None:
+        trial = draft_compaction(view, context, "proactive", facts)
+        if trial is None or trial.fitted is None:
             return None
-        return SummaryRequest(plan=planned.fitted.range, view=view, context=planned.fitted.context)
+        return SummaryRequest(range=trial.fitted.range, view=view, context=trial.fitted.context)
 
     # Summaries that another timeline has paid for.
 
@@ -381,7 +379,7 @@ class Compactor:
         event = yield from blocking(self._found, key, engine)
         if event is None:
             return None
-        source, paid = request.plan.source_hash, event.provenance
+        source, paid = request.range.source_hash, event.provenance
         reused = Provenance(source_hash=source, model=paid.model, prompt=paid.prompt, reused=True)
         provenance = msgspec.structs.replace(reused, stop_reason=paid.stop_reason)
         return Summary(summary=event.summary, provenance=provenance)
@@ -400,7 +398,7 @@ class Compactor:
         service, model = self.artifact_service, self._model(request.context)
         if not model or service is None or service.opener is None:
             return ""
-        return shared_key(request.plan, request.view, request.context, model, service.reading_as)
+        return shared_key(request.range, request.view, request.context, model, service.reading_as)
 
     def _found(self, key: str, engine: Engine) -> SummaryPrepared | None:
         service = self.artifact_service
@@ -440,9 +438,9 @@ class Compactor:
             log.exception("a summary could not be shared; other timelines will ask for their own")
 
 
-def is_worth_it(planned: PlannedCompaction, context: Context) -> bool:
-    """Whether a compaction frees enough tokens, according to its plan."""
-    return gains_enough(planned.plan, planned.plan.tokens_after, context)
+def is_worth_it(trial: CompactionTrial, context: Context) -> bool:
+    """Whether a compaction frees enough tokens, according to its draft."""
+    return gains_enough(trial.draft, trial.draft.tokens_after, context)
 
 
 def further_calls(provenance: Provenance | None) -> int:
@@ -472,27 +470,27 @@ class NoSuchEditError(Exception):
     """An edit cannot be carried out; the message says why."""
 
 
-def edited_plan(
-    view: View, planned: PlannedCompaction, edit: Edit, context: Context
-) -> tuple[PlannedCompaction, Summary | None]:
-    """The plan with a hook's cut, and the summary that the hook has given, if any.
+def edited_draft(
+    view: View, trial: CompactionTrial, edit: Edit, context: Context
+) -> tuple[CompactionTrial, Summary | None]:
+    """The draft with a hook's cut, and the summary that the hook has given, if any.
 
     Raises:
-        NoSuchEditError: the plan cannot be changed in this way.
+        NoSuchEditError: the draft cannot be changed in this way.
     """
-    if edit.keep_from is not None and planned.fitted is not None:
+    if edit.keep_from is not None and trial.fitted is not None:
         names = ((e.version, (e.version, e.path, e.block.id)) for e in view.entries)
         cut = next((version for version, keys in names if edit.keep_from in keys), 0)
-        changed = recut(planned, cut, context)
+        changed = recut(trial, cut, context)
         if changed is None or changed.fitted is None:
             raise NoSuchEditError(f"no compaction may cut at {edit.keep_from!r}")
-        planned = changed
-    if planned.fitted is None:
+        trial = changed
+    if trial.fitted is None:
         raise NoSuchEditError("this compaction folds nothing")
     if edit.summary is None or callable(edit.summary):
-        return planned, None
-    provenance = Provenance(source_hash=planned.fitted.range.source_hash)
-    return planned, Summary(summary=_edited_summary(edit.summary), provenance=provenance)
+        return trial, None
+    provenance = Provenance(source_hash=trial.fitted.range.source_hash)
+    return trial, Summary(summary=_edited_summary(edit.summary), provenance=provenance)
 
 
 def _edited_summary(summary: object) -> StructuredSummary:

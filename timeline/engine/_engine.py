@@ -67,8 +67,8 @@ from render import (
     Compact,
     Context,
     Decided,
+    FoldRange,
     Need,
-    RangePlan,
     Rendered,
     Summary,
     View,
@@ -800,14 +800,14 @@ class Attempt:
             case _:
                 log.warning("hook %r answered %r, which means nothing", hook, type(answer).__name__)
 
-    def summary_of(self, plan: RangePlan, view: View) -> Summary | None:
+    def summary_of(self, fold: FoldRange, view: View) -> Summary | None:
         """The summariser's answer for this range; None: there is none, or the hidden blocks have changed since."""
-        _, withheld, summary = self._summaries.get(plan.source_hash, (0, None, None))
+        _, withheld, summary = self._summaries.get(fold.source_hash, (0, None, None))
         return summary if withheld == view.state.withheld else None
 
-    def answered(self, plan: RangePlan, view: View, summary: Summary) -> None:
+    def answered(self, fold: FoldRange, view: View, summary: Summary) -> None:
         """Record a summariser's answer."""
-        self._summaries[plan.source_hash] = (plan.cut, view.state.withheld, summary)
+        self._summaries[fold.source_hash] = (fold.cut, view.state.withheld, summary)
 
     @property
     def cuts(self) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ from blocks.formats import (
     stream_of,
 )
 from persistence import Removed
-from render import PROVIDERS, Account, CompactionPlan, Context, Json, Rendered, View, account, show
+from render import PROVIDERS, Account, CompactionDraft, Context, Json, Rendered, View, account, show
 from timeline._arguments import (
     COUNT,
     INTERVAL,
@@ -86,10 +86,10 @@ from timeline._arguments import (
 )
 from timeline._flow import AskSummarizer, Flow, blocking
 from timeline.engine._compaction import Preparation
+from timeline.engine._drafts import commit_draft, expand, propose, upgrade
 from timeline.engine._engine import Engine, Fit
 from timeline.engine._following import FOLLOW_SECONDS, Following
 from timeline.engine._hiding import hide, restore
-from timeline.engine._plans import commit_plan, expand, propose, upgrade
 from timeline.engine._removal import (
     Forgotten,
     Keeping,
@@ -523,7 +523,7 @@ class Operations:
         """
         return (yield from expand(self.engine))
 
-    def propose(self, *, system: System = None, tools: Tools = None) -> Flow[CompactionPlan]:
+    def propose(self, *, system: System = None, tools: Tools = None) -> Flow[CompactionDraft]:
         """Return what a compaction would do now, as data; this changes nothing.
 
         Raises:
@@ -531,18 +531,18 @@ class Operations:
         """
         return (yield from propose(self.engine, self._context(system, tools)))
 
-    def commit_plan(
-        self, plan: CompactionPlan, *, system: System = None, tools: Tools = None
+    def commit_draft(
+        self, draft: CompactionDraft, *, system: System = None, tools: Tools = None
     ) -> Flow[int]:
-        """Carry out a plan that `propose` gave; committing it again changes nothing.
+        """Carry out a draft that `propose` gave; committing it again changes nothing.
 
         Raises:
-            VersionConflictError: events were appended since the plan was made.
-            DataError: the plan is for another timeline, or proposes nothing.
-            MisuseError: it is not a plan, or the artifact store refused the content to be moved.
+            VersionConflictError: events were appended since the draft was made.
+            DataError: the draft is for another timeline, or proposes nothing.
+            MisuseError: it is not a draft, or the artifact store refused the content to be moved.
         """
-        checked_struct(plan, CompactionPlan, "commit_plan()", "plan")
-        return (yield from commit_plan(self.engine, plan, self._context(system, tools)))
+        checked_struct(draft, CompactionDraft, "commit_draft()", "draft")
+        return (yield from commit_draft(self.engine, draft, self._context(system, tools)))
 
     def calibrate(self, *, system: System = None, tools: Tools = None) -> Flow[Account]:
         """Have the provider count the next request (`count_tokens` of `open`), and correct the estimate by

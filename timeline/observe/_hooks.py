@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from blocks import ArgumentError, StructuredSummary, checked_calls, in_words
-from render import CompactionPlan
+from render import CompactionDraft
 
 log = logging.getLogger("foldline")
 Answer: TypeAlias = "bool | Edit | None"
@@ -25,7 +25,7 @@ class Compacting:
     """Tokens of the whole request now."""
     trigger: str
     """The reason: `proactive`, `cold` or `forced`."""
-    plan: CompactionPlan
+    draft: CompactionDraft
     """What the compaction would do."""
 
 
@@ -41,7 +41,7 @@ class Edit:
     """
 
     keep_from: int | str | None = None
-    """The first block to keep: its version, path or id. None: as planned."""
+    """The first block to keep: its version, path or id. None: as in the draft."""
     summary: "StructuredSummary | EditSummary | None" = None
     """The summary of the folded blocks, so that no summariser is called; or a function that takes the summariser's
     summary and returns the one to commit (it may be async in an `AsyncTimeline`)."""

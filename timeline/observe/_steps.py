@@ -68,8 +68,8 @@ _RUNGS: Final[dict[StepKind, str]] = {
     "dropped": "drop",
 }
 """The kind of step for a compaction's effect, and the rung that proposed it."""
-_UNPLANNED: Final[frozenset[SkipReason]] = frozenset({"no_cut", "cannot_fit"})
-"""Reasons for which a compaction is skipped before there is a plan."""
+_BEFORE_A_DRAFT: Final[frozenset[SkipReason]] = frozenset({"no_cut", "cannot_fit"})
+"""Reasons for which a compaction is skipped before there is a draft."""
 
 
 @attrs.frozen(kw_only=True)
@@ -95,7 +95,7 @@ class Step:
     last: int = 0
     """Version of the newest of these blocks."""
     detail: str = ""
-    """The trigger of a compaction that is due and of a fold, the rungs of a plan, the reason of a skip, the
+    """The trigger of a compaction that is due and of a fold, the rungs of a draft, the reason of a skip, the
     artifacts that came back, or the reason why retention failed."""
 
     @property
@@ -156,14 +156,14 @@ _BLANK: Final = Step(
 
 
 def _announced(decisions: Iterable[Event], versions: dict[BlockId, int]) -> Iterator[Step]:
-    """The steps before the rungs of a compaction: it was due, and a plan was proposed."""
+    """The steps before the rungs of a compaction: it was due, and a draft was proposed."""
     steps = (_step(event, versions) for event in decisions)
     done = [step for step in steps if step and step.kind in _RUNGS]
     skips = [event for event in decisions if isinstance(event, CompactionSkipped)]
     if done or skips:
         trigger = next((step.detail for step in done if step.kind == "summarized"), "")
         yield attrs.evolve(_BLANK, kind="due", detail=trigger)
-    if done or any(event.reason not in _UNPLANNED for event in skips):
+    if done or any(event.reason not in _BEFORE_A_DRAFT for event in skips):
         yield attrs.evolve(
             _BLANK,
             kind="proposed",

@@ -36,10 +36,10 @@ class StandIn:
         return calls
 
     def __call__(self, request: SummaryRequest, /) -> Summary:
-        summary = extractive(request.plan)
+        summary = extractive(request.range)
         context = request.context
         call = SummaryCall(
-            input_tokens=self._input(request.plan.tokens_before) + INSTRUCTION_TOKENS,
+            input_tokens=self._input(request.range.tokens_before) + INSTRUCTION_TOKENS,
             cached_prefix_tokens=self._warm(context),
             output_tokens=_answer_tokens(summary.summary, context.policy, context.counter.count),
         )

@@ -125,7 +125,7 @@ class ModelSummarizer:
         merged: StructuredSummary | None = None
         reading = self._reading(context, model)
         live = show(request.view, reading)
-        prompts = summary_prompts(live, request.plan, reading, self.answer_tokens)
+        prompts = summary_prompts(live, request.range, reading, self.answer_tokens)
         if request.calls_max is not None and len(prompts) > request.calls_max:
             raise SummaryFailedError(
                 f"it takes {len(prompts)} calls, and `summaries_max` leaves {request.calls_max}"
@@ -136,7 +136,7 @@ class ModelSummarizer:
             merged = merge_summaries(merged, part, SummaryRoom.of(context))
         if merged is None:
             raise SummaryFailedError("nothing to summarise")
-        return Summary(summary=merged, provenance=spent.provenance(request.plan.source_hash))
+        return Summary(summary=merged, provenance=spent.provenance(request.range.source_hash))
 
     def _model(self, context: Context) -> Model:
         return model_named(self.model) if self.model else context.model
@@ -172,13 +172,13 @@ class ModelSummarizer:
                     prompt = without_thinking(prompt)
                 continue
             try:
-                return parse_answer(_text(response, spent), request.plan, request.context)
+                return parse_answer(_text(response, spent), request.range, request.context)
             except RejectedAnswerError as error:
                 failure = error
         failed = SummaryFailedError(
             f"no summary after {tries} tries: {type(failure).__name__}: {failure}"
         )
-        failed.provenance = spent.provenance(request.plan.source_hash)
+        failed.provenance = spent.provenance(request.range.source_hash)
         raise failed from failure
 
 

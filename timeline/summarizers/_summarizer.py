@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 from blocks import FoldlineError, Provenance, StructuredSummary, clean_json
-from render import Context, RangePlan, Summary, View, extractive
+from render import Context, FoldRange, Summary, View, extractive
 from timeline._flow import AskSummarizer, in_thread
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class SummaryFailedError(FoldlineError):
 class SummaryRequest:
     """The input of a summariser."""
 
-    plan: RangePlan
+    range: FoldRange
     view: View = attrs.field(repr=False)
     context: Context = attrs.field(repr=False)
     calls_max: int | None = None
@@ -44,7 +44,7 @@ class SummaryRequest:
 
 
 class Summarizer(Protocol):
-    """Writes a summary for a plan. In an `AsyncTimeline` it may be a coroutine function."""
+    """Writes the summary of a range. In an `AsyncTimeline` it may be a coroutine function."""
 
     def __call__(self, request: SummaryRequest, /) -> Any:
         """A `Summary`, or an awaitable of one."""
@@ -55,7 +55,7 @@ class ExtractiveSummarizer:
     """Quotes blocks instead of calling a model: deterministic, free, never fails."""
 
     def __call__(self, request: SummaryRequest, /) -> Summary:
-        return extractive(request.plan)
+        return extractive(request.range)
 
 
 def is_free(summarizer: Summarizer) -> bool:

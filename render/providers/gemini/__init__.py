@@ -7,7 +7,7 @@ from render.policy._context import Model, Violation
 from render.providers.gemini._provider import provider
 
 
-def _violations(request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+def _violations(request: Mapping[str, Any], model: Model | None) -> tuple[Violation, ...]:
     from render.providers.gemini._rules import (
         check_request,  # here, because few requests are checked
     )

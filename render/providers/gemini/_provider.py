@@ -70,10 +70,10 @@ from render.providers._rounds import (
     by_role,
     is_base64,
     joined,
-    media_refusal,
     misplaced,
     named,
     others,
+    part_refusal,
     piece_of,
     returned,
     told,
@@ -347,15 +347,9 @@ def _rest_names(value: Json) -> Json:
 
 
 def refusal(part: Part, where: Where) -> str:
-    """Why the provider would refuse a part; empty: it would accept it, or the part is sent as text."""
+    """Why Gemini would refuse a part, wherever it stands; empty: it would accept it, or the part is sent as text."""
     del where
-    match part:
-        case TextPart():
-            return ""
-        case ImagePart() | DocumentPart():
-            return media_refusal(part, IMAGE_MEDIA_TYPES)
-        case ProviderPart(value=value):
-            return _foreign(value)
+    return part_refusal(part, IMAGE_MEDIA_TYPES, _foreign)
 
 
 def _foreign(value: Json) -> str:

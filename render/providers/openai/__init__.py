@@ -10,13 +10,13 @@ from render.providers.openai.responses import _provider as responses
 # The rules are imported when a request is checked, because few are.
 
 
-def _chat_violations(request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+def _chat_violations(request: Mapping[str, Any], model: Model | None) -> tuple[Violation, ...]:
     from render.providers.openai.chat._rules import check_request
 
     return check_request(request, model)
 
 
-def _responses_violations(request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+def _responses_violations(request: Mapping[str, Any], model: Model | None) -> tuple[Violation, ...]:
     from render.providers.openai.responses._rules import check_request
 
     return check_request(request, model)

@@ -14,7 +14,7 @@ from blocks.formats import items, obj, objs, string
 from render.policy._context import Limits, Model, Overflow, Rates, Segment, TokenCounter, Where
 from render.providers._answers import REFUSED, numbers_in, patterns
 from render.providers._definitions import Definition, definition_of
-from render.providers._rounds import DOCUMENT_TEXT, media_refusal, misplaced, named, tool_name
+from render.providers._rounds import DOCUMENT_TEXT, misplaced, named, part_refusal, tool_name
 from render.providers.openai._kinds import (
     IMAGE_MEDIA_TYPES,
     MARK,
@@ -127,18 +127,17 @@ def content_of(part: Part, forms: PartForms) -> Json:
 
 
 def refusal(part: Part, where: Where) -> str:
-    """Why the provider would refuse a part; empty: it would accept it, or the part is sent as text."""
+    """Why OpenAI would refuse a part, wherever it stands; empty: it would accept it, or the part is sent as text."""
     del where
-    match part:
-        case TextPart():
-            return ""
-        case ImagePart() | DocumentPart():
-            return media_refusal(part, IMAGE_MEDIA_TYPES)
-        case ProviderPart(value=value):
-            kind: object = value.get("type")
-            if isinstance(kind, str) and kind in OWN:
-                return ""
-            return misplaced("a content part", kind, OWN)
+    return part_refusal(part, IMAGE_MEDIA_TYPES, _foreign)
+
+
+def _foreign(value: Json) -> str:
+    """Why a provider's own part is refused; empty: it is accepted."""
+    kind: object = value.get("type")
+    if isinstance(kind, str) and kind in OWN:
+        return ""
+    return misplaced("a content part", kind, OWN)
 
 
 def texts_of(contents: Sequence[Json]) -> list[str] | None:

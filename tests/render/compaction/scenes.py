@@ -18,8 +18,8 @@ from typing import Any, Final
 import attrs
 
 from blocks import Block, BlocksHidden, Determinism, Envelope, EventId, Hidden, HideReason
-from render import CompactionPlan, Context, View
-from render.compaction._plan import Proposal, normalised
+from render import CompactionDraft, Context, View
+from render.compaction._draft import Proposal, normalised
 from render.compaction._rungs import RungScope
 from tests import _builders as make
 
@@ -126,8 +126,8 @@ class Scene:
         actions = normalised(proposals)[0]
         return " ".join(LETTERS[actions.get(block.id, "include")] for block in self.blocks)
 
-    def planned(self, plan: CompactionPlan) -> str:
-        return self.after(plan.proposals)
+    def after_draft(self, draft: CompactionDraft) -> str:
+        return self.after(draft.proposals)
 
 
 def scene(picture: str) -> Scene:

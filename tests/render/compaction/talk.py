@@ -12,13 +12,13 @@ from blocks import (
 )
 from render import (
     Context,
-    RangePlan,
+    FoldRange,
     Summary,
     View,
     apply_range,
     commit,
     extractive,
-    plan_range,
+    range_before_tail,
     skip,
 )
 from tests import _builders as make
@@ -42,16 +42,16 @@ def turns(number: int, **more: Any) -> list[Block]:
     return found
 
 
-def planned(view: View, within: Context, keep_ratio: float | None = None) -> RangePlan:
-    found = plan_range(view, within, "proactive", keep_ratio)
+def range_of(view: View, within: Context, keep_ratio: float | None = None) -> FoldRange:
+    found = range_before_tail(view, within, "proactive", keep_ratio)
     assert found is not None
     return found
 
 
 def compacted(view: View, within: Context, *, keep: float = 0.0, **summary: Any) -> View:
-    plan = planned(view, within, keep)
-    written = Summary(summary=StructuredSummary(**summary)) if summary else extractive(plan)
-    after = apply_range(view, plan, written, within)
+    fold = range_of(view, within, keep)
+    written = Summary(summary=StructuredSummary(**summary)) if summary else extractive(fold)
+    after = apply_range(view, fold, written, within)
     assert isinstance(after.decisions[-1], RangeCompacted), after.decisions[-1]
     return after
 

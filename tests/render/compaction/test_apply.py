@@ -23,7 +23,7 @@ from render import (
     commit,
     extractive,
     open_view,
-    plan_at,
+    range_before,
     skip,
     total_tokens,
     truncated,
@@ -34,7 +34,7 @@ from tests import _builders as make
 from tests._builders import context, grown, prompt, steady, view_of
 from tests._table import for_each
 from tests.render.compaction.drawings import drawn
-from tests.render.compaction.talk import compacted, names, planned, rounds, turns
+from tests.render.compaction.talk import compacted, names, range_of, rounds, turns
 
 # What it leaves.
 
@@ -54,9 +54,9 @@ def test_the_event_names_a_range_and_the_turns_it_covers() -> None:
 
 def test_a_cut_inside_a_turn_says_which_and_sums_up_its_first_part_apart() -> None:
     view = make.view_of(*turns(2), make.prompt("The last.", "t9"), *rounds(4, "t9", first=9))
-    plan = planned(view, context(), 0.0)
-    assert plan.is_split
-    assert {entry.block.turn for entry in plan.prefix} == {"t9"}
+    fold = range_of(view, context(), 0.0)
+    assert fold.is_split
+    assert {entry.block.turn for entry in fold.prefix} == {"t9"}
     after = compacted(view, context())
     assert after.compaction
     assert after.compaction.event.summary.split_turn_id == "t9"
@@ -68,10 +68,10 @@ def test_a_turn_goes_on_whose_beginning_an_earlier_compaction_folded() -> None:
     view = make.view_of(*turns(2), make.prompt("The last.", "t9"), *rounds(4, "t9", first=9))
     split = compacted(view, context()).settled()
     later = grown(split, *rounds(4, "t9", first=20))
-    plan = attrs.evolve(planned(later, context(), 0.0), folded=tuple(view.entries[2:5]))
-    event = compaction_event(later, plan, extractive(plan), context())
+    fold = attrs.evolve(range_of(later, context(), 0.0), folded=tuple(view.entries[2:5]))
+    event = compaction_event(later, fold, extractive(fold), context())
     assert event.summary.begun_turn_id == "t9"
-    assert compaction_event(view, plan, extractive(plan), context()).summary.begun_turn_id is None
+    assert compaction_event(view, fold, extractive(fold), context()).summary.begun_turn_id is None
 
 
 def test_the_range_is_hidden_and_the_log_keeps_it() -> None:
@@ -102,11 +102,11 @@ def test_rounds_keep_their_numbers_wherever_the_cut_is(line: str) -> None:
     numbers = {entry.version: entry.round for entry in view.entries}
     cuts = 0
     for entry in view.entries:
-        plan = plan_at(view, within, "forced", entry.version)
-        if plan is None:
+        fold = range_before(view, within, "forced", entry.version)
+        if fold is None:
             continue
         cuts += 1
-        after = apply_range(view, plan, extractive(plan), within)
+        after = apply_range(view, fold, extractive(fold), within)
         opened = [e for e in after.entries if e.round]
         assert {e.version: e.round for e in opened} == {
             e.version: numbers[e.version] for e in opened
@@ -194,17 +194,17 @@ def test_calls_for_summaries_are_counted_across_compactions() -> None:
     view = make.view_of(make.header(), make.prompt("go"), *rounds(30))
     for n in range(3):
         view = commit(view, SummaryRequested(id=EventId(f"asked{n}"), at=0.0))
-        plan = planned(view, within, 0.0)
+        fold = range_of(view, within, 0.0)
         written = Summary(
             summary=StructuredSummary(state="s"),
-            provenance=Provenance(source_hash=plan.source_hash, model="some-model"),
+            provenance=Provenance(source_hash=fold.source_hash, model="some-model"),
         )
-        view = apply_range(view, plan, written, within)
+        view = apply_range(view, fold, written, within)
         assert view.state.summaries == n + 1
         view = grown(view, *rounds(30, first=30 * (n + 1)))
 
 
-def test_planning_and_applying_change_nothing_by_themselves() -> None:
+def test_choosing_a_range_and_applying_it_change_nothing_by_themselves() -> None:
     view = make.view_of(*turns(8))
     before = make.request_bytes(make.shown(view))
     compacted(view, context())
@@ -237,8 +237,8 @@ def test_squeezing_shrinks_what_a_compaction_leaves_and_nothing_else() -> None:
 
 
 def test_the_summary_that_needs_no_model_says_what_it_was_made_of() -> None:
-    plan = planned(make.view_of(*turns(3)), context(), 0.0)
-    assert extractive(plan).provenance == Provenance(source_hash=plan.source_hash)
+    fold = range_of(make.view_of(*turns(3)), context(), 0.0)
+    assert extractive(fold).provenance == Provenance(source_hash=fold.source_hash)
 
 
 # Without a summary, and without a compaction.
@@ -258,8 +258,8 @@ def test_what_is_left_of_a_range_that_nobody_summarises(said: list[str], about: 
     """How much it was, and the first words of what the user said in it."""
     blocks = [prompt(text, f"t{n}") for n, text in enumerate(said)]
     work = list(rounds(2, "t8"))
-    plan = planned(view_of(*blocks, *work, prompt("The last.", "t9")), context(), 0.0)
-    left = truncated(plan).summary
+    fold = range_of(view_of(*blocks, *work, prompt("The last.", "t9")), context(), 0.0)
+    left = truncated(fold).summary
     number = len(blocks) + len(work)
     assert left == StructuredSummary(
         state=f"[{number} earlier blocks were left out without a summary{about}]"

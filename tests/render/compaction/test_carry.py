@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blocks import Block, ImagePart, TextPart, text_of
-from render import Policy, View, apply_range, extractive, fold, plan_range
+from render import Policy, View, apply_range, extractive, fold, range_before_tail
 from render.compaction._apply import (
     HEAD_CHARACTERS,
     HEAD_TOKENS,
@@ -25,7 +25,7 @@ def compacted(view: View, **changes: Any) -> View:
     wide = make.context(
         **{"policy": make.steady(gain_min=0.0, user_ratio=0.1), "limit": 20_000, **changes}
     )
-    found = plan_range(view, wide, "forced", 0.0)
+    found = range_before_tail(view, wide, "forced", 0.0)
     assert found is not None
     after = apply_range(view, found, extractive(found), wide)
     assert after.compaction is not view.compaction, after.decisions

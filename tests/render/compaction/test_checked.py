@@ -23,7 +23,7 @@ from blocks import (
 )
 from render import (
     RUNGS,
-    CompactionPlan,
+    CompactionDraft,
     Context,
     ExternalFacts,
     Policy,
@@ -31,8 +31,8 @@ from render import (
     RungScope,
     View,
     apply_compaction,
-    plan_compaction,
-    restore_plan,
+    draft_compaction,
+    restore_draft,
     summarize_before,
     total_tokens,
 )
@@ -66,12 +66,12 @@ def within(*rungs: Any, **more: Any) -> Context:
     return make.context(policy=policy, **given)
 
 
-def planned(view: View, context: Context) -> tuple[CompactionPlan | None, list[str]]:
-    """The plan, and what was refused on the way."""
+def draft_of(view: View, context: Context) -> tuple[CompactionDraft | None, list[str]]:
+    """The draft, and what was refused on the way."""
     heard: list[str] = []
     known = ExternalFacts(on_refused=lambda error: heard.append(str(error)))
-    found = plan_compaction(view, context, "forced", known)
-    return found.plan if found else None, heard
+    found = draft_compaction(view, context, "forced", known)
+    return found.draft if found else None, heard
 
 
 def entries(drawn: Scene, *words: str) -> list[Any]:
@@ -86,19 +86,21 @@ def test_it_takes_its_place_among_the_others() -> None:
     """Before it and after it the built-in rungs do what they do, on what it leaves."""
     drawn = scene(PICTURE)
     own = Own(lambda scope: [scope.clear(f, "gone") for f in scope.answers()][:1])
-    plan, heard = planned(drawn.view, within(own, "externalize", limit=500))
-    assert plan
+    draft, heard = draft_of(drawn.view, within(own, "externalize", limit=500))
+    assert draft
     assert heard == []
-    assert [p.action for p in plan.proposals] == ["clear", "externalize"]
-    assert [p.blocks for p in plan.proposals] == [(drawn["r1"].id,), (drawn["r2"].id,)]
+    assert [p.action for p in draft.proposals] == ["clear", "externalize"]
+    assert [p.blocks for p in draft.proposals] == [(drawn["r1"].id,), (drawn["r2"].id,)]
 
 
 def test_a_clear_knows_what_it_frees() -> None:
     drawn = scene(PICTURE)
-    plan, _ = planned(drawn.view, within(Own(lambda s: [s.clear(next(s.results()), "gone", "x")])))
-    assert plan
-    [made] = plan.proposals
-    assert made.tokens_freed == plan.tokens_before - plan.tokens_after > 0
+    draft, _ = draft_of(
+        drawn.view, within(Own(lambda s: [s.clear(next(s.results()), "gone", "x")]))
+    )
+    assert draft
+    [made] = draft.proposals
+    assert made.tokens_freed == draft.tokens_before - draft.tokens_after > 0
     assert (made.reason, made.turns) == ("x", ("t1",))
 
 
@@ -108,8 +110,8 @@ def test_a_picture_may_be_cleared() -> None:
     shot = msgspec.structs.replace(shot, parts=(ImagePart(data="aGVsbG8="),))
     view = make.view_of(make.prompt("Go."), make.call("c1"), shot, make.said("Seen."))
     context = within(Own(lambda s: [s.clear(f, "[a screenshot]") for f in s.answers()]))
-    plan, heard = planned(view, context)
-    assert plan, heard
+    draft, heard = draft_of(view, context)
+    assert draft, heard
     assert list(RungScope(view=view, context=context, protected=99).results()) == []
 
 
@@ -118,10 +120,10 @@ def test_it_may_choose_where_the_summary_ends() -> None:
     cut = entries(drawn, "a")[0].version
     own = Own(lambda scope: [made] if (made := summarize_before(scope, cut)) else [])
     context = within(own, "summarize", limit=100_000)
-    plan, heard = planned(drawn.view, context)
-    assert plan, heard
-    assert [p.action for p in plan.proposals] == ["summarize"], "one summary is enough"
-    found = restore_plan(plan, drawn.view, within())
+    draft, heard = draft_of(drawn.view, context)
+    assert draft, heard
+    assert [p.action for p in draft.proposals] == ["summarize"], "one summary is enough"
+    found = restore_draft(draft, drawn.view, within())
     assert found
     after = apply_compaction(drawn.view, found, None, context)
     assert isinstance(after.decisions[-1], RangeCompacted)
@@ -131,25 +133,27 @@ def test_it_may_choose_where_the_summary_ends() -> None:
 def test_it_may_ask_a_built_in_rung_and_leave_some_out() -> None:
     drawn = scene(PICTURE)
     own = Own(lambda scope: list(RUNGS["drop"].propose(scope))[:1])
-    plan, heard = planned(drawn.view, within(own))
-    assert plan, heard
-    assert plan.rungs == ("drop",)
+    draft, heard = draft_of(drawn.view, within(own))
+    assert draft, heard
+    assert draft.rungs == ("drop",)
 
 
 def test_a_call_goes_with_its_result() -> None:
     drawn = scene(PICTURE)
-    plan, heard = planned(drawn.view, within(Own(lambda _: [dropped(entries(drawn, "c1", "r1"))])))
-    assert plan, heard
-    assert drawn.planned(plan) == ". . D D . . . . . . ."
+    draft, heard = draft_of(
+        drawn.view, within(Own(lambda _: [dropped(entries(drawn, "c1", "r1"))]))
+    )
+    assert draft, heard
+    assert drawn.after_draft(draft) == ". . D D . . . . . . ."
 
 
-def test_its_plan_is_carried_out_where_nobody_knows_it() -> None:
-    """A plan is data: it comes from JSON, and the policy is another one by then."""
+def test_its_draft_is_carried_out_where_nobody_knows_it() -> None:
+    """A draft is data: it comes from JSON, and the policy is another one by then."""
     drawn = scene(PICTURE)
     context = within(Own(lambda scope: [scope.clear(f, "gone") for f in scope.answers()]))
-    live = plan_compaction(drawn.view, context, "forced")
+    live = draft_compaction(drawn.view, context, "forced")
     assert live
-    again = restore_plan(CompactionPlan.from_json(live.plan.to_json()), drawn.view, within())
+    again = restore_draft(CompactionDraft.from_json(live.draft.to_json()), drawn.view, within())
     assert again
     one = apply_compaction(drawn.view, live, None, context)
     two = apply_compaction(drawn.view, again, None, within())
@@ -189,15 +193,15 @@ BAD: dict[str, tuple[Callable[[Scene], Any], str]] = {
     "a class": (lambda _: [Proposal], "it proposes a "),
     "the last word": (
         lambda d: with_changes(cleared(d.view.entries[3]), first="x"),
-        "stored in a plan",
+        "stored in a draft",
     ),
     "not for JSON": (
         lambda d: with_changes(cleared(d.view.entries[3]), replacement="\ud800"),
-        "plan",
+        "stored in a draft",
     ),
     "no blocks": (
         lambda d: with_changes(cleared(d.view.entries[3]), blocks=()),
-        "stored in a plan",
+        "stored in a draft",
     ),
     "unknown": (
         lambda d: with_changes(cleared(d.view.entries[3]), blocks=(BlockId("?"),)),
@@ -243,9 +247,9 @@ BAD: dict[str, tuple[Callable[[Scene], Any], str]] = {
 def test_what_it_may_not_is_refused_in_one_line(act: Callable[[Scene], Any], why: str) -> None:
     """All of what it proposes is left out, and the other rungs are tried as if it were not there."""
     drawn = scene(PICTURE)
-    plan, heard = planned(drawn.view, within(Own(lambda _: act(drawn)), "externalize"))
-    without, _ = planned(drawn.view, within("externalize"))
-    assert plan == without
+    draft, heard = draft_of(drawn.view, within(Own(lambda _: act(drawn)), "externalize"))
+    without, _ = draft_of(drawn.view, within("externalize"))
+    assert draft == without
     [line, *_] = dict.fromkeys(heard)
     assert line.startswith("rung 'own' is left out: ")
     assert why in line
@@ -256,8 +260,8 @@ def test_an_open_call_stays_also_when_nothing_else_helps() -> None:
     """With everything but the newest round given up, calls without a result are before the tail."""
     drawn = scene(PICTURE)
     own = Own(lambda _: [dropped(entries(drawn, "c3"))])
-    plan, heard = planned(drawn.view, within(own, limit=100))
-    assert plan is None
+    draft, heard = draft_of(drawn.view, within(own, limit=100))
+    assert draft is None
     assert "without its result" in heard[-1]
 
 
@@ -272,7 +276,7 @@ def test_it_may_cut_no_later_than_the_tail() -> None:
 
 def test_what_is_hidden_already_is_not_its_business() -> None:
     drawn = scene(PICTURE).with_hidden("r1", "w " * 900, "requested")
-    _, heard = planned(
+    _, heard = draft_of(
         drawn.view, within(Own(lambda _: [cleared(e) for e in entries(drawn, "r1")]))
     )
     assert "is not a visible tool result" in heard[0]
@@ -282,8 +286,8 @@ def test_what_is_confidential_is_not_moved_without_keys() -> None:
     secret = make.result("c1", "word " * 900, envelope=Envelope(sensitivity="restricted"))
     view = make.view_of(make.prompt("Go."), make.call("c1"), secret, make.said("Done."))
     own = Own(lambda s: with_changes(externalized(s.view.entries[2]), sensitivity="restricted"))
-    assert "no keys" in planned(view, within(own))[1][0]
-    assert planned(view, within(own, can_encrypt=True))[0]
+    assert "no keys" in draft_of(view, within(own))[1][0]
+    assert draft_of(view, within(own, can_encrypt=True))[0]
 
 
 @for_each("rest", [{"can_externalize": False}, {}])
@@ -294,7 +298,7 @@ def test_what_rests_is_left_out_without_a_word(rest: dict[str, Any]) -> None:
     heard: list[Any] = []
     disabled = frozenset() if rest else frozenset({"externalize"})
     known = ExternalFacts(disabled_rungs=disabled, on_refused=heard.append)
-    assert plan_compaction(drawn.view, within(own, **rest), "forced", known) is None
+    assert draft_compaction(drawn.view, within(own, **rest), "forced", known) is None
     assert heard == []
 
 
@@ -303,19 +307,19 @@ def test_without_end_is_too_long() -> None:
         while True:
             yield cleared(scope.view.entries[3])
 
-    plan, heard = planned(scene(PICTURE).view, within(Own(act)))
-    assert plan is None
+    draft, heard = draft_of(scene(PICTURE).view, within(Own(act)))
+    assert draft is None
     assert heard
 
 
 def test_where_nobody_listens_it_is_raised_with_its_cause() -> None:
-    """Whoever plans without a timeline hears of it at once."""
+    """Whoever drafts without a timeline hears of it at once."""
 
     def act(_: RungScope) -> Iterable[object]:
         raise ZeroDivisionError("of mine")
 
     with pytest.raises(RungError, match="rung 'own' is left out: it raised ZeroDiv") as refused:
-        plan_compaction(scene(PICTURE).view, within(Own(act)), "forced")
+        draft_compaction(scene(PICTURE).view, within(Own(act)), "forced")
     assert isinstance(refused.value.__cause__, ZeroDivisionError)
     assert refused.value.rung == "own"
 
@@ -376,6 +380,6 @@ def test_a_drop_is_shorter_afterwards() -> None:
     drawn, context = scene(PICTURE), within()
     made: list[Proposal] = [dropped(entries(drawn, "c1", "r1"))]
     own = within(Own(lambda _: made))
-    plan, _ = planned(drawn.view, own)
-    assert plan
-    assert plan.tokens_after < total_tokens(drawn.view, context) == plan.tokens_before
+    draft, _ = draft_of(drawn.view, own)
+    assert draft
+    assert draft.tokens_after < total_tokens(drawn.view, context) == draft.tokens_before

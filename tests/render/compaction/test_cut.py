@@ -8,7 +8,7 @@ from itertools import permutations
 from typing import Any
 
 from blocks import Block
-from render import plan_at
+from render import range_before
 from render.compaction._cut import (
     find_cut,
     is_candidate,
@@ -315,8 +315,8 @@ def test_what_a_provider_ran_itself_binds_its_own_round_and_no_other() -> None:
         make.prompt("Q", "t2"),
     ]
     view, within = make.view_of(*blocks), make.context()
-    plans = {n: plan_at(view, within, "forced", n) for n in range(1, len(blocks) + 1)}
-    assert [n for n, plan in plans.items() if plan] == [2, 5, 6]
+    folds = {n: range_before(view, within, "forced", n) for n in range(1, len(blocks) + 1)}
+    assert [n for n, fold in folds.items() if fold] == [2, 5, 6]
 
 
 def test_the_calls_of_one_round_stay_together() -> None:
@@ -405,7 +405,7 @@ def test_a_span_of_parallel_calls_ends_with_its_last_result(line: str, legal: st
     found = [
         word
         for word, entry in zip(words(drawing), drawing.entries, strict=True)
-        if plan_at(view, within, "forced", entry.version)
+        if range_before(view, within, "forced", entry.version)
     ]
     assert found == legal.split()
 

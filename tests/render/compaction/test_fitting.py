@@ -7,8 +7,8 @@ from render import (
     apply_compaction,
     apply_range,
     compaction_due,
+    draft_compaction,
     extractive,
-    plan_compaction,
     total_tokens,
 )
 from render.compaction._cut import fits_after, fitting_range
@@ -26,13 +26,13 @@ def test_of_the_folds_that_may_be_had_the_first_that_leaves_room_for_a_round_is_
     tight = 0
     for trigger in range(total // 14, total // 3, total // 200):
         within = context(policy=steady(trigger_tokens=trigger, keep_ratio=0.05))
-        fold = fitting_range(view, within, "proactive")
-        assert fold
+        fitted = fitting_range(view, within, "proactive")
+        assert fitted
         after = total_tokens(
-            apply_range(view, fold.range, extractive(fold.range), fold.context), within
+            apply_range(view, fitted.range, extractive(fitted.range), fitted.context), within
         )
-        assert after <= 0.95 * trigger or fold.squeeze == pytest.approx(0.004)
-        assert fits_after(view, fold.range, fold.context) == (after <= 0.95 * trigger)
+        assert after <= 0.95 * trigger or fitted.squeeze == pytest.approx(0.004)
+        assert fits_after(view, fitted.range, fitted.context) == (after <= 0.95 * trigger)
         tight += 0.9 * trigger < after <= 0.95 * trigger
     assert tight, "some ends near it"
 
@@ -70,9 +70,9 @@ def test_a_compaction_works_its_summary_out_once(earlier: int) -> None:
     for n in range(earlier + 1):
         view = make.grown(view, *names(20, first=20 * n))
         counter.asked.clear()
-        planned = plan_compaction(view, within, "proactive")
-        assert planned
-        view = apply_compaction(view, planned, None, within).settled()
+        trial = draft_compaction(view, within, "proactive")
+        assert trial
+        view = apply_compaction(view, trial, None, within).settled()
     assert view.compaction
     written = format_written(view.compaction.event.summary.summary)
     assert counter.asked.count(written) == 1

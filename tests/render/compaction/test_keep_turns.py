@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block
-from render import Context, View, plan_compaction
+from render import Context, View, draft_compaction
 from render.compaction._cut import (
     fits_after,
     fitting_range,
     is_legal,
-    plan_turns,
+    range_before_turns,
     squeezed,
     turns_cut,
 )
@@ -26,9 +26,9 @@ def context(limit: int = 100_000, **policy: Any) -> Context:
 
 def cut_turn(view: View, within: Context, trigger: Any = "forced") -> tuple[str, bool]:
     """The turn that is kept from, and whether it is split."""
-    fold = fitting_range(view, within, trigger)
-    assert fold is not None
-    return fold.range.kept[0].block.turn, fold.range.is_split
+    fitted = fitting_range(view, within, trigger)
+    assert fitted is not None
+    return fitted.range.kept[0].block.turn, fitted.range.is_split
 
 
 @for_each(("number", "first"), [(1, "t5"), (2, "t4"), (4, "t2")])
@@ -52,29 +52,29 @@ def test_where_the_prompt_fits_no_turn_is_split() -> None:
     """A cold cache makes rewriting free, and is no reason to give up what is to be kept."""
     view = make.view_of(*turns(3))
     assert fitting_range(view, context(keep_turns=3), "cold") is None
-    assert plan_compaction(view, context(keep_turns=3), "cold") is None
+    assert draft_compaction(view, context(keep_turns=3), "cold") is None
 
 
 def test_the_other_rungs_leave_the_turns_alone() -> None:
     view = make.view_of(*turns(6, size=400))
     within = context(6_000, keep_turns=2, rungs=("clear", "drop"), prune_block_tokens=10)
-    planned = plan_compaction(view, within, "forced")
-    assert planned is not None
+    trial = draft_compaction(view, within, "forced")
+    assert trial is not None
     first = next(e.version for e in view.entries if e.block.turn == "t4")
-    assert all(proposal.last < first for proposal in planned.plan.proposals)
+    assert all(proposal.last < first for proposal in trial.draft.proposals)
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(300, 3_000))
 def test_a_turn_is_split_for_no_other_reason(turns_in_log: int, keep: int, limit: int) -> None:
     view = make.view_of(*turns(turns_in_log))
     within = context(limit, keep_turns=keep)
-    fold = fitting_range(view, within, "proactive")
-    if fold is None or not fold.range.is_split:
+    fitted = fitting_range(view, within, "proactive")
+    if fitted is None or not fitted.range.is_split:
         return
     for factor in (1.0, 0.4, 0.1):
         less = squeezed(within, factor)
-        plan = plan_turns(view, less, "proactive", 1)
-        assert plan is None or not fits_after(view, plan, less)
+        fold = range_before_turns(view, less, "proactive", 1)
+        assert fold is None or not fits_after(view, fold, less)
 
 
 LATE: list[Block] = [

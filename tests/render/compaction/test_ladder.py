@@ -21,18 +21,18 @@ from blocks import (
 )
 from render import (
     RUNGS,
-    CompactionPlan,
+    CompactionDraft,
+    CompactionTrial,
     Context,
     ExternalFacts,
-    PlannedCompaction,
     RungName,
     Summary,
     View,
     apply_compaction,
+    draft_compaction,
     gains_enough,
-    plan_compaction,
-    plan_range,
-    restore_plan,
+    range_before_tail,
+    restore_draft,
     total_tokens,
 )
 from render.compaction._ladder import goal_of, recut
@@ -62,12 +62,12 @@ def within(*rungs: RungName, limit: int = 10_000, **policy: Any) -> Context:
     return make.context(policy=steady(**given), can_externalize=True, limit=limit)
 
 
-def plan_of(
+def draft_of(
     view: View, context: Context, trigger: Trigger = "proactive", **known: Any
-) -> CompactionPlan:
-    found = plan_compaction(view, context, trigger, ExternalFacts(**known))
+) -> CompactionDraft:
+    found = draft_compaction(view, context, trigger, ExternalFacts(**known))
     assert found is not None
-    return found.plan
+    return found.draft
 
 
 # Order, and where it ends.
@@ -83,16 +83,16 @@ def plan_of(
     ],
 )
 def test_the_first_rung_of_the_policy_is_tried_first(order: tuple[RungName, ...]) -> None:
-    plan = plan_of(talk(), within(*order))
-    assert plan.rungs[0] == order[0]
-    assert list(plan.rungs) == [rung for rung in order if rung in plan.rungs]
+    draft = draft_of(talk(), within(*order))
+    assert draft.rungs[0] == order[0]
+    assert list(draft.rungs) == [rung for rung in order if rung in draft.rungs]
 
 
 def test_it_stops_as_soon_as_the_request_is_small_enough() -> None:
     context = within("externalize", "summarize", "clear", "drop", limit=12_000)
-    plan = plan_of(talk(), context)
-    assert plan.rungs == ("externalize",)
-    assert plan.tokens_after <= goal_of(context) < plan.tokens_before
+    draft = draft_of(talk(), context)
+    assert draft.rungs == ("externalize",)
+    assert draft.tokens_after <= goal_of(context) < draft.tokens_before
 
 
 LIMIT = 1 << 16
@@ -105,11 +105,11 @@ EXACT: dict[str, Any] = {"limit": LIMIT, "keep_messages": 6, "page_tokens": 0}
 def test_what_comes_exactly_to_its_goal_is_enough(field: str) -> None:
     """The goal is the smaller of the two shares; one token less, and another rung is tried."""
     view = talk()
-    tokens = plan_of(view, within("externalize", **EXACT)).tokens_after
+    tokens = draft_of(view, within("externalize", **EXACT)).tokens_after
     for goal, rungs in ((tokens, ("externalize",)), (tokens - 1, ("externalize", "summarize"))):
         shares: dict[str, Any] = {"enough_ratio": 0.5, "target_ratio": 0.5, field: goal / LIMIT}
-        plan = plan_of(view, within("externalize", "summarize", **EXACT, **shares))
-        assert (plan.target, plan.rungs) == (goal, rungs)
+        draft = draft_of(view, within("externalize", "summarize", **EXACT, **shares))
+        assert (draft.target, draft.rungs) == (goal, rungs)
 
 
 @given(
@@ -126,12 +126,12 @@ def test_pointers_have_excerpts_where_they_are_seen(
     view = make.view_of(make.prompt("Look."), *files[:10], make.prompt("On."), *files[10:])
     policy: dict[str, Any] = {"keep_ratio": keep_ratio, "keep_turns": keep_turns}
     now = within("externalize", "summarize", pointer_tokens=pointer_tokens, limit=6000, **policy)
-    planned = plan_compaction(view, now, "forced")
-    moved = [p for p in planned.plan.proposals if p.action == "externalize"] if planned else []
-    if planned is None or not moved:
+    trial = draft_compaction(view, now, "forced")
+    moved = [p for p in trial.draft.proposals if p.action == "externalize"] if trial else []
+    if trial is None or not moved:
         return
-    assert planned.fitted
-    tail = planned.fitted.range.cut
+    assert trial.fitted
+    tail = trial.fitted.range.cut
     whole = RUNGS["externalize"].propose(
         RungScope(view=view, context=now, protected=max(tail, moved[-1].last + 1))
     )
@@ -143,93 +143,93 @@ def test_pointers_have_excerpts_where_they_are_seen(
 
 
 def test_pointers_to_what_is_folded_at_once_have_no_excerpts() -> None:
-    """They would be read by nobody; what an edit of the plan leaves in sight has them again."""
+    """They would be read by nobody; what an edit of the draft leaves in sight has them again."""
     view = talk(*rounds(40, 20, size=SMALL), number=20)
     context = within("externalize", "summarize", keep_ratio=0.05)
-    planned = plan_compaction(view, context, "forced")
-    assert planned
-    moved = [p for p in planned.plan.proposals if p.action == "externalize"]
+    trial = draft_compaction(view, context, "forced")
+    assert trial
+    moved = [p for p in trial.draft.proposals if p.action == "externalize"]
     assert len(moved) == 20
     assert not any("\n" in proposal.replacement for proposal in moved)
     cut = view.entries[21].version
-    changed = recut(planned, cut, context)
+    changed = recut(trial, cut, context)
     assert changed
-    again = [p for p in changed.plan.proposals if p.action == "externalize"]
+    again = [p for p in changed.draft.proposals if p.action == "externalize"]
     assert [p.blocks for p in again] == [p.blocks for p in moved]
     assert all("\n" in proposal.replacement for proposal in again if proposal.first > cut)
 
 
 def test_a_cut_that_is_summarised_already_is_taken_if_it_leaves_room() -> None:
-    """The first of them that may be cut at and does; else the range is planned as ever."""
+    """The first of them that may be cut at and does; else the range is chosen as ever."""
     view, context = talk(), within("summarize", limit=6000)
     early, inside, late = (view.entries[at].version for at in (1, 30, 31))
 
     def cut(*known: int) -> int:
-        (proposal,) = plan_of(view, context, cuts=known).proposals
+        (proposal,) = draft_of(view, context, cuts=known).proposals
         assert proposal.action == "summarize"
         return proposal.cut
 
-    planned = cut()
-    assert planned not in {early, inside, late}
-    assert cut(late) == cut(early, inside, late, planned) == late
-    assert cut(early) == cut(inside) == planned
+    usual = cut()
+    assert usual not in {early, inside, late}
+    assert cut(late) == cut(early, inside, late, usual) == late
+    assert cut(early) == cut(inside) == usual
 
 
 def test_once_something_is_summarised_the_target_is_enough() -> None:
     view = talk()
     known: dict[str, Any] = {"cuts": (view.entries[11].version,)}
-    tokens = plan_of(view, within("summarize", **EXACT), **known).tokens_after
+    tokens = draft_of(view, within("summarize", **EXACT), **known).tokens_after
     for target, rungs in ((tokens, ("summarize",)), (tokens - 1, ("summarize", "drop"))):
         shares: dict[str, Any] = {"enough_ratio": 0.01, "target_ratio": target / LIMIT}
         context = within("summarize", "drop", **EXACT, **shares)
-        assert plan_of(view, context, **known).rungs == rungs
+        assert draft_of(view, context, **known).rungs == rungs
 
 
 def test_a_goal_is_below_the_trigger_by_enough_for_another_round() -> None:
     """Five hundredths of it."""
     view = talk()
-    tokens = plan_of(view, within("externalize", **EXACT)).tokens_after
+    tokens = draft_of(view, within("externalize", **EXACT)).tokens_after
     enough = -(-tokens * 20 // 19)
     for trigger, rungs in ((enough, ("externalize",)), (enough - 2, ("externalize", "drop"))):
         shares = {"enough_ratio": 1.0, "target_ratio": 1.0}
         context = within("externalize", "drop", trigger_tokens=trigger, **{**EXACT, **shares})
-        assert plan_of(view, context).rungs == rungs
+        assert draft_of(view, context).rungs == rungs
 
 
 def test_a_rung_that_is_not_enough_is_followed_by_the_next() -> None:
     """Small results: there is little to move, so whole rounds go."""
     view = talk(number=200, size=400)
     context = within("externalize", "clear", "drop", limit=14_000, prune_block_tokens=1000)
-    plan = plan_of(view, context)
-    assert plan.rungs == ("drop",)
-    assert plan.tokens_after <= goal_of(context)
+    draft = draft_of(view, context)
+    assert draft.rungs == ("drop",)
+    assert draft.tokens_after <= goal_of(context)
 
 
 @for_each("rungs", [(), ("externalize",), ("clear", "drop")])
-def test_without_anything_to_do_there_is_no_plan(rungs: tuple[RungName, ...]) -> None:
+def test_without_anything_to_do_there_is_no_draft(rungs: tuple[RungName, ...]) -> None:
     view = make.view_of(make.prompt("Hello."), make.said("Hello."))
     for trigger in ("proactive", "cold", "forced"):
-        assert plan_compaction(view, within(*rungs), trigger) is None
-    assert plan_compaction(make.view_of(), within(*rungs), "forced") is None
+        assert draft_compaction(view, within(*rungs), trigger) is None
+    assert draft_compaction(make.view_of(), within(*rungs), "forced") is None
 
 
-def test_no_rungs_no_plan() -> None:
-    assert plan_compaction(talk(), within(limit=1_000), "forced") is None
+def test_no_rungs_no_draft() -> None:
+    assert draft_compaction(talk(), within(limit=1_000), "forced") is None
 
 
 # What may not be touched, until nothing else helps.
 
 
-def versions(plan: CompactionPlan) -> int:
-    return max(proposal.last for proposal in plan.proposals)
+def versions(draft: CompactionDraft) -> int:
+    return max(proposal.last for proposal in draft.proposals)
 
 
 def test_the_verbatim_tail_is_left_alone() -> None:
     view, context = talk(), within("externalize", limit=10_000, keep_ratio=0.3)
-    plan = plan_of(view, context)
-    tail = plan_range(view, context, "proactive")
+    draft = draft_of(view, context)
+    tail = range_before_tail(view, context, "proactive")
     assert tail
-    assert versions(plan) == tail.cut - 1
+    assert versions(draft) == tail.cut - 1
     assert len(tail.kept) >= 6
 
 
@@ -237,28 +237,28 @@ def test_the_tail_may_be_given_in_turns() -> None:
     """What is before the newest turn goes first, and that is enough here."""
     more = [make.prompt("And these.", "t2"), *rounds(3, 50)]
     context = within("externalize", keep_turns=1, limit=12_000)
-    plan = plan_of(talk(*more), context)
-    assert plan.proposals
-    assert all(proposal.last < 42 for proposal in plan.proposals)
-    assert plan.tokens_after <= goal_of(context)
+    draft = draft_of(talk(*more), context)
+    assert draft.proposals
+    assert all(proposal.last < 42 for proposal in draft.proposals)
+    assert draft.tokens_after <= goal_of(context)
 
 
 def test_where_it_would_not_fit_all_but_the_newest_round_is_tried() -> None:
     """The tail itself is too large: one more time, with everything but the newest round."""
     view = talk(number=8, size=4_000)
     context = within("externalize", limit=3_000, keep_ratio=0.9, target_ratio=0.6)
-    plan = plan_of(view, context)
-    assert versions(plan) == view.entries[-3].version
-    assert plan.tokens_after <= 3_000
+    draft = draft_of(view, context)
+    assert versions(draft) == view.entries[-3].version
+    assert draft.tokens_after <= 3_000
 
 
 def test_only_as_a_last_resort_what_cannot_be_had_again_is_dropped() -> None:
     view = talk(number=8, size=4_000, durability="non-replayable")
     roomy = within("drop", limit=8_000, target_ratio=0.6)
-    assert plan_compaction(view, attrs.evolve(roomy, limit=9_500), "proactive") is None
-    plan = plan_of(view, attrs.evolve(roomy, limit=4_000))
-    assert all(proposal.action == "drop" for proposal in plan.proposals)
-    assert plan.tokens_after <= 4_000
+    assert draft_compaction(view, attrs.evolve(roomy, limit=9_500), "proactive") is None
+    draft = draft_of(view, attrs.evolve(roomy, limit=4_000))
+    assert all(proposal.action == "drop" for proposal in draft.proposals)
+    assert draft.tokens_after <= 4_000
 
 
 @for_each("trigger", ["cold", "forced"])
@@ -266,8 +266,8 @@ def test_one_that_was_asked_for_goes_on_until_the_summary(trigger: Trigger) -> N
     """It may have started under its goal: what is large is not all there is to do."""
     view = talk(number=12)
     context = within("externalize", "summarize", "drop", limit=100_000, keep_ratio=0.01)
-    assert plan_of(view, context, trigger).rungs == ("externalize", "summarize")
-    assert plan_compaction(view, context, "proactive").plan.rungs == ("externalize",)  # type: ignore[union-attr]
+    assert draft_of(view, context, trigger).rungs == ("externalize", "summarize")
+    assert draft_compaction(view, context, "proactive").draft.rungs == ("externalize",)  # type: ignore[union-attr]
 
 
 def test_one_that_was_asked_for_goes_on_to_its_goal_where_no_rung_summarises() -> None:
@@ -276,9 +276,9 @@ def test_one_that_was_asked_for_goes_on_to_its_goal_where_no_rung_summarises() -
     view = make.view_of(make.prompt("Go."), *few, *rounds(60, size=900))
     context = within("externalize", "drop", limit=10_000)
     assert total_tokens(view, context) > 10_000
-    plan = plan_of(view, context, "forced")
-    assert plan.rungs == ("externalize", "drop")
-    assert plan.tokens_after <= goal_of(context)
+    draft = draft_of(view, context, "forced")
+    assert draft.rungs == ("externalize", "drop")
+    assert draft.tokens_after <= goal_of(context)
 
 
 # What rests.
@@ -288,35 +288,35 @@ def test_externalize_and_drop_rest_in_a_turn_into_which_an_artifact_comes_back()
     artifact = artifact_id(b"something")
     rungs: tuple[RungName, ...] = ("externalize", "clear", "drop")
     named = talk(make.said(f"I look at {artifact} again.", "t1", "last"))
-    assert plan_of(named, within(*rungs)).rungs == ("clear",)
+    assert draft_of(named, within(*rungs)).rungs == ("clear",)
     plain = talk(make.said("I look at it again.", "t1", "last"))
-    assert "externalize" in plan_of(plain, within(*rungs)).rungs
+    assert "externalize" in draft_of(plain, within(*rungs)).rungs
     nothing = within(*rungs, rehydration_artifacts=0)
-    assert "externalize" in plan_of(named, nothing).rungs
+    assert "externalize" in draft_of(named, nothing).rungs
 
 
 def test_a_rung_may_be_told_to_rest() -> None:
-    plan = plan_of(
+    draft = draft_of(
         talk(), within("externalize", "clear"), disabled_rungs=frozenset({"externalize"})
     )
-    assert plan.rungs == ("clear",)
+    assert draft.rungs == ("clear",)
 
 
 def test_what_a_probe_has_seen_decides_about_replayable_results() -> None:
     marked = Determinism(version="1")
     view = talk(durability="replayable", determinism=marked)
     context = within("clear")
-    assert plan_compaction(view, context, "proactive") is None
+    assert draft_compaction(view, context, "proactive") is None
     seen = {CallId("c3"): marked, CallId("c4"): Determinism(version="2")}
-    [cleared] = plan_of(view, context, current=seen).proposals
+    [cleared] = draft_of(view, context, current=seen).proposals
     assert cleared.blocks == (view.entries[8].block.id,)
 
 
-# Plan and deed.
+# Draft and deed.
 
 
-def planned(view: View, context: Context, trigger: Trigger = "proactive") -> PlannedCompaction:
-    found = plan_compaction(view, context, trigger)
+def trial_of(view: View, context: Context, trigger: Trigger = "proactive") -> CompactionTrial:
+    found = draft_compaction(view, context, trigger)
     assert found is not None
     return found
 
@@ -331,43 +331,43 @@ ORDERS: list[tuple[RungName, ...]] = [
 
 
 @for_each("order", ORDERS)
-def test_a_plan_from_json_does_what_the_first_would_have_done(order: tuple[RungName, ...]) -> None:
+def test_a_draft_from_json_does_what_the_first_would_have_done(order: tuple[RungName, ...]) -> None:
     view = talk(number=60, size=1_500)
     context = within(*order, limit=5_000)
-    live = planned(view, context, "forced")
-    again = restore_plan(CompactionPlan.from_json(live.plan.to_json()), view, context)
+    live = trial_of(view, context, "forced")
+    again = restore_draft(CompactionDraft.from_json(live.draft.to_json()), view, context)
     assert again is not None
     one = apply_compaction(view, live, None, context)
     two = apply_compaction(view, again, None, context)
     assert [type(e) for e in one.decisions] == [type(e) for e in two.decisions]
     assert make.request_bytes(make.shown(one)) == make.request_bytes(make.shown(two))
-    assert total_tokens(one, context) == live.plan.tokens_after
+    assert total_tokens(one, context) == live.draft.tokens_after
 
 
 def test_a_model_s_summary_takes_the_place_of_the_probe() -> None:
     view, context = talk(), within("externalize", "summarize", limit=4_000)
-    found = planned(view, context, "forced")
+    found = trial_of(view, context, "forced")
     written = Summary(summary=StructuredSummary(state="All files were read."))
     after = apply_compaction(view, found, written, context)
     assert [type(event) for event in after.decisions] == [BlocksHidden, RangeCompacted]
     assert "All files were read." in make.text_in(make.shown(after))
 
 
-def test_a_plan_does_not_belong_to_a_view_without_its_blocks() -> None:
+def test_a_draft_does_not_belong_to_a_view_without_its_blocks() -> None:
     context = within("externalize")
-    plan = planned(talk(), context).plan
-    assert restore_plan(plan, talk(number=3), context) is None
+    draft = trial_of(talk(), context).draft
+    assert restore_draft(draft, talk(number=3), context) is None
 
 
-def test_a_plan_does_not_belong_to_a_view_whose_range_is_another() -> None:
+def test_a_draft_does_not_belong_to_a_view_whose_range_is_another() -> None:
     context = within("summarize")
     view = talk()
-    plan = planned(view, context, "forced").plan
+    draft = trial_of(view, context, "forced").draft
     first = view.entries[0].block.id
     changed = make.view_of(
         *(e.block for e in view.entries if e.block.id != first), make.said("more", "t1", "x")
     )
-    assert restore_plan(plan, changed, context) is None
+    assert restore_draft(draft, changed, context) is None
 
 
 # Folded and externalized.
@@ -376,7 +376,7 @@ def test_a_plan_does_not_belong_to_a_view_whose_range_is_another() -> None:
 def test_what_was_moved_is_named_by_the_digest_when_it_is_folded() -> None:
     view = talk()
     context = within("externalize", "summarize", limit=4_000, page_tokens=14_000)
-    found = planned(view, context, "forced")
+    found = trial_of(view, context, "forced")
     after = apply_compaction(view, found, None, context)
     text = make.text_in(make.shown(after))
     [section] = [s for s in text.split("## ") if s.startswith("Moved to the artifact store")]
@@ -391,7 +391,7 @@ def test_pointers_survive_many_compactions_and_stay_few() -> None:
     sizes: list[int] = []
     for n in range(12):
         view = grown(view, *rounds(10, first=10 * n))
-        view = apply_compaction(view, planned(view, context, "forced"), None, context)
+        view = apply_compaction(view, trial_of(view, context, "forced"), None, context)
         assert view.compaction
         pointers = view.compaction.event.summary.digest.externalized
         sizes.append(len(pointers))
@@ -410,7 +410,7 @@ def test_pointers_survive_many_compactions_and_stay_few() -> None:
 def test_a_compaction_that_gains_too_little_is_not_committed() -> None:
     view = make.view_of(make.prompt("hello", "t1"), make.said("hi", "t1"), make.prompt("x", "t2"))
     within = context()
-    climb = plan_compaction(view, within, "forced")
+    climb = draft_compaction(view, within, "forced")
     assert climb
     after = apply_compaction(view, climb, None, within)
     [event] = after.decisions
@@ -438,6 +438,6 @@ def test_what_is_enough_ends_exactly_at_the_share_that_the_policy_wants(
     enough: bool,  # noqa: FBT001 -- a table
 ) -> None:
     """Over the limit, which is 2000 here, every token counts."""
-    plan = CompactionPlan(version=1, trigger="proactive", tokens_before=before)
+    draft = CompactionDraft(version=1, trigger="proactive", tokens_before=before)
     within = context(limit=2000, policy=steady(gain_min=0.25))
-    assert gains_enough(plan, after, within) == enough
+    assert gains_enough(draft, after, within) == enough

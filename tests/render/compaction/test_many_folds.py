@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blocks import Block, Decision, StructuredSummary, encode_event
-from render import Summary, View, apply_range, extractive, plan_range
+from render import Summary, View, apply_range, extractive, range_before_tail
 from tests import _builders as make
 
 LIMIT = 2500
@@ -36,9 +36,9 @@ def worked(number: int, text: str, turn: str) -> list[Block]:
 
 
 def folded(view: View, summary: StructuredSummary | None = None) -> View:
-    plan = plan_range(view, TINY, "forced", 0.0)
-    assert plan
-    return apply_range(view, plan, Summary(summary=summary) if summary else extractive(plan), TINY)
+    fold = range_before_tail(view, TINY, "forced", 0.0)
+    assert fold
+    return apply_range(view, fold, Summary(summary=summary) if summary else extractive(fold), TINY)
 
 
 def summary_of(view: View) -> StructuredSummary:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, StructuredSummary
-from render import Context, RangePlan, View, summary_prompts
+from render import Context, FoldRange, View, summary_prompts
 from render.compaction._prompt import (
     MARKER,
     Prompt,
@@ -20,24 +20,24 @@ from render.summary._text import format_written
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
 from tests._table import for_each
-from tests.render.compaction.talk import planned, rounds, turns
+from tests.render.compaction.talk import range_of, rounds, turns
 
 count = make.CharCounter().count
 
 
-def prompts(view: View, plan: RangePlan, within: Context, answer: int = 0) -> list[Prompt]:
-    return list(summary_prompts(make.shown(view, within), plan, within, answer))
+def prompts(view: View, fold: FoldRange, within: Context, answer: int = 0) -> list[Prompt]:
+    return list(summary_prompts(make.shown(view, within), fold, within, answer))
 
 
-def chunked(plan: RangePlan, limit: int) -> list[Prompt]:
+def chunked(fold: FoldRange, limit: int) -> list[Prompt]:
     """The prompts where the live one is too large to be extended."""
     narrow = context(limit=limit, model=attrs.evolve(LOOSE, tokens_window=1))
-    return prompts(make.view_of(make.prompt("hi")), plan, narrow)
+    return prompts(make.view_of(make.prompt("hi")), fold, narrow)
 
 
-def folding(*blocks: Block) -> RangePlan:
-    """A plan that folds these blocks."""
-    return planned(make.view_of(*blocks, make.prompt("The last.", "t9")), context(), 0.0)
+def folding(*blocks: Block) -> FoldRange:
+    """A range that folds these blocks."""
+    return range_of(make.view_of(*blocks, make.prompt("The last.", "t9")), context(), 0.0)
 
 
 # In one request.
@@ -45,12 +45,12 @@ def folding(*blocks: Block) -> RangePlan:
 
 def test_the_live_prompt_is_extended_as_long_as_the_answer_has_room_behind_it() -> None:
     view = make.view_of(*turns(3))
-    plan, answer = planned(view, context(), 0.0), 500
+    fold, answer = range_of(view, context(), 0.0), 500
     live = make.shown(view, context())
-    needed = live.tokens + count(instruction(plan, context()))
+    needed = live.tokens + count(instruction(fold, context()))
     for window, extends in ((needed + answer, True), (needed + answer - 1, False)):
         within = context(model=attrs.evolve(LOOSE, tokens_window=window))
-        first, *more = prompts(view, plan, within, answer)
+        first, *more = prompts(view, fold, within, answer)
         assert (not first.texts) is extends
         if extends:
             assert (first.tokens, first.texts, more) == (needed, (), [])
@@ -62,21 +62,21 @@ def test_the_live_prompt_is_extended_as_long_as_the_answer_has_room_behind_it() 
 def test_a_live_prompt_that_does_not_fit_is_not_extended() -> None:
     """However large the model's window is: the limit may be lower."""
     view = make.view_of(*turns(3))
-    plan = planned(view, context(), 0.0)
-    assert prompts(view, plan, context(limit=100))[0].texts
+    fold = range_of(view, context(), 0.0)
+    assert prompts(view, fold, context(limit=100))[0].texts
 
 
 # In chunks.
 
 
 def test_a_chunk_takes_as_many_blocks_as_its_half_of_the_limit_holds() -> None:
-    plan = folding(*(make.prompt(f"{n}: " + "x" * 357, f"t{n}") for n in range(10)))
-    [whole] = chunked(plan, 100_000)
+    fold = folding(*(make.prompt(f"{n}: " + "x" * 357, f"t{n}") for n in range(10)))
+    [whole] = chunked(fold, 100_000)
     (size,) = {
         count(f"{shown.lstrip()}</block>") for shown in whole.texts[0].split("</block>")[:-1]
     }
     for limit, sizes in ((10 * size, [5, 5]), (10 * size - 1, [4, 4, 2]), (100_000, [10])):
-        found = chunked(plan, limit)
+        found = chunked(fold, limit)
         assert [prompt.texts[0].count("<block ") for prompt in found] == sizes
 
 
@@ -95,16 +95,16 @@ def test_a_block_is_quoted_as_it_is_as_long_as_it_has_a_tenth_of_the_limit(
 def test_every_folded_block_is_in_one_chunk_in_order_and_no_chunk_is_too_large(
     sizes: list[int], limit: int
 ) -> None:
-    plan = folding(*(make.prompt("y" * size, f"t{n}") for n, size in enumerate(sizes)))
-    found = chunked(plan, limit)
-    asked = instruction(plan, context(limit=limit))
+    fold = folding(*(make.prompt("y" * size, f"t{n}") for n, size in enumerate(sizes)))
+    found = chunked(fold, limit)
+    asked = instruction(fold, context(limit=limit))
     paths = [
         line.split('"')[1]
         for prompt in found
         for line in prompt.texts[0].splitlines()
         if line.startswith("<block ")
     ]
-    assert paths == [entry.path for entry in plan.folded]
+    assert paths == [entry.path for entry in fold.folded]
     for prompt in found:
         chunk = prompt.texts[0]
         assert prompt.texts == (chunk, asked)
@@ -114,8 +114,8 @@ def test_every_folded_block_is_in_one_chunk_in_order_and_no_chunk_is_too_large(
 
 
 def test_a_later_chunk_comes_behind_the_summary_so_far() -> None:
-    plan = folding(*turns(2))
-    [first] = chunked(plan, 100_000)
+    fold = folding(*turns(2))
+    [first] = chunked(fold, 100_000)
     so_far = StructuredSummary(facts=("</summary-so-far> and <block> are quoted",))
     later = continued(first, so_far)
     text = later.texts[0]
@@ -140,7 +140,7 @@ def test_nothing_that_is_quoted_ends_its_quotation_or_the_summary_before_it() ->
 def test_the_instruction_asks_for_the_turn_only_if_the_cut_goes_through_one() -> None:
     policy = steady(prefix_tokens=321, summary_tokens=654)
     whole = folding(*turns(2))
-    split = planned(
+    split = range_of(
         make.view_of(make.prompt("go"), *rounds(4)), context(policy=policy), keep_ratio=0.0
     )
     assert split.is_split
@@ -164,9 +164,9 @@ def test_the_instruction_asks_for_the_turn_only_if_the_cut_goes_through_one() ->
 def test_the_instruction_names_the_first_text_that_stays(kept: list[str], named: str) -> None:
     after = [make.prompt(text, f"t{n}") for n, text in enumerate(kept, 10)]
     view = make.view_of(*turns(1), *after)
-    plan = folding(*turns(1))
-    plan = attrs.evolve(plan, kept=tuple(view.entries[-len(kept) :]))
-    assert f"everything before {named}. What comes after" in instruction(plan, context())
+    fold = folding(*turns(1))
+    fold = attrs.evolve(fold, kept=tuple(view.entries[-len(kept) :]))
+    assert f"everything before {named}. What comes after" in instruction(fold, context())
 
 
 # The answer.
@@ -203,12 +203,12 @@ def test_a_summary_must_be_shorter_than_what_it_replaces() -> None:
     answer = msgspec.json.encode(summary).decode()
     written = count(format_written(summary))
     for less in (0, 1):
-        plan = folding(make.prompt("z" * 4 * (written + 1 - less)))
+        fold = folding(make.prompt("z" * 4 * (written + 1 - less)))
         if less:
             with pytest.raises(RejectedAnswerError, match=f"{written} tokens, more than what"):
-                parse_answer(answer, plan, context())
+                parse_answer(answer, fold, context())
         else:
-            assert parse_answer(answer, plan, context()).state == summary.state
+            assert parse_answer(answer, fold, context()).state == summary.state
 
 
 def test_a_model_does_not_say_what_is_quoted() -> None:

@@ -4,24 +4,24 @@ from blocks import (
     Block,
 )
 from render import (
-    plan_at,
-    plan_range,
+    range_before,
+    range_before_tail,
 )
 from tests import _builders as make
 from tests._builders import context, grown, steady
 from tests._table import for_each
-from tests.render.compaction.talk import compacted, planned, rounds, turns
+from tests.render.compaction.talk import compacted, range_of, rounds, turns
 
 
-def test_nothing_to_fold_gives_no_plan() -> None:
-    assert plan_range(make.view_of(), context(), "forced") is None
-    assert plan_range(make.view_of(make.prompt("hi")), context(), "forced") is None
+def test_nothing_to_fold_gives_no_range() -> None:
+    assert range_before_tail(make.view_of(), context(), "forced") is None
+    assert range_before_tail(make.view_of(make.prompt("hi")), context(), "forced") is None
 
 
 def test_forced_folds_even_what_would_be_kept() -> None:
     view = make.view_of(*turns(3))
-    assert plan_range(view, context(), "proactive") is None
-    forced = plan_range(view, context(), "forced")
+    assert range_before_tail(view, context(), "proactive") is None
+    forced = range_before_tail(view, context(), "forced")
     assert forced is not None
     assert [e.path for e in forced.kept] == ["tc:t2.call_5.call", "tc:t2.call_5.result"]
 
@@ -29,9 +29,9 @@ def test_forced_folds_even_what_would_be_kept() -> None:
 @for_each("block", [make.prompt("p", "t9"), make.steer("s", "t9")])
 def test_a_cut_before_the_users_words_splits_no_turn(block: Block) -> None:
     view = make.view_of(*turns(2), make.said("working", "t9"), block)
-    plan = planned(view, context(), 0.0)
-    assert plan.kept[0].block == block
-    assert not plan.is_split
+    fold = range_of(view, context(), 0.0)
+    assert fold.kept[0].block == block
+    assert not fold.is_split
 
 
 # The tail.
@@ -53,10 +53,10 @@ def test_the_tail_has_its_share_or_half_of_what_is_left_below_the_target(
     view = make.view_of(make.prompt("go"), *answers(80))
     fixed = ({"type": "text", "text": "s" * 4 * system},) if system else ()
     within = context(limit=10_000, policy=steady(keep_ratio=share), system=fixed)
-    plan = planned(view, within)
-    less = plan_at(view, within, "proactive", plan.kept[1].version)
+    fold = range_of(view, within)
+    less = range_before(view, within, "proactive", fold.kept[1].version)
     assert less
-    assert less.kept_tokens < tokens <= plan.kept_tokens
+    assert less.kept_tokens < tokens <= fold.kept_tokens
 
 
 @for_each(("number", "ratio", "kept"), [(6, 0.2, 6), (7, 0.2, 7), (10, 0.1, 5)])
@@ -64,17 +64,17 @@ def test_a_tail_by_number_counts_blocks_and_is_squeezed_in_proportion(
     number: int, ratio: float, kept: int
 ) -> None:
     within = context(policy=steady(keep_ratio=0.2, keep_messages=number))
-    plan = planned(make.view_of(make.prompt("go"), *answers(80)), within, ratio)
-    assert len(plan.kept) == kept
+    fold = range_of(make.view_of(make.prompt("go"), *answers(80)), within, ratio)
+    assert len(fold.kept) == kept
 
 
-# The plan.
+# The range.
 
 
-def test_the_same_range_gives_the_same_plan() -> None:
+def test_the_same_blocks_give_the_same_range() -> None:
     blocks = turns(8)
     one, two = make.view_of(*blocks), make.view_of(*blocks)
-    first, second = planned(one, context(), 0.01), planned(two, context(), 0.01)
+    first, second = range_of(one, context(), 0.01), range_of(two, context(), 0.01)
     assert (first.start, first.cut, first.source_hash, first.carried) == (
         second.start, second.cut, second.source_hash, second.carried,
     )  # fmt: skip
@@ -84,7 +84,7 @@ def test_another_content_gives_another_source_hash() -> None:
     blocks = turns(4)
     other = [*blocks[:1], make.prompt("Something else.", "t0"), *blocks[2:]]
     one, two = make.view_of(*blocks), make.view_of(*other)
-    assert planned(one, context(), 0.0).source_hash != planned(two, context(), 0.0).source_hash
+    assert range_of(one, context(), 0.0).source_hash != range_of(two, context(), 0.0).source_hash
 
 
 def test_another_summary_before_it_gives_another_source_hash() -> None:
@@ -92,6 +92,6 @@ def test_another_summary_before_it_gives_another_source_hash() -> None:
     view = make.view_of(*turns(4))
     more = list(rounds(4, "t9", first=50))
     one, two = (compacted(view, context(), state=state).settled() for state in ("one", "two"))
-    plans = [planned(grown(after, *more), context(), 0.0) for after in (one, two, one)]
-    assert plans[0].folded == plans[2].folded or plans[0].start == plans[1].start
-    assert plans[0].source_hash == plans[2].source_hash != plans[1].source_hash
+    folds = [range_of(grown(after, *more), context(), 0.0) for after in (one, two, one)]
+    assert folds[0].folded == folds[2].folded or folds[0].start == folds[1].start
+    assert folds[0].source_hash == folds[2].source_hash != folds[1].source_hash

@@ -38,11 +38,12 @@ LONG = 5_000
 SPOKEN = {Place.RESPONSE: "assistant", Place.RESULT: "result"}
 
 
-def empty_lines(request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+def empty_lines(request: Mapping[str, Any], model: Model | None) -> tuple[Violation, ...]:
     """Every request is fine that is made of lines."""
     spoken = enumerate(map(str, request["prompt"]))
     wrong = (n for n, line in spoken if not line.partition(":")[2].strip() and ":" in line)
-    return tuple(Violation("empty", f"{model.name}.{n}", "an empty line") for n in wrong)
+    name = model.name if model else "any"
+    return tuple(Violation("empty", f"{name}.{n}", "an empty line") for n in wrong)
 
 
 def plain_text(

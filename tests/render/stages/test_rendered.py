@@ -17,9 +17,9 @@ EMPTY_LINE = ({"type": "text", "text": "rule:"},)
 
 
 def test_a_request_is_checked_once_when_its_violations_are_read() -> None:
-    plain, view, checks = plain_text(), make.view_of(make.prompt("Go.")), list[Model]()
+    plain, view, checks = plain_text(), make.view_of(make.prompt("Go.")), list[Model | None]()
 
-    def counted(request: Mapping[str, Any], model: Model) -> tuple[Violation, ...]:
+    def counted(request: Mapping[str, Any], model: Model | None) -> tuple[Violation, ...]:
         checks.append(model)
         return plain.violations(request, model)
 

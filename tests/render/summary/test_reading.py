@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blocks import Block, Layer, Term, encode_event
-from render import Compact, View, apply_range, extractive, plan_range, render
+from render import Compact, View, apply_range, extractive, range_before_tail, render
 from render.summary._reading import (
     TEXT_CHARACTERS,
     Reader,
@@ -48,9 +48,9 @@ def worked(number: int, written: str, shown: str) -> list[Block]:
 
 
 def folded(view: View) -> View:
-    plan = plan_range(view, CONTEXT, "forced", 0.0)
-    assert plan
-    return apply_range(view, plan, extractive(plan), CONTEXT)
+    fold = range_before_tail(view, CONTEXT, "forced", 0.0)
+    assert fold
+    return apply_range(view, fold, extractive(fold), CONTEXT)
 
 
 def event_of(view: View) -> bytes:

@@ -49,10 +49,10 @@ def test_an_unknown_model_is_said_to_be_one_first(run: Run, window: tuple[object
     assert (
         json.loads(run("account", "invented", "--model", "gpt-9", "--json").out)["known"] is False
     )
-    assert run("plan", "invented", "--model", "gpt-9", *window).out.splitlines()[0] == UNKNOWN
+    assert run("propose", "invented", "--model", "gpt-9", *window).out.splitlines()[0] == UNKNOWN
 
 
-@pytest.mark.parametrize("command", ["plan", "render"])
+@pytest.mark.parametrize("command", ["propose", "render"])
 def test_where_the_output_is_a_document_it_is_said_beside_it(run: Run, command: str) -> None:
     ran = run(command, "invented", "--model", "gpt-9", "--json")
     assert UNKNOWN in ran.err

@@ -91,7 +91,7 @@ def said_by(command: str, run: Run, session: Path) -> list[Any]:
         "import": ("import", session, "--name", "again"),
         "list": ("list",),
         "models": ("models", "claude-haiku-4-5"),
-        "plan": ("plan", "example", "--window", "15k"),
+        "propose": ("propose", "example", "--window", "15k"),
         "repair": ("repair", "new.duckdb"),
         "replay": ("replay", session, *SMALL),
         "replay --tune": (
@@ -111,10 +111,10 @@ def said_by(command: str, run: Run, session: Path) -> list[Any]:
         damaged()
     if command == "savings":
         billed()
-    if command == "plan":
+    if command == "propose":
         run("import", EXAMPLE, "--name", "example")
     out = run(*small[command], "--json").out
-    return [json.loads(out)] if command == "plan" else [*map(json.loads, out.splitlines())]
+    return [json.loads(out)] if command == "propose" else [*map(json.loads, out.splitlines())]
 
 
 def test_every_command_has_its_keys_on_the_page() -> None:

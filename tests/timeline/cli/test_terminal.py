@@ -141,7 +141,7 @@ def commands(store: str, name: str, other: str) -> Iterator[tuple[str, ...]]:
     yield "show", *at, "--", name
     yield "show", *at, "--", name, other
     yield "stats", *at, "--", name
-    yield "plan", *at, *small, "--", name
+    yield "propose", *at, *small, "--", name
     yield "render", *at, "--", name
     yield "export", *at, "--", name
     yield "export", *at, f"--out={store}.jsonl", "--", name

@@ -20,6 +20,7 @@ EXAMPLE = str(ROOT / "docs" / "examples" / "invoice-service.jsonl")
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
+        (("plan",), "the command 'plan' is called 'propose'; see foldline --help"),
         (("repaly",), "there is no command 'repaly'; did you mean 'replay'? see foldline --help"),
         (("list", "--limt", "3"), "did you mean '--limit'? see foldline list --help"),
         (("list", "--limt=3"), "did you mean '--limit'?"),
@@ -107,7 +108,7 @@ def test_the_timelines_of_the_store_are_completed(complete: Complete) -> None:
             with Timeline.open(each, store=store) as timeline:
                 timeline.user("Hello")
     assert complete("show", "--store", "sqlite:///s.sqlite", "ag") == ["plain,agent-1"]
-    assert complete("plan", "ag") == ["plain,agent-2"]
+    assert complete("propose", "ag") == ["plain,agent-2"]
     assert complete("search", "--timeline", "ag") == ["plain,agent-2"]
     assert set(complete("copy", "other.duckdb", "a")) == {"plain,agent-2", "plain,another"}
 

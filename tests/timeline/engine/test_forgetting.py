@@ -44,7 +44,7 @@ class Quoting:
     name = "quoting"
 
     def __call__(self, request: SummaryRequest) -> Summary:
-        known = Provenance(source_hash=request.plan.source_hash, model="m", input_tokens=1)
+        known = Provenance(source_hash=request.range.source_hash, model="m", input_tokens=1)
         facts = (f"the key is {SECRET}", "the sky is blue")
         return Summary(summary=StructuredSummary(task="keys", facts=facts), provenance=known)
 

@@ -40,7 +40,7 @@ SECRET: Final = "sk_live_4f9aa81b2c"  # noqa: S105 -- an example
 
 def quoting(request: SummaryRequest) -> Summary:
     """A summariser that quotes all that it is given."""
-    texts = [text_of(entry.block) for entry in (*request.plan.folded, *request.plan.kept)]
+    texts = [text_of(entry.block) for entry in (*request.range.folded, *request.range.kept)]
     names = sorted({name for said in texts for name in UNIQUE.findall(said)})
     facts = tuple(f"It says {name}." for name in names)
     written = StructuredSummary(facts=facts, state=" ".join(names), plan="\n".join(texts))
@@ -48,7 +48,7 @@ def quoting(request: SummaryRequest) -> Summary:
 
 
 def failing(request: SummaryRequest) -> Summary:
-    raise RuntimeError(text_of(request.plan.folded[0].block))
+    raise RuntimeError(text_of(request.range.folded[0].block))
 
 
 SUMMARIZERS: Final[tuple[Callable[[SummaryRequest], Summary] | None, ...]] = (

@@ -33,7 +33,7 @@ class Paid:
     def __call__(self, request: SummaryRequest) -> Summary:
         self.calls += 1
         spent = Provenance(
-            source_hash=request.plan.source_hash, model=self.name, input_tokens=900, cost_usd=0.5
+            source_hash=request.range.source_hash, model=self.name, input_tokens=900, cost_usd=0.5
         )
         written = StructuredSummary(facts=(f"Said in answer {self.calls}.",))
         return Summary(summary=written, provenance=spent)

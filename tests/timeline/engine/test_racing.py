@@ -1,7 +1,7 @@
 """Several timelines on one log: what is appended is appended once, in order, whoever is faster.
 
 Facts are repeated until they hold.  Decisions are made anew from what the log then says, and what may
-not be repeated (a plan under its version) stays a conflict with the numbers that were found.
+not be repeated (a draft under its version) stays a conflict with the numbers that were found.
 """
 
 import asyncio
@@ -327,15 +327,15 @@ def test_who_is_overtaken_without_end_is_told_so_in_the_end() -> None:
     assert "in vain" not in texts_in(timeline)
 
 
-def test_a_plan_is_not_repeated_and_names_the_versions() -> None:
+def test_a_draft_is_not_repeated_and_names_the_versions() -> None:
     timeline, other, _, _ = racing(0, window=2000)
     for number in range(30):
         timeline.record(response(text(f"step {number} " + "word " * 60), id=f"r{number}"))
-    plan = timeline.propose()
+    draft = timeline.propose()
     version = timeline.version
     other.note("I was faster.")
     with pytest.raises(VersionConflictError, match=f"expected version {version}, found") as caught:
-        timeline.commit_plan(plan)
+        timeline.commit_draft(draft)
     assert caught.value.found == other.version
     assert not events_of(timeline, RangeCompacted)
 
@@ -414,7 +414,7 @@ def test_a_compaction_is_not_decided_anew_for_each_append_that_was_faster() -> N
 
     def summarize(request: SummaryRequest) -> Summary:
         asked.append(request)
-        return extractive(request.plan)
+        return extractive(request.range)
 
     hooks = Hooks(on_after_compaction=[told.append])
     timeline, _, rival = long_talk(hooks=hooks, summarizer=summarize)

@@ -261,12 +261,12 @@ def test_a_compaction_holds_when_the_archive_fails_and_the_next_one_catches_up(
     assert timeline.events()[0][0] == 1
 
 
-def test_a_plan_that_is_committed_is_followed_by_retention_too(store: Any) -> None:
+def test_a_draft_that_is_committed_is_followed_by_retention_too(store: Any) -> None:
     timeline = talked(store, rounds=0, retention="forget")
     for number in range(4):
         timeline.user(f"question {number}\n" + "pad and on\n" * 150)
         timeline.record({"id": f"s{number}", "content": [{"type": "text", "text": "fine"}]})
-    timeline.commit_plan(timeline.propose())
+    timeline.commit_draft(timeline.propose())
     assert store.kept(T).first == timeline.view.compaction.event.cut  # type: ignore[union-attr]
 
 

@@ -481,7 +481,7 @@ def test_a_summary_that_is_prepared_ahead_loses_it_too() -> None:
         name = "a-model"
 
         def __call__(self, request: SummaryRequest) -> Summary:
-            known = Provenance(source_hash=request.plan.source_hash, model=self.name)
+            known = Provenance(source_hash=request.range.source_hash, model=self.name)
             facts = (f"Ann earns {CANARY}52000", "She works in Turin")
             return Summary(summary=StructuredSummary(facts=facts), provenance=known)
 

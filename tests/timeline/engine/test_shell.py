@@ -27,7 +27,7 @@ from blocks import (
     VersionConflictError,
 )
 from persistence import Hit
-from render import CompactionPlan, Rendered, View
+from render import CompactionDraft, Rendered, View
 from tests._builders import open_timeline, response, text, tool_use
 from tests._table import for_each
 from timeline import AsyncTimeline, Options, Timeline
@@ -115,7 +115,7 @@ def test_what_a_script_is_given() -> None:
         assert_type(timeline.tool_result("c", "done", is_error=False, envelope=None), int)
         assert_type(timeline.close_calls(), tuple[CallId, ...])
         assert_type(timeline.render(system="Be brief."), Rendered)
-        assert_type(timeline.propose(), CompactionPlan)
+        assert_type(timeline.propose(), CompactionDraft)
         assert_type(timeline.upgrade_summary(), bool)
         assert_type(timeline.read("ar:t1.user.prompt"), Block)
         assert_type(timeline.search("Look", limit=3), Sequence[Hit])
@@ -157,13 +157,13 @@ BROKEN = ProviderPart(value={**FILE, "odd": object()})
 
 
 def _stale(timeline: Timeline) -> None:
-    plan = timeline.propose()
+    draft = timeline.propose()
     timeline.note("Meanwhile.")
-    timeline.commit_plan(plan)
+    timeline.commit_draft(draft)
 
 
 def _foreign(timeline: Timeline) -> None:
-    timeline.commit_plan(msgspec.structs.replace(timeline.propose(), timeline="other"))
+    timeline.commit_draft(msgspec.structs.replace(timeline.propose(), timeline="other"))
 
 
 def _again(timeline: Timeline) -> None:
@@ -207,8 +207,8 @@ RAISES: dict[str, dict[type[Exception], _Call]] = {
     "upgrade_summary": {MisuseError: lambda t: t.upgrade_summary(system=5)},  # type: ignore[arg-type]
     "expand": {MisuseError: lambda t: t.expand()},
     "propose": {MisuseError: lambda t: t.propose(tools=5)},  # type: ignore[arg-type]
-    "commit_plan": {
-        MisuseError: lambda t: t.commit_plan(5),  # type: ignore[arg-type]
+    "commit_draft": {
+        MisuseError: lambda t: t.commit_draft(5),  # type: ignore[arg-type]
         VersionConflictError: _stale,
         DataError: _foreign,
     },

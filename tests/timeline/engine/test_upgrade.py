@@ -38,7 +38,7 @@ def summary_of(timeline: Timeline) -> RangeSummary:
 
 def by_hand(request: SummaryRequest) -> Summary:
     """A summariser of somebody's own."""
-    return Summary(summary=StructuredSummary(state=f"{len(request.plan.folded)} blocks, by hand."))
+    return Summary(summary=StructuredSummary(state=f"{len(request.range.folded)} blocks, by hand."))
 
 
 def test_an_extractive_summary_becomes_a_models(practice: Practice) -> None:

@@ -47,7 +47,7 @@ def test_both_hooks_are_told_the_numbers() -> None:
     [event] = events_of(timeline, RangeCompacted)
     assert compacted.after_tokens == event.tokens_after
     assert compacted.compacted_tokens == compacted.before_tokens - compacted.after_tokens
-    [proposal] = compacting.plan.proposals
+    [proposal] = compacting.draft.proposals
     assert proposal.action == "summarize"
     assert proposal.cut == event.cut
 

@@ -83,7 +83,7 @@ class Worker:
                 assert not thread.is_alive(), "it waits for the lock of who waits for it"
             else:
                 self.deed(self.timeline)
-        return extractive(argument.plan) if isinstance(argument, SummaryRequest) else None
+        return extractive(argument.range) if isinstance(argument, SummaryRequest) else None
 
     def _quiet(self, timeline: Timeline) -> None:
         with suppress(ZeroDivisionError):
@@ -199,7 +199,7 @@ def test_the_async_one_never_waits_for_ever(place: str, where: str) -> None:
                     job: asyncio.Future[int] = asyncio.get_running_loop().create_future()
                     await jobs.put(job)
                     await job
-            return extractive(argument.plan) if isinstance(argument, SummaryRequest) else None
+            return extractive(argument.range) if isinstance(argument, SummaryRequest) else None
 
         worker = asyncio.create_task(other())
         box["t"] = await acrowded(hook, place)
@@ -346,9 +346,9 @@ def test_a_summary_that_was_answered_is_not_asked_for_twice() -> None:
     box: dict[str, Timeline] = {}
 
     def writes(request: SummaryRequest) -> Summary:
-        asked.append(request.plan.cut)
+        asked.append(request.range.cut)
         box["t"].steer(WORD)
-        return extractive(request.plan)
+        return extractive(request.range)
 
     box["t"] = crowded(MemoryStore(), "summarizer", writes)
     assert WORD in text_in(box["t"].render())

@@ -35,7 +35,7 @@ class Outcomes:
         assert request.calls_max is not None
         made = min(wanted, request.calls_max)
         self.calls += made
-        spent = Provenance(source_hash=request.plan.source_hash, model="m", calls=made)
+        spent = Provenance(source_hash=request.range.source_hash, model="m", calls=made)
         match outcome:
             case "wrong type":
                 return "a text"

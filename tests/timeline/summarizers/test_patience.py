@@ -31,7 +31,7 @@ class Hanging:
     def __call__(self, request: SummaryRequest) -> Summary:
         self.asked += 1
         assert self.released.wait(PATIENCE)
-        return extractive(request.plan)
+        return extractive(request.range)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_summariser_may_use_the_timeline_that_waits_for_it() -> None:
 
     def curious(request: SummaryRequest) -> Summary:
         read.append(text_of(timeline.read("ar:t1.user.prompt")))
-        return extractive(request.plan)
+        return extractive(request.range)
 
     timeline = opened(None, summarizer=curious)
     assert not compacted(timeline)
@@ -120,7 +120,7 @@ def test_without_a_limit_it_is_called_where_the_timeline_is() -> None:
     def reading(request: SummaryRequest) -> Summary:
         threads.append(threading.current_thread())
         timeline.read("ar:t1.user.prompt")
-        return extractive(request.plan)
+        return extractive(request.range)
 
     timeline = opened(None, summarizer=reading, policy=policy)
     assert not compacted(timeline)
@@ -163,7 +163,7 @@ def test_one_that_will_not_be_cancelled_is_left_behind() -> None:
                 await asyncio.wait_for(release.wait(), PATIENCE)
             except asyncio.CancelledError:
                 continue
-        return extractive(request.plan)
+        return extractive(request.range)
 
     async def play() -> bool:
         try:
@@ -195,7 +195,7 @@ def test_an_async_summariser_may_use_its_timeline_too() -> None:
     async def play() -> bool:
         async def curious(request: SummaryRequest) -> Summary:
             await timeline.read("ar:t1.user.prompt")
-            return extractive(request.plan)
+            return extractive(request.range)
 
         timeline = await aopened(None, summarizer=curious, policy=SMALL)
         await atalk(timeline, 8)

@@ -26,7 +26,7 @@ from blocks import (
     VersionConflictError,
 )
 from persistence import ArtifactDescription, MemoryArtifacts, MemoryStore, Requester
-from render import CompactionPlan, Policy, Rendered, Summary
+from render import CompactionDraft, Policy, Rendered, Summary
 from tests import _builders as make
 from tests._builders import CharCounter, Clock, events_of, open_timeline, steady
 from tests.timeline.test_timeline import busy
@@ -93,53 +93,53 @@ def reasons(events: Sequence[tuple[int, Event]]) -> list[str]:
     ]
 
 
-def kept(plan: CompactionPlan) -> CompactionPlan:
-    """The plan as it comes back from a file."""
-    return CompactionPlan.from_json(plan.to_json())
+def kept(draft: CompactionDraft) -> CompactionDraft:
+    """The draft as it comes back from a file."""
+    return CompactionDraft.from_json(draft.to_json())
 
 
 # Proposed, committed.
 
 
-def test_a_plan_is_proposed_kept_and_committed(opened: Opener) -> None:
+def test_a_draft_is_proposed_kept_and_committed(opened: Opener) -> None:
     timeline = busy(opened(store=MemoryStore()))
-    plan = timeline.propose()
-    assert timeline.version == plan.version
-    assert (plan.timeline, plan.policy, plan.limit) == ("talk", "default", WINDOW)
-    assert plan.rungs[:2] == ("externalize", "summarize")
-    assert timeline.commit_plan(kept(plan)) == timeline.version > plan.version
-    assert reasons(timeline.events(after=plan.version))[:2] == ["externalized", "RangeCompacted"]
+    draft = timeline.propose()
+    assert timeline.version == draft.version
+    assert (draft.timeline, draft.policy, draft.limit) == ("talk", "default", WINDOW)
+    assert draft.rungs[:2] == ("externalize", "summarize")
+    assert timeline.commit_draft(kept(draft)) == timeline.version > draft.version
+    assert reasons(timeline.events(after=draft.version))[:2] == ["externalized", "RangeCompacted"]
     rendered: Rendered = timeline.render()
-    assert rendered.tokens == plan.tokens_after < plan.tokens_before
+    assert rendered.tokens == draft.tokens_after < draft.tokens_before
 
 
 def test_one_event_has_the_tokens_around_all_rungs(opened: Opener) -> None:
     timeline = busy(opened(store=MemoryStore()))
-    plan = timeline.propose()
-    assert len(plan.rungs) > 1
-    timeline.commit_plan(plan)
+    draft = timeline.propose()
+    assert len(draft.rungs) > 1
+    timeline.commit_draft(draft)
     told = [
         (type(event), event.tokens_before, event.tokens_after)
-        for _, event in timeline.events(after=plan.version)
+        for _, event in timeline.events(after=draft.version)
         if isinstance(event, RangeCompacted | BlocksHidden) and event.tokens_before
     ]
-    assert told == [(RangeCompacted, plan.tokens_before, plan.tokens_after)]
+    assert told == [(RangeCompacted, draft.tokens_before, draft.tokens_after)]
 
 
 def test_where_nothing_is_folded_the_last_hide_has_them(opened: Opener) -> None:
     policy = attrs.evolve(LADDER, rungs=("externalize", "clear"))
     timeline = busy(opened(store=MemoryStore(), policy=policy))
-    plan = timeline.propose()
-    timeline.commit_plan(plan)
-    hides = [e for _, e in timeline.events(after=plan.version) if isinstance(e, BlocksHidden)]
+    draft = timeline.propose()
+    timeline.commit_draft(draft)
+    hides = [e for _, e in timeline.events(after=draft.version) if isinstance(e, BlocksHidden)]
     assert [e.tokens_before for e in hides[:-1]] == [0] * (len(hides) - 1)
     assert (hides[-1].tokens_before, hides[-1].tokens_after) == (
-        plan.tokens_before,
-        plan.tokens_after,
+        draft.tokens_before,
+        draft.tokens_after,
     )
     known = timeline.view.events_since_cut[-1][1]
     assert isinstance(known, BlocksHidden)
-    assert (known.tokens_before, known.tokens_after) == (plan.tokens_before, plan.tokens_after)
+    assert (known.tokens_before, known.tokens_after) == (draft.tokens_before, draft.tokens_after)
 
 
 def test_proposing_decides_nothing(opened: Opener) -> None:
@@ -149,34 +149,34 @@ def test_proposing_decides_nothing(opened: Opener) -> None:
     assert timeline.version == one.version
 
 
-def test_where_there_is_nothing_to_do_the_plan_is_empty(opened: Opener) -> None:
+def test_where_there_is_nothing_to_do_the_draft_is_empty(opened: Opener) -> None:
     timeline = opened(store=MemoryStore())
     timeline.user("hello")
-    plan = timeline.propose()
-    assert plan.proposals == ()
-    assert plan.tokens_before == plan.tokens_after > 0
+    draft = timeline.propose()
+    assert draft.proposals == ()
+    assert draft.tokens_before == draft.tokens_after > 0
     with pytest.raises(DataError, match="has no proposal"):
-        timeline.commit_plan(plan)
+        timeline.commit_draft(draft)
 
 
 def test_a_second_commit_changes_nothing(opened: Opener) -> None:
     store = MemoryStore()
     timeline = busy(opened(store=store))
-    plan = timeline.propose()
-    version = timeline.commit_plan(plan)
-    assert timeline.commit_plan(kept(plan)) == version
+    draft = timeline.propose()
+    version = timeline.commit_draft(draft)
+    assert timeline.commit_draft(kept(draft)) == version
     timeline.user("go on")
-    assert timeline.commit_plan(plan) == timeline.version == version + 2
-    assert opened(store=store).commit_plan(plan) == version + 2
+    assert timeline.commit_draft(draft) == timeline.version == version + 2
+    assert opened(store=store).commit_draft(draft) == version + 2
     assert store.head(TALK) == version + 2
 
 
-def test_two_who_have_the_same_plan_commit_it_once(opened: Opener) -> None:
+def test_two_who_have_the_same_draft_commit_it_once(opened: Opener) -> None:
     store = MemoryStore()
     one = busy(opened(store=store))
     two = opened(store=store)
-    plan = one.propose()
-    assert one.commit_plan(plan) == two.commit_plan(plan) == store.head(TALK)
+    draft = one.propose()
+    assert one.commit_draft(draft) == two.commit_draft(draft) == store.head(TALK)
     assert len(events_of(open_timeline(store=store), RangeCompacted)) == 1
     assert one.render().content_hash == two.render().content_hash
 
@@ -184,53 +184,53 @@ def test_two_who_have_the_same_plan_commit_it_once(opened: Opener) -> None:
 # Refused.
 
 
-def test_what_was_appended_meanwhile_refuses_the_plan_and_nothing_is_written(
+def test_what_was_appended_meanwhile_refuses_the_draft_and_nothing_is_written(
     opened: Opener,
 ) -> None:
     store = MemoryStore()
     timeline = busy(opened(store=store))
-    plan = timeline.propose()
+    draft = timeline.propose()
     other = open_timeline(store=store)
     other.user("somebody else")
     head = store.head(TALK)
     with pytest.raises(VersionConflictError) as refused:
-        timeline.commit_plan(plan)
-    assert (refused.value.expected, refused.value.found) == (plan.version, head)
+        timeline.commit_draft(draft)
+    assert (refused.value.expected, refused.value.found) == (draft.version, head)
     assert store.head(TALK) == head
     again = timeline.propose()
     assert again.version == head
-    assert timeline.commit_plan(again) > head
+    assert timeline.commit_draft(again) > head
 
 
 def test_one_s_own_appends_refuse_it_too(opened: Opener) -> None:
     timeline = busy(opened(store=MemoryStore()))
-    plan = timeline.propose()
+    draft = timeline.propose()
     timeline.steer("wait")
     with pytest.raises(VersionConflictError):
-        timeline.commit_plan(plan)
-    assert timeline.version == plan.version + 1
+        timeline.commit_draft(draft)
+    assert timeline.version == draft.version + 1
 
 
-def test_a_plan_of_another_timeline_is_refused(opened: Opener) -> None:
-    plan = busy(open_timeline("other", window=WINDOW, policy=LADDER)).propose()
+def test_a_draft_of_another_timeline_is_refused(opened: Opener) -> None:
+    draft = busy(open_timeline("other", window=WINDOW, policy=LADDER)).propose()
     timeline = busy(opened(store=MemoryStore()))
-    assert plan.version == timeline.version
+    assert draft.version == timeline.version
     with pytest.raises(DataError, match="'other'"):
-        timeline.commit_plan(plan)
-    stolen = msgspec.structs.replace(plan, timeline=TALK)
+        timeline.commit_draft(draft)
+    stolen = msgspec.structs.replace(draft, timeline=TALK)
     with pytest.raises(DataError):
-        timeline.commit_plan(stolen)
-    assert timeline.version == plan.version
+        timeline.commit_draft(stolen)
+    assert timeline.version == draft.version
 
 
-def test_a_plan_whose_range_is_another_is_refused(opened: Opener) -> None:
+def test_a_draft_whose_range_is_another_is_refused(opened: Opener) -> None:
     timeline = busy(opened(store=MemoryStore(), policy=steady(rungs=("summarize",))))
-    plan = timeline.propose()
-    [fold] = plan.proposals
+    draft = timeline.propose()
+    [fold] = draft.proposals
     changed = msgspec.structs.replace(fold, source_hash="0" * 64)
     with pytest.raises(DataError):
-        timeline.commit_plan(msgspec.structs.replace(plan, proposals=(changed,)))
-    assert timeline.version == plan.version
+        timeline.commit_draft(msgspec.structs.replace(draft, proposals=(changed,)))
+    assert timeline.version == draft.version
 
 
 # The artifact store.
@@ -243,13 +243,13 @@ class Full(MemoryArtifacts):
         raise StoreError("the disk is full")
 
 
-def test_a_store_that_does_not_take_the_content_refuses_the_plan(opened: Opener) -> None:
+def test_a_store_that_does_not_take_the_content_refuses_the_draft(opened: Opener) -> None:
     timeline = busy(opened(artifacts=Full()))
-    plan = timeline.propose()
-    assert "externalize" in plan.rungs
+    draft = timeline.propose()
+    assert "externalize" in draft.rungs
     with pytest.raises(MisuseError, match="artifact store"):
-        timeline.commit_plan(plan)
-    assert timeline.version == plan.version
+        timeline.commit_draft(draft)
+    assert timeline.version == draft.version
 
 
 def test_in_a_render_the_content_stays_and_another_rung_does_it(opened: Opener) -> None:
@@ -271,11 +271,11 @@ def test_what_is_restricted_stays_where_no_key_is_and_does_not_keep_the_rest(
     for n in range(30, 60):
         timeline.record(make.response(make.tool_use(f"toolu_{n}", "read"), id=f"r{n}"))
         timeline.tool_result(f"toolu_{n}", f"def f{n}(): ...\n" * 40)
-    plan = timeline.propose()
-    moved = [p.path for p in plan.proposals if p.action == "externalize"]
+    draft = timeline.propose()
+    moved = [p.path for p in draft.proposals if p.action == "externalize"]
     assert len(moved) > 20
     assert "tc:t1.secret.result" not in moved
-    assert timeline.commit_plan(plan) > plan.version
+    assert timeline.commit_draft(draft) > draft.version
 
 
 def test_without_an_artifact_store_nothing_is_externalized(opened: Opener) -> None:
@@ -305,29 +305,29 @@ def test_a_crash_between_storing_and_committing_leaves_only_unreferenced_content
 ) -> None:
     crashing = Crashing()
     timeline = busy(opened(store=crashing))
-    plan = timeline.propose()
+    draft = timeline.propose()
     crashing.is_armed = True
     with pytest.raises(OSError, match="gone"):
-        timeline.commit_plan(plan)
+        timeline.commit_draft(draft)
     artifacts = crashing.store.artifacts()
     stored = {about.id for about in artifacts.list(Requester(TALK))}
-    assert stored == {p.artifact for p in plan.proposals if p.artifact}
-    assert crashing.store.head(TALK) == plan.version
+    assert stored == {p.artifact for p in draft.proposals if p.artifact}
+    assert crashing.store.head(TALK) == draft.version
     reopened = opened(store=crashing)
-    assert reopened.propose() == plan
-    assert reopened.commit_plan(plan) > plan.version
+    assert reopened.propose() == draft
+    assert reopened.commit_draft(draft) > draft.version
     assert {about.id for about in artifacts.list(Requester(TALK))} == stored
 
 
 # Threads.
 
 
-def test_threads_with_one_plan_commit_it_once() -> None:
+def test_threads_with_one_draft_commit_it_once() -> None:
     store = MemoryStore()
-    plan = busy(open_timeline(store=store, window=WINDOW, policy=LADDER)).propose()
+    draft = busy(open_timeline(store=store, window=WINDOW, policy=LADDER)).propose()
     others = [open_timeline(store=store, window=WINDOW, policy=LADDER) for _ in range(4)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda n: others[n % 4].commit_plan(plan), range(16)))
+        found = list(pool.map(lambda n: others[n % 4].commit_draft(draft), range(16)))
     assert len(set(found)) == 1
     assert len(events_of(open_timeline(store=store), RangeCompacted)) == 1
 
@@ -336,16 +336,16 @@ def test_threads_that_append_and_compact_lose_nothing() -> None:
     store = MemoryStore()
     timeline = busy(open_timeline(store=store, window=WINDOW, policy=LADDER))
     before = timeline.version
-    committed: list[CompactionPlan] = []
+    committed: list[CompactionDraft] = []
 
     def work(number: int) -> None:
         mine = open_timeline(store=store, window=WINDOW, policy=LADDER)
         for step in range(5):
             mine.steer(f"{number}.{step}")
             with suppress(VersionConflictError, DataError):
-                plan = mine.propose()
-                mine.commit_plan(plan)
-                committed.append(plan)
+                draft = mine.propose()
+                mine.commit_draft(draft)
+                committed.append(draft)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
@@ -369,33 +369,33 @@ class Told:
         self.found.append(argument)
 
 
-def test_a_hook_sees_the_plan_and_may_veto_it(opened: Opener) -> None:
+def test_a_hook_sees_the_draft_and_may_veto_it(opened: Opener) -> None:
     told = Told()
     timeline = busy(opened(hooks=Hooks(on_before_compaction=[told])))
     timeline.compact()
     [compacting] = told.found
     assert isinstance(compacting, Compacting)
-    assert isinstance(compacting.plan, CompactionPlan)
-    assert compacting.plan.rungs[:2] == ("externalize", "summarize")
-    assert compacting.before_tokens == compacting.plan.tokens_before
+    assert isinstance(compacting.draft, CompactionDraft)
+    assert compacting.draft.rungs[:2] == ("externalize", "summarize")
+    assert compacting.before_tokens == compacting.draft.tokens_before
 
 
-def test_whoever_commits_a_plan_has_decided_and_is_told_afterwards(opened: Opener) -> None:
+def test_whoever_commits_a_draft_has_decided_and_is_told_afterwards(opened: Opener) -> None:
     before, after = Told(), Told()
     hooks = Hooks(on_before_compaction=[before], on_after_compaction=[after])
     timeline = busy(opened(hooks=hooks))
-    plan = timeline.propose()
-    timeline.commit_plan(plan)
+    draft = timeline.propose()
+    timeline.commit_draft(draft)
     [compacted] = after.found
     assert before.found == []
     assert isinstance(compacted, Compacted)
     assert (compacted.before_tokens, compacted.after_tokens) == (
-        plan.tokens_before,
-        plan.tokens_after,
+        draft.tokens_before,
+        draft.tokens_after,
     )
 
 
-def test_a_summary_that_was_paid_for_is_kept_with_the_plan(opened: Opener) -> None:
+def test_a_summary_that_was_paid_for_is_kept_with_the_draft(opened: Opener) -> None:
     calls: list[SummaryRequest] = []
 
     class Writer:
@@ -405,17 +405,17 @@ def test_a_summary_that_was_paid_for_is_kept_with_the_plan(opened: Opener) -> No
             from blocks import Provenance
 
             calls.append(request)
-            spent = Provenance(source_hash=request.plan.source_hash, model=self.name)
+            spent = Provenance(source_hash=request.range.source_hash, model=self.name)
             return Summary(summary=StructuredSummary(state="All read."), provenance=spent)
 
     timeline = busy(opened(summarizer=Writer()))
-    plan = timeline.propose()
+    draft = timeline.propose()
     assert calls == []
-    version = timeline.commit_plan(plan)
-    done = [event for _, event in timeline.events(after=plan.version)]
+    version = timeline.commit_draft(draft)
+    done = [event for _, event in timeline.events(after=draft.version)]
     assert [type(event) for event in done[:2]] == [SummaryRequested, SummaryPrepared]
     assert "All read." in make.text_in(timeline.render())
-    assert timeline.commit_plan(plan) >= version
+    assert timeline.commit_draft(draft) >= version
     assert len(calls) == 1
 
 
@@ -442,7 +442,7 @@ def test_after_an_undo_everything_is_visible_again(opened: Opener, rungs: tuple[
     before = visible(timeline)
     assert {replacement for _, replacement in before} == {None}
     clock.wait(1)
-    timeline.commit_plan(timeline.propose())
+    timeline.commit_draft(timeline.propose())
     assert visible(timeline) != before
     timeline.expand()
     assert visible(timeline) == before
@@ -457,7 +457,7 @@ def test_what_had_been_hidden_before_stays_hidden(opened: Opener) -> None:
     timeline = busy(opened(clock=clock, policy=policy))
     timeline.hide("tc:t1.toolu_2.result", replacement="[a secret]")
     before = visible(timeline)
-    timeline.commit_plan(timeline.propose())
+    timeline.commit_draft(timeline.propose())
     assert ("tc:t1.toolu_2.result", "") in visible(timeline)
     timeline.expand()
     assert visible(timeline) == before
@@ -466,7 +466,7 @@ def test_what_had_been_hidden_before_stays_hidden(opened: Opener) -> None:
 def test_what_somebody_hid_afterwards_stays_hidden(opened: Opener) -> None:
     policy = attrs.evolve(LADDER, rungs=("externalize",))
     timeline = busy(opened(policy=policy))
-    timeline.commit_plan(timeline.propose())
+    timeline.commit_draft(timeline.propose())
     timeline.hide("tc:t1.toolu_2.result", replacement="[a secret]")
     timeline.expand()
     hidden = {path: text for path, text in visible(timeline) if text is not None}
@@ -477,13 +477,13 @@ def test_an_undo_takes_back_the_newest_compaction_first(opened: Opener) -> None:
     clock = Clock()
     timeline = busy(opened(clock=clock))
     first = visible(timeline)
-    timeline.commit_plan(timeline.propose())
+    timeline.commit_draft(timeline.propose())
     clock.wait(1)
     for n in range(20, 40):
         timeline.record(make.response(make.tool_use(f"toolu_{n}", "read"), id=f"r{n}"))
         timeline.tool_result(f"toolu_{n}", f"def f{n}(): ...\n" * 40)
     second = visible(timeline)
-    timeline.commit_plan(timeline.propose())
+    timeline.commit_draft(timeline.propose())
     timeline.expand()
     assert visible(timeline) == second
     timeline.expand()

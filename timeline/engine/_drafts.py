@@ -1,4 +1,4 @@
-"""Compactions as data: proposing a plan, committing it later, undoing it, and rewriting its summary."""
+"""Compactions as data: proposing a draft, committing it later, undoing it, and rewriting its summary."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
@@ -25,18 +25,18 @@ from blocks import (
 )
 from render import (
     LADDER,
-    CompactionPlan,
+    CompactionDraft,
+    CompactionTrial,
     Context,
     Entry,
-    PlannedCompaction,
     Summary,
     View,
     compaction_event,
     decide,
+    draft_compaction,
     fitted_at,
     gains_enough,
-    plan_compaction,
-    restore_plan,
+    restore_draft,
     total_tokens,
 )
 from timeline._flow import Flow
@@ -44,14 +44,14 @@ from timeline.engine._engine import Attempt, Engine
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
 
-def propose(engine: Engine, context: Context) -> Flow[CompactionPlan]:
-    """The plan for a compaction now, even if the policy's triggers are not reached; changes nothing."""
+def propose(engine: Engine, context: Context) -> Flow[CompactionDraft]:
+    """The draft for a compaction now, even if the policy's triggers are not reached; changes nothing."""
     yield from engine.flush()
     known = yield from engine.compactor.facts(engine.view, context, "forced")
-    planned = plan_compaction(engine.view, context, "forced", known)
-    if planned is None or not gains_enough(planned.plan, planned.plan.tokens_after, context):
+    trial = draft_compaction(engine.view, context, "forced", known)
+    if trial is None or not gains_enough(trial.draft, trial.draft.tokens_after, context):
         tokens = total_tokens(engine.view, context)
-        return CompactionPlan(
+        return CompactionDraft(
             timeline=engine.id,
             version=engine.view.version,
             trigger="forced",
@@ -60,63 +60,63 @@ def propose(engine: Engine, context: Context) -> Flow[CompactionPlan]:
             tokens_before=tokens,
             tokens_after=tokens,
         )
-    return msgspec.structs.replace(planned.plan, timeline=engine.id)
+    return msgspec.structs.replace(trial.draft, timeline=engine.id)
 
 
-def commit_plan(engine: Engine, plan: CompactionPlan, context: Context) -> Flow[int]:
-    """Carry out a plan at the version for which it was made; committing it again changes nothing."""
-    if plan.timeline != engine.id:
+def commit_draft(engine: Engine, draft: CompactionDraft, context: Context) -> Flow[int]:
+    """Carry out a draft at the version for which it was made; committing it again changes nothing."""
+    if draft.timeline != engine.id:
         raise DataError(
-            f"the plan is for timeline {plan.timeline!r}, and this is timeline {engine.id!r}"
+            f"the draft is for timeline {draft.timeline!r}, and this is timeline {engine.id!r}"
         )
     yield from engine.flush()
-    if (yield from _is_committed(engine, plan)):
+    if (yield from _is_committed(engine, draft)):
         return engine.version
-    if engine.version != plan.version:
-        raise VersionConflictError(expected=plan.version, found=engine.version)
-    planned = restore_plan(plan, engine.view, context) if plan.proposals else None
-    if planned is None:
-        raise DataError("this plan has no proposal that can be carried out here")
-    if not (yield from engine.compactor.stored(engine.view, planned)):
-        raise MisuseError("this plan moves content to an artifact store, which did not accept it")
+    if engine.version != draft.version:
+        raise VersionConflictError(expected=draft.version, found=engine.version)
+    trial = restore_draft(draft, engine.view, context) if draft.proposals else None
+    if trial is None:
+        raise DataError("this draft has no proposal that can be carried out here")
+    if not (yield from engine.compactor.stored(engine.view, trial)):
+        raise MisuseError("this draft moves content to an artifact store, which did not accept it")
     try:
-        return (yield from _carry_out(engine, planned, context))
-    except VersionConflictError:  # another writer was faster: load its events for the next plan
+        return (yield from _carry_out(engine, trial, context))
+    except VersionConflictError:  # another writer was faster: load its events for the next draft
         yield from engine.load()
-        if (yield from _is_committed(engine, plan)):
+        if (yield from _is_committed(engine, draft)):
             return engine.version
         raise
 
 
-def _carry_out(engine: Engine, planned: PlannedCompaction, context: Context) -> Flow[int]:
+def _carry_out(engine: Engine, trial: CompactionTrial, context: Context) -> Flow[int]:
     attempt = Attempt(engine=engine, is_nested=engine.away > 0)
-    view = yield from engine.compactor.carry_out(engine.view, planned, context, attempt)
-    named = tuple(_named(planned.plan, view.decisions))
+    view = yield from engine.compactor.carry_out(engine.view, trial, context, attempt)
+    named = tuple(_named(trial.draft, view.decisions))
     found = yield from engine.settle(attrs.evolve(view, decisions=named))
-    before, after = planned.plan.tokens_before, total_tokens(engine.view, context)
+    before, after = trial.draft.tokens_before, total_tokens(engine.view, context)
     yield from engine.compactor.report(named, before, after, attempt)
     return found
 
 
-def _named(plan: CompactionPlan, decisions: tuple[Event, ...]) -> Iterator[Any]:
-    """The events of a plan, with ids derived from the plan so that they are recognized later."""
+def _named(draft: CompactionDraft, decisions: tuple[Event, ...]) -> Iterator[Any]:
+    """The events of a draft, with ids derived from the draft so that they are recognized later."""
     for number, event in enumerate(decisions):
         if isinstance(event, msgspec.Struct):
-            yield msgspec.structs.replace(event, id=_event_id(plan, number))
+            yield msgspec.structs.replace(event, id=_event_id(draft, number))
 
 
-def _event_id(plan: CompactionPlan, number: int) -> EventId:
+def _event_id(draft: CompactionDraft, number: int) -> EventId:
     """An id in the form of a UUID, as stores expect it."""
-    name = f"{plan.digest[:28]}{number:04x}"
+    name = f"{draft.digest[:28]}{number:04x}"
     return EventId(f"{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}")
 
 
-def _is_committed(engine: Engine, plan: CompactionPlan) -> Flow[bool]:
-    """Whether the events of this plan are in the log already."""
-    if engine.version <= plan.version:
+def _is_committed(engine: Engine, draft: CompactionDraft) -> Flow[bool]:
+    """Whether the events of this draft are in the log already."""
+    if engine.version <= draft.version:
         return False
-    later = yield from engine.events(plan.version)
-    return any(event.id == _event_id(plan, 0) for _, event in later)
+    later = yield from engine.events(draft.version)
+    return any(event.id == _event_id(draft, 0) for _, event in later)
 
 
 def expand(engine: Engine) -> Flow[int]:
@@ -224,7 +224,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     found = fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
     if found is None:
         return False
-    request = SummaryRequest(plan=found.range, view=before, context=found.context)
+    request = SummaryRequest(range=found.range, view=before, context=found.context)
     attempt = Attempt(engine=engine, is_nested=engine.away > 0)
     summary, paid = yield from engine.repeated(_rewritten, engine, request, summarizer, attempt)
     if summary is None:
@@ -265,7 +265,7 @@ def _rewritten(
     if known or compactor.is_spent(view, request.context):
         return known, []
     withheld = view.state.withheld
-    summary = attempt.summary_of(request.plan, view)
+    summary = attempt.summary_of(request.range, view)
     if summary is None:
         _, summary = yield from compactor.summary(request, attempt, view)
     if engine.view.state.withheld != withheld:  # the summary may quote hidden blocks

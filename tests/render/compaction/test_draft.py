@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import ArtifactId, BlockId, DataError, DroppedSpan, TimelineId
-from render import CompactionPlan, Policy, Proposal, plan_compaction
-from render.compaction._plan import Action, in_force, normalised
+from render import CompactionDraft, Policy, Proposal, draft_compaction
+from render.compaction._draft import Action, in_force, normalised
 from tests import _builders as make
 from tests._table import for_each
 from tests.render.compaction.talk import turns
@@ -57,30 +57,30 @@ def test_the_same_twice_is_no_conflict(action: Action) -> None:
 
 
 def test_what_nobody_names_is_included() -> None:
-    plan = made(proposal("clear", "a"), proposal("drop", "b", "c"))
-    assert [plan.action(BlockId(b)) for b in "abcd"] == ["clear", "drop", "drop", "include"]
+    draft = made(proposal("clear", "a"), proposal("drop", "b", "c"))
+    assert [draft.action(BlockId(b)) for b in "abcd"] == ["clear", "drop", "drop", "include"]
 
 
 def test_there_is_a_warning_for_each_block_with_several() -> None:
-    plan = made(proposal("summarize", "a", "b", "c"), proposal("externalize", "b", "c"))
-    assert plan.warnings == (
+    draft = made(proposal("summarize", "a", "b", "c"), proposal("externalize", "b", "c"))
+    assert draft.warnings == (
         "b: summarize and externalize; externalize counts",
         "c: summarize and externalize; externalize counts",
     )
-    assert plan.rungs == ("summarize", "externalize")
+    assert draft.rungs == ("summarize", "externalize")
 
 
-def test_a_plan_shows_what_it_would_do_in_one_line() -> None:
-    plan = msgspec.structs.replace(
+def test_a_draft_shows_what_it_would_do_in_one_line() -> None:
+    draft = msgspec.structs.replace(
         made(proposal("clear", "a"), proposal("drop", "b"), proposal("clear", "c")),
         timeline=TimelineId("talk"),
         version=7,
         tokens_before=12_000,
         tokens_after=3400,
     )
-    head = "<CompactionPlan for 'talk', version 7: 12,000 to 3,400 tokens; "
-    assert repr(plan) == f"{head}clear 2, drop 1>"
-    assert repr(msgspec.structs.replace(plan, proposals=())) == f"{head}nothing>"
+    head = "<CompactionDraft for 'talk', version 7: 12,000 to 3,400 tokens; "
+    assert repr(draft) == f"{head}clear 2, drop 1>"
+    assert repr(msgspec.structs.replace(draft, proposals=())) == f"{head}nothing>"
 
 
 def test_a_higher_action_is_not_undone_by_a_lower_one_after_it() -> None:
@@ -118,12 +118,12 @@ def test_each_block_has_one_action_the_highest_that_anybody_proposed(
 # JSON.
 
 
-def made(*each: Proposal, **more: Any) -> CompactionPlan:
-    return CompactionPlan(**{"version": 1, "trigger": "forced", "proposals": each, **more})
+def made(*each: Proposal, **more: Any) -> CompactionDraft:
+    return CompactionDraft(**{"version": 1, "trigger": "forced", "proposals": each, **more})
 
 
 texts = st.text(max_size=20)
-plans = st.builds(
+drafts = st.builds(
     lambda given_, **more: made(*given_, **more),
     proposals,
     timeline=texts,
@@ -135,13 +135,13 @@ plans = st.builds(
 )
 
 
-@given(plans)
-def test_a_plan_comes_back_from_json_as_it_was(plan: CompactionPlan) -> None:
-    again = CompactionPlan.from_json(plan.to_json())
-    assert again == plan
-    assert again.to_json() == plan.to_json()
-    assert again.digest == plan.digest
-    assert CompactionPlan.from_json(plan.to_json().decode()) == plan
+@given(drafts)
+def test_a_draft_comes_back_from_json_as_it_was(draft: CompactionDraft) -> None:
+    again = CompactionDraft.from_json(draft.to_json())
+    assert again == draft
+    assert again.to_json() == draft.to_json()
+    assert again.digest == draft.digest
+    assert CompactionDraft.from_json(draft.to_json().decode()) == draft
 
 
 @for_each(
@@ -162,16 +162,16 @@ def test_a_plan_comes_back_from_json_as_it_was(plan: CompactionPlan) -> None:
         b'{"version": 1, "trigger": "forced", "format": 2}',
     ],
 )
-def test_what_is_no_plan_is_refused_in_one_line(data: bytes | str) -> None:
+def test_what_is_no_draft_is_refused_in_one_line(data: bytes | str) -> None:
     with pytest.raises(DataError) as refused:
-        CompactionPlan.from_json(data)
+        CompactionDraft.from_json(data)
     assert "\n" not in str(refused.value)
-    assert "plan" in str(refused.value)
+    assert "draft" in str(refused.value)
 
 
-def test_the_digest_of_a_plan_is_a_promise() -> None:
-    """It is the name under which a plan was committed: it must not change between releases."""
-    plan = made(
+def test_the_digest_of_a_draft_is_a_promise() -> None:
+    """It is the name under which a draft was committed: it must not change between releases."""
+    draft = made(
         proposal("externalize", "a"),
         proposal("summarize", "b", "c"),
         proposal("clear", "d"),
@@ -183,21 +183,21 @@ def test_the_digest_of_a_plan_is_a_promise() -> None:
         tokens_before=900,
         tokens_after=700,
     )
-    assert plan.digest == DIGEST
+    assert draft.digest == DIGEST
 
 
 DIGEST = "3f25f11fbf5bf35297212cf1c2d5e10c2971180dcc887bf4d389288857349b85"
 
 
-def test_equal_logs_give_equal_plans_on_two_machines() -> None:
+def test_equal_logs_give_equal_drafts_on_two_machines() -> None:
     """Whatever the time is there."""
     blocks = turns(20)
-    plans_made: list[bytes] = []
+    drafts_made: list[bytes] = []
     for now in (1.0, 2_000_000_000.0):
         view = make.view_of(*blocks)
         policy = Policy(rungs=("externalize", "clear", "summarize", "drop"), externalize_tokens=50)
         within = make.context(limit=3000, policy=policy, now=now, can_externalize=True)
-        planned = plan_compaction(view, within, "proactive")
-        assert planned
-        plans_made.append(planned.plan.to_json())
-    assert plans_made[0] == plans_made[1]
+        trial = draft_compaction(view, within, "proactive")
+        assert trial
+        drafts_made.append(trial.draft.to_json())
+    assert drafts_made[0] == drafts_made[1]

@@ -1,9 +1,9 @@
-"""A compaction plan as data: the action proposed for each block, not yet applied.
+"""The draft of a compaction as data: the action proposed for each block, not yet applied.
 
     include < clear < summarize < externalize < drop
 
-If several proposals name a block, the rightmost action counts. A plan holds only ids and texts. It can be
-shown, written as JSON, tested, and committed later while the timeline is still at the plan's version, even
+If several proposals name a block, the rightmost action counts. A draft holds only ids and texts. It can be
+shown, written as JSON, tested, and committed later while the timeline is still at the draft's version, even
 where the rungs that made it are unknown.
 """
 
@@ -30,7 +30,7 @@ from blocks import (
 from render.policy._policy import RungName
 
 Action: TypeAlias = Literal["include", "clear", "summarize", "externalize", "drop"]
-"""What a plan does with a block; if two proposals name it, the later action in this list counts."""
+"""What a draft does with a block; if two proposals name it, the later action in this list counts."""
 PRECEDENCE: Final[Mapping[str, int]] = {
     action: rank
     for rank, action in enumerate(("include", "clear", "summarize", "externalize", "drop"))
@@ -41,7 +41,7 @@ HIDE_REASONS: Final[Mapping[str, HideReason]] = {
     "drop": "dropped",
 }
 """The reason that is recorded when the blocks of a proposal are hidden."""
-PLAN_FORMAT: Final = 1
+DRAFT_FORMAT: Final = 1
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "externalize": ("artifact", "path"),
     "summarize": ("cut", "source_hash"),
@@ -99,13 +99,13 @@ class Proposal(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return shown, *(Hidden(block=block) for block in self.blocks if block != first)
 
 
-class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """What a compaction would do to a timeline. Pure data; equal logs give equal plans."""
+class CompactionDraft(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+    """What a compaction would do to a timeline. Pure data; equal logs give equal drafts."""
 
-    format: int = PLAN_FORMAT
+    format: int = DRAFT_FORMAT
     timeline: TimelineId = TimelineId("")
     version: int
-    """Version of the view that the plan was made for; it can be committed only at this version."""
+    """Version of the view that the draft was made for; it can be committed only at this version."""
     trigger: Trigger
     policy: str = ""
     limit: int = 0
@@ -120,7 +120,7 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
     def __repr__(self) -> str:
         proposed = ", ".join(f"{rung} {count}" for rung, count in self._counts().items())
         return (
-            f"<CompactionPlan for {self.timeline!r}, version {self.version}: "
+            f"<CompactionDraft for {self.timeline!r}, version {self.version}: "
             f"{self.tokens_before:,} to {self.tokens_after:,} tokens; {proposed or 'nothing'}>"
         )
 
@@ -148,29 +148,29 @@ class CompactionPlan(Struct, frozen=True, kw_only=True, omit_defaults=True, dict
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the plan, by which events refer to it."""
+        """SHA-256 of the draft, by which events refer to it."""
         return sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
     def to_json(self) -> bytes:
-        """The plan as JSON; equal plans give equal bytes."""
+        """The draft as JSON; equal drafts give equal bytes."""
         return msgspec.json.format(msgspec.json.encode(self, order="deterministic"))
 
     @classmethod
-    def from_json(cls, data: bytes | str) -> "CompactionPlan":
-        """The plan in a text that `to_json` gave.
+    def from_json(cls, data: bytes | str) -> "CompactionDraft":
+        """The draft in a text that `to_json` gave.
 
         Raises:
-            DataError: it is not a plan, or it has a newer format.
+            DataError: it is not a draft, or it has a newer format.
         """
         try:
-            plan = msgspec.json.decode(data, type=cls)
+            draft = msgspec.json.decode(data, type=cls)
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-            raise DataError(f"not a compaction plan: {error}") from error
-        if plan.format != PLAN_FORMAT:
+            raise DataError(f"not a draft of a compaction: {error}") from error
+        if draft.format != DRAFT_FORMAT:
             raise DataError(
-                f"the plan has format {plan.format}, and this version reads format {PLAN_FORMAT}"
+                f"the draft has format {draft.format}, and this version reads format {DRAFT_FORMAT}"
             )
-        return plan
+        return draft
 
 
 def in_force(proposals: Iterable[Proposal]) -> list[Proposal]:
