@@ -213,6 +213,7 @@ from blocks._summary import HiddenRecord as HiddenRecord
 from blocks._summary import Index as Index
 from blocks._summary import Layer as Layer
 from blocks._summary import OpenItem as OpenItem
+from blocks._summary import Region as Region
 from blocks._summary import SearchRecord as SearchRecord
 from blocks._summary import Term as Term
 from blocks._summary import ToolOutcome as ToolOutcome

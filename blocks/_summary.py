@@ -218,6 +218,25 @@ class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Oldest first."""
 
 
+class Region(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Adjacent whole lines of a file, as they are now, that were last seen and changed at the same time."""
+
+    file: str
+    line: int = 0
+    """Number of the first; 0: not known."""
+    text: str
+    seen: int
+    """Version of the block that showed or wrote them last."""
+    edited: int = 0
+    """Version of the last change of them; 0: none that is known."""
+    doubt: int = 0
+    """Version of a later call that may have changed them in an unknown way; 0: none."""
+    joins: bool = False
+    """Without a number: whether they follow the region before directly."""
+    sources: tuple[int, ...] = ()
+    """Versions of the other blocks that parts of them come from."""
+
+
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The deterministic record of what all compactions of a timeline have folded so far."""
 
@@ -239,4 +258,6 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For each list: how many entries were removed because it was full."""
     seen: int = 0
     """Version of the newest block that the parts about the present state (where things stand, the working set) cover."""
+    regions: tuple[Region, ...] = ()
+    """The working set: by file, in the order of its lines."""
     index: Index = Index()

@@ -71,7 +71,8 @@ ASKING_TOOLS: Final = frozenset(
 Code, Cline and Roo Code, opencode, Codex."""
 EDITOR_TOOLS: Final = frozenset({"str_replace_editor", "str_replace_based_edit_tool"})
 """Tools with several functions: the argument `command` says which one."""
-_FILES: Final = ("file_path", "path", "filename", "notebook_path")
+_FILES: Final = ("file_path", "path", "filename", "notebook_path", "filePath")
+"""Claude Code, Gemini CLI; pi, OpenHands; SWE-agent; Claude Code; opencode."""
 _TARGETS: Final = (*_FILES, "cmd", "command", "pattern", "query", "url", "input")
 _PATCHED: Final = re.compile(
     r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.*\S)", re.MULTILINE
@@ -133,7 +134,7 @@ def written_paths(
         value = arguments.get(key)
         if isinstance(value, str) and value.strip():
             return (value.strip(),)
-    texts = (arguments.get(key) for key in ("input", "patch"))
+    texts = (arguments.get(key) for key in ("input", "patch", "patchText"))
     found = (path for text in texts if isinstance(text, str) for path in _PATCHED.findall(text))
     return tuple(dict.fromkeys(found))
 

@@ -282,6 +282,14 @@ _PRINTS: Final = re.compile(
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
 )
 """Commands that print their input, or a part of it."""
+_RANGES: Final = re.compile(r"sed -n ((?:\d{1,7}(?:,\d{1,7})?p[; ]*)+)")
+_RANGE: Final = re.compile(r"(\d{1,7})(?:,(\d{1,7}))?p")
+_SEARCHES: Final = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
+_SHORTENING: Final = re.compile(
+    r"-[a-zA-Z]*[ocLlqvz]|--(?:only|count|files|replace|json|no-line|heading)"
+)
+"""Options of searches that print something else than whole lines with the lines around them."""
+_RECURSIVE: Final = re.compile(r"-[a-zA-Z]*[rRe]|--(?:recursive|include|glob|regexp|type)")
 _NUMBERING: Final = frozenset({"cat", "nl"})
 """Commands that can number lines; they number their input, so after another command the numbers are not the
 file's."""
@@ -322,6 +330,8 @@ class Written:
     """The folder that a patch's paths are relative to."""
     is_added: bool = False
     """Whether the text is appended."""
+    is_part: bool = False
+    """Whether the text lacks the lines that the shell changes."""
 
 
 @attrs.frozen
@@ -343,6 +353,8 @@ class _Command:
 
     words: list[str] = attrs.field(factory=list[str])
     document: str | None = None
+    is_part: bool = False
+    """Whether the document lacks lines that the shell changes."""
     target: str = ""
     is_added: bool = False
     is_fed: bool = False
@@ -360,6 +372,71 @@ def script_of(call: ToolCall, envelope: Envelope | None = None) -> Script:
         if text and len(text) <= SCRIPT_MAX and _TELLING.search(text):
             return parsed(text, _folder(call.input))
     return NOTHING
+
+
+def _commands_of(call: ToolCall, envelope: Envelope | None) -> tuple[list[_Command], str]:
+    """The commands of a shell call, and the folder they run in; none if one is not understood, or one guards others."""
+    if tool_kind(call.name, call.input, envelope) != "command":
+        return [], ""
+    texts = filter(None, (_text(call.input.get(name)) for name in _COMMANDS))
+    commands, folder = _commands(next(texts, "")[:SCRIPT_MAX]), _folder(call.input)
+    while commands and commands[0].words[0] == "cd":
+        folder = _joined(folder, commands[0].words[-1]) or ""
+        del commands[0]
+    is_plain = not any(each.words[0] in _GUARDING or each.words[0] == "cd" for each in commands)
+    return (commands, folder) if is_plain else ([], "")
+
+
+def shown_parts(call: ToolCall, envelope: Envelope | None = None) -> list[Shown | str]:
+    """What several commands print one after the other: parts of files of a known length, and single lines; empty if that
+    is not known of one of them."""
+    commands, folder = _commands_of(call, envelope)
+    parts, stages = list[Shown | str](), list[_Command]()
+    for command in commands:
+        stages.append(command)
+        if command.end in {"|", "|&"}:
+            continue
+        words = list(map(_said, stages[0].words))
+        ranges = _RANGES.fullmatch(" ".join(words[:-1]))
+        if (
+            len(stages) == 1
+            and words[0] == "echo"
+            and not command.target
+            and "\\n" not in words[-1]
+        ):
+            parts.append(" ".join(words[1:]))
+        elif len(stages) == 1 and ranges and (file := _joined(folder, stages[0].words[-1])):
+            for first, last in _RANGE.findall(ranges[1]):
+                parts.append(Shown(file, int(first), int(last or first) - int(first) + 1))
+        elif (shown := _shown(stages, folder)) and shown.line and shown.lines < ALL:
+            parts.append(shown)
+        else:
+            return []
+        stages = []
+    files = [part for part in parts if isinstance(part, Shown)]
+    return parts if files and all(part.lines > 0 for part in files) and not stages else []
+
+
+def searched_file(call: ToolCall, envelope: Envelope | None = None) -> str | None:
+    """The only file in which a search command looks, empty if it looks in several; None for any other command."""
+    commands, folder = _commands_of(call, envelope)
+    if not commands or any(each.target or each.is_fed for each in commands):
+        return None
+    first, *others = map(_said, commands[0].words)
+    is_limited = all(each.words[0] in {"head", "tail"} for each in commands[1:])
+    if (
+        first not in _SEARCHES
+        or not is_limited
+        or any(each.end not in {"|", ""} for each in commands)
+    ):
+        return None
+    options = [word for word in others if word.startswith("-")]
+    if any(_SHORTENING.match(option) for option in options):
+        return None
+    names = [word for word in others if not word.startswith("-") and not word.isdigit()]
+    is_one = len(names) == 2 and not any(_RECURSIVE.match(option) for option in options)  # noqa: PLR2004 -- pattern, file
+    file = _joined(folder, commands[0].words[-1]) if is_one and "." in basename(names[-1]) else ""
+    return file or ""
 
 
 def _text(value: Any) -> str:
@@ -455,7 +532,8 @@ def _documents(text: str, position: int, waiting: list[tuple[_Command, str]]) ->
             break  # stays in `waiting`: no end found
         lines = text[position : end.start()].split("\n")
         is_plain = word[0] in "'\"\\"
-        command.document = "\n".join(x for x in lines if is_plain or not _VALUE.search(x))
+        known = [x for x in lines if is_plain or not _VALUE.search(x)]
+        command.document, command.is_part = "\n".join(known), len(known) < len(lines)
         position = end.end()
         del waiting[0]
     return position
@@ -483,7 +561,8 @@ def _joined(folder: str | None, word: str) -> str | None:
 
 def _written(command: _Command, folder: str | None) -> Iterator[Written]:
     first, *others = command.words
-    if first == "apply_patch":
+    if first == "apply_patch" or [first, *others[:1]] == ["git", "apply"] or first == "patch":
+        others = others if first == "apply_patch" else []
         text = _said(others[0]) if others else command.document
         if text and folder is not None:
             yield Written("", text, folder)
@@ -495,7 +574,7 @@ def _written(command: _Command, folder: str | None) -> Iterator[Written]:
         is_known = is_tee or first == "cat"
         text = command.document if is_known and not command.is_fed else None
         if text is not None or not is_added:
-            yield Written(file, text, is_added=is_added)
+            yield Written(file, text, is_added=is_added, is_part=command.is_part)
 
 
 def _is_silent(command: _Command) -> bool:

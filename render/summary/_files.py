@@ -27,6 +27,7 @@ import attrs
 
 from blocks import Envelope, ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
 from render.summary._commands import ALL, WENT_WELL, Script, Shown, script_of, status_of
+from render.summary._copy import Edit
 from render.summary._identifiers import is_cut, is_output
 from render.summary._reading import LINE_CHARACTERS, Line, Source
 from render.view._group import Entry
@@ -309,7 +310,13 @@ def _first_line(arguments: Mapping[str, Any]) -> int:
 WORD: Final = re.compile(r"\w")
 """A line without a word character is ignored."""
 _WHOLE: Final = ("content", "contents", "file_text")
-_PATCHES: Final = ("input", "patch")
+_PATCHES: Final = ("input", "patch", "patchText")
+"""Codex; opencode."""
+_ALL: Final = ("replace_all", "replaceall", "allow_multiple")
+"""Claude Code; opencode; Gemini CLI."""
+_MOVED: Final = re.compile(r"\*\*\* Move to: (.*\S)")
+_UNIFIED_OLD: Final = re.compile(r"--- (?:a/|/dev/null)")
+_UNIFIED_NEW: Final = re.compile(r"\+\+\+ (?:b/)?([^\t]*[^\s])")
 _PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
 
 
@@ -319,39 +326,55 @@ def name_of(path: str) -> str:
 
 
 def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
+    """The changes that a call makes to files, in lines without white space around them."""
+    for edit in edits_of(call, envelope):
+        old = () if edit.is_added else None if edit.old is None else _said(edit.old.split("\n"))
+        new = _said((edit.new or "").split("\n"))
+        yield Change(file=edit.file, old=old, new=new)
+
+
+def edits_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Edit]:
     """The changes that a call makes to files, as far as its arguments show."""
     yield from _by_shell(script_of(call, envelope))
     if tool_kind(call.name, call.input, envelope) != "write":
         return
-    for name in _PATCHES:
-        if isinstance(text := call.input.get(name), str):
-            yield from _patched(text)
-    files = written_paths(call.name, call.input, envelope)
-    if len(files) != 1:
+    patches = [text for name in _PATCHES if isinstance(text := call.input.get(name), str)]
+    patched = [edit for text in patches for edit in _patched(text)]
+    yield from patched
+    files = list(map(name_of, written_paths(call.name, call.input, envelope)))
+    pairs = list(_pairs(call.input))
+    if len(files) != 1 or patched:
+        known = {edit.file for edit in patched}
+        yield from (Edit(file=file, old=None, new=None) for file in files if file not in known)
         return
-    file, pairs = name_of(files[0]), list(_pairs(call.input))
-    for old, new in pairs:
-        yield Change(file=file, old=_said(old.split("\n")), new=_said(new.split("\n")))
-    whole = (text for name in _WHOLE if isinstance(text := call.input.get(name), str))
-    for text in () if pairs else whole:
-        yield Change(file=file, old=None, new=_said(text.split("\n")))
+    for old, new, is_all in pairs:
+        yield Edit(file=files[0], old=old or None, new=new, is_all=is_all)
+    whole = [text for name in _WHOLE if isinstance(text := call.input.get(name), str)]
+    for text in () if pairs else whole or [None]:
+        yield Edit(file=files[0], old=None, new=text)
 
 
-def _by_shell(script: Script) -> Iterator[Change]:
+def _by_shell(script: Script) -> Iterator[Edit]:
     """The changes that a script makes."""
     for written in script.written:
         if written.file:
-            old = () if written.is_added else None
-            new = _said((written.text or "").split("\n"))
-            yield Change(file=name_of(written.file), old=old, new=new)
+            yield Edit(
+                file=name_of(written.file),
+                old=None,
+                new=written.text,
+                is_added=written.is_added,
+                is_part=written.is_part,
+            )
             continue
-        for change in _patched(written.text or ""):
-            yield attrs.evolve(change, file=join(written.folder, change.file))
+        for edit in _patched(written.text or ""):
+            yield attrs.evolve(edit, file=join(written.folder, edit.file))
 
 
 def written_by(script: Script) -> Iterable[str]:
     """The files into which a script writes a known text."""
-    return dict.fromkeys(change.file for change in _by_shell(script) if change.new)
+    return dict.fromkeys(
+        edit.file for edit in _by_shell(script) if _said((edit.new or "").split("\n"))
+    )
 
 
 def _said(lines: Iterable[str]) -> tuple[str, ...]:
@@ -359,45 +382,63 @@ def _said(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if WORD.search(line))
 
 
-def _pairs(value: Any) -> Iterator[tuple[str, str]]:
-    """Each pair of `old...` and `new...` arguments, found in any nested object."""
+def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:
+    """Each pair of `old...` and `new...` arguments, found in any nested object, and whether all occurrences are meant."""
     stack = [value]
     while stack:  # as in `leaves`
         item = stack.pop()
         if isinstance(item, dict):
-            fields = cast("dict[Any, Any]", item)
-            texts = {str(k).lower(): v for k, v in fields.items() if isinstance(v, str)}
+            fields = {str(k).lower(): v for k, v in cast("dict[Any, Any]", item).items()}
+            texts = {k: v for k, v in fields.items() if isinstance(v, str)}
             old = next((v for k, v in texts.items() if k.startswith("old")), None)
             new = next((v for k, v in texts.items() if k.startswith("new")), "")
             if old is not None:
-                yield old, new
+                yield old, new, any(fields.get(name) for name in _ALL)
             stack += reversed(list(fields.values()))
         elif isinstance(item, list | tuple):
             stack += reversed(cast("list[Any]", item))
 
 
-def _patched(text: str) -> Iterator[Change]:
-    """The changes of a patch, one per file section."""
+def _patched(text: str) -> Iterator[Edit]:
+    """The changes of a patch, one for each hunk; of a file that is added or deleted, one."""
     file, is_whole = "", False
     old, new = list[str](), list[str]()
-    for line in [*text.split("\n"), "*** End Patch"]:
+
+    def hunk() -> Iterator[Edit]:
+        if file and (old or new or is_whole):
+            gone = None if is_whole else "".join(f"{line}\n" for line in old)
+            yield Edit(file=file, old=gone, new="".join(f"{line}\n" for line in new), is_lines=True)
+
+    for line in text.split("\n"):
         header = _PATCHED.match(line)
-        if header or line.startswith("*** End Patch"):
-            if file:
-                gone = None if is_whole else _said(old)
-                yield Change(file=file, old=gone, new=_said(new), is_run=is_whole)
-            file, is_whole = (name_of(header[2]), header[1] != "Update") if header else ("", False)
+        if header or line.startswith(("@@", "*** End Patch")) or _UNIFIED_OLD.match(line):
+            yield from hunk()
             old, new = [], []
-        elif not line.startswith(("@@", "*** ")):
+        if header:
+            file, is_whole = name_of(header[2]), header[1] != "Update"
+        elif found := _MOVED.match(line):
+            yield Edit(file=file, old=None, new=None)
+            file = name_of(found[1])
+        elif found := _UNIFIED_NEW.match(line):
+            file, is_whole, old, new = name_of(found[1]), False, [], []
+        elif line.startswith("*** End Patch") or _UNIFIED_OLD.match(line):
+            file = ""
+        elif file and not line.startswith(("@@", "*** ", "\\ ")):
             old += [] if line.startswith("+") else [line[1:]]
             new += [] if line.startswith("-") else [line[1:]]
+    yield from hunk()
 
 
 # The lines of a file that a text shows, and their numbers. Tools that show files often put a line number before each
 # line: `   12→total = 0`. It is not part of the line.
 
 
-_NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|: |\|)")
+_NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|:(?: |$)|\|)")
+
+
+def without_number(text: str) -> str:
+    """A line without the number that a viewer put before it."""
+    return _NUMBER.sub("", text, count=1)
 
 
 def lines_in(source: Source) -> Sequence[Line]:

@@ -143,7 +143,8 @@ def test_a_patch_replaces_what_it_takes_out_of_each_file() -> None:
     (call, _) = ran(1, "apply_patch", "done", {"input": patch})
     assert isinstance(call.block, ToolCall)
     assert [(c.file, c.old, c.new) for c in changes_of(call.block)] == [
-        ("a.py", ("kept", "out"), ("kept", "in")),
+        ("a.py", None, ()),
+        ("b.py", ("kept", "out"), ("kept", "in")),
         ("c.py", None, ("all of it",)),
         ("d.py", None, ()),
     ]
