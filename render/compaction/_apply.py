@@ -58,6 +58,7 @@ from blocks.formats import appended_texts
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens, total_tokens
 from render.stages._visibility import HEAD_SHARE, cut_text
+from render.summary._copies import followed
 from render.summary._digest import build_digest, fit_digest
 from render.summary._extractive import extract_summary, turn_context, words_of
 from render.summary._identifiers import searched
@@ -67,6 +68,7 @@ from render.summary._quote import quoted
 from render.summary._reading import reader_of
 from render.summary._room import PageRoom
 from render.summary._text import format_written
+from render.summary._working_set import working_set
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place, response_of
 from render.view._view import View
@@ -714,7 +716,8 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     _ = now  # until rooms A and B use it
     # Room B: where things stand (now, room.state).
     # Room C: what was found and decided (own, room.found).
-    # Room A: the working set (now, room.working; fold.kept is shown anyway).
+    copies = followed(earlier.regions, (*fold.folded, *fold.kept), earlier.seen)
+    regions = working_set(copies, _shown(fold), room.working, count)
     # Room D: what was done (own, room.done), and excerpts (room.excerpts).
     digest = fit_digest(digest, room.state, count, room.done)
     hidden = [e for e in fold.kept if e.replacement is not None and e.original is None]
@@ -722,7 +725,19 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     whole = IndexRoom(total=room.excerpts, layer=0, rebuilt=room.excerpts, is_cold=True)
     index = extend_index(digest.index, sources, _visible(fold), whole, reader_of(view, context))
     seen = max((e.version for e in (*fold.folded, *fold.kept)), default=earlier.seen)
-    return msgspec.structs.replace(digest, index=index, seen=max(seen, earlier.seen))
+    return msgspec.structs.replace(
+        digest, regions=regions, index=index, seen=max(seen, earlier.seen)
+    )
+
+
+def _shown(fold: FoldRange) -> set[int]:
+    """Versions of the kept blocks that the request shows as they are."""
+    cut = {hidden.block for hidden in fold.cuts}
+    return {
+        entry.version
+        for entry in fold.kept
+        if entry.replacement is None and entry.block.id not in cut
+    }
 
 
 def _page_room(fold: FoldRange, written: int, context: Context) -> PageRoom:

@@ -32,7 +32,7 @@ class Row(NamedTuple):
     edited: int = 0
     """Version of the last change of it; 0: none that is known."""
     sources: tuple[int, ...] = ()
-    """Versions of the other blocks that parts of it come from."""
+    """Versions of the blocks that its parts come from; empty: it was shown as a whole by that of `seen`."""
 
 
 @attrs.define(eq=False)
@@ -109,19 +109,19 @@ class Copy:
         self.stretches = [*(Stretch(0, each.rows) for each in _joined(rest)), *loose]
         self.doubt = max(self.doubt, version)
 
-    def change(self, edit: Edit, version: int) -> None:
-        """Apply a change that succeeded."""
-        self.changed = version
+    def change(self, edit: Edit, version: int, call: int) -> None:
+        """Apply a change that succeeded at this version; `call` is that of its call."""
+        self.changed, mark = version, Row("", version, version, (call,))
         if edit.new is None or edit.is_part:
             self.stretches = []
         elif edit.is_added:
-            self.stretches += _written(0, _lines(edit.new), version)
+            self.stretches += _written(0, _lines(edit.new), mark)
         elif edit.old is None:
-            self.stretches = _written(1, _lines(edit.new), version)
+            self.stretches = _written(1, _lines(edit.new), mark)
         else:
-            self._replace(edit.old, edit.new, edit, version)
+            self._replace(edit.old, edit.new, edit, mark)
 
-    def _replace(self, old: str, new: str, edit: Edit, version: int) -> None:
+    def _replace(self, old: str, new: str, edit: Edit, mark: Row) -> None:
         places = [
             (stretch, place) for stretch in self.stretches for place in _found(stretch, old, edit)
         ]
@@ -132,12 +132,12 @@ class Copy:
         is_certain = not edit.is_lines or any(map(_is_telling, old.split("\n")))
         if places and edit.is_all:
             for stretch, place in reversed(places):
-                stretch.rows[place.first : place.last + 1] = _rows(stretch, place, new, version)
+                stretch.rows[place.first : place.last + 1] = _rows(stretch, place, new, mark)
             self._trim(old, self.stretches)
             if new.count("\n") != old.count("\n"):
                 self._move(0, None)
         elif len(places) == 1 and is_certain:
-            self._replace_one(*places[0], new, edit, version)
+            self._replace_one(*places[0], new, edit, mark)
             self._trim(
                 old, [each for each in self.stretches if not each.line and each is not places[0][0]]
             )
@@ -145,13 +145,13 @@ class Copy:
             self._forget(stretch for stretch, _ in places)
             self._move(0, None)
         else:
-            self._replace_unseen(old, new, edit, version)
+            self._replace_unseen(old, new, edit, mark)
         self.stretches = [each for each in self.stretches if each.rows]
 
     def _replace_one(
-        self, stretch: Stretch, place: "_Place", new: str, edit: Edit, version: int
+        self, stretch: Stretch, place: "_Place", new: str, edit: Edit, mark: Row
     ) -> None:
-        rows = _rows(stretch, place, new, version)
+        rows = _rows(stretch, place, new, mark)
         is_whole = not (place.before or place.after)
         if is_whole and _is_removal(new, edit):  # with the line end, or without: tools differ
             self._move(stretch.line + place.first if stretch.line else 0, None)
@@ -165,7 +165,7 @@ class Copy:
             )
         stretch.rows[place.first : place.last + 1] = rows
 
-    def _replace_unseen(self, old: str, new: str, edit: Edit, version: int) -> None:
+    def _replace_unseen(self, old: str, new: str, edit: Edit, mark: Row) -> None:
         """A change whose place is not shown as a whole: of its lines, those are added that are whole."""
         if not edit.is_lines and old[:1] == new[:1] == "\n":
             old, new = old[1:], new[1:]
@@ -177,7 +177,7 @@ class Copy:
             self._move(place, moved if place else None)
         texts = _lines(new) if edit.is_lines else new.split("\n")[1:-1]
         if any(map(_is_telling, texts)):
-            self.stretches += _written(0, texts, version)
+            self.stretches += _written(0, texts, mark)
 
     def _trim(self, old: str, stretches: Iterable[Stretch]) -> int:
         """Forget the lines at the ends of stretches that may be a part of `old`; returns the number of a line
@@ -243,9 +243,9 @@ def _placed(stretch: Stretch, known: Mapping[int, Row]) -> Stretch:
     return stretch
 
 
-def _written(line: int, texts: Sequence[str], version: int) -> list[Stretch]:
+def _written(line: int, texts: Sequence[str], mark: Row) -> list[Stretch]:
     """A stretch of lines that were written at once; none if there are none."""
-    return [Stretch(line, [Row(text, version, version) for text in texts])] if texts else []
+    return [Stretch(line, [mark._replace(text=text) for text in texts])] if texts else []
 
 
 def _lines(text: str) -> list[str]:
@@ -338,13 +338,15 @@ def _alike(stretch: Stretch, lines: Sequence[str]) -> Iterator[_Place]:
             return
 
 
-def _rows(stretch: Stretch, place: _Place, new: str, version: int) -> list[Row]:
+def _rows(stretch: Stretch, place: _Place, new: str, mark: Row) -> list[Row]:
     """The rows instead of those at a place."""
     text = f"{place.before}{new}{place.after}"
     texts = _lines(text) if place.is_closed else text.split("\n")
     gone = stretch.rows[place.first], stretch.rows[place.last]
-    rows = [Row(text, version, version) for text in texts]
+    rows = [mark._replace(text=text) for text in texts]
     for index, row in zip((0, -1), gone, strict=True):
         if rows and (place.before, place.after)[index]:
-            rows[index] = rows[index]._replace(sources=(*row.sources, row.seen))
+            rows[index] = rows[index]._replace(
+                sources=(*mark.sources, *(row.sources or (row.seen,)))
+            )
     return rows

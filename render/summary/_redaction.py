@@ -33,6 +33,7 @@ from blocks import (
     OpenItem,
     ProviderPart,
     RangeSummary,
+    Region,
     ToolCall,
     ToolResult,
     UserAttachment,
@@ -63,6 +64,7 @@ _EXEMPT: Final[dict[type, frozenset[str]]] = {
         {"id", "turn", "covered_turn_ids", "split_turn_id", "turn_range", "begun_turn_id"}
     ),
     Excerpt: frozenset({"path", "text"}),
+    Region: frozenset({"file", "text"}),
     ArtifactPointer: frozenset({"path", "artifact"}),
     DroppedSpan: frozenset({"turns"}),
     OpenItem: frozenset({"priority"}),
@@ -267,7 +269,7 @@ def redaction_of(
 
 
 def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSummary:
-    """The summary without index excerpts of the blocks with these versions."""
+    """The summary without what its index and its working set have of the blocks with these versions."""
     gone, index = frozenset(versions), summary.digest.index
     layers = tuple(
         msgspec.structs.replace(layer, excerpts=_seen_elsewhere(layer.excerpts, gone))
@@ -276,9 +278,14 @@ def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSum
     left = msgspec.structs.replace(
         index, excerpts=_seen_elsewhere(index.excerpts, gone), layers=layers
     )
-    if left == index:
+    regions = tuple(
+        region
+        for region in summary.digest.regions
+        if gone.isdisjoint((region.seen, *region.sources))
+    )
+    if left == index and len(regions) == len(summary.digest.regions):
         return summary
-    digest = msgspec.structs.replace(summary.digest, index=left)
+    digest = msgspec.structs.replace(summary.digest, index=left, regions=regions)
     return msgspec.structs.replace(summary, digest=digest)
 
 

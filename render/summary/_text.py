@@ -33,6 +33,7 @@ from blocks import (
 )
 from render.summary._commands import command_line
 from render.summary._quote import escaped
+from render.summary._working_set import working_text
 
 REPORT_VERSION: Final = 3
 """Version of the text's form; changing the form changes the requests of all folded timelines."""
@@ -113,7 +114,7 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     yield from _history(summary)
     yield _turn_context(summary)
     yield STATE, list_text(digest, "files_written")
-    yield WORKING, ""
+    yield WORKING, working_text(digest.regions)
     yield DONE, list_text(digest, "commands")
     for name, title in SET_ASIDE.items():
         yield title, list_text(digest, name)

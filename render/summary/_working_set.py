@@ -11,38 +11,24 @@ are chosen that a next edit most likely touches. What the request shows anyway h
     240→def discount(cart, rate):
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
-from posixpath import basename
 from typing import Final, NamedTuple
 
-import attrs
-
-from blocks import Region, ToolCall, ToolResult, is_sealed, label_of, text_of, tool_kind
-from render.summary._commands import script_of
+from blocks import Region, label_of
 from render.summary._copy import Copy, Row, Stretch
-from render.summary._files import LOOKING, edits_of
-from render.summary._views import views_of
-from render.view._group import Entry
 
 
 def working_set(
-    previous: Sequence[Region],
-    entries: Sequence[Entry],
-    since: int,
+    copies: Mapping[str, Copy],
     visible: Collection[int],
     tokens_max: int,
     count: Callable[[str], int],
 ) -> tuple[Region, ...]:
-    """The regions after these entries, within so many tokens.
-
-    `entries` are all since the cut before the previous page, which covers those up to version `since`; `visible` are the
-    versions of those that the request shows.
-    """
-    copies = followed(previous, entries, since)
+    """The regions of these files that have room in so many tokens; `visible` are the versions of the blocks that the
+    request shows as they are."""
     ranked = _ranked(copies, visible)
     characters = CHARACTERS * tokens_max
     for _ in range(TRIES):
@@ -102,7 +88,7 @@ class _Known(NamedTuple):
 
     file: str
     stretch: int
-    index: int
+    place: int
     row: Row
 
 
@@ -118,10 +104,16 @@ def _ranked(copies: Mapping[str, Copy], visible: Collection[int]) -> list[_Known
             changed = _changed_around(stretch.rows)
             for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
                 age = (now - row.seen) * (OVERVIEW_AGE if sizes[row.seen] > OVERVIEW else 1)
-                if row.seen not in visible:
+                if not _is_visible(row, visible):
                     ranked.append((min(age, now - edited), _Known(name, number, index, row)))
     ranked.sort(key=itemgetter(0))
     return [known for _, known in ranked]
+
+
+def _is_visible(row: Row, visible: Collection[int]) -> bool:
+    """Whether one visible block shows the row as a whole."""
+    source, *others = row.sources or (row.seen,)
+    return source in visible and not others
 
 
 def _rows(copy: Copy) -> Iterator[Row]:
@@ -145,7 +137,7 @@ def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Known]) -> Iterator[R
     files: dict[str, dict[int, list[int]]] = {}
     newest: dict[str, int] = {}
     for known in chosen:
-        files.setdefault(known.file, {}).setdefault(known.stretch, []).append(known.index)
+        files.setdefault(known.file, {}).setdefault(known.stretch, []).append(known.place)
         newest[known.file] = max(newest.get(known.file, 0), known.row.seen)
     for file in sorted(files, key=lambda file: (-newest[file], file)):
         copy = copies[file]
@@ -183,142 +175,3 @@ def _of_run(file: str, copy: Copy, stretch: Stretch, run: range) -> Iterator[Reg
             joins=first != run.start and not stretch.line,
             sources=sources,
         )
-
-
-# Following the log.
-
-
-def _copy_of(name: str, copies: dict[str, Copy]) -> Copy:
-    """The copy of a file; a relative path with a folder stands for the only known file that ends like it."""
-    if name not in copies and "/" in name:
-        names = [each for each in copies if _is_same(each, name)]
-        name = names[0] if len(names) == 1 else name
-    return copies.setdefault(name, Copy())
-
-
-def _is_same(one: str, other: str) -> bool:
-    shorter, longer = sorted((one, other), key=len)
-    return "/" in shorter and longer.endswith(f"/{shorter.removeprefix('./')}")
-
-
-def followed(previous: Sequence[Region], entries: Sequence[Entry], since: int) -> dict[str, Copy]:
-    """The copies after these entries, of which the previous regions cover those up to version `since`."""
-    copies, calls, is_covered = dict[str, Copy](), dict[str, Entry](), True
-    for entry in entries:
-        if is_covered and entry.version > since:
-            _recall(previous, copies)
-            is_covered = False
-        if isinstance(entry.block, ToolCall):
-            calls[entry.pair] = entry
-        elif isinstance(entry.block, ToolResult) and (call := calls.pop(entry.pair, None)):
-            _follow(call, entry, copies)
-    if is_covered:
-        _recall(previous, copies)
-    return copies
-
-
-def _recall(previous: Sequence[Region], copies: dict[str, Copy]) -> None:
-    """Add what the previous page showed."""
-    for file in dict.fromkeys(region.file for region in previous):
-        stretches, doubt = list[Stretch](), 0
-        for region in previous:
-            if region.file != file:
-                continue
-            rows = [
-                Row(text, region.seen, region.edited, region.sources)
-                for text in region.text.split("\n")
-            ]
-            if region.joins and stretches:
-                stretches[-1].rows += rows
-            else:
-                stretches.append(Stretch(region.line, rows))
-            doubt = max(doubt, region.doubt)
-        copy = _copy_of(file, copies)
-        copy.show(stretches, copy.changed)
-        copy.doubt = max(copy.doubt, doubt)
-
-
-def _follow(asked: Entry, answered: Entry, copies: dict[str, Copy]) -> None:
-    """Follow one call with its result."""
-    call, result = asked.source, answered.block
-    if not isinstance(call, ToolCall) or not isinstance(result, ToolResult):
-        return
-    is_quoted = all(
-        each.original is None and not is_sealed(each.block) for each in (asked, answered)
-    )
-    failed = result.is_error or result.envelope.outcome == "failure"
-    kind, version = tool_kind(call.name, call.input, result.envelope), answered.version
-    if kind not in LOOKING:
-        for edit in edits_of(call, result.envelope):
-            if failed and kind != "command":
-                break
-            known = edit if is_quoted and not failed else attrs.evolve(edit, new=None)
-            _copy_of(edit.file, copies).change(known, version)
-        _doubt(call, result, copies, version)
-    if is_quoted and not failed:
-        for file, stretches in views_of(call, result, version):
-            _copy_of(file, copies).show(stretches, asked.version)
-
-
-# Calls that may change a file in a way that is not followed.
-
-
-_PIECE: Final = re.compile(r"&&|\|\||[;|\n]")
-_GIT: Final = r"\bgit(?:\s+-C\s+\S+|\s+-\S+)*\s+"
-_CHANGING: Final = re.compile(
-    r"\bg?sed\b.*?\s(?:-[a-zA-Z]*i|--in-place)|\b(?:perl|ruby)\b.*?\s-\w*i\b|\bg?awk\b.*?-i\s*inplace|\b(?:ed|ex)\s"
-    rf"|{_GIT}(?:checkout|restore|stash|apply)\b|\bpatch\b"
-)
-"""Commands that change the files they name, or any."""
-_MOVING: Final = re.compile(
-    rf"\s*(?:sudo\s+)?(?:mv|cp|rm|ln|install|dd|truncate)\b|{_GIT}(?:rm|mv|clean)\b"
-)
-"""Commands that change the files they name, and no others."""
-_PERHAPS: Final = re.compile(
-    rf"{_GIT}(?:switch|pull|merge|rebase|reset\s+--hard|revert|cherry-pick|am)\b"
-    r"|\b(?:gofmt|goimports|gofumpt)\b.*-w|\bprettier\b.*(?:--write|-w)\b|--fix\b|\bclang-format\b.*-i"
-    r"|\b(?:ruff|cargo|go|deno|dart|mix|terraform|forge|biome|dotnet|nx)\s+(?:fmt|format)\b"
-    r"|\b(?:black|isort|rustfmt|autopep8|yapf|shfmt|stylua)\b"  # write by default
-    r"|\b(?:run|make|just|task|mise)\b.*\b(?:fmt|format|lint:fix)\b"
-)
-"""Formatters, and commands of git that may change any file."""
-_HARMLESS: Final = re.compile(
-    rf"{_GIT}(?:checkout\s+-[bB]|switch\s+-[cC]|stash\s+(?:list|show)|restore\s+--staged)\b|--check\b"
-)
-_PROGRAM: Final = re.compile(r"\b(?:python[\d.]*|node|ruby|perl|php|deno|bun|pwsh|powershell)\b")
-_WRITING: Final = re.compile(r"write|open\([^)]*['\"][wax]|Set-Content|Out-File|fileinput|\bdump\(")
-
-
-def _doubt(call: ToolCall, result: ToolResult, copies: Mapping[str, Copy], version: int) -> None:
-    """Forget the files that a command names and changes; doubt those that it may change."""
-    text, script = text_of(call), script_of(call, result.envelope)
-    kind = tool_kind(call.name, call.input, result.envelope)
-    if kind == "write" or script.is_all:
-        return
-    if kind != "command":
-        _touch(text, copies, version, is_certain=False, is_any=False)
-    elif _PROGRAM.search(text) and _WRITING.search(text):
-        _touch(text, copies, version, is_certain=True, is_any=True)
-    else:
-        for piece in _PIECE.split(text):
-            if _HARMLESS.search(piece):
-                continue
-            if _CHANGING.search(piece):
-                _touch(piece, copies, version, is_certain=True, is_any=True)
-            elif _MOVING.match(piece):
-                _touch(piece, copies, version, is_certain=True, is_any=False)
-            elif _PERHAPS.search(piece):
-                _touch(piece, copies, version, is_certain=False, is_any=True)
-
-
-def _touch(
-    text: str, copies: Mapping[str, Copy], version: int, *, is_certain: bool, is_any: bool
-) -> None:
-    """Forget (if it is certain that they change) or doubt the files that a text names; if it names none, doubt any."""
-    named = [copy for name, copy in copies.items() if copy.stretches and basename(name) in text]
-    for copy in named:
-        copy.doubt = version
-        if is_certain and copy.changed < version:  # else the same call wrote it as a whole
-            copy.stretches, copy.changed = [], version
-    for copy in copies.values() if is_any and not named else ():
-        copy.doubt = version
