@@ -333,8 +333,6 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors: tuple[OpenError, ...] = ()
     processes: tuple[Process, ...] = ()
     repositories: tuple[Repository, ...] = ()
-    seen: int = 0
-    """Version of the newest entry that is counted in."""
 
 
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,93 +13,28 @@ from typing import Final
 from blocks import CheckRecord, OpenError
 from render.summary._commands import outcome, status_of
 from render.summary._identifiers import one_line, searched
-from render.summary._runs import COMMAND_CHARACTERS, Command, Run
+from render.summary._runs import COMMAND_CHARACTERS, Command, Run, listed
+from render.summary._state import CHECKS_MAX, ERRORS_MAX
 
 # Checks.
 
 
-CHECKS_MAX: Final = 6
 CHECK_VERSIONS: Final = 300
 """A check that did not run again for this many blocks, some hundred calls, belongs to other work."""
 FAILING_MAX: Final = 6
 """The most failing tests that are named."""
 LINE_CHARACTERS: Final = 160
 ERROR_LINES: Final = 3
-_CHECKERS: Final = frozenset(
-    [
-        "pytest",
-        "py.test",
-        "unittest",
-        "nose2",
-        "tox",
-        "nox",
-        "mypy",
-        "pyright",
-        "basedpyright",
-        "pyrefly",
-        "ruff",
-        "flake8",
-        "pylint",
-        "tsc",
-        "tsgo",
-        "vue-tsc",
-        "svelte-check",
-        "eslint",
-        "biome",
-        "oxlint",
-        "stylelint",
-        "jest",
-        "vitest",
-        "mocha",
-        "ava",
-        "playwright",
-        "cypress",
-        "ctest",
-        "ninja",
-        "golangci-lint",
-        "staticcheck",
-        "rubocop",
-        "rspec",
-        "phpunit",
-        "pest",
-        "phpstan",
-        "psalm",
-        "shellcheck",
-        "hadolint",
-        "actionlint",
-        "markdownlint",
-        "markdownlint-cli2",
-        "vale",
-        "ktlint",
-        "detekt",
-        "swiftlint",
-        "xcodebuild",
-        "bats",
-        "luacheck",
-        "clang-tidy",
-        "cppcheck",
-        "rustc",
-        "gcc",
-        "g++",
-        "cc",
-        "clang",
-        "clang++",
-        "javac",
-        "webpack",
-        "rollup",
-        "esbuild",
-        "tsup",
-        "vite",
-        "make",
-        "gmake",
-        "msbuild",
-        "pre-commit",
-    ]
+_CHECKERS: Final = listed(
+    "pytest py.test unittest nose2 tox nox mypy pyright basedpyright pyrefly ruff flake8 pylint tsc tsgo"
+    " vue-tsc svelte-check eslint biome oxlint stylelint jest vitest mocha ava playwright cypress ctest ninja"
+    " golangci-lint staticcheck rubocop rspec phpunit pest phpstan psalm shellcheck hadolint actionlint"
+    " markdownlint markdownlint-cli2 vale ktlint detekt swiftlint xcodebuild bats luacheck clang-tidy"
+    " cppcheck rustc gcc g++ cc clang clang++ javac webpack rollup esbuild tsup vite make gmake msbuild"
+    " pre-commit"
 )
 """Programs that check or build, by their names; from the documentation of each language's tools."""
-_FORMATTERS: Final = frozenset(
-    ["black", "isort", "prettier", "stylua", "gofmt", "rustfmt", "clang-format", "fmt", "format"]
-)
+_FORMATTERS: Final = listed("black isort prettier stylua gofmt rustfmt clang-format fmt format")
 """Programs and tasks that change files, and check them only if they are told to."""
 _OF_TARGETS: Final = frozenset({"make", "gmake", "ninja", "pre-commit"})
 """Checkers whose first argument says what is made."""
@@ -107,61 +42,10 @@ _ONLY_CHECKS: Final = frozenset(
     {"--check", "-c", "-l", "--diff", "--check-only", "--dry-run", "-d"}
 )
 _INTERPRETERS: Final = ("python", "node", "deno", "bun", "php", "ruby", "perl", "tsx", "ts-node")
-_RUNNERS: Final = frozenset(
-    [
-        "npm",
-        "pnpm",
-        "yarn",
-        "bun",
-        "deno",
-        "node",
-        "go",
-        "cargo",
-        "mvn",
-        "mvnw",
-        "gradle",
-        "gradlew",
-        "dotnet",
-        "swift",
-        "mix",
-        "bazel",
-        "just",
-        "task",
-        "mise",
-        "hatch",
-        "uv",
-        "poetry",
-        "rake",
-        "bundle",
-        "composer",
-        "sbt",
-        "lein",
-        "zig",
-        "cmake",
-        "meson",
-        "nx",
-        "turbo",
-        "lerna",
-        "mage",
-        "invoke",
-        "pants",
-        "buck2",
-        "dune",
-        "stack",
-        "cabal",
-        "moon",
-        "python",
-        "python3",
-        "php",
-        "flutter",
-        "dart",
-        "next",
-        "astro",
-        "ng",
-        "expo",
-        "rails",
-        "django-admin",
-    ]
+_RUNNERS: Final = listed(
+    "npm pnpm yarn bun deno node go cargo mvn mvnw gradle gradlew dotnet swift mix bazel just task mise hatch"
+    " uv poetry rake bundle composer sbt lein zig cmake meson nx turbo lerna mage invoke pants buck2 dune"
+    " stack cabal moon python python3 php flutter dart next astro ng expo rails django-admin"
 )
 """Programs that run a task whose name says whether it is a check."""
 _TASK: Final = re.compile(
@@ -171,74 +55,10 @@ _TASK: Final = re.compile(
 """The name of a task that checks or builds."""
 _LOCAL: Final = re.compile(r"(?:.*[_.-])?(?:(?:run)?tests?|checks?|lint|build|verify)(?:[_.-].*)?")
 """The name of a script of a project's own."""
-_LOOKING: Final = frozenset(
-    [
-        "cat",
-        "head",
-        "tail",
-        "grep",
-        "egrep",
-        "fgrep",
-        "rg",
-        "ag",
-        "find",
-        "fd",
-        "ls",
-        "tree",
-        "stat",
-        "file",
-        "wc",
-        "sed",
-        "awk",
-        "cut",
-        "sort",
-        "uniq",
-        "jq",
-        "less",
-        "which",
-        "type",
-        "test",
-        "[",
-        "[[",
-        "diff",
-        "cmp",
-        "echo",
-        "printf",
-        "pwd",
-        "true",
-        "false",
-        "sleep",
-        "wait",
-        "date",
-        "ps",
-        "pgrep",
-        "kill",
-        "pkill",
-        "killall",
-        "mkdir",
-        "touch",
-        "cp",
-        "mv",
-        "rm",
-        "ln",
-        "chmod",
-        "export",
-        "source",
-        ".",
-        "set",
-        "read",
-        "xargs",
-        "tee",
-        "exit",
-        "if",
-        "for",
-        "while",
-        "until",
-        "case",
-        "fi",
-        "done",
-        "esac",
-    ]
+_LOOKING: Final = listed(
+    "cat head tail grep egrep fgrep rg ag find fd ls tree stat file wc sed awk cut sort uniq jq less which"
+    " type test [ [[ diff cmp echo printf pwd true false sleep wait date ps pgrep kill pkill killall mkdir"
+    " touch cp mv rm ln chmod export source . set read xargs tee exit if for while until case fi done esac"
 )
 """Programs that say or do nothing about whether the work is right: their failure is an answer, or a trifle."""
 _FAULT: Final = re.compile(
@@ -382,7 +202,6 @@ def _faults(text: str) -> Iterator[str]:
 # Open errors.
 
 
-ERRORS_MAX: Final = 3
 OPEN_VERSIONS: Final = 60
 """An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
 

@@ -23,18 +23,18 @@ from render.summary._commands import script_of
 from render.summary._files import changes_of, name_of, shown_by
 from render.summary._identifiers import one_line
 from render.summary._runs import Command, Run
+from render.summary._state import (
+    FILES_MAX,
+    LINES_MAX,
+    NAMES_MAX,
+    PLAIN_MAX,
+    SCRATCH,
+    WHOLE,
+    is_plain,
+    less,
+)
 
-FILES_MAX: Final = 40
-PLAIN_MAX: Final = 12
-"""The most files of which only that is known that they were written once; many are scratch files."""
-NAMES_MAX: Final = 8
-"""The most names of a kind for one file, the newest."""
-LINES_MAX: Final = 2
 MARKS_MAX: Final = 8
-WHOLE: Final = frozenset({"created", "written"})
-"""How a file came to be whose text the agent wrote as a whole."""
-SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compared only
-"""Folders of which a deletion says nothing."""
 NAME_CHARACTERS: Final = 60
 LINE_CHARACTERS: Final = 80
 
@@ -82,11 +82,6 @@ def changes_after(
     plain = [change for change in changes.values() if is_plain(change)][:-PLAIN_MAX]
     left = [change for change in changes.values() if change not in plain]
     return left[-FILES_MAX:], len(changes) - len(left[-FILES_MAX:])
-
-
-def is_plain(change: FileChange) -> bool:
-    """Whether nothing more is known of a file than that it was written."""
-    return change.how in WHOLE and change.edits <= 1 and not (change.added or change.was)
 
 
 def _known(file: str, paths: Iterable[str]) -> str:
@@ -163,18 +158,6 @@ def _joined(
     return less(
         replace(change, added=(*added,), changed=(*changed,), removed=(*removed,)), NAMES_MAX
     )
-
-
-def less(change: FileChange, names_max: int) -> FileChange:
-    """The change with at most so many names of each kind: the newest, but of a new file the first, which say what it is."""
-    more = change.more
-    cut = dict[str, tuple[str, ...]]()
-    for kind in ("added", "changed", "removed"):
-        names: tuple[str, ...] = getattr(change, kind)
-        more += max(len(names) - names_max, 0)
-        is_first = kind == "added" and change.how in WHOLE
-        cut[kind] = names[:names_max] if is_first else names[max(len(names) - names_max, 0) :]
-    return replace(change, more=more, **cut)
 
 
 # The edits of a call.

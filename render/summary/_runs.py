@@ -32,6 +32,13 @@ from blocks import (
 )
 from render.summary._commands import WENT_WELL, status_of
 from render.summary._identifiers import one_line, output_of
+from render.summary._state import COMMITS_MAX, PROCESSES_MAX
+
+
+def listed(words: str) -> frozenset[str]:
+    """The words of a table, which are separated by white space."""
+    return frozenset(words.split())
+
 
 # A finished call.
 
@@ -142,30 +149,9 @@ _PIECE: Final = re.compile(
 _WORD: Final = re.compile(r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\])+", re.DOTALL)
 _REDIRECTION: Final = re.compile(r"&?\d?(?:>|(?P<more>>>))(?:&\d|(?P<file>[^>]*))|\d?<.*")
 _ASSIGNMENT: Final = re.compile(r"\w+=")
-_WRAPPERS: Final = frozenset(
-    [
-        "sudo",
-        "time",
-        "env",
-        "nice",
-        "nohup",
-        "exec",
-        "command",
-        "timeout",
-        "stdbuf",
-        "setsid",
-        "xvfb-run",
-        "cross-env",
-        "dotenv",
-        "npx",
-        "bunx",
-        "uvx",
-        "pipx",
-        "winpty",
-        "then",
-        "do",
-        "else",
-    ]
+_WRAPPERS: Final = listed(
+    "sudo time env nice nohup exec command timeout stdbuf setsid xvfb-run cross-env dotenv npx bunx uvx pipx"
+    " winpty then do else"
 )
 """Commands (and words of the shell's syntax) before the command that counts; `timeout` has a number before it."""
 _WRAPPER_PAIRS: Final = frozenset(
@@ -286,7 +272,6 @@ def _unwrapped(words: list[str]) -> list[str]:
 # Processes.
 
 
-PROCESSES_MAX: Final = 6
 COMMAND_CHARACTERS: Final = 160
 _STARTED: Final = re.compile(
     r"^(?:Command|Process|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)",
@@ -367,7 +352,6 @@ def noticed(processes: Sequence[Process], text: str) -> list[Process]:
 
 
 REPOSITORIES_MAX: Final = 3
-COMMITS_MAX: Final = 8
 LINKS_MAX: Final = 3
 FILES_TOLD: Final = 4
 """The most uncommitted files that are named."""

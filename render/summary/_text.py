@@ -33,6 +33,7 @@ from blocks import (
 )
 from render.summary._commands import command_line
 from render.summary._quote import escaped
+from render.summary._state import text as state_text
 
 REPORT_VERSION: Final = 3
 """Version of the text's form; changing the form changes the requests of all folded timelines."""
@@ -112,7 +113,7 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     summary, digest = block.summary, block.digest
     yield from _history(summary)
     yield _turn_context(summary)
-    yield STATE, list_text(digest, "files_written")
+    yield STATE, state_text(digest.progress)
     yield WORKING, ""
     yield DONE, list_text(digest, "commands")
     for name, title in SET_ASIDE.items():

@@ -3,15 +3,15 @@
 from blocks import Block, CheckRecord, Progress
 from render.summary._checks import (
     CHECK_VERSIONS,
-    CHECKS_MAX,
     FAILING_MAX,
     OPEN_VERSIONS,
     failing_in,
     suite_of,
     telling,
 )
+from render.summary._progress import advance
 from render.summary._runs import commands_in
-from render.summary._state import advance, text
+from render.summary._state import CHECKS_MAX, text
 from tests._builders import call, prompt, result, view_of
 from tests._table import for_each
 

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, FileChange, Progress
-from render.summary._edits import FILES_MAX, NAMES_MAX, PLAIN_MAX, defined
-from render.summary._state import advance, text
+from render.summary._edits import defined
+from render.summary._progress import advance
+from render.summary._state import FILES_MAX, NAMES_MAX, PLAIN_MAX, text
 from tests._builders import call, result, view_of
 from tests._table import for_each
 

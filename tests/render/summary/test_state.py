@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, Envelope, Progress, Step, ToolResult
-from render.summary._state import DONE, GOAL_CHARACTERS, STEPS_MAX, advance, fitted, text
+from render.summary._progress import GOAL_CHARACTERS, advance
+from render.summary._state import STEPS_MAX, fitted, text
 from tests._builders import call, followup, note, prompt, result, said, steer, view_of
 from tests._table import for_each
 from tests.render.summary.samples import count
@@ -267,4 +268,3 @@ def test_no_log_is_too_strange(made: list[tuple[Any, ...]]) -> None:
 def test_many_steps_are_bounded() -> None:
     many = [{"content": f"step {n}", "status": "pending"} for n in range(STEPS_MAX + 9)]
     assert len(steps_of("TodoWrite", todos=many)) == STEPS_MAX
-    assert DONE not in text(Progress(steps=steps_of("TodoWrite", todos=many)))
