@@ -237,6 +237,123 @@ class Region(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Versions of the blocks that their parts come from, if it is not that of `seen` alone."""
 
 
+class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An item of the agent's plan or list of tasks."""
+
+    text: str
+    status: str = ""
+    """As the tool says it: `pending`, `in_progress`, `completed`."""
+    id: str = ""
+    """By which later calls name it, if they do."""
+
+
+class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the agent's edits did to one file."""
+
+    path: str
+    edits: int = 0
+    since: int = 0
+    """Version of the result of the first edit."""
+    seen: int = 0
+    """Version of the result of the newest edit."""
+    how: str = ""
+    """`created`, `written` (the whole text), `deleted`, `renamed`; empty: edited."""
+    was: str = ""
+    """The path before, of a file that was renamed."""
+    added: tuple[str, ...] = ()
+    """Names of definitions, headings, keys or tests; the newest last."""
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    more: int = 0
+    """How many names are not listed."""
+    lines: tuple[str, ...] = ()
+    """A line of each of the newest edits outside any definition that is known."""
+    marks: tuple[int, ...] = ()
+    """Checksums of the newest edits, to know one that takes an earlier one back."""
+
+
+class CheckRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The last result of a test suite, a build, a linter."""
+
+    command: str
+    result: str = ""
+    """`3 failed, 40 passed`, `ok`, `failed (2)`."""
+    failing: tuple[str, ...] = ()
+    """The tests that failed, as the output names them."""
+    error: str = ""
+    """Lines that say why, if no failing tests are named."""
+    suites: tuple[str, ...] = ()
+    """Program and task of each command, which runs with other arguments share."""
+    seen: int = 0
+
+
+class OpenError(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A failure after which the same thing has not succeeded."""
+
+    command: str
+    """The command, or the tool with its target."""
+    error: str = ""
+    key: str = ""
+    """What a later success has in common with it."""
+    turn: str = ""
+    seen: int = 0
+
+
+class Process(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command in the background whose end has not been seen."""
+
+    command: str
+    id: str = ""
+    """By which other calls name it; empty: they cannot."""
+    seen: int = 0
+
+
+class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A commit that the agent made."""
+
+    subject: str
+    hash: str = ""
+    seen: int = 0
+
+
+class Repository(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What commands told of a repository."""
+
+    branch: str = ""
+    folder: str = ""
+    """The folder of the commands; empty: the one where they run if nothing is said."""
+    tree: str = ""
+    """Whether there are uncommitted changes, as the newest status told."""
+    told: int = 0
+    """Version of that status."""
+    commits: tuple[Commit, ...] = ()
+    pushed: str = ""
+    pushed_at: int = 0
+    """Version of the newest push."""
+    links: tuple[str, ...] = ()
+    """Pull requests."""
+    seen: int = 0
+
+
+class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the work stands: the newest state of everything that calls and results tell about it."""
+
+    goal: str = ""
+    """The beginning of the user's newest request."""
+    goal_turn: str = ""
+    goal_seen: int = 0
+    steps: tuple[Step, ...] = ()
+    steps_seen: int = 0
+    changes: tuple[FileChange, ...] = ()
+    """By the newest edit, the newest last; so are the other lists."""
+    others: int = 0
+    """How many changed files are not listed."""
+    checks: tuple[CheckRecord, ...] = ()
+    errors: tuple[OpenError, ...] = ()
+    processes: tuple[Process, ...] = ()
+    repositories: tuple[Repository, ...] = ()
+
+
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The deterministic record of what all compactions of a timeline have folded so far."""
 
@@ -260,4 +377,5 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Version of the newest block that the parts about the present state (where things stand, the working set) cover."""
     regions: tuple[Region, ...] = ()
     """The working set: by file, in the order of its lines."""
+    progress: Progress = Progress()
     index: Index = Index()

@@ -64,9 +64,11 @@ from render.summary._extractive import extract_summary, turn_context, words_of
 from render.summary._identifiers import searched
 from render.summary._index import IndexRoom, extend_index
 from render.summary._merge import SummaryRoom, as_history, merge_summaries
+from render.summary._progress import advance
 from render.summary._quote import quoted
 from render.summary._reading import reader_of
 from render.summary._room import PageRoom
+from render.summary._state import fitted
 from render.summary._text import format_written
 from render.summary._working_set import working_set
 from render.view._fold import commit, decide
@@ -713,8 +715,7 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     own = [e for e in (*fold.given_up, *fold.folded) if not standing_of(e.source)]
     # Entries that say how things are now: folded or kept, and newer than the page before.
     now = [e for e in (*fold.folded, *fold.kept) if e.version > earlier.seen]
-    _ = now  # until rooms A and B use it
-    # Room B: where things stand (now, room.state).
+    progress = fitted(advance(earlier.progress, now), room.state, count)
     # Room C: what was found and decided (own, room.found).
     copies = followed(earlier.regions, (*fold.folded, *fold.kept), earlier.seen)
     regions = working_set(copies, _shown(fold), room.working, count)
@@ -726,7 +727,7 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     index = extend_index(digest.index, sources, _visible(fold), whole, reader_of(view, context))
     seen = max((e.version for e in (*fold.folded, *fold.kept)), default=earlier.seen)
     return msgspec.structs.replace(
-        digest, regions=regions, index=index, seen=max(seen, earlier.seen)
+        digest, progress=progress, regions=regions, index=index, seen=max(seen, earlier.seen)
     )
 
 

@@ -33,6 +33,7 @@ from blocks import (
 )
 from render.summary._commands import command_line
 from render.summary._quote import escaped
+from render.summary._state import text as state_text
 from render.summary._working_set import working_text
 
 REPORT_VERSION: Final = 3
@@ -113,7 +114,7 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     summary, digest = block.summary, block.digest
     yield from _history(summary)
     yield _turn_context(summary)
-    yield STATE, list_text(digest, "files_written")
+    yield STATE, state_text(digest.progress)
     yield WORKING, working_text(digest.regions)
     yield DONE, list_text(digest, "commands")
     for name, title in SET_ASIDE.items():

@@ -6,6 +6,7 @@ _extractive: test_extractive.py, test_statements.py, ../../timeline/summarizers/
 _identifiers: test_identifiers.py, test_output.py
 _index: test_index.py, test_index_bounds.py, test_layers.py, test_mentions.py
 _merge: test_merge.py, test_lasting.py, ../../timeline/summarizers/test_rooms.py
+_progress: test_state.py
 _reading: test_reading.py, test_index_bounds.py
 _text: test_text.py, test_dates.py
 """
