@@ -31,6 +31,7 @@ from msgspec import structs
 
 from blocks import (
     AssistantCompletion,
+    Block,
     Finding,
     TextPart,
     ToolCall,
@@ -65,15 +66,15 @@ def advance(
     previous: Sequence[Finding],
     entries: Sequence[Entry],
     running: str = "",
-    cut: Iterable[tuple[Entry, str]] = (),
+    cut: Iterable[tuple[int, Block, str]] = (),
 ) -> tuple[Finding, ...]:
     """The findings after these entries were folded, too.
 
     `running` is the turn that goes on after them, if any; `cut` are the user's texts that are no longer shown whole, each
-    with what is shown of it.
+    with its version and what is shown of it.
     """
     new = [*_said(entries, running), *_given(entries)]
-    rules = [rule for entry, shown in cut for rule in _rules(entry, shown)]
+    rules = [rule for version, block, shown in cut for rule in _rules(version, block, shown)]
     again = {rule.version for rule in rules}
     old = [
         _over(each, running)
@@ -184,7 +185,9 @@ DOCUMENT_TOKENS_MIN: Final = 60
 """A document is not condensed to less than this."""
 DOCUMENT_WEIGHT: Final = 200
 """The most tokens of documents that count for a turn's part of the room."""
-NEWER: Final = 0.5
+LAST_WORTH: Final = 2
+"""What the last sentence of a text is worth beyond its words: it often concludes."""
+NEWER: Final = 1.0
 """By how much the newest statement of a turn is worth more than its oldest."""
 
 
@@ -325,9 +328,11 @@ def _without(told: str, characters: int, least: int, depth: int) -> str:
     depth; the first stays."""
     kept: list[Piece] = []
     before: Piece | None = None
-    for piece in pieces_of(told):
+    pieces = pieces_of(told)
+    for piece in pieces:
         is_first = before is None or before.form == "lead"
-        is_telling = piece.form != "sentence" or is_first or worth(piece.text) >= least
+        told_worth = worth(piece.text) + LAST_WORTH * (piece is pieces[-1])
+        is_telling = piece.form != "sentence" or is_first or told_worth >= least
         if is_telling and (piece.form != "item" or piece.depth <= depth):
             kept.append(attrs.evolve(piece, text=shortened(piece.text, characters)))
         before = piece
@@ -677,6 +682,8 @@ SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 4_000
 """Characters of a report or document that are condensed from the beginning on; there is never room for more."""
 DEMAND_CHARACTERS: Final = 240
+_QUOTED: Final = (">", "<", "|")
+"""Beginnings of lines that the user quotes."""
 _NUMBERED: Final = re.compile(r"^[ \t]*\d{1,7}(?:→|\t|\|)", re.MULTILINE)
 """The line number that a reading tool adds."""
 _ACKNOWLEDGED: Final = re.compile(
@@ -765,28 +772,20 @@ def _condensed_text(told: str) -> str:
     return text_of_pieces(kept)
 
 
-def _rules(entry: Entry, shown: str) -> Iterator[Finding]:
+def _rules(version: int, block: Block, shown: str) -> Iterator[Finding]:
     """The demands in the user's own sentences that are no longer shown, each with its list or command."""
-    if entry.original is not None or not isinstance(entry.block, _SAID):
-        return
     known = " ".join(shown.split())
-    own = "\n".join(
-        line
-        for line in words_of(entry).split("\n")
-        if not line.lstrip().startswith((">", "<", "|"))
-    )
+    lines = words_of(block).split("\n")
+    own = "\n".join(line for line in lines if not line.lstrip().startswith(_QUOTED))
     for pieces in _wholes(pieces_of(own)):
-        told = text_of_pieces(
-            [attrs.evolve(p, text=shortened(p.text, DEMAND_CHARACTERS)) for p in pieces]
-        )
+        told = [attrs.evolve(p, text=shortened(p.text, DEMAND_CHARACTERS)) for p in pieces]
         is_demand = _DEMANDS.search(pieces[0].text) and is_prose_line(pieces[0].text)
         if is_demand and pieces[0].text not in known:
-            yield _finding(entry, "rule", told)
+            yield Finding(turn=block.turn, version=version, kind="rule", text=text_of_pieces(told))
 
 
-def words_of(entry: Entry) -> str:
+def words_of(block: Block) -> str:
     """The user's words in a block, without attachments; empty for other blocks."""
-    block = entry.block
     if not isinstance(block, _SAID):
         return ""
     texts = (part.text for part in block.parts if isinstance(part, TextPart))

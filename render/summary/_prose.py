@@ -38,7 +38,9 @@ CODE_CHARACTERS: Final = 200
 DEPTH_MAX: Final = 2
 BOLD_LEVEL: Final = 7
 COLON_LEVEL: Final = 8
-"""Levels of leads below those of headings, 1 to 6: a line that is only bold, and a line that ends in a colon."""
+STATEMENT_LEVEL: Final = 9
+"""Levels of leads below those of headings, 1 to 6: a line that is only bold, a line that ends in a colon, and a statement
+directly before a list, which has sense alone, too."""
 CUT_MIN: Final = 0.4
 """A shortened statement ends at a clause if at least this share of its room is used by then; else at a word."""
 KNOWN: Final = 512
@@ -164,7 +166,8 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:
     if paragraph[0].strip()[:3] in _FENCES:
         yield _code(paragraph[1:], block)
         return
-    for line in _joined_lines(paragraph):
+    lines = [*_joined_lines(paragraph)]
+    for line, following in pairwise([*lines, ""]):
         mark = _ITEM.match(line)
         plain = plain_line(line[mark.end() :] if mark else line)
         if mark and _WORDED.search(plain):
@@ -176,7 +179,12 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:
         elif _is_heading(line) and plain[-1:] not in "!?！？":
             yield Piece("lead", plain.rstrip(".:： ") + ":", _level(line), block=block)
         else:
-            yield from _sentences(plain, block)
+            *first, last = [*_sentences(plain, block)] or [None]
+            yield from filter(None, first)
+            if last and last.form == "sentence" and _ITEM.match(following):
+                last = attrs.evolve(last, form="lead", depth=STATEMENT_LEVEL)
+            if last:
+                yield last
 
 
 def _code(lines: Sequence[str], block: int) -> Piece:
@@ -269,6 +277,10 @@ def tidy(pieces: Sequence[Piece]) -> list[Piece]:
     kept: list[Piece] = []
     following: Piece | None = None
     for piece in reversed(pieces):
+        if piece.depth == STATEMENT_LEVEL and not (following and following.form == "item"):
+            following = attrs.evolve(piece, form="sentence", depth=0)
+            kept.append(following)
+            continue
         is_lead = piece.form == "lead"
         if not piece.text or (is_lead and not _leads_to(piece, following)):
             following = following if is_lead else None
@@ -282,7 +294,7 @@ def tidy(pieces: Sequence[Piece]) -> list[Piece]:
 def _leads_to(lead: Piece, following: Piece | None) -> bool:
     if following is None or following.form != "lead":
         return following is not None
-    return lead.depth < following.depth == COLON_LEVEL
+    return lead.depth < COLON_LEVEL <= following.depth
 
 
 def is_prose_line(line: str) -> bool:
