@@ -51,7 +51,7 @@ from render.summary._prose import (
     Piece,
     is_prose,
     is_prose_line,
-    pieces_of,
+    read_prose,
     sentences_of,
     shortened,
     text_of_pieces,
@@ -169,7 +169,7 @@ DETAILS: Final = (
     (120, 2, 1),
     (90, 3, 0),
     (70, 4, 0),
-    (50, 99, 0),
+    (50, 5, 0),
 )
 """Steps of condensing: the most characters of each statement, the worth below which a sentence goes, and the depth below
 which items go."""
@@ -179,6 +179,8 @@ LENGTH_MIN: Final = 60
 """Statements below this many characters are not favoured further."""
 MORE: Final = 99
 """A number of left-out items that is as long as most."""
+SHORT_CHARACTERS: Final = 70
+"""Characters of each statement where statements must go."""
 STATEMENT_TOKENS: Final = 80
 """A statement of this size is told whole or not at all; a longer one may get half of what is left."""
 DOCUMENT_TOKENS_MIN: Final = 60
@@ -249,7 +251,7 @@ def _line(turn: Sequence[Finding]) -> list[Finding]:
     best = (
         reports[-1] if reports else max(turn, key=lambda each: (_density(each.text), each.version))
     )
-    pieces = pieces_of(best.text)
+    pieces = read_prose(best.text)
     leads = [piece for piece in pieces if piece.form != "lead"]
     told = leads[0].text if leads else best.text
     return [
@@ -308,7 +310,7 @@ def _best_first(findings: Sequence[Finding]) -> list[Finding]:
 @lru_cache(maxsize=4096)
 def _density(told: str) -> float:
     """The worth of a finding for its length: that of its pieces together."""
-    worths = sum(max(worth(piece.text), 0) + 0.5 for piece in pieces_of(told))
+    worths = sum(max(worth(piece.text), 0) + 0.5 for piece in read_prose(told))
     return worths / max(len(told), LENGTH_MIN) ** LENGTH_POWER
 
 
@@ -328,7 +330,7 @@ def _without(told: str, characters: int, least: int, depth: int) -> str:
     depth; the first stays."""
     kept: list[Piece] = []
     before: Piece | None = None
-    pieces = pieces_of(told)
+    pieces = read_prose(told)
     for piece in pieces:
         is_first = before is None or before.form == "lead"
         told_worth = worth(piece.text) + LAST_WORTH * (piece is pieces[-1])
@@ -342,7 +344,7 @@ def _without(told: str, characters: int, least: int, depth: int) -> str:
 def _most_telling(finding: Finding, tokens: int, count: Counter) -> Finding | None:
     """The finding with its first statement and, all short, as many others as fit: the most telling sentences, then the
     items of lists from the beginning on; of a document the most telling of both."""
-    pieces = pieces_of(_without(finding.text, *DETAILS[-1]))
+    pieces = read_prose(_without(finding.text, SHORT_CHARACTERS, 0, 0))
     leads = {i: _lead_of(i, pieces) for i, piece in enumerate(pieces) if piece.form != "lead"}
     ranked = sorted(leads, key=lambda index: (-_density(pieces[index].text), index))
     if finding.kind != "document":
@@ -439,7 +441,7 @@ def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
 
 def _report(told: str) -> str:
     """The statements of a closing text, without offers and announcements."""
-    pieces = pieces_of(told)
+    pieces = read_prose(told)
     return text_of_pieces(list(_stated(pieces)) or pieces)
 
 
@@ -457,7 +459,7 @@ def _on_the_way(entry: Entry, *, is_before_call: bool) -> Iterator[Finding]:
     if not isinstance(entry.block, AssistantCompletion):
         return
     found: list[tuple[float, int, str]] = []
-    pieces = pieces_of(entry.block.text)
+    pieces = read_prose(entry.block.text)
     told = [[*_stated(whole)] for whole in _wholes(pieces)]
     for index, whole in enumerate(told):
         statement = text_of_pieces(whole)
@@ -610,7 +612,7 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
             finding.turn, 0
         )
         whole = _seen(finding.text)
-        seen = [whole, *(_seen(piece.text) for piece in pieces_of(finding.text))]
+        seen = [whole, *(_seen(piece.text) for piece in read_prose(finding.text))]
         is_gone = finding.kind not in _LASTING and any(_replaces(other, whole) for other in later)
         if not is_unsure and not is_gone:
             kept.append(finding)
@@ -758,7 +760,7 @@ def _condensed_text(told: str) -> str:
     kept: list[Piece] = []
     length = 0
     block = -1
-    for piece in pieces_of(told):
+    for piece in read_prose(told):
         is_further = piece.form == "sentence" and piece.block == block
         block = piece.block
         if is_further:
@@ -777,7 +779,7 @@ def _rules(version: int, block: Block, shown: str) -> Iterator[Finding]:
     known = " ".join(shown.split())
     lines = words_of(block).split("\n")
     own = "\n".join(line for line in lines if not line.lstrip().startswith(_QUOTED))
-    for pieces in _wholes(pieces_of(own)):
+    for pieces in _wholes(read_prose(own)):
         told = [attrs.evolve(p, text=shortened(p.text, DEMAND_CHARACTERS)) for p in pieces]
         is_demand = _DEMANDS.search(pieces[0].text) and is_prose_line(pieces[0].text)
         if is_demand and pieces[0].text not in known:

@@ -131,7 +131,7 @@ def text_of_pieces(pieces: Sequence[Piece]) -> str:
 
 
 @lru_cache(maxsize=KNOWN)
-def pieces_of(text: str) -> tuple[Piece, ...]:
+def read_prose(text: str) -> tuple[Piece, ...]:
     """The pieces of a text, in order, without leads that lead to nothing."""
     found: list[Piece] = []
     for part in searched(_FRONT.sub("", text), TEXT_CHARACTERS):
@@ -177,7 +177,8 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:
             if not _TABLE_RULE.fullmatch(line):
                 yield Piece("row", plain, block=block)
         elif _is_heading(line) and plain[-1:] not in "!?！？":
-            yield Piece("lead", plain.rstrip(".:： ") + ":", _level(line), block=block)
+            title = _ITEM.sub("", plain, count=1).rstrip(".:： ")
+            yield Piece("lead", f"{title}:", _level(line), block=block)
         else:
             *first, last = [*_sentences(plain, block)] or [None]
             yield from filter(None, first)
