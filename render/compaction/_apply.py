@@ -59,7 +59,7 @@ from blocks.formats import appended_texts
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens, total_tokens
 from render.stages._visibility import HEAD_SHARE, cut_text
-from render.summary import _findings as findings
+from render.summary import _findings, _turns
 from render.summary._digest import build_digest, fit_digest
 from render.summary._findings import words_of
 from render.summary._identifiers import searched
@@ -713,13 +713,13 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     # Room B: where things stand (now, room.state).
     # Room A: the working set (now, room.working; fold.kept is shown anyway).
     # Room D: what was done (own, room.done), and excerpts (room.excerpts).
-    told = findings.advance(
+    told = _findings.advance(
         earlier.findings,
         [entry for entry in fold.folded if not standing_of(entry.source)],
         fold.kept[0].block.turn,
         _no_longer_whole(fold),
     )
-    told = findings.fitted(told, room.found, count)
+    told = _turns.fitted(told, room.found, count)
     digest = msgspec.structs.replace(digest, findings=told)
     digest = fit_digest(digest, room.state, count, room.done)
     hidden = [e for e in fold.kept if e.replacement is not None and e.original is None]

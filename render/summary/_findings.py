@@ -20,9 +20,7 @@ what is folded again and again only gets shorter.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -41,12 +39,11 @@ from blocks import (
     UserSteer,
     asks_user,
     is_sealed,
-    label_of,
     text_of,
     tool_kind,
     tool_target,
 )
-from render.summary._identifiers import identifiers, one_line, output_of
+from render.summary._identifiers import one_line, output_of
 from render.summary._prose import (
     Piece,
     is_prose,
@@ -57,9 +54,8 @@ from render.summary._prose import (
     text_of_pieces,
     tidy,
 )
+from render.summary._statements import Claim, is_guess, offers, worth
 from render.view._group import Entry
-
-Counter = Callable[[str], int]
 
 
 def advance(
@@ -83,290 +79,6 @@ def advance(
     ]
     findings = sorted([*old, *new, *rules], key=attrgetter("version"))
     return tuple(_settled(findings))
-
-
-def text(findings: Sequence[Finding]) -> str:
-    """The section: for each turn its reports, then the rest in order."""
-    return "\n".join(
-        _turn_text(list(turn)) for _, turn in groupby(_by_turn(findings), attrgetter("turn"))
-    )
-
-
-def fitted(findings: Sequence[Finding], tokens_max: int, count: Counter) -> tuple[Finding, ...]:
-    """The findings condensed until their text fits."""
-    turns = [list(turn) for _, turn in groupby(_by_turn(findings), attrgetter("turn"))]
-    room = tokens_max
-    for _ in range(TRIES):
-        if count(text(findings)) <= tokens_max:
-            return tuple(findings)
-        turns = _shared(turns, room, count)
-        findings = [finding for turn in turns for finding in turn]
-        room = int(ROOM_STEP * room)
-    return ()
-
-
-# The text.
-
-
-LABELS: Final[Mapping[str, str]] = {
-    "agent": "report of ",
-    "document": "",
-    "rule": "the user: ",
-    "now": "now: ",
-}
-"""What stands before the source or text of a finding."""
-ORDER: Final = ("report", "rule", "found", "guess", "agent", "document", "now")
-
-
-def _by_turn(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings by turn, in log order, each turn's reports first and what is just being done last."""
-    first: dict[str, int] = {}
-    for finding in sorted(findings, key=attrgetter("version")):
-        first.setdefault(finding.turn, finding.version)
-    return sorted(
-        findings, key=lambda each: (first[each.turn], each.turn, _place(each), each.version)
-    )
-
-
-def _place(finding: Finding) -> int:
-    return {"report": 0, "now": 2}.get(finding.kind, 1)
-
-
-def _turn_text(turn: Sequence[Finding]) -> str:
-    first, *others = turn
-    lines = [f"{first.turn} {_one(first)}", *(f"- {_one(each)}" for each in others)]
-    return "\n".join(lines)
-
-
-def _one(finding: Finding) -> str:
-    """A finding with its label; its further lines are indented below the first."""
-    source = f"{finding.source}: " if finding.source else ""
-    body = "\n  ".join(filter(None, finding.text.split("\n")))
-    body += f" (and {finding.gone} more)" if finding.gone else ""
-    return f"[{label_of(finding.version)}]: {LABELS.get(finding.kind, '')}{source}{body}"
-
-
-# Room.
-
-
-TRIES: Final = 6
-ROOM_STEP: Final = 0.9
-"""If the text is too long after all, the room is taken for so much smaller."""
-LINE_CHARACTERS: Final = 140
-"""Characters of the line that every turn has if there is room for one each."""
-FADE_TURNS: Final = 6
-"""A turn with this many turns after it gets half of what the newest gets."""
-LEAST_WEIGHT: Final = 0.2
-"""The oldest turns' part of it."""
-REPORT_SHARE: Final = 0.6
-"""Share of a turn's room for its reports, if there is more to tell."""
-DOCUMENT_SHARE: Final = 0.2
-"""Share of a turn's room for documents that were read, if there is more to tell."""
-DETAILS: Final = (
-    (400, 0, 2),
-    (240, 0, 2),
-    (160, 1, 2),
-    (120, 2, 1),
-    (90, 3, 0),
-    (70, 4, 0),
-    (50, 5, 0),
-)
-"""Steps of condensing: the most characters of each statement, the worth below which a sentence goes, and the depth below
-which items go."""
-LENGTH_POWER: Final = 0.4
-"""Worth is divided by characters to this power, which favours short statements."""
-LENGTH_MIN: Final = 60
-"""Statements below this many characters are not favoured further."""
-MORE: Final = 99
-"""A number of left-out items that is as long as most."""
-SHORT_CHARACTERS: Final = 70
-"""Characters of each statement where statements must go."""
-STATEMENT_TOKENS: Final = 80
-"""A statement of this size is told whole or not at all; a longer one may get half of what is left."""
-DOCUMENT_TOKENS_MIN: Final = 60
-"""A document is not condensed to less than this."""
-DOCUMENT_WEIGHT: Final = 200
-"""The most tokens of documents that count for a turn's part of the room."""
-LAST_WORTH: Final = 2
-"""What the last sentence of a text is worth beyond its words: it often concludes."""
-NEWER: Final = 1.0
-"""By how much the newest statement of a turn is worth more than its oldest."""
-
-
-def _shared(turns: Sequence[list[Finding]], room: int, count: Counter) -> list[list[Finding]]:
-    """The turns with each in its part of the room; the oldest go if not each can have a line."""
-    needs = [_size(turn, count) for turn in turns]
-    lines = [_line(turn) for turn in turns]
-    least = [min(_size(line, count), need) for line, need in zip(lines, needs, strict=True)]
-    first = 0
-    while first < len(turns) and sum(least[first:]) > room:
-        first += 1
-    newest = len(turns) - 1
-    weights = [
-        (LEAST_WEIGHT + 1 / (1 + (newest - index) / FADE_TURNS)) * _told(turn, count) ** 0.5
-        for index, turn in enumerate(turns)
-    ]
-    limits = _parts(room, least[first:], needs[first:], weights[first:])
-    shared: list[list[Finding]] = []
-    spare = 0  # what newer turns left
-    for turn, line, limit in reversed([*zip(turns[first:], lines[first:], limits, strict=True)]):
-        shared.append(_within(turn, limit + spare, count) or line)
-        spare += limit - _size(shared[-1], count)
-    return shared[::-1]
-
-
-def _parts(
-    room: int, least: Sequence[int], needs: Sequence[int], weights: Sequence[float]
-) -> list[int]:
-    """How the room is divided: each its least, and of the rest by weight, up to its need."""
-    limits, open_ = list(least), [i for i, need in enumerate(needs) if need > least[i]]
-    left = room - sum(least)
-    while open_ and left > 0:
-        whole = sum(weights[i] for i in open_)
-        given = {i: min(int(left * weights[i] / whole), needs[i] - limits[i]) for i in open_}
-        if not any(given.values()):
-            break
-        for i, more in given.items():
-            limits[i] += more
-        left -= sum(given.values())
-        open_ = [i for i in open_ if limits[i] < needs[i]]
-    return limits
-
-
-def _told(turn: Sequence[Finding], count: Counter) -> int:
-    """How much a turn has to tell, in tokens."""
-    documents = [each for each in turn if each.kind == "document"]
-    others = [each for each in turn if each.kind != "document"]
-    told = min(_size(documents, count), DOCUMENT_WEIGHT) if documents else 0
-    return told + (_size(others, count) if others else 0)
-
-
-def _size(turn: Sequence[Finding], count: Counter) -> int:
-    return count(_turn_text(turn) + "\n") + 1
-
-
-def _line(turn: Sequence[Finding]) -> list[Finding]:
-    """The one line of a turn: the first statement of its newest report, else its most telling finding."""
-    reports = [each for each in turn if each.kind == "report"]
-    best = (
-        reports[-1] if reports else max(turn, key=lambda each: (_density(each.text), each.version))
-    )
-    pieces = read_prose(best.text)
-    leads = [piece for piece in pieces if piece.form != "lead"]
-    told = leads[0].text if leads else best.text
-    return [
-        structs.replace(best, text=shortened(one_line(told, 10 * LINE_CHARACTERS), LINE_CHARACTERS))
-    ]
-
-
-def _within(turn: Sequence[Finding], tokens: int, count: Counter) -> list[Finding]:
-    """The turn's findings in so many tokens: its reports, then the most telling of the rest."""
-    if _size(turn, count) <= tokens:
-        return list(turn)
-    reports = [each for each in turn if each.kind == "report"]
-    others = [each for each in turn if each.kind != "report"]
-    kept: list[Finding] = []
-    left = tokens
-    if reports:
-        wanted = left - (
-            0 if not others else min(int((1 - REPORT_SHARE) * left), _size(others, count))
-        )
-        for index, report in enumerate(reversed(reports)):
-            part = max(wanted // (len(reports) - index), 0)
-            if short := _condensed(report, part, count):
-                kept.append(short)
-                wanted -= _size([short], count)
-                left -= _size([short], count)
-    documents = DOCUMENT_SHARE * tokens if any(each.kind != "document" for each in turn) else tokens
-    for finding in _best_first(others):
-        limit = min(left, documents) if finding.kind == "document" else left
-        each = limit if len(others) == 1 else max(limit // 2, min(limit, STATEMENT_TOKENS))
-        if finding.kind == "document" and each < DOCUMENT_TOKENS_MIN:
-            continue
-        short = _condensed(finding, int(each), count)
-        if short is None:
-            continue
-        kept.append(short)
-        used = _size([short], count)
-        left -= used
-        documents -= used if finding.kind == "document" else 0
-    return _by_turn(kept)
-
-
-def _best_first(findings: Sequence[Finding]) -> list[Finding]:
-    """What is just being done and rules first, then the most telling for their length, newer ones a little before."""
-    last = max(len(findings) - 1, 1)
-    ranked = [
-        (
-            (each.kind not in ("now", "rule")),
-            -_density(each.text) * (1 + NEWER * index / last),
-            -index,
-        )
-        for index, each in enumerate(findings)
-    ]
-    return [findings[-index] for _, _, index in sorted(ranked)]
-
-
-@lru_cache(maxsize=4096)
-def _density(told: str) -> float:
-    """The worth of a finding for its length: that of its pieces together."""
-    worths = sum(max(worth(piece.text), 0) + 0.5 for piece in read_prose(told))
-    return worths / max(len(told), LENGTH_MIN) ** LENGTH_POWER
-
-
-def _condensed(finding: Finding, tokens: int, count: Counter) -> Finding | None:
-    """The finding in so many tokens; None if not even its first statement has room."""
-    if _size([finding], count) <= tokens:
-        return finding
-    for step in DETAILS:
-        short = structs.replace(finding, text=_without(finding.text, *step))
-        if short.text and _size([short], count) <= tokens:
-            return short
-    return _most_telling(finding, tokens, count)
-
-
-def _without(told: str, characters: int, least: int, depth: int) -> str:
-    """The text with each statement in so many characters, without the sentences below a worth and the items below a
-    depth; the first stays."""
-    kept: list[Piece] = []
-    before: Piece | None = None
-    pieces = read_prose(told)
-    for piece in pieces:
-        is_first = before is None or before.form == "lead"
-        told_worth = worth(piece.text) + LAST_WORTH * (piece is pieces[-1])
-        is_telling = piece.form != "sentence" or is_first or told_worth >= least
-        if is_telling and (piece.form != "item" or piece.depth <= depth):
-            kept.append(attrs.evolve(piece, text=shortened(piece.text, characters)))
-        before = piece
-    return text_of_pieces(tidy(kept))
-
-
-def _most_telling(finding: Finding, tokens: int, count: Counter) -> Finding | None:
-    """The finding with its first statement and, all short, as many others as fit: the most telling sentences, then the
-    items of lists from the beginning on; of a document the most telling of both."""
-    pieces = read_prose(_without(finding.text, SHORT_CHARACTERS, 0, 0))
-    leads = {i: _lead_of(i, pieces) for i, piece in enumerate(pieces) if piece.form != "lead"}
-    ranked = sorted(leads, key=lambda index: (-_density(pieces[index].text), index))
-    if finding.kind != "document":
-        sentences = [index for index in ranked if pieces[index].form == "sentence"]
-        ranked = [*[*leads][:1], *sentences, *leads]
-    left = tokens - _size([structs.replace(finding, text="", gone=MORE)], count)
-    kept: set[int] = set()
-    for index in ranked:
-        wanted = {index, leads[index]} - kept - {-1}
-        cost = sum(count(pieces[each].line) + 2 for each in wanted)
-        if cost <= left:
-            kept |= wanted
-            left -= cost
-    gone = sum(i not in kept for i in leads if pieces[i].form in ("item", "row"))
-    told = text_of_pieces(tidy([pieces[index] for index in sorted(kept)]))
-    short = structs.replace(finding, text=told, gone=finding.gone + gone)
-    return short if kept and _size([short], count) <= tokens else None
-
-
-def _lead_of(index: int, pieces: Sequence[Piece]) -> int:
-    """The index of the lead that a piece stands under; -1: none."""
-    return next((each for each in range(index, -1, -1) if pieces[each].form == "lead"), -1)
 
 
 # What the agent said.
@@ -430,7 +142,7 @@ def _stretch(texts: Sequence[tuple[Entry, bool]], *, is_open: bool) -> Iterator[
         yield _finding(last, "report", report)
     elif isinstance(last.block, AssistantCompletion):
         line = shortened(one_line(last.block.text, 10 * NOW_CHARACTERS), NOW_CHARACTERS)
-        yield _finding(last, "now", line)
+        yield _finding(last, "now" if is_open else "guess", line)
 
 
 def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
@@ -450,7 +162,7 @@ def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
     for piece in pieces:
         if piece.form != "sentence":
             yield piece
-        elif stated := [each for each in sentences_of(piece.text) if not _offers(each)]:
+        elif stated := [each for each in sentences_of(piece.text) if not offers(each)]:
             yield attrs.evolve(piece, text=" ".join(stated))
 
 
@@ -474,9 +186,7 @@ def _on_the_way(entry: Entry, *, is_before_call: bool) -> Iterator[Finding]:
             found.append((value, index, statement))
     best = sorted(found, key=lambda each: (-each[0], each[1]))[:TEXT_MAX]
     for _, _, statement in sorted(best, key=lambda each: each[1]):
-        is_sure = _CAUSE.search(statement) or _RESULT.search(statement)
-        is_guess = _announces(statement) or (_GUESS.search(statement) and not is_sure)
-        yield _finding(entry, "guess" if is_guess else "found", statement)
+        yield _finding(entry, "guess" if is_guess(statement) else "found", statement)
 
 
 def _wholes(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -495,101 +205,13 @@ def _wholes(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
         yield whole
 
 
-# The worth of a statement.
-
-
-NAMES_MAX: Final = 2
-"""The most names, and the most numbers, that count."""
-_NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:%-]*")
-_CAUSE: Final = re.compile(
-    r"\b(?:causes?|caused|because|since|due to|reasons?|culprit|turns out|means that|that(?:'|’)?s why|root|found"
-    r"|confirm(?:s|ed)|missing|wrong|incorrect|bug|issue|problem|regression|fix(?:ed)?)\b",
-    re.IGNORECASE,
-)
-"""English words for causes and corrections: what a successor needs first, to not look for them again."""
-_DECISION: Final = re.compile(
-    r"\b(?:decided?|decision|instead of|rather than|reject(?:s|ed)?|chose|prefer|better|safer|simpler|should(?:n(?:'|’)t| not)"
-    r"|must|policy|approach|keep|option|so that|not needed|no need)\b",
-    re.IGNORECASE,
-)
-"""English words for decisions, their reasons and alternatives."""
-_RESULT: Final = re.compile(
-    r"\b(?:pass(?:es|ed)?|fail(?:s|ed|ure)?|done|committed|pushed|merged|verified|reproduced|works?|removed|renamed|reverted"
-    r"|created|added|updated|succeed(?:s|ed)?|blocked|skipped|resolved|returns?|shows?|no longer|never|only)\b",
-    re.IGNORECASE,
-)
-"""English words for results and limits."""
-_GUESS: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|i (?:think|guess|suspect|wonder)|hmm)\b",
-    re.IGNORECASE,
-)
-_ANNOUNCED: Final = re.compile(
-    r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|interesting|finally)\b\W*)*"
-    r"(?:let me|let(?:'|’)?s|let us|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
-    r"|(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?\w+ing\b|still \w+ing\b"
-    r"|(?:now|next),? (?:to |i |we |add|update|fix|run|implement|create|write|check|read|look|test|verify|clear|set)\b"
-    r"|(?:running|checking|looking|waiting|trying|reading|continuing)\b)",
-    re.IGNORECASE,
-)
-"""The beginning of an English sentence that says what the agent is about to do."""
-_OFFER: Final = re.compile(
-    r"\W*(?:(?:if (?:you|that)\b[^.?!]{0,80}|so|ok(?:ay)?|now|or|just)[,\s]+)*(?:would you like|do you want|want me to|shall i"
-    r"|should i|let me know|feel free|happy to|i can (?:also )?(?:do|help|make|start|add|walk)|what would you like"
-    r"|is there anything|anything else|ready (?:for|when)|you(?:'|’)re welcome|hello\b|hi\b)",
-    re.IGNORECASE,
-)
-"""The beginning of an English offer or greeting."""
-
-
-@lru_cache(maxsize=4096)
-def worth(statement: str) -> int:
-    """How much a statement tells: by its names and numbers, which every language has, and by English words."""
-    named = min(len(identifiers(statement)), NAMES_MAX) + min(
-        len(_NUMBER.findall(statement)), NAMES_MAX
-    )
-    cues = 3 * bool(_CAUSE.search(statement)) + 3 * bool(_DECISION.search(statement))
-    cues += 2 * bool(_RESULT.search(statement))
-    unsure = 2 * bool(_GUESS.search(statement)) + 3 * statement.endswith(("?", "？"))
-    announced = _announces(statement) * (2 if _DECISION.search(statement) else 4)
-    return named + cues - unsure - announced
-
-
-def _announces(statement: str) -> bool:
-    return bool(_ANNOUNCED.match(statement))
-
-
-def _offers(statement: str) -> bool:
-    has_reason = _DECISION.search(statement) or _CAUSE.search(statement)
-    return bool(_OFFER.match(statement) or (_announces(statement) and not has_reason))
-
-
 # What later statements do to earlier ones.
 
 
-NEAR_SHARE: Final = 0.7
-"""A statement repeats another if it has this share of its words."""
-OPPOSITE_SHARE: Final = 0.6
-"""It denies another if only one of them has a denial, and they share this share of the shorter one's words."""
-WORDS_MIN: Final = 4
 LOOKED_BACK: Final = 120
-"""How many earlier statements a new one is compared with."""
-TAKEN_BACK_SHARE: Final = 0.5
-"""The same for a statement that says that something earlier was wrong."""
-LETTERS_MIN: Final = 3
-"""Shorter words are not compared."""
-_WORD: Final = re.compile(r"\w[\w./-]*\w|\w")
-_DENIAL: Final = re.compile(
-    r"\b(?:not|no|never|nothing|none|cannot|without|isn|aren|wasn|doesn|don|didn|won|can)(?:'|’)?t?\b",
-    re.IGNORECASE,
-)
-_TAKES_BACK: Final = re.compile(
-    r"^\W*actually\b|\b(?:i was wrong|i misread|i was mistaken|my mistake|you(?:'|’)re (?:absolutely )?right|correction|scratch that|misdiagnos"
-    r"|on second thought|not (?:actually )?the (?:cause|problem|issue))",
-    re.IGNORECASE,
-)
-"""English words with which a statement takes back an earlier one."""
+"""How many later statements an earlier one is compared with."""
 _LASTING: Final = frozenset({"report", "agent", "document", "rule"})
-"""Kinds that are not compared: they are condensed, not dropped."""
+"""Kinds that are not dropped for what later statements say; only their sentences are."""
 
 
 def _over(finding: Finding, running: str) -> Finding:
@@ -599,25 +221,45 @@ def _over(finding: Finding, running: str) -> Finding:
 
 
 def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings without guesses of turns that have a report, and without statements that a later one repeats or takes
+    """The findings without guesses of turns that have a report, and without what a later statement repeats or takes
     back; of what is just being done, and of each document, the newest."""
     reported = {each.turn: each.version for each in findings if each.kind == "report"}
     newest = {_once(each): each.version for each in findings if _once(each)}
-    later: list[tuple[frozenset[str], bool, bool]] = []
+    later: list[Claim] = []
     kept: list[Finding] = []
     for finding in reversed(findings):
-        if newest.get(_once(finding), finding.version) != finding.version:
+        is_newest = newest.get(_once(finding), finding.version) == finding.version
+        is_unsure = finding.kind in ("guess", "now")
+        if not is_newest or (is_unsure and finding.version < reported.get(finding.turn, 0)):
             continue
-        is_unsure = finding.kind in ("guess", "now") and finding.version < reported.get(
-            finding.turn, 0
-        )
-        whole = _seen(finding.text)
-        seen = [whole, *(_seen(piece.text) for piece in read_prose(finding.text))]
-        is_gone = finding.kind not in _LASTING and any(_replaces(other, whole) for other in later)
-        if not is_unsure and not is_gone:
+        if finding.kind == "report":
+            kept.append(_corrected(finding, later))
+        elif finding.kind in _LASTING or not _is_gone(finding, later):
             kept.append(finding)
-            later = [*later, *seen][-LOOKED_BACK:]
+        else:
+            continue
+        claims = (Claim.of(piece.text) for piece in read_prose(finding.text))
+        later = [*later, Claim.of(finding.text), *claims][-LOOKED_BACK:]
     yield from _with_a_line(kept[::-1], findings)
+
+
+def _is_gone(finding: Finding, later: Iterable[Claim]) -> bool:
+    claim = Claim.of(finding.text)
+    return any(other.repeats(claim) or other.denies(claim) for other in later)
+
+
+def _corrected(report: Finding, later: Sequence[Claim]) -> Finding:
+    """The report without the sentences that a later statement takes back."""
+    back = [claim for claim in later if claim.takes_back]
+    pieces = read_prose(report.text) if back else ()
+    left = [
+        piece
+        for piece in pieces
+        if piece.form != "sentence" or not any(c.denies(Claim.of(piece.text)) for c in back)
+    ]
+    if not left or len(left) == len(pieces):
+        return report
+    return structs.replace(report, text=text_of_pieces(tidy(left)))
 
 
 def _once(finding: Finding) -> str:
@@ -629,25 +271,6 @@ def _once(finding: Finding) -> str:
             return "now"
         case _:
             return ""
-
-
-def _seen(statement: str) -> tuple[frozenset[str], bool, bool]:
-    """The words of a statement, whether it denies something, and whether it takes something back."""
-    words = frozenset(w for w in _WORD.findall(statement.casefold()) if len(w) >= LETTERS_MIN)
-    return words, bool(_DENIAL.search(statement)), bool(_TAKES_BACK.search(statement))
-
-
-def _replaces(
-    new: tuple[frozenset[str], bool, bool], old: tuple[frozenset[str], bool, bool]
-) -> bool:
-    """Whether a later statement repeats an earlier one, denies it, or takes it back."""
-    shared, least = len(new[0] & old[0]), min(len(new[0]), len(old[0]))
-    if least < WORDS_MIN:
-        return False
-    if shared >= NEAR_SHARE * len(old[0]):
-        return True
-    most = OPPOSITE_SHARE if new[1] != old[1] else 1.0
-    return shared >= (TAKEN_BACK_SHARE if new[2] else most) * least
 
 
 def _with_a_line(kept: Sequence[Finding], findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -689,8 +312,8 @@ _QUOTED: Final = (">", "<", "|")
 _NUMBERED: Final = re.compile(r"^[ \t]*\d{1,7}(?:→|\t|\|)", re.MULTILINE)
 """The line number that a reading tool adds."""
 _ACKNOWLEDGED: Final = re.compile(
-    r"\A\W*async agent launched|^agentid: .*$|<usage>.*?(?:</usage>|\Z)",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+    r"\A\W*async agent launched[\s\S]*|^agentid: .*$|<usage>[\s\S]*?(?:</usage>|\Z)",
+    re.IGNORECASE | re.MULTILINE,
 )
 """What Claude Code adds to a sub-agent's report, or gives while it runs."""
 _NOTIFIED: Final = re.compile(

@@ -31,7 +31,7 @@ from blocks import (
     Work,
     label_of,
 )
-from render.summary import _findings as findings
+from render.summary import _turns
 from render.summary._commands import command_line
 from render.summary._quote import escaped
 
@@ -114,7 +114,7 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     yield from _history(summary)
     yield _turn_context(summary)
     yield STATE, list_text(digest, "files_written")
-    yield TITLES["found"], findings.text(digest.findings)
+    yield TITLES["found"], _turns.text(digest.findings)
     yield WORKING, ""
     yield DONE, list_text(digest, "commands")
     for name, title in SET_ASIDE.items():
