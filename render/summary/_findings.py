@@ -312,10 +312,10 @@ _QUOTED: Final = (">", "<", "|")
 _NUMBERED: Final = re.compile(r"^[ \t]*\d{1,7}(?:→|\t|\|)", re.MULTILINE)
 """The line number that a reading tool adds."""
 _ACKNOWLEDGED: Final = re.compile(
-    r"\A\W*async agent launched[\s\S]*|^agentid: .*$|<usage>[\s\S]*?(?:</usage>|\Z)",
+    r"\A\W*async agent launched[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What Claude Code adds to a sub-agent's report, or gives while it runs."""
+"""What Claude Code and opencode add to a sub-agent's report, or give while it runs."""
 _NOTIFIED: Final = re.compile(
     r"\A\s*<task-notification>.*?<summary>(.*?)</summary>.*?(?:<result>(.*?)</result>|\Z)",
     re.DOTALL,

@@ -50,7 +50,7 @@ _ANNOUNCED: Final = re.compile(
 )
 """The beginning of an English sentence that says what the agent is about to do."""
 _OFFER: Final = re.compile(
-    r"\W*(?:(?:if (?:you|that)\b[^.?!]{0,80}|so|ok(?:ay)?|now|or|just)[,\s]+)*(?:would you like|do you want|want me to|shall i"
+    r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like|do you want|want me to|shall i"
     r"|should i|let me know|feel free|happy to|i can (?:also )?(?:do|help|make|start|add|walk)|what would you like"
     r"|is there anything|anything else|ready (?:for|when)|you(?:'|’)re welcome|hello\b|hi\b)",
     re.IGNORECASE,

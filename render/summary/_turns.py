@@ -76,8 +76,10 @@ def _one(finding: Finding) -> str:
 TRIES: Final = 6
 ROOM_STEP: Final = 0.9
 """If the text is too long after all, the room is taken for so much smaller."""
-LINE_CHARACTERS: Final = 140
-"""Characters of the line that every turn has if there is room for one each."""
+LINE_CHARACTERS: Final = (140, 100, 70)
+"""Characters of the line that every turn has if there is room for one each: the first with which all lines together leave
+`LINES_SHARE` of the room for the rest, or the last."""
+LINES_SHARE: Final = 0.5
 FADE_TURNS: Final = 6
 """A turn with this many turns after it gets half of what the newest gets."""
 LEAST_WEIGHT: Final = 0.2
@@ -133,8 +135,12 @@ def fitted(findings: Sequence[Finding], tokens_max: int, count: Counter) -> tupl
 def _shared(turns: Sequence[list[Finding]], room: int, count: Counter) -> list[list[Finding]]:
     """The turns with each in its part of the room; the oldest go if not each can have a line."""
     needs = [_size(turn, count) for turn in turns]
-    lines = [_line(turn) for turn in turns]
-    least = [min(_size(line, count), need) for line, need in zip(lines, needs, strict=True)]
+    lines, least = list[list[Finding]](), list[int]()
+    for characters in LINE_CHARACTERS:
+        lines = [_line(turn, characters) for turn in turns]
+        least = [min(_size(line, count), need) for line, need in zip(lines, needs, strict=True)]
+        if sum(least) <= (1 - LINES_SHARE) * room:
+            break
     first = 0
     while first < len(turns) and sum(least[first:]) > room:
         first += 1
@@ -157,7 +163,7 @@ def _parts(
 ) -> list[int]:
     """How the room is divided: each its least, and of the rest by weight, up to its need."""
     limits = list(least)
-    waiting = [i for i, need in enumerate(needs) if need > least[i]]
+    waiting: list[int] = [i for i, need in enumerate(needs) if need > least[i]]
     left = room - sum(least)
     while waiting and left > 0:
         whole = sum(weights[i] for i in waiting)
@@ -183,18 +189,21 @@ def _size(turn: Sequence[Finding], count: Counter) -> int:
     return count(_turn_text(turn) + "\n") + 1
 
 
-def _line(turn: Sequence[Finding]) -> list[Finding]:
+def _line(turn: Sequence[Finding], characters: int) -> list[Finding]:
     """The one line of a turn: the first statement of its newest report, else its most telling finding."""
     reports = [each for each in turn if each.kind == "report"]
-    best = (
-        reports[-1] if reports else max(turn, key=lambda each: (_density(each.text), each.version))
+    best = max(
+        reports or turn, key=lambda each: (bool(reports) or _density(each.text), each.version)
     )
-    pieces = read_prose(best.text)
-    leads = [piece for piece in pieces if piece.form != "lead"]
-    told = leads[0].text if leads else best.text
-    return [
-        structs.replace(best, text=shortened(one_line(told, 10 * LINE_CHARACTERS), LINE_CHARACTERS))
-    ]
+    first = _first(read_prose(best.text))
+    told = shortened(first.text if first else one_line(best.text, characters), characters)
+    return [structs.replace(best, text=told)]
+
+
+def _first(pieces: Sequence[Piece]) -> Piece | None:
+    """The statement that stands for a text: its first sentence, else its first item."""
+    told = [piece for piece in pieces if piece.form != "lead"]
+    return next((piece for piece in told if piece.form == "sentence"), told[0] if told else None)
 
 
 def _within(turn: Sequence[Finding], tokens: int, count: Counter) -> list[Finding]:
@@ -287,7 +296,8 @@ def _most_telling(finding: Finding, tokens: int, count: Counter) -> Finding | No
     ranked = sorted(leads, key=lambda index: (-_density(pieces[index].text), index))
     if finding.kind != "document":
         sentences = [index for index in ranked if pieces[index].form == "sentence"]
-        ranked = [*[*leads][:1], *sentences, *leads]
+        first = _first(pieces)
+        ranked = [*(i for i in leads if pieces[i] is first), *sentences, *leads]
     left = tokens - _size([structs.replace(finding, text="", gone=MORE)], count)
     kept: set[int] = set()
     for index in ranked:
@@ -296,7 +306,8 @@ def _most_telling(finding: Finding, tokens: int, count: Counter) -> Finding | No
         if cost <= left:
             kept |= wanted
             left -= cost
-    gone = sum(i not in kept for i in leads if pieces[i].form in ("item", "row"))
+    items = [i for i in leads if pieces[i].form in ("item", "row") and finding.kind != "document"]
+    gone = sum(i not in kept for i in items)
     told = text_of_pieces(tidy([pieces[index] for index in sorted(kept)]))
     short = structs.replace(finding, text=told, gone=finding.gone + gone)
     return short if kept and _size([short], count) <= tokens else None
