@@ -307,6 +307,8 @@ SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 4_000
 """Characters of a report or document that are condensed from the beginning on; there is never room for more."""
 DEMAND_CHARACTERS: Final = 240
+DEMAND_LETTERS: Final = 0.6
+"""Share of letters in a demand, which may name paths and commands."""
 _QUOTED: Final = (">", "<", "|")
 """Beginnings of lines that the user quotes."""
 _NUMBERED: Final = re.compile(r"^[ \t]*\d{1,7}(?:→|\t|\|)", re.MULTILINE)
@@ -322,7 +324,7 @@ _NOTIFIED: Final = re.compile(
 )
 """The report of a sub-agent that ran in the background (Claude Code); it comes in the place of the user's words."""
 _DEMANDS: Final = re.compile(
-    r"\b(?:must|never|always|do not|don(?:'|’)t|only|no longer|required?|make sure|ensure|prefer|should|instead|please|from now on|use)\b",
+    r"\b(?:must|never|always|do not|don(?:'|’)t|only|no longer|required?|make sure|ensure|prefer|should|instead of|from now on)\b",
     re.IGNORECASE,
 )
 """English words in which demands are made."""
@@ -402,11 +404,18 @@ def _rules(version: int, block: Block, shown: str) -> Iterator[Finding]:
     known = " ".join(shown.split())
     lines = words_of(block).split("\n")
     own = "\n".join(line for line in lines if not line.lstrip().startswith(_QUOTED))
-    for pieces in _wholes(read_prose(own)):
-        told = [attrs.evolve(p, text=shortened(p.text, DEMAND_CHARACTERS)) for p in pieces]
-        is_demand = _DEMANDS.search(pieces[0].text) and is_prose_line(pieces[0].text)
-        if is_demand and pieces[0].text not in known:
-            yield Finding(turn=block.turn, version=version, kind="rule", text=text_of_pieces(told))
+    for first, *others in _wholes(read_prose(own)):
+        told = [each for each in sentences_of(first.text) if _DEMANDS.search(each)]
+        new = [each for each in told if each not in known and is_prose_line(each, DEMAND_LETTERS)]
+        if new:
+            demand = attrs.evolve(first, text=" ".join(new))
+            short = (
+                attrs.evolve(each, text=shortened(each.text, DEMAND_CHARACTERS))
+                for each in (demand, *others)
+            )
+            yield Finding(
+                turn=block.turn, version=version, kind="rule", text=text_of_pieces([*short])
+            )
 
 
 def words_of(block: Block) -> str:

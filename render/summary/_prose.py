@@ -57,7 +57,7 @@ _FENCES: Final = ("```", "~~~")
 _ITEM: Final = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+•‣◦–—]|(?P<number>\(?\w{1,3}[.)]))[ \t]+(?=\S)"
 )
-_HEADING: Final = re.compile(r"[ \t]*#{1,6}[ \t]+")
+_HEADING: Final = re.compile(r"[ \t]*(?:#[ \t]+|#{2,6}[ \t]*)(?=\S)")
 _EMPHASIS: Final = re.compile(r"\*\*")
 _BOLD_LINE: Final = re.compile(r"\*\*[^*]+\*\*[:：]?\s*")
 _TABLE_RULE: Final = re.compile(r"[\s|:+=-]+")
@@ -298,13 +298,11 @@ def _leads_to(lead: Piece, following: Piece | None) -> bool:
     return lead.depth < COLON_LEVEL <= following.depth
 
 
-def is_prose_line(line: str) -> bool:
-    """Whether a line is mostly words, as sentences and headings are."""
+def is_prose_line(line: str, share: float = LETTERS_SHARE) -> bool:
+    """Whether a line is mostly words, as sentences and headings are: letters have this share of it."""
     characters = "".join(line.split())
     letters = sum(map(str.isalpha, characters))
-    return letters >= min(LETTERS_MIN, len(characters)) and letters >= LETTERS_SHARE * len(
-        characters
-    )
+    return letters >= min(LETTERS_MIN, len(characters)) and letters >= share * len(characters)
 
 
 def is_prose(text: str, lines_min: int = 1) -> bool:

@@ -28,6 +28,7 @@ from blocks import (
     DocumentPart,
     DroppedSpan,
     Excerpt,
+    Finding,
     ImagePart,
     OpaqueBlock,
     OpenItem,
@@ -63,6 +64,7 @@ _EXEMPT: Final[dict[type, frozenset[str]]] = {
         {"id", "turn", "covered_turn_ids", "split_turn_id", "turn_range", "begun_turn_id"}
     ),
     Excerpt: frozenset({"path", "text"}),
+    Finding: frozenset({"turn", "kind"}),
     ArtifactPointer: frozenset({"path", "artifact"}),
     DroppedSpan: frozenset({"turns"}),
     OpenItem: frozenset({"priority"}),
@@ -267,7 +269,7 @@ def redaction_of(
 
 
 def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSummary:
-    """The summary without index excerpts of the blocks with these versions."""
+    """The summary without findings and index excerpts of the blocks with these versions."""
     gone, index = frozenset(versions), summary.digest.index
     layers = tuple(
         msgspec.structs.replace(layer, excerpts=_seen_elsewhere(layer.excerpts, gone))
@@ -276,9 +278,10 @@ def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSum
     left = msgspec.structs.replace(
         index, excerpts=_seen_elsewhere(index.excerpts, gone), layers=layers
     )
-    if left == index:
+    findings = tuple(each for each in summary.digest.findings if each.version not in gone)
+    if left == index and findings == summary.digest.findings:
         return summary
-    digest = msgspec.structs.replace(summary.digest, index=left)
+    digest = msgspec.structs.replace(summary.digest, index=left, findings=findings)
     return msgspec.structs.replace(summary, digest=digest)
 
 

@@ -57,6 +57,9 @@ _OFFER: Final = re.compile(
 )
 """The beginning of an English offer or greeting."""
 
+_EXCLAIMED: Final = re.compile(r"\W*\w+(?:['’ ]\w+)?\s*[!！]\W*")
+"""One or two words with an exclamation mark."""
+
 
 @lru_cache(maxsize=4096)
 def worth(statement: str) -> int:
@@ -77,7 +80,9 @@ def announces(statement: str) -> bool:
 
 
 def offers(statement: str) -> bool:
-    """Whether it offers, greets or announces, without a reason or decision in it."""
+    """Whether it offers, greets, exclaims or announces, without a reason or decision in it."""
+    if _EXCLAIMED.fullmatch(statement):
+        return True
     has_reason = _DECISION.search(statement) or _CAUSE.search(statement)
     return bool(_OFFER.match(statement) or (announces(statement) and not has_reason))
 

@@ -141,21 +141,30 @@ def _shared(turns: Sequence[list[Finding]], room: int, count: Counter) -> list[l
         least = [min(_size(line, count), need) for line, need in zip(lines, needs, strict=True)]
         if sum(least) <= (1 - LINES_SHARE) * room:
             break
-    first = 0
-    while first < len(turns) and sum(least[first:]) > room:
-        first += 1
+    kept = _with_a_line(turns, least, room)
     newest = len(turns) - 1
     weights = [
         (LEAST_WEIGHT + 1 / (1 + (newest - index) / FADE_TURNS)) * _told(turn, count) ** 0.5
         for index, turn in enumerate(turns)
     ]
-    limits = _parts(room, least[first:], needs[first:], weights[first:])
+    limits = _parts(room, *([of[i] for i in kept] for of in (least, needs, weights)))
     shared: list[list[Finding]] = []
     spare = 0  # what newer turns left
-    for turn, line, limit in reversed([*zip(turns[first:], lines[first:], limits, strict=True)]):
-        shared.append(_within(turn, limit + spare, count) or line)
+    for index, limit in zip(reversed(kept), reversed(limits), strict=True):
+        shared.append(_within(turns[index], limit + spare, count) or lines[index])
         spare += limit - _size(shared[-1], count)
     return shared[::-1]
+
+
+def _with_a_line(turns: Sequence[Sequence[Finding]], least: Sequence[int], room: int) -> list[int]:
+    """Indices of the turns that have a line: without the oldest, those with a rule of the user last."""
+    has_rule = [any(each.kind == "rule" for each in turn) for turn in turns]
+    kept = set(range(len(turns)))
+    for index in sorted(kept, key=lambda index: (has_rule[index], index)):
+        if sum(least[each] for each in kept) <= room:
+            break
+        kept.discard(index)
+    return sorted(kept)
 
 
 def _parts(
@@ -190,11 +199,13 @@ def _size(turn: Sequence[Finding], count: Counter) -> int:
 
 
 def _line(turn: Sequence[Finding], characters: int) -> list[Finding]:
-    """The one line of a turn: the first statement of its newest report, else its most telling finding."""
-    reports = [each for each in turn if each.kind == "report"]
-    best = max(
-        reports or turn, key=lambda each: (bool(reports) or _density(each.text), each.version)
-    )
+    """The one line of a turn: a rule of the user; the first statement of its newest report; or its most telling finding."""
+    for kind in ("rule", "report"):
+        if chosen := [each for each in turn if each.kind == kind]:
+            best = chosen[-1]
+            break
+    else:
+        best = max(turn, key=lambda each: (_density(each.text), each.version))
     first = _first(read_prose(best.text))
     told = shortened(first.text if first else one_line(best.text, characters), characters)
     return [structs.replace(best, text=told)]
@@ -314,5 +325,9 @@ def _most_telling(finding: Finding, tokens: int, count: Counter) -> Finding | No
 
 
 def _lead_of(index: int, pieces: Sequence[Piece]) -> int:
-    """The index of the lead that a piece stands under; -1: none."""
-    return next((each for each in range(index, -1, -1) if pieces[each].form == "lead"), -1)
+    """The index of the lead that a piece stands under: directly, or in its list; -1: none."""
+    before = index - 1
+    if pieces[index].form != "sentence":
+        while before >= 0 and pieces[before].form in ("item", "row"):
+            before -= 1
+    return before if before >= 0 and pieces[before].form == "lead" else -1
