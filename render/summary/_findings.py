@@ -25,6 +25,7 @@ from operator import attrgetter
 from typing import Final
 
 import attrs
+import msgspec
 from msgspec import structs
 
 from blocks import (
@@ -39,6 +40,7 @@ from blocks import (
     UserSteer,
     asks_user,
     is_sealed,
+    leaves,
     text_of,
     tool_kind,
     tool_target,
@@ -48,6 +50,7 @@ from render.summary._prose import (
     Piece,
     is_prose,
     is_prose_line,
+    plain_line,
     read_prose,
     sentences_of,
     shortened,
@@ -129,20 +132,23 @@ def _stretch(texts: Sequence[tuple[Entry, bool]], *, is_open: bool) -> Iterator[
         if is_open
         else next((n for n, (_, is_before) in enumerate(reversed(texts)) if is_before), len(texts))
     )
-    on_the_way = texts[: len(texts) - closing]
-    for entry, is_before in on_the_way:
-        yield from _on_the_way(entry, is_before_call=is_before)
-    last = texts[-1][0]
-    told = "\n\n".join(
-        entry.block.text
-        for entry, _ in texts[len(texts) - closing :]
-        if isinstance(entry.block, AssistantCompletion)
-    )
-    if report := _report(told):
+    on_the_way, last = texts[: len(texts) - closing], texts[-1][0]
+    found = [one for entry, is_before in on_the_way for one in _on_the_way(entry, is_before)]
+    yield from found
+    if report := _report("\n\n".join(map(_text, texts[len(texts) - closing :]))):
         yield _finding(last, "report", report)
-    elif isinstance(last.block, AssistantCompletion):
-        line = shortened(one_line(last.block.text, 10 * NOW_CHARACTERS), NOW_CHARACTERS)
-        yield _finding(last, "now" if is_open else "guess", line)
+    elif (doing := _doing(_text(texts[-1]))) and not any(doing in each.text for each in found):
+        yield _finding(last, "now" if is_open else "guess", doing)
+
+
+def _text(said: tuple[Entry, bool]) -> str:
+    return text_of(said[0].block)
+
+
+def _doing(told: str) -> str:
+    """What is being done, by a text before a call: its last sentence."""
+    sentences = sentences_of(plain_line(told.strip().rpartition("\n")[2]))
+    return shortened(sentences[-1].strip(), NOW_CHARACTERS) if sentences else ""
 
 
 def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
@@ -166,12 +172,10 @@ def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
             yield attrs.evolve(piece, text=" ".join(stated))
 
 
-def _on_the_way(entry: Entry, *, is_before_call: bool) -> Iterator[Finding]:
+def _on_the_way(entry: Entry, is_before_call: bool) -> Iterator[Finding]:  # noqa: FBT001
     """The statements of a text on the way that tell something, in their order; a list stays with its lead."""
-    if not isinstance(entry.block, AssistantCompletion):
-        return
     found: list[tuple[float, int, str]] = []
-    pieces = read_prose(entry.block.text)
+    pieces = read_prose(text_of(entry.block))
     told = [[*_stated(whole)] for whole in _wholes(pieces)]
     for index, whole in enumerate(told):
         statement = text_of_pieces(whole)
@@ -237,6 +241,8 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
         elif finding.kind in _LASTING or not _is_gone(finding, later):
             kept.append(finding)
         else:
+            continue
+        if finding.kind == "now":
             continue
         claims = (Claim.of(piece.text) for piece in read_prose(finding.text))
         later = [*later, Claim.of(finding.text), *claims][-LOOKED_BACK:]
@@ -352,8 +358,7 @@ def _answer(entry: Entry, call: ToolCall, result: ToolResult) -> Iterator[Findin
     start, end = output_of(told)
     told = told[start:end]
     if call.name.lower() in REPORTING_TOOLS or REPORTING_KEYS & call.input.keys():
-        report = _condensed_text(_ACKNOWLEDGED.sub("", told))
-        if report and is_prose(told):
+        if report := _condensed_text(_ACKNOWLEDGED.sub("", _texts_in(told))):
             yield _finding(entry, "agent", report, _about(call))
         return
     kind, target = (
@@ -372,6 +377,15 @@ def _answer(entry: Entry, call: ToolCall, result: ToolResult) -> Iterator[Findin
             yield _finding(
                 entry, "document", document, one_line(target or call.name, SOURCE_CHARACTERS)
             )
+
+
+def _texts_in(told: str) -> str:
+    """The texts of a reply in JSON that are sentences; of another reply all of it."""
+    try:
+        reply: object = msgspec.json.decode(told.encode(errors="replace"))
+    except (msgspec.DecodeError, RecursionError):
+        return told
+    return "\n\n".join(text for text in leaves(reply).split("\n") if " " in text)
 
 
 def _about(call: ToolCall) -> str:

@@ -88,6 +88,7 @@ _ASIDE: Final = re.compile(r"\s*\([^()]{12,}\)")
 """A remark in parentheses, which goes first when a statement is shortened."""
 _PAIRS: Final = (("(", ")"), ("[", "]"), ("{", "}"), ("“", "”"), ("«", "»"))
 _EVEN: Final = ("`", '"')
+_LEFT_OUT: Final = " …"
 _TRAILING: Final = " ,;:：—–-([{"
 
 
@@ -122,7 +123,7 @@ def text_of_pieces(pieces: Sequence[Piece]) -> str:
             continue
         is_plain = piece.form in ("sentence", "lead")
         if before and before.form == piece.form == "sentence" and before.block == piece.block:
-            lines[-1] += f" {piece.line}"
+            lines[-1] = f"{lines[-1].removesuffix(_LEFT_OUT)} {piece.line}"
             continue
         if before and is_plain:
             lines.append("")
@@ -322,10 +323,10 @@ def shortened(text: str, characters: int) -> str:
     of a word; no bracket or quotation stays open."""
     if len(text) <= characters:
         return text
-    text = text.removesuffix(" …")
+    text = text.removesuffix(_LEFT_OUT)
     aside = _ASIDE.search(text, min(characters // 3, 40))
     while aside and len(text) > characters:
-        text = text[: aside.start()] + text[aside.end() :]
+        text = text[: aside.start()].rstrip() + text[aside.end() :]
         aside = _ASIDE.search(text, aside.start())
     if len(text) <= characters:
         return text
@@ -334,12 +335,12 @@ def shortened(text: str, characters: int) -> str:
     for end in reversed(ends):
         cut = text[:end].rstrip(_TRAILING)
         if not _is_open(cut):
-            return cut if cut[-1:] in _STOPS else f"{cut} …"
+            return cut if cut[-1:] in _STOPS else cut + _LEFT_OUT
     cut = text[:room].rsplit(" ", 1)[0] if " " in text[1:room] else text[:room]
     while (start := _is_open(cut)) and cut:
         cut = cut[: start - 1]
     return (
-        f"{cut.rstrip(_TRAILING)} …"
+        cut.rstrip(_TRAILING) + _LEFT_OUT
         if cut.strip(_TRAILING)
         else text[: max(characters - 1, 0)] + "…"
     )

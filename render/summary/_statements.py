@@ -131,7 +131,8 @@ class Claim:
     @classmethod
     def of(cls, statement: str) -> "Claim":
         """The claim of a statement, of one or several lines."""
-        words = frozenset(w for w in _WORD.findall(statement.casefold()) if len(w) >= LETTERS_MIN)
+        told = _DENIAL.sub(" ", statement.casefold())
+        words = frozenset(word for word in _WORD.findall(told) if len(word) >= LETTERS_MIN)
         return cls(words, bool(_DENIAL.search(statement)), bool(_TAKES_BACK.search(statement)))
 
     def repeats(self, earlier: "Claim") -> bool:
