@@ -148,12 +148,17 @@ def _shared(turns: Sequence[list[Finding]], room: int, count: Counter) -> list[l
         for index, turn in enumerate(turns)
     ]
     limits = _parts(room, *([of[i] for i in kept] for of in (least, needs, weights)))
-    shared: list[list[Finding]] = []
-    spare = 0  # what newer turns left
-    for index, limit in zip(reversed(kept), reversed(limits), strict=True):
-        shared.append(_within(turns[index], limit + spare, count) or lines[index])
-        spare += limit - _size(shared[-1], count)
-    return shared[::-1]
+    shared = [
+        _within(turns[i], limit, count) or lines[i] for i, limit in zip(kept, limits, strict=True)
+    ]
+    sizes = [_size(turn, count) for turn in shared]
+    for place in reversed(range(len(kept))):  # what is left goes to the newest that need it
+        spare = room - sum(sizes)
+        if sizes[place] < needs[kept[place]] and spare > 0:
+            more = _within(turns[kept[place]], sizes[place] + spare, count)
+            if sizes[place] < (size := _size(more, count) if more else 0):
+                shared[place], sizes[place] = more, size
+    return shared
 
 
 def _with_a_line(turns: Sequence[Sequence[Finding]], least: Sequence[int], room: int) -> list[int]:
