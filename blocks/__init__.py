@@ -212,6 +212,7 @@ from blocks._summary import DroppedSpan as DroppedSpan
 from blocks._summary import ErrorRecord as ErrorRecord
 from blocks._summary import Excerpt as Excerpt
 from blocks._summary import FileChange as FileChange
+from blocks._summary import Finding as Finding
 from blocks._summary import HiddenRecord as HiddenRecord
 from blocks._summary import Index as Index
 from blocks._summary import Layer as Layer

@@ -354,6 +354,22 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     repositories: tuple[Repository, ...] = ()
 
 
+class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that was found or decided, condensed from one block."""
+
+    turn: str
+    version: int
+    """Version of the block."""
+    kind: str
+    """`report`, `found`, `guess`, `agent`, `document`, `rule` or `now`; see `render.summary._findings`."""
+    text: str
+    """Its statements: sentences, leads, list items and table rows, one or more lines."""
+    source: str = ""
+    """For `agent` and `document`: the task, the file, the command."""
+    gone: int = 0
+    """How many items of its lists were left out."""
+
+
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The deterministic record of what all compactions of a timeline have folded so far."""
 
@@ -378,4 +394,6 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     regions: tuple[Region, ...] = ()
     """The working set: by file, in the order of its lines."""
     progress: Progress = Progress()
+    findings: tuple[Finding, ...] = ()
+    """What was found and decided, in log order."""
     index: Index = Index()

@@ -172,6 +172,7 @@ def _key_facts(words: Words) -> str:
             ("summary.constraints", each, ""),
             ("summary.decisions", words.text("item", "decision"), ""),
             ("summary.completed", f"'found ' || {words.text('item', 'description')}", none),
+            ("digest.findings", f"'found ' || {words.text('item', 'text')}", none),
             ("digest.files_written", f"'wrote ' || {each}", none),
             (
                 "digest.commands",

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import structs
 
 from blocks import (
+    Block,
     BlockId,
     BlocksHidden,
     Carried,
@@ -58,9 +59,10 @@ from blocks.formats import appended_texts
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens, total_tokens
 from render.stages._visibility import HEAD_SHARE, cut_text
+from render.summary import _findings, _turns
 from render.summary._copies import followed
 from render.summary._digest import build_digest, fit_digest
-from render.summary._extractive import extract_summary, turn_context, words_of
+from render.summary._findings import words_of
 from render.summary._identifiers import searched
 from render.summary._index import IndexRoom, extend_index
 from render.summary._merge import SummaryRoom, as_history, merge_summaries
@@ -496,11 +498,8 @@ class Summary:
 
 
 def extractive(fold: FoldRange) -> Summary:
-    """The summary that is made without a model."""
-    whole = {carried.version for carried in fold.carried if not carried.clipped}
-    own = [e for e in (*fold.given_up, *fold.folded) if not standing_of(e.source)]
-    text = extract_summary(own, fold.prefix, lambda entry: entry.version in whole)
-    return Summary(summary=text, provenance=Provenance(source_hash=fold.source_hash))
+    """The summary that is made without a model: nothing is written, the page has only its computed parts."""
+    return Summary(summary=StructuredSummary(), provenance=Provenance(source_hash=fold.source_hash))
 
 
 def truncated(fold: FoldRange) -> Summary:
@@ -652,7 +651,7 @@ def summary_block(
 
 
 def _written(summary: StructuredSummary, fold: FoldRange) -> StructuredSummary:
-    """The summariser's answer, with the user's own words first; a split turn always gets a context."""
+    """The summariser's answer, with the user's own words first."""
     said = [" ".join(words.split()) for words in _said(fold)] if summary.constraints else []
     own, others = list[str](), list[str]()
     for constraint in summary.constraints:
@@ -662,14 +661,13 @@ def _written(summary: StructuredSummary, fold: FoldRange) -> StructuredSummary:
         summary,
         constraints=(*own, *others),
         quoted=len(own),
-        turn_context=summary.turn_context or turn_context(fold.prefix),
     )
 
 
 def _said(fold: FoldRange) -> Iterator[str]:
     """All user texts that the range knows."""
     for entry in (*fold.given_up, *fold.folded, *fold.kept):
-        yield from searched(words_of(entry))
+        yield from searched(words_of(entry.block))
     for item in fold.carried:
         yield from searched("" if item.withheld else text_of(item.block))
 
@@ -716,10 +714,17 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     # Entries that say how things are now: folded or kept, and newer than the page before.
     now = [e for e in (*fold.folded, *fold.kept) if e.version > earlier.seen]
     progress = fitted(advance(earlier.progress, now), room.state, count)
-    # Room C: what was found and decided (own, room.found).
     copies = followed(earlier.regions, (*fold.folded, *fold.kept), earlier.seen)
     regions = working_set(copies, _shown(fold), room.working, count)
     # Room D: what was done (own, room.done), and excerpts (room.excerpts).
+    told = _findings.advance(
+        earlier.findings,
+        [entry for entry in fold.folded if not standing_of(entry.source)],
+        fold.kept[0].block.turn,
+        _no_longer_whole(fold),
+    )
+    told = _turns.fitted(told, room.found, count)
+    digest = msgspec.structs.replace(digest, findings=told)
     digest = fit_digest(digest, room.state, count, room.done)
     hidden = [e for e in fold.kept if e.replacement is not None and e.original is None]
     sources = [*own, *(e for e in hidden if not standing_of(e.source))]
@@ -739,6 +744,17 @@ def _shown(fold: FoldRange) -> set[int]:
         for entry in fold.kept
         if entry.replacement is None and entry.block.id not in cut
     }
+
+
+def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
+    """The user's texts that are shortened or left out, each with its version and what is left of it."""
+    for item in fold.carried:
+        if item.clipped and not item.withheld:
+            yield item.version, item.block, item.clipped
+    carried = {item.version for item in fold.carried}
+    for entry in (*fold.given_up, *fold.folded):
+        if is_said(entry) and entry.version not in carried and entry.original is None:
+            yield entry.version, entry.block, ""
 
 
 def _page_room(fold: FoldRange, written: int, context: Context) -> PageRoom:

@@ -48,7 +48,7 @@ from blocks import (
     text_of_parts,
 )
 from render.policy._context import Piece, Spot, TokenCounter
-from render.summary._extractive import words_of
+from render.summary._findings import words_of
 from render.summary._quote import quoted
 from render.summary._text import summary_texts
 from render.view._group import Entry, Group, Json, Place, verbatim
@@ -99,7 +99,7 @@ def _text(entry: Entry, block: Block) -> str:
     match block:
         case UserPrompt() | UserFollowup() | UserSteer():
             is_carried = entry.place is Place.CARRIED
-            return _earlier(entry, words_of(entry)) if is_carried else block.text
+            return _earlier(entry, words_of(block)) if is_carried else block.text
         case UserAttachment():
             return ""
         case Note():

@@ -6,7 +6,7 @@ A summary has three parts, each with a room of its own, a limit in tokens to whi
               constraints decisions facts   joined; see below
               state plan                    the newest ones
               the other lists               joined; the newest entries stay
-    found     statements of the agent       the best ones, see `_extractive`
+    found     statements of the agent       of an older release; the newest ones
     prefix    turn context                  the beginning and the end of a split turn
 
 If history is too long, the oldest tool outcomes are removed first, then completed work, artifacts, errors
@@ -32,7 +32,6 @@ import msgspec
 
 from blocks import Decision, StructuredSummary, Work
 from render.policy._context import Context
-from render.summary._extractive import by_worth
 from render.summary._identifiers import one_line
 from render.summary._text import FOUND, Item, line_of, report_history, said_in_prose
 
@@ -218,10 +217,10 @@ def _apart(works: Sequence[Work]) -> tuple[list[Work], list[Work]]:
 
 
 def _most_telling(found: Sequence[Work], prose: str, room: SummaryRoom) -> list[Work]:
-    """The best statements of the agent, in their order; those that the summary's prose repeats take no
-    room."""
+    """The newest statements of the agent that an older release quoted, in their order; those that the summary's prose
+    repeats take no room."""
     told = {index for index, work in enumerate(found) if work.description in prose}
-    best = by_worth([work.description for work in found])
+    best = range(len(found) - 1, -1, -1)
     order, again = tee(index for index in best if index not in told)
     kept = room.first((found[index] for index in order), room.found, room.found)
     return [found[index] for index in sorted(told.union(islice(again, len(kept))))]

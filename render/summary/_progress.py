@@ -24,7 +24,7 @@ from blocks import (
 )
 from render.summary._checks import checks_after, errors_after
 from render.summary._edits import Views, changes_after
-from render.summary._extractive import words_of
+from render.summary._findings import words_of
 from render.summary._identifiers import one_line
 from render.summary._runs import Run, listed, noticed, processes_after, repositories_after, run_of
 from render.summary._state import GONE, STEPS_MAX, is_done, meaning

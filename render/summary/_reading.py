@@ -26,8 +26,8 @@ import attrs
 
 from blocks import AssistantCompletion, Layer, is_sealed
 from render.policy._context import Context
-from render.summary._extractive import judged
 from render.summary._identifiers import Vocabulary, texts_of
+from render.summary._prose import read_prose
 from render.summary._text import layer_text, layers_of
 from render.view._group import Entry
 from render.view._view import View
@@ -373,7 +373,7 @@ def read_ahead(view: View, context: Context) -> None:
         for text in texts_of(entry.block) if is_quoted else ():
             left -= _read(text, reader)
         if isinstance(entry.block, AssistantCompletion):
-            judged(entry.block.text)
+            read_prose(entry.block.text)
         texts.ahead = entry.version
 
 

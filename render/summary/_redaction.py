@@ -28,6 +28,7 @@ from blocks import (
     DocumentPart,
     DroppedSpan,
     Excerpt,
+    Finding,
     ImagePart,
     OpaqueBlock,
     OpenItem,
@@ -65,6 +66,7 @@ _EXEMPT: Final[dict[type, frozenset[str]]] = {
     ),
     Excerpt: frozenset({"path", "text"}),
     Region: frozenset({"file", "text"}),
+    Finding: frozenset({"turn", "kind"}),
     ArtifactPointer: frozenset({"path", "artifact"}),
     DroppedSpan: frozenset({"turns"}),
     OpenItem: frozenset({"priority"}),
@@ -269,7 +271,7 @@ def redaction_of(
 
 
 def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSummary:
-    """The summary without what its index and its working set have of the blocks with these versions."""
+    """The summary without what its findings, its working set and its excerpts have of the blocks with these versions."""
     gone, index = frozenset(versions), summary.digest.index
     layers = tuple(
         msgspec.structs.replace(layer, excerpts=_seen_elsewhere(layer.excerpts, gone))
@@ -283,9 +285,10 @@ def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSum
         for region in summary.digest.regions
         if gone.isdisjoint((region.seen, *region.sources))
     )
-    if left == index and len(regions) == len(summary.digest.regions):
+    findings = tuple(each for each in summary.digest.findings if each.version not in gone)
+    digest = msgspec.structs.replace(summary.digest, index=left, regions=regions, findings=findings)
+    if digest == summary.digest:
         return summary
-    digest = msgspec.structs.replace(summary.digest, index=left, regions=regions)
     return msgspec.structs.replace(summary, digest=digest)
 
 

@@ -31,6 +31,7 @@ from blocks import (
     Work,
     label_of,
 )
+from render.summary import _turns
 from render.summary._commands import command_line
 from render.summary._quote import escaped
 from render.summary._state import text as state_text
@@ -115,6 +116,7 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     yield from _history(summary)
     yield _turn_context(summary)
     yield STATE, state_text(digest.progress)
+    yield TITLES["found"], _turns.text(digest.findings)
     yield WORKING, working_text(digest.regions)
     yield DONE, list_text(digest, "commands")
     for name, title in SET_ASIDE.items():

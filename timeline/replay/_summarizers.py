@@ -4,14 +4,13 @@
 live prompt: it sends the previous request followed by an instruction, and reads the part that is still cached.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import attrs
 import msgspec
 
-from blocks import Provenance, StructuredSummary, leaves
-from render import Context, Policy, Summary, extractive
+from blocks import Provenance
+from render import Context, Summary, extractive
 from timeline import ModelSummarizer, SummaryFailedError, SummaryRequest
 from timeline.billing import CacheStep, SummaryCall
 
@@ -21,7 +20,7 @@ INSTRUCTION_TOKENS = 60
 
 @attrs.define
 class StandIn:
-    """Returns the extractive summary; `take_calls` returns the simulated calls."""
+    """Writes nothing, but counts calls whose answers are as long as they may be; `take_calls` returns them."""
 
     _last: tuple[float, CacheStep] | None = attrs.field(init=False, default=None)
     _calls: list[SummaryCall] = attrs.field(init=False, factory=list[SummaryCall])
@@ -41,7 +40,7 @@ class StandIn:
         call = SummaryCall(
             input_tokens=self._input(request.range.tokens_before) + INSTRUCTION_TOKENS,
             cached_prefix_tokens=self._warm(context),
-            output_tokens=_answer_tokens(summary.summary, context.policy, context.counter.count),
+            output_tokens=context.policy.summary_tokens + context.policy.prefix_tokens,
         )
         self._calls.append(call)
         provenance = summary.provenance and msgspec.structs.replace(
@@ -63,12 +62,6 @@ class StandIn:
             return 0
         step = self._last[1]
         return step.total - step.uncached
-
-
-def _answer_tokens(summary: StructuredSummary, policy: Policy, count: Callable[[str], int]) -> int:
-    """The tokens that a model would write, at most its limit."""
-    text = leaves(msgspec.to_builtins(summary))
-    return min(count(text), policy.summary_tokens + policy.prefix_tokens)
 
 
 @attrs.define

@@ -2,7 +2,6 @@
 
 _commands: test_commands.py, test_outcomes.py, test_shell.py
 _digest: test_digest.py, test_artifacts.py
-_extractive: test_extractive.py, test_statements.py, ../../timeline/summarizers/test_rooms.py
 _identifiers: test_identifiers.py, test_output.py
 _index: test_index.py, test_index_bounds.py, test_layers.py, test_mentions.py
 _merge: test_merge.py, test_lasting.py, ../../timeline/summarizers/test_rooms.py

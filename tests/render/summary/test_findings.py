@@ -1,0 +1,236 @@
+"""What was found and decided: each turn's report, what was found on the way, what others reported, rules of the user."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import Block, BlocksHidden, EventId, Finding, Hidden
+from render.summary._findings import advance
+from render.summary._turns import text
+from tests import _builders as make
+from tests._builders import call, prompt, result, said, steer, view_of
+from tests._table import for_each
+
+NEXT = prompt("And now?", "t2")
+
+
+def found(*blocks: Block, running: str = "", previous: Sequence[Finding] = ()) -> list[str]:
+    """Each finding as its kind and text."""
+    findings = advance(previous, view_of(*blocks).entries, running)
+    return [f"{each.kind}: {each.text}" for each in findings]
+
+
+def worked(name: str, text: str = "ok", turn: str = "t1", **fields: str) -> tuple[Block, Block]:
+    return call(f"c-{name}", turn, name=name, **fields), result(f"c-{name}", text, turn)
+
+
+# Reports.
+
+
+def test_the_last_words_of_a_turn_are_its_report_whole_with_its_lists() -> None:
+    report = "All tests pass.\n\nChanged:\n- a.py: the sign\n- b.py: the sum\n- c.py"
+    assert found(prompt("Fix it."), said("Let me look."), *worked("read"), said(report), NEXT) == [
+        f"report: {report}"
+    ]
+
+
+def test_so_they_are_in_any_language() -> None:
+    report = "Fertig: das Vorzeichen bleibt. 全部通りました。"
+    assert found(prompt("Los."), *worked("read"), said(report), NEXT) == [f"report: {report}"]
+
+
+def test_a_report_is_without_offers_and_greetings() -> None:
+    text = "Great! The sign is kept in cents. Would you like me to push it?"
+    assert found(prompt("go"), said(text), NEXT) == ["report: The sign is kept in cents."]
+
+
+def test_a_question_with_its_choices_stays() -> None:
+    text = "Which of the two?\n1. Keep the queue\n2. Use a lock"
+    assert found(prompt("go"), said(text), NEXT) == [f"report: {text}"]
+
+
+def test_the_users_next_words_end_a_report_also_within_a_turn() -> None:
+    told = found(
+        prompt("go"), said("Step 1 is done."), steer("Good."), *worked("read"), running="t1"
+    )
+    assert told == ["report: Step 1 is done."]
+
+
+def test_a_turn_that_goes_on_has_no_report_but_what_is_being_done() -> None:
+    blocks = (said("The cause is in ledger.py: the sign is lost."), *worked("read"))
+    assert found(prompt("go"), *blocks, said("Let me fix the reader."), *worked("edit"), running="t1") == [
+        "found: The cause is in ledger.py: the sign is lost.",
+        "now: Let me fix the reader.",
+    ]  # fmt: skip
+
+
+def test_when_it_has_ended_its_report_replaces_guesses_and_what_was_being_done() -> None:
+    first = view_of(prompt("go"), said("Maybe the clock of node-7 is wrong."), *worked("read"))
+    before = advance((), first.entries, "t1")
+    assert [each.kind for each in before] == ["guess", "now"] or before[-1].kind == "now"
+    later = make.grown(first, said("It was the queue."), NEXT)
+    after = advance(before, later.entries[-2:], "t2")
+    assert [(each.kind, each.text) for each in after] == [("report", "It was the queue.")]
+
+
+def test_a_turn_that_broke_off_still_has_a_line() -> None:
+    told = found(prompt("go"), said("Let me look at the reader."), *worked("read"), NEXT)
+    assert told == ["guess: Let me look at the reader."]
+
+
+# On the way.
+
+
+@for_each(
+    "remark",
+    ["Let me check the reader.", "Now the tests:", "Now I'll run it again.", "Still running.", "Next is b."],
+)  # fmt: skip
+def test_a_remark_before_a_call_is_none(remark: str) -> None:
+    told = found(prompt("go"), said(remark), *worked("read"), said("All is done."), NEXT)
+    assert told == ["report: All is done."]
+
+
+def test_a_cause_is_told_without_the_announcement_behind_it() -> None:
+    text = "The sign is lost in `parse_amount` because the mark is cut. Let me fix that."
+    told = found(prompt("go"), said(text), *worked("edit"), said("Fixed it now."), NEXT)
+    assert told[0] == "found: The sign is lost in `parse_amount` because the mark is cut."
+
+
+def test_a_lead_is_told_with_its_list_or_not_at_all() -> None:
+    text = "The approach is decided, for 2 reasons:\n\n- it is safer\n- ledger_v2 has no lock"
+    told = found(prompt("go"), said(f"{text}\n\nLet me begin."), *worked("edit"), running="t1")
+    assert told[0] == f"found: {text.replace(chr(10) * 2, chr(10))}"
+
+
+def test_what_a_later_statement_takes_back_is_gone() -> None:
+    wrong = "The queue of ledger.py has a race between its readers."
+    right = "I was wrong about ledger.py: the queue has no race between its readers."
+    told = found(prompt("go"), said(wrong), *worked("a"), said(right), *worked("b"), running="t1")
+    assert [each for each in told if each.startswith("found")] == [f"found: {right}"]
+
+
+def test_what_is_said_again_is_told_once_at_its_newest() -> None:
+    one = "The test in row_7.py failed because of a lock."
+    told = found(
+        prompt("go"), said(one), *worked("a"), said(f"So: {one}"), *worked("b"), running="t1"
+    )
+    assert sum("row_7.py failed" in each for each in told if not each.startswith("now")) == 1
+
+
+# What others said.
+
+
+REPORT = "The reader of the ledger has two bugs, both in the sign.\n\n- row 7\n- row 9"
+DOCUMENT = "# Design\n\nThe ledger keeps cents in all of its tables, never floats.\n" + (
+    "\nEach row of the ledger is written once and is then never changed again.\n" * 6
+)
+
+
+@for_each(
+    "task",
+    [
+        call("c1", name="Task", description="find the bugs", prompt="Find all of the bugs."),
+        call("c1", name="agent", prompt="find the bugs"),
+        call("c1", name="own", subagent_type="x", prompt="find the bugs"),
+    ],
+)
+def test_the_report_of_a_sub_agent_is_condensed_with_its_task(task: Block) -> None:
+    view = view_of(prompt("go"), task, result("c1", REPORT), NEXT)
+    [finding] = [each for each in advance((), view.entries) if each.kind == "agent"]
+    assert finding.source == "find the bugs"
+    assert finding.text.endswith("- row 7\n- row 9")
+
+
+def test_a_document_that_was_read_is_told_by_its_newest_reading() -> None:
+    blocks = [call(f"c{n}", name="Read", file_path="docs/design.md") for n in (1, 2)]
+    numbered = DOCUMENT.replace("\n", "\n 2→")
+    view = view_of(
+        prompt("go"), blocks[0], result("c1", numbered), blocks[1], result("c2", DOCUMENT)
+    )
+    [finding] = [each for each in advance((), view.entries, "t1") if each.kind == "document"]
+    assert (finding.source, finding.version) == ("docs/design.md", 5)
+    assert "The ledger keeps cents" in finding.text
+
+
+@for_each(
+    ("name", "fields", "told"),
+    [
+        ("Bash", {"command": "gh issue view 7"}, True),
+        ("WebFetch", {"url": "https://x.example"}, True),
+        ("Read", {"file_path": "ledger.py"}, False),
+        ("AskUserQuestion", {"question": "Which?"}, False),
+    ],
+)
+def test_a_document_is_what_is_prose_but_no_code_and_no_answer_of_the_user(
+    name: str, fields: dict[str, str], *, told: bool
+) -> None:
+    told_of = found(prompt("go"), *worked(name, DOCUMENT, **fields), NEXT)
+    assert any(each.startswith("document: ") for each in told_of) == told
+
+
+def test_nothing_is_told_of_what_was_hidden_on_request() -> None:
+    report = said("The secret is tangerine, all 9 of it.")
+    event = BlocksHidden(
+        id=EventId("h"),
+        at=0.0,
+        hidden=(Hidden(block=report.id, replacement=""),),
+        reason="requested",
+    )
+    view = view_of(prompt("go"), report, NEXT, event)
+    assert "tangerine" not in text(advance((), view.entries))
+
+
+# Rules.
+
+
+def rules(words: str, shown: str = "") -> list[str]:
+    return [each.text for each in advance((), (), "", [(2, prompt(words), shown)])]
+
+
+def test_a_demand_in_a_text_that_is_no_longer_shown_is_a_rule_with_its_list() -> None:
+    words = (
+        "Please begin. Always run both:\n- `make lint`\n- `make test`\nNever touch db-2! It rains."
+    )
+    assert rules(words) == ["Always run both:\n- `make lint`\n- `make test`", "Never touch db-2!"]
+
+
+def test_a_demand_that_is_still_shown_is_none() -> None:
+    assert rules("Never touch db-2! It rains.", "Never touch db-2! [… cut …]") == []
+
+
+def test_a_demand_in_pasted_material_is_none() -> None:
+    assert (
+        rules("It says:\n```\nYou must never call this.\n```\n> Never do this.\n<log>never</log>")
+        == []
+    )
+
+
+# Any log.
+
+
+SAID = st.text() | st.sampled_from(
+    ["Done.", "The cause is x.py:7.", "Let me see.", "- a\n- b", "I was wrong: no x.py.", REPORT]
+)
+CALLS = st.sampled_from(["c1", "c2"])
+BLOCKS = st.lists(
+    st.one_of(
+        SAID.map(said),
+        SAID.map(steer),
+        st.builds(prompt, SAID, st.sampled_from(["t1", "t2", "t3"])),
+        CALLS.map(lambda name: call(name, name="Task", prompt="a b")),
+        st.builds(result, CALLS, SAID),
+    ),
+    max_size=12,
+)
+
+
+@given(BLOCKS, st.sampled_from(["", "t1", "t2"]), st.integers(0, 12))
+def test_any_log_has_findings_and_the_same_log_the_same(
+    blocks: list[Block], running: str, cut: int
+) -> None:
+    entries = view_of(prompt("go"), *blocks).entries
+    once = advance(advance((), entries[:cut], "t1"), entries[cut:], running)
+    assert once == advance(advance((), entries[:cut], "t1"), entries[cut:], running)
+    assert {each.turn for each in once} <= {e.block.turn for e in entries}
+    assert all(each.text.strip() for each in once)
