@@ -27,6 +27,7 @@ from blocks import (
     Digest,
     EventId,
     Hidden,
+    Index,
     Naming,
     Note,
     Plan,
@@ -58,10 +59,13 @@ from blocks.formats import appended_texts
 from render.policy._context import Context
 from render.stages._budget import fixed_tokens, total_tokens
 from render.stages._visibility import HEAD_SHARE, cut_text
+from render.summary._actions import advance as advance_actions
+from render.summary._actions import fitted as fitted_actions
+from render.summary._actions import of_commands, text_of_actions
 from render.summary._digest import build_digest, fit_digest
+from render.summary._excerpts import Beside, choose, uses_after
 from render.summary._extractive import extract_summary, turn_context, words_of
 from render.summary._identifiers import searched
-from render.summary._index import IndexRoom, extend_index
 from render.summary._merge import SummaryRoom, as_history, merge_summaries
 from render.summary._quote import quoted
 from render.summary._reading import reader_of
@@ -716,13 +720,27 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     # Room C: what was found and decided (own, room.found).
     # Room A: the working set (now, room.working; fold.kept is shown anyway).
     # Room D: what was done (own, room.done), and excerpts (room.excerpts).
-    digest = fit_digest(digest, room.state, count, room.done)
+    digest = fit_digest(digest, room.state, count)
+    actions = advance_actions((*of_commands(digest.commands), *digest.actions), own)
+    done = fitted_actions(actions, room.done, count)
     hidden = [e for e in fold.kept if e.replacement is not None and e.original is None]
     sources = [*own, *(e for e in hidden if not standing_of(e.source))]
-    whole = IndexRoom(total=room.excerpts, layer=0, rebuilt=room.excerpts, is_cold=True)
-    index = extend_index(digest.index, sources, _visible(fold), whole, reader_of(view, context))
+    reader = reader_of(view, context)
+    terms = uses_after(digest.index.terms, own, reader)
+    beside = Beside(
+        visible=[*_visible(fold), text_of_actions(done), format_written(block.summary)],
+        uses={term.term: term.uses for term in terms},
+        calls={e.pair: e for e in fold.kept if isinstance(e.block, ToolCall)},
+    )
+    excerpts = choose(digest.index.all_excerpts(), sources, beside, room.excerpts, reader)
     seen = max((e.version for e in (*fold.folded, *fold.kept)), default=earlier.seen)
-    return msgspec.structs.replace(digest, index=index, seen=max(seen, earlier.seen))
+    return msgspec.structs.replace(
+        digest,
+        commands=(),
+        actions=done,
+        index=Index(excerpts=excerpts, terms=terms),
+        seen=max(seen, earlier.seen),
+    )
 
 
 def _page_room(fold: FoldRange, written: int, context: Context) -> PageRoom:
