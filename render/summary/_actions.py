@@ -81,6 +81,16 @@ _COMMITS: Final = re.compile(
     r"|\bgh (?:pr|issue|release) (?:create|merge|close|comment)\b"
 )
 """Commands that change a repository's history, or what others see of it."""
+_LOOKS: Final = re.compile(
+    r"\W*(?:cat|ls|ll|tree|find|fd|grep|egrep|rg|ag|sed -n|awk|head|tail|less|wc|nl|stat|file|du|pwd|which|jq|sort|echo|ps"
+    r"|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
+    r"|gh (?:\w+ (?:view|list|status|checks|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
+)
+"""Commands that only print what there is."""
+_NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
+"""What clients write for an empty output: Claude Code, pi."""
+_ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
+"""Colours of a terminal, and tags around an error."""
 _COMMITTED: Final = re.compile(r"^\[([\w./-]+(?: \([\w-]+\))? [0-9a-f]{7,40})\] ", re.MULTILINE)
 """What git prints of a new commit: its branch and its id."""
 _FOUND: Final = re.compile(
@@ -173,7 +183,7 @@ class _Told:
     @classmethod
     def of(cls, call: ToolCall, result: ToolResult | None, *, is_quotable: bool) -> "_Told":
         is_told = result is not None and is_quotable and not is_sealed(result)
-        text = text_of(result) if result is not None and is_told else ""
+        text = _ESCAPES.sub("", text_of(result)) if result is not None and is_told else ""
         start, end = output_of(text)
         return cls(
             call=call,
@@ -301,27 +311,38 @@ def _ran(command: Command, told: _Told) -> Action:
         else ""
     )
     said = ": ".join(filter(None, (", ".join(filter(None, (ended, tests))), error)))
+    is_look = bool(_LOOKS.match(command.text))
     is_commit = bool(_COMMITS.search(command.text))
     if not said:
         made = _COMMITTED.search(told.output) if is_commit else None
-        said = status if told.result is None else made[1] if made else _short(told.output)
+        said = (
+            status
+            if told.result is None
+            else made[1]
+            if made
+            else _short(told.output, is_look=is_look)
+        )
     target = shown_command(command, TARGET_MAX)
     about = told.call.input.get("description")
     if "…" in target and isinstance(about, str) and about.strip():
         target = f"{shown_command(command, TARGET_MAX // 2)}  # {one_line(about, TARGET_MAX // 2)}"
-    weight = 3 if tests or (is_commit and not is_bad) else 2 if is_bad else 1
+    weight = 3 if tests or (is_commit and not is_bad) else 2 if is_bad else int(not is_look)
     return Action(verb="$", target=target, folder=command.folder, outcome=said, weight=weight)
 
 
-def _short(output: str) -> str:
-    """An output in few words: itself if it is short, else the number of its lines."""
-    lines = [line.strip() for line in output.split("\n") if line.strip()]
+def _short(output: str, *, is_look: bool = False) -> str:
+    """An output in few words: itself if it is short, else the number of its lines and, of what is more than a look,
+    the last one."""
+    lines = [line.strip() for line in output.split("\n") if re.search(r"\w", line)]
     whole = " / ".join(lines[:SHORT_LINES])
     if len(lines) <= SHORT_LINES and len(whole) <= SHORT_CHARACTERS:
-        return whole
+        return "" if _NO_OUTPUT.fullmatch(whole) else whole
+    if lines[0][0] in "{[" and lines[-1][-1] in "]}":
+        return f"JSON, {len(output)} characters"
     if len(lines) == 1:
         return one_line(lines[0], SHORT_CHARACTERS)
-    return f"{len(lines)} lines"
+    number = f"{len(lines)} lines"
+    return number if is_look else f"{number}: {one_line(lines[-1], SHORT_CHARACTERS)}"
 
 
 def _matches(output: str) -> str:

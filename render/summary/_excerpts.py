@@ -56,10 +56,11 @@ USED_MAX: Final = 1000
 VISIBLE_MAX: Final = 4_000_000
 """Characters of all visible texts together that are searched for names; beyond it, only the beginning and
 end of each text."""
-DATA_WORD: Final = 80
-"""A long line whose words have more characters on average is data."""
+DATA_WORD: Final = 200
+"""A long line with a word of more characters is data."""
 ESCAPES_MIN: Final = 3
 """A long line with so many escaped line ends is text inside of data."""
+_COLOURS: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 CALL_MAX: Final = 100
 """Characters of the line that says where excerpts are from."""
 
@@ -222,22 +223,31 @@ def _sources(entry: Entry, called: Entry | None, reader: Reader) -> Iterator[Sou
 
 
 def readable(text: str) -> str:
-    """An output with its long lines of JSON as one line for each field, and without long lines of data."""
+    """An output without a terminal's colours; its long lines of JSON as one line for each field; without long lines of
+    data."""
+    text = _COLOURS.sub("", text)
     if max(map(len, text.split("\n")), default=0) <= LINE_CHARACTERS:
         return text
-    return "\n".join(each for line in text.split("\n") for each in _readable(line))
+    fields = (each for line in text.split("\n") for each in _fields_of(line))
+    lines = (line for field in fields for line in field.split("\n"))
+    return "\n".join(line for line in lines if not _is_data(line))
 
 
-def _readable(line: str) -> Iterable[str]:
-    if len(line) <= LINE_CHARACTERS:
+def _fields_of(line: str) -> Iterable[str]:
+    """The fields of a long line of JSON; any other line as it is."""
+    if len(line) <= LINE_CHARACTERS or line.lstrip()[:1] not in {"{", "["}:
         return (line,)
-    if line.lstrip()[:1] in {"{", "["}:
-        try:
-            return tuple(_fields(msgspec.json.decode(line)))
-        except (msgspec.DecodeError, RecursionError):
-            return ()
-    is_data = len(line) > DATA_WORD * (line.count(" ") + 1) or line.count("\\n") >= ESCAPES_MIN
-    return () if is_data else (line,)
+    try:
+        return tuple(_fields(msgspec.json.decode(line)))
+    except (msgspec.DecodeError, RecursionError):
+        return ()
+
+
+def _is_data(line: str) -> bool:
+    """Whether a long line has a word that nobody would write, or text with escaped line ends."""
+    return len(line) > LINE_CHARACTERS and (
+        max(map(len, line.split()), default=0) > DATA_WORD or line.count("\\n") >= ESCAPES_MIN
+    )
 
 
 def _fields(value: Any) -> Iterator[str]:
@@ -250,7 +260,11 @@ def _fields(value: Any) -> Iterator[str]:
             stack += [(key, inner) for key, inner in reversed(fields.items())]
         elif isinstance(item, list):
             stack += [(name, inner) for inner in reversed(cast("list[Any]", item))]
-        elif isinstance(item, str | int | float) and _WORD.search(str(item)):
+        elif (
+            isinstance(item, str | int | float)
+            and not isinstance(item, bool)
+            and _WORD.search(str(item))
+        ):
             yield f"{name}: {item}" if name else str(item)
 
 
@@ -480,6 +494,8 @@ LEFT_MIN: Final = 8
 """With fewer tokens left, hardly anything can be bought, so buying ends."""
 FILL_SHARE: Final = 0.05
 """Share of the tokens that is held back for lines between bought ones."""
+ALONE_MIN: Final = 60
+"""Characters that must stand under a heading."""
 GAP_TOKENS: Final = 1
 """The mark of a gap."""
 WORDS_MIN: Final = 3
@@ -524,7 +540,26 @@ class Market:
             if cost <= left:
                 left -= cost
                 self._take(source, number)
-        self._fill(newest, left + int(FILL_SHARE * tokens_max))
+        left += int(FILL_SHARE * tokens_max) + self._give_back(newest)
+        self._fill(newest, left)
+
+    def _give_back(self, sources: Iterable[Source]) -> int:
+        """Give back what is alone under its heading and says little; returns its tokens."""
+        size, of = Counter[str](), dict[str, list[Source]]()
+        for source in sources:
+            heading = heading_of(source.file, source.seen, source.call)
+            pieces = [source.piece(number) for number in source.chosen]
+            size[heading] += sum(map(len, pieces))
+            of.setdefault(heading, []).append(source)
+        alone = [heading for heading, characters in size.items() if 0 < characters < ALONE_MIN]
+        tokens = 0
+        for heading in alone:
+            lines = [heading]
+            for source in of[heading]:
+                lines += map(source.piece, source.chosen)
+                source.chosen.clear()
+            tokens += self.reader.count("\n".join(lines))
+        return tokens
 
     def _fill(self, sources: Iterable[Source], tokens_max: int) -> None:
         """Buy the single lines between bought ones, so that there are fewer gaps, the shortest first."""
