@@ -200,6 +200,7 @@ from blocks._naming import version_in as version_in
 from blocks._signatures import checked_call as checked_call
 from blocks._signatures import checked_calls as checked_calls
 from blocks._signatures import misfit as misfit
+from blocks._summary import Action as Action
 from blocks._summary import ArtifactNote as ArtifactNote
 from blocks._summary import ArtifactPointer as ArtifactPointer
 from blocks._summary import ArtifactRecord as ArtifactRecord

@@ -113,6 +113,26 @@ class CommandRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The first result of the tests."""
 
 
+class Action(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One line of what was done: a call, or several that did the same."""
+
+    seen: int = 0
+    """Version of the newest of its calls; 0: not known."""
+    verb: str
+    """`read`, `edit`, `search`, ..., `$` for a command, else the tool's name; empty: `runs` actions that are not told."""
+    target: str = ""
+    """The file, command or query, on one line."""
+    part: str = ""
+    """Of a file: the lines that were read (`1-80`)."""
+    folder: str = ""
+    """Where a command ran, if its call says so."""
+    outcome: str = ""
+    """What came of it, in few words; empty if that goes without saying."""
+    runs: int = 1
+    weight: int = 0
+    """How much it tells when it is no longer new, from 0 (a look) to 3 (tests, a commit)."""
+
+
 class ToolTally(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How often a tool was called, with success and failure."""
 
@@ -167,7 +187,7 @@ class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A piece of a folded block, verbatim."""
+    """A piece of a folded block: whole lines, verbatim, or a part of a very long line."""
 
     path: str
     """Logical path of the block that it was cut from."""
@@ -176,6 +196,10 @@ class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     text: str
     own: bool = False
     """Whether it is from a call, so that the agent has written it."""
+    call: str = ""
+    """Where it is from, on one line: the call (`$ git log`), or who said it."""
+    under: tuple[str, ...] = ()
+    """The lines above it that say where it stands: a function's first line, a table's heading."""
     file: str = ""
     """The file that the block showed or changed."""
     line: int = 0
@@ -183,11 +207,11 @@ class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     changed: bool = False
     """Whether it is from a view of the file that contradicts what the agent wrote to it earlier."""
     stale: tuple[int, ...] = ()
-    """Its lines, counted from 0, that are no longer current; the layer itself stays unchanged."""
+    """In a digest of an older release: its lines, counted from 0, that were no longer current."""
 
 
 class Term(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One rare identifier of the folded blocks."""
+    """A name that the agent has used."""
 
     term: str
     seen: int
@@ -195,27 +219,30 @@ class Term(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     uses: int = 0
     """How often the agent itself wrote it."""
     bare: bool = False
-    """Whether it is listed without an excerpt."""
+    """Whether an older release listed it without an excerpt."""
 
 
 class Layer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of an index that stays unchanged for as long as it exists."""
+    """A part of the excerpts of an older release."""
 
     excerpts: tuple[Excerpt, ...] = ()
-    """In log order; pieces of one block do not overlap."""
     names: tuple[Term, ...] = ()
-    """Identifiers that are listed without an excerpt; best first."""
 
 
 class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Excerpts and names of folded blocks, to find them by name."""
+    """Excerpts of folded blocks."""
 
     excerpts: tuple[Excerpt, ...] = ()
-    """Excerpts of an index without layers, which older releases wrote; otherwise as in a layer."""
+    """In log order; pieces of one block do not overlap."""
     terms: tuple[Term, ...] = ()
-    """The identifiers that the agent has used; best first."""
+    """The names that the agent used most, best first."""
     layers: tuple[Layer, ...] = ()
-    """Oldest first."""
+    """What older releases wrote instead of them, oldest first."""
+
+    def all_excerpts(self) -> tuple[Excerpt, ...]:
+        """The excerpts, also those of an older release, in log order."""
+        layered = (excerpt for layer in self.layers for excerpt in layer.excerpts)
+        return tuple(sorted((*self.excerpts, *layered), key=lambda excerpt: excerpt.seen))
 
 
 class Region(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -381,6 +408,9 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     files_read: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
     commands: tuple[CommandRecord, ...] = ()
+    """What older releases wrote instead of `actions`."""
+    actions: tuple[Action, ...] = ()
+    """What was done, oldest first."""
     tools: tuple[ToolTally, ...] = ()
     errors: tuple[str, ...] = ()
     searches: tuple[SearchRecord, ...] = ()

@@ -22,7 +22,6 @@ from render.stages._budget import (
     is_cold,
     prefix_of,
     target_of,
-    threshold_of,
     total_tokens,
 )
 from render.stages._rendered import (
@@ -42,7 +41,6 @@ from render.stages._visibility import (
     sent_hash,
     strip_unbound,
 )
-from render.summary._reading import AHEAD_SHARE, read_ahead
 from render.view._view import View, slice_visible
 
 
@@ -81,11 +79,8 @@ def render(view: View, context: Context) -> Generator[Need, Any, Decided]:
     view = clip_oversized(view, context)
     view = limit_images(view, context) if view.pictured else view
     tokens = total_tokens(view, context)
-    before, view = view, (yield Compact(view))
+    view = yield Compact(view)
     view = clip_misfits(view, context)
-    is_near = context.policy.compacts and tokens > AHEAD_SHARE * threshold_of(context)
-    if is_near and view is before:  # a compacting call is slow enough
-        read_ahead(view, context)
     view = strip_unbound(view, context) if view.thought else view
     returned: Sequence[Returned] = yield BringBack(view)
     rendered = show(view, context, returned)

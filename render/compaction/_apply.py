@@ -28,6 +28,7 @@ from blocks import (
     Digest,
     EventId,
     Hidden,
+    Index,
     Naming,
     Note,
     Plan,
@@ -60,11 +61,14 @@ from render.policy._context import Context
 from render.stages._budget import fixed_tokens, total_tokens
 from render.stages._visibility import HEAD_SHARE, cut_text
 from render.summary import _findings, _turns
+from render.summary._actions import advance as advance_actions
+from render.summary._actions import fitted as fitted_actions
+from render.summary._actions import of_commands, text_of_actions
 from render.summary._copies import followed
 from render.summary._digest import build_digest, fit_digest
+from render.summary._excerpts import Beside, choose, uses_after
 from render.summary._findings import words_of
 from render.summary._identifiers import searched
-from render.summary._index import IndexRoom, extend_index
 from render.summary._merge import SummaryRoom, as_history, merge_summaries
 from render.summary._progress import advance
 from render.summary._quote import quoted
@@ -72,7 +76,7 @@ from render.summary._reading import reader_of
 from render.summary._room import PageRoom
 from render.summary._state import fitted
 from render.summary._text import format_written
-from render.summary._working_set import working_set
+from render.summary._working_set import working_set, working_text
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place, response_of
 from render.view._view import View
@@ -724,15 +728,40 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
         _no_longer_whole(fold),
     )
     told = _turns.fitted(told, room.found, count)
-    digest = msgspec.structs.replace(digest, findings=told)
-    digest = fit_digest(digest, room.state, count, room.done)
+    digest = fit_digest(digest, room.state, count)
+    actions = advance_actions((*of_commands(digest.commands), *digest.actions), own)
+    done = fitted_actions(actions, room.done, count)
     hidden = [e for e in fold.kept if e.replacement is not None and e.original is None]
     sources = [*own, *(e for e in hidden if not standing_of(e.source))]
-    whole = IndexRoom(total=room.excerpts, layer=0, rebuilt=room.excerpts, is_cold=True)
-    index = extend_index(digest.index, sources, _visible(fold), whole, reader_of(view, context))
+    reader = reader_of(view, context)
+    terms = uses_after(digest.index.terms, own, reader)
+    beside = Beside(
+        visible=[
+            *_visible(fold),
+            *(
+                part
+                for part in (
+                    text_of_actions(done),
+                    _turns.text(told),
+                    working_text(regions),
+                    format_written(block.summary),
+                )
+            ),
+        ],
+        uses={term.term: term.uses for term in terms},
+        calls={e.pair: e for e in fold.kept if isinstance(e.block, ToolCall)},
+    )
+    excerpts = choose(digest.index.all_excerpts(), sources, beside, room.excerpts, reader)
     seen = max((e.version for e in (*fold.folded, *fold.kept)), default=earlier.seen)
     return msgspec.structs.replace(
-        digest, progress=progress, regions=regions, index=index, seen=max(seen, earlier.seen)
+        digest,
+        commands=(),
+        progress=progress,
+        findings=told,
+        regions=regions,
+        actions=done,
+        index=Index(excerpts=excerpts, terms=terms),
+        seen=max(seen, earlier.seen),
     )
 
 

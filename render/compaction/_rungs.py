@@ -35,10 +35,8 @@ from blocks import (
     DroppedSpan,
     Durability,
     Envelope,
-    Index,
     Sensitivity,
     SystemMessage,
-    Term,
     ToolCall,
     ToolResult,
     Trigger,
@@ -65,8 +63,8 @@ from render.compaction._draft import Proposal
 from render.policy._context import Context
 from render.policy._policy import RungName, ToolPolicy
 from render.stages._visibility import offered
+from render.summary._excerpts import Beside, choose
 from render.summary._identifiers import identifiers, one_line, searched
-from render.summary._index import IndexBudget, build_index
 from render.summary._reading import Reader, reader_of
 from render.summary._text import span_line
 from render.view._group import Entry, Group, Place
@@ -579,11 +577,10 @@ def excerpts_of(entry: Entry, used: Mapping[str, int], tokens_max: int, reader: 
     if tokens_max <= 0 or is_sealed(entry.block) or not text.strip():
         return ""
     names = {name for piece in searched(text) for name in reader.names(piece) & used.keys()}
-    known = Index(terms=tuple(Term(term=name, seen=0, uses=used[name]) for name in sorted(names)))
-    budget = IndexBudget(tokens=tokens_max, is_naming=False)
-    index = build_index(known, [entry], (), budget, reader)
+    known = {name: used[name] for name in sorted(names)}
+    excerpts = choose((), [entry], Beside(uses=known), tokens_max, reader)
     return (
-        "\n…\n".join(excerpt.text for excerpt in index.excerpts)
+        "\n…\n".join(excerpt.text for excerpt in excerpts)
         or text.strip()[: HEAD_CHARACTERS * tokens_max]
     )
 

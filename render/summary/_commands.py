@@ -1,89 +1,134 @@
-"""The commands of a digest: each distinct command once, with its last outcome and the error of a failure.
-
-A command is identified by its first line, as the agent wrote it; agents repeat commands word for word. If
-there are too many, the ones that ran least often are left out first, the oldest first.
-
-    - make test 2>&1 | tail -30 -> 2 (3 times; Run all tests)
-      FAILED tests/test_cart.py::test_total - assert 2 == 3
-"""
+"""Shell commands: as one line, how they ended, the outcome of their tests, and which files they show or write."""
 
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import basename, join, normpath
 from typing import Any, Final, cast
 
 import attrs
-import msgspec
 
-from blocks import (
-    CommandRecord,
-    Envelope,
-    ToolCall,
-    ToolResult,
-    leaves,
-    text_of,
-    tool_kind,
-    tool_target,
-)
-from render.summary._identifiers import one_line, output_of, searched
+from blocks import Envelope, ToolCall, ToolResult, leaves, text_of, tool_kind, tool_target
+from render.summary._identifiers import one_line, searched
 
-COMMAND_MAX: Final = 400
-"""Characters of a command's first line."""
+# A command as one line, and how it ended.
+#
+#     cd /srv/cart && python3 - <<'EOF' 2>&1 | tail -5
+#     import cart                                                 ->   python3 - <<EOF (2 lines)       in /srv/cart
+#     print(cart.total([1, 2]))
+#     EOF
+
+
 LINE_MAX: Final = 160
-"""Characters of the call's description, and of one line of an error."""
+"""Characters of one line of an error."""
+WORD_MAX: Final = 72
+"""A word or argument of a command with more characters is shortened in its middle."""
 STATUS_MAX: Final = 20
-ERROR_LINES: Final = 2
-RUNS_MAX: Final = 3
-"""Runs above this number do not raise a command's rank."""
 WENT_WELL: Final = frozenset({"0", "ok", "no result"})
 _STATUS: Final = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returncode)\D{0,4}(-?\d{1,3})"
 )
 """The exit status in the beginning of a result, in lower case."""
-_LIMITED: Final = re.compile(r"\s*(?:head|tail)\b")
-"""A command at the end of a pipe that only changes how much output is shown."""
 _SEARCHED_MAX: Final = 20_000
 """Characters of a result that are searched for error lines, half at its beginning and half at its end."""
 _ERROR: Final = re.compile(
     r"error|fail|fatal|panic|exception|denied|not found|no such|cannot|undefined"
 )
 """Names an error in a line in lower case."""
+_NO_ERROR: Final = re.compile(
+    r"\b0 (?:errors?|fail|warn)|=+ (?:failures|errors) =+|^(?:failures|errors):?$"
+)
+"""A line that has such a word and names none: a count, a heading."""
+_LIMITS: Final = re.compile(
+    r"(?:\s*(?:2>&1|2>\s*/dev/null|\|&?\s*(?:head|tail)(?:\s+-\S+)*(?:\s+\d+)?|\|\|\s*true|;?\s*echo \S*\$\?\S*))+\s*\Z"
+)
+"""The end of a command that only changes how much of its output is shown."""
+_ENTERED: Final = re.compile(r"\s*cd\s+(?P<folder>'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_DOCUMENT: Final = re.compile(
+    r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)[ \t]*(?P=word)[ \t]*(?=\n|\Z|\))"
+)
+_QUOTED_LINES: Final = re.compile(r"'[^']*\n[^']*'|\"(?:[^\"\\]|\\.)*\n(?:[^\"\\]|\\.)*\"")
+_COMMENT: Final = re.compile(r"^\s*#[^\n]*\n?", re.MULTILINE)
+_PART: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\S+", re.DOTALL)
 
 
-def command_record(call: ToolCall, result: ToolResult | None) -> CommandRecord:
-    """The record of one run of a command."""
-    target = tool_target(call.input, result.envelope if result else None)
-    about = call.input.get("description")
-    status = status_of(result)
-    failed = result is not None and (result.is_error or result.envelope.outcome == "failure")
-    output = _output(result) if result else ""
-    tests = outcome(output)
-    return CommandRecord(
-        command=_first_line(call, target),
-        status=status,
-        about=one_line(about, LINE_MAX) if isinstance(about, str) else "",
-        error=_error(output) if result and (failed or status not in WENT_WELL) else "",
-        tests=tests,
-        tests_first=tests,
-    )
+@attrs.frozen
+class Command:
+    """A shell command as the agent wrote it, without the shell that runs it."""
+
+    text: str
+    folder: str = ""
+    """Where it runs, if the call says so."""
 
 
-def _first_line(call: ToolCall, target: str) -> str:
-    """The first line of a command as it was written, with `…` if more follows."""
-    written = (
-        v for v in call.input.values() if isinstance(v, str) and " ".join(v.split()) == target
-    )
-    lines = next(written, target).strip().splitlines()
-    first = lines[0].rstrip() if lines else ""
-    if len(first) > COMMAND_MAX:
-        return f"{first[: COMMAND_MAX - 1]}…"
-    return f"{first} …" if len(lines) > 1 else first
+def command_of(call: ToolCall) -> Command | None:
+    """The command of a call; None if it has none."""
+    for name in _COMMANDS:
+        if written := _written_command(call.input.get(name)):
+            break
+    else:
+        written = tool_target(call.input)
+    text, folder = written.strip(), _folder(call.input)
+    while entered := _ENTERED.match(text):
+        text, folder = text[entered.end() :], join(folder, _said(entered["folder"]))
+    return Command(text, folder) if text else None
+
+
+def _written_command(value: Any) -> str:
+    """A command as one text; of a shell with its script only the script."""
+    match value:
+        case [str(shell), str(option), str(script), *_] if basename(
+            shell
+        ) in _SHELLS and re.fullmatch(r"-\w*c", option):
+            return script
+        case _:
+            return _text(value)
+
+
+def shown_command(command: Command, characters_max: int) -> str:
+    """The command on one line: documents and quoted scripts as their first line or length, long arguments and then the
+    whole shortened in the middle."""
+    text = _LIMITS.sub("", _DOCUMENT.sub(_measured, f"{command.text}\n"))
+    text = _QUOTED_LINES.sub(_first_of, text)
+    text = _COMMENT.sub("", text) or text
+    lines = (line.strip() for line in text.replace("\\\n", " ").split("\n"))
+    text = "; ".join(line.rstrip(";") for line in lines if line)
+    if len(text) > characters_max:
+        text = _PART.sub(lambda word: _middle(word[0], WORD_MAX), text)
+    return _middle(" ".join(text.split()), characters_max)
+
+
+def _measured(document: re.Match[str]) -> str:
+    """A here-document as its length; one that is an argument, as a commit's message is, with its first line."""
+    lines = document["text"].count("\n")
+    first = document["text"].strip().split("\n")[0] if document["argument"] else ""
+    opened = f"{first}" if first else f"<<{document['word']}{document['rest']}"
+    return f"{opened} ({_number_of(lines)})"
+
+
+def _first_of(quoted: re.Match[str]) -> str:
+    """A quoted argument of several lines as its first one."""
+    lines = [line.strip() for line in quoted[0][1:-1].split("\n") if line.strip()]
+    mark = quoted[0][0]
+    return f"{mark}{lines[0]}…{mark} ({_number_of(len(lines))})" if len(lines) > 1 else quoted[0]
+
+
+def _number_of(lines: int) -> str:
+    return f"{lines} line{'s' * (lines != 1)}"
+
+
+def _middle(text: str, characters_max: int) -> str:
+    """The text, without its middle if it is too long."""
+    if len(text) <= characters_max:
+        return text
+    head = characters_max * 2 // 3
+    return f"{text[:head]}…{text[head + 1 - characters_max :]}"
 
 
 def status_of(result: ToolResult | None) -> str:
+    """How a command ended: its exit status, or `ok`, `failed`, `no result`."""
     if result is None:
         return "no result"
     known = result.envelope.key_fields
@@ -94,72 +139,14 @@ def status_of(result: ToolResult | None) -> str:
     return found.group(1) if found else "failed" if result.is_error else "ok"
 
 
-def _output(result: ToolResult) -> str:
-    text = text_of(result)
-    start, end = output_of(text)
-    return text[start:end]
-
-
-def _error(text: str) -> str:
-    """The last lines that name an error, or else the last non-empty line."""
-    parts = searched(text, _SEARCHED_MAX)
-    lines = [line for part in parts for line in part.splitlines() if line.strip()]
-    named = [line for line in lines if _ERROR.search(line.lower())]
-    chosen = (named or lines[-1:])[-ERROR_LINES:]
-    return "\n".join(one_line(line, LINE_MAX) for line in chosen)
-
-
-def joined_commands(records: Iterable[CommandRecord]) -> list[CommandRecord]:
-    """Each command once, at the position of its newest run, with the newest outcome and the number of runs."""
-    joined: dict[str, CommandRecord] = {}
-    for record in records:
-        suite = _suite(record.command)
-        name = suite if record.tests or suite in joined else record.command
-        before = joined.pop(name, None)
-        if before:
-            joined[name] = msgspec.structs.replace(
-                record,
-                runs=record.runs + before.runs,
-                about=record.about or before.about,
-                tests_first=before.tests_first or record.tests_first,
-            )
-        else:
-            joined[name] = record
-    return list(joined.values())
-
-
-def _suite(command: str) -> str:
-    """The command without endings that only change how much output of the same tests is shown."""
-    before, pipe, last = command.rpartition("|")
-    whole = before.rstrip() if pipe and _LIMITED.match(last) else command
-    return whole.removesuffix(" 2>&1").rstrip()
-
-
-def fit_commands(
-    records: tuple[CommandRecord, ...], tokens_max: int, count: Callable[[str], int]
-) -> tuple[CommandRecord, ...]:
-    """The most used commands that fit into `tokens_max`, in their order; commands that ran tests rank
-    highest."""
-    runs = [RUNS_MAX if record.tests_first else min(record.runs, RUNS_MAX) for record in records]
-    kept: list[int] = []
-    left = tokens_max
-    for place in sorted(range(len(runs)), key=lambda place: (-runs[place], -place)):
-        left -= count(f"- {command_line(records[place])}\n")
-        if left < 0:
-            break
-        kept.append(place)
-    return tuple(records[place] for place in sorted(kept))
-
-
-def command_line(record: CommandRecord) -> str:
-    """The command's entry: its outcome, the outcome of its tests, the number of runs, and its error lines."""
-    runs = f"{record.runs} times" if record.runs > 1 else ""
-    first = f"first {record.tests_first}" if record.tests_first != record.tests else ""
-    known = "; ".join(part for part in (first, runs, record.about) if part)
-    status = "" if record.tests and record.status in WENT_WELL else record.status
-    ended = ", ".join(part for part in (status, record.tests) if part)
-    lines = [f"{record.command} -> {ended}" + (f" ({known})" if known else "")]
-    return "\n  ".join([*lines, *record.error.splitlines()])
+def telling_error(output: str) -> str:
+    """The line of an output that says best why it failed: the last one that names an error, or else the last."""
+    lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
+    lowered = ((line, line.lower().strip()) for line in lines if re.search(r"\w", line))
+    lowered = [(line, low) for line, low in lowered if not _NO_ERROR.search(low)]
+    named = [line for line, low in lowered if _ERROR.search(low)]
+    lines = [line for line, _ in lowered]
+    return one_line((named or lines or [""])[-1], LINE_MAX)
 
 
 # Outcomes of tests, read from the summary lines at the end of a test runner's output.

@@ -16,7 +16,6 @@ import msgspec
 from blocks import (
     ArtifactPointer,
     ArtifactRecord,
-    CommandRecord,
     Digest,
     DroppedSpan,
     Envelope,
@@ -34,14 +33,7 @@ from blocks import (
     written_paths,
 )
 from render.policy._policy import ToolPolicy
-from render.summary._commands import (
-    NOTHING,
-    WENT_WELL,
-    command_record,
-    fit_commands,
-    joined_commands,
-    script_of,
-)
+from render.summary._commands import NOTHING, WENT_WELL, script_of, status_of
 from render.summary._files import written_by
 from render.summary._identifiers import one_line
 from render.summary._text import SECTIONS, digest_sections, list_text
@@ -53,7 +45,6 @@ LISTS: Final = {
     "artifacts": 40,
     "files_read": 60,
     "files_written": 60,
-    "commands": 80,
     "errors": 15,
     "searches": 15,
     "hidden": 20,
@@ -107,7 +98,6 @@ class _Tally:
 
     files_read: list[str] = attrs.field(factory=list[str])
     files_written: list[str] = attrs.field(factory=list[str])
-    commands: list[CommandRecord] = attrs.field(factory=list[CommandRecord])
     searches: list[SearchRecord] = attrs.field(factory=list[SearchRecord])
     errors: list[str] = attrs.field(factory=list[str])
     hidden: list[HiddenRecord] = attrs.field(factory=list[HiddenRecord])
@@ -177,16 +167,13 @@ def _wrote(call: ToolCall, paths: Iterable[str], known: Envelope, tally: _Tally)
 
 
 def _ran(call: ToolCall, result: ToolResult | None, known: Envelope, tally: _Tally) -> None:
-    """Record a command; if it only showed or wrote files, record the files instead."""
-    record = command_record(call, result)
-    script = script_of(call, known) if record.status in WENT_WELL and result else NOTHING
+    """Record the files that a command showed or wrote."""
+    script = script_of(call, known) if result and status_of(result) in WENT_WELL else NOTHING
     if written := list(written_by(script)):
         _wrote(call, written, known, tally)
     if script.shown:
         tally.files_read.append(_line(script.shown.file))
         tally.sources.add(_line(script.shown.file))
-    if not (script.is_all and (written or script.shown)):
-        tally.commands.append(record)
 
 
 def _looked(kind: ToolKind, target: str, result: ToolResult | None, tally: _Tally) -> None:
@@ -235,18 +222,9 @@ def _merge(previous: Digest, tally: _Tally, folded: Sequence[Entry]) -> Digest:
     )
 
 
-def fit_digest(
-    digest: Digest, tokens_max: int, count: Callable[[str], int], commands_max: int = 0
-) -> Digest:
-    """The digest with the newest list entries that fit into `tokens_max`, not counting its index.
-
-    If `commands_max` is above 0, the commands get that many tokens of their own, for those that ran most
-    often.
-    """
-    apart = SECTIONS["commands"] if commands_max else ""
-    if apart:
-        digest = _left(digest, "commands", fit_commands(digest.commands, commands_max, count))
-    sizes = {title: count(text) for title, text in digest_sections(digest) if title != apart}
+def fit_digest(digest: Digest, tokens_max: int, count: Callable[[str], int]) -> Digest:
+    """The digest with the newest list entries that fit into `tokens_max`, without its actions and excerpts."""
+    sizes = {title: count(text) for title, text in digest_sections(digest)}
     for _ in range(SHRINKS_MAX):
         if sum(sizes.values()) <= tokens_max:
             break
@@ -403,6 +381,6 @@ def short(text: str) -> str:
 
 
 _JOINED: Final[Mapping[str, Callable[[list[Any]], list[Any]]]] = MappingProxyType(
-    {"artifacts": joined, "commands": joined_commands}
+    {"artifacts": joined}
 )
 """Functions that merge a list in which equal entries are combined."""

@@ -46,7 +46,7 @@ def advance(previous: Progress, entries: Sequence[Entry]) -> Progress:
             asked = calls.get(entry.pair) if entry.place is Place.RESULT else None
             if asked is not None and asked.original is None and isinstance(asked.block, ToolCall):
                 state = _after(state, run_of(asked.block, block, entry.version), views)
-        elif words := words_of(entry):
+        elif words := words_of(entry.block):
             state = _asked(state, entry, words)
         elif isinstance(block, UserAttachment | SystemMessage):
             state = replace(state, processes=tuple(noticed(state.processes, text_of(block))))

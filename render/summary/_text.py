@@ -7,7 +7,6 @@ releases can be explained.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from itertools import groupby
 from posixpath import commonpath
 from typing import Any, Final, TypeAlias
@@ -21,18 +20,15 @@ from blocks import (
     Digest,
     DroppedSpan,
     ErrorRecord,
-    Excerpt,
-    Index,
-    Layer,
     OpenItem,
     RangeSummary,
     StructuredSummary,
     ToolOutcome,
     Work,
-    label_of,
 )
 from render.summary import _turns
-from render.summary._commands import command_line
+from render.summary._actions import of_commands, text_of_actions
+from render.summary._excerpts import text_of_excerpts
 from render.summary._quote import escaped
 from render.summary._state import text as state_text
 from render.summary._working_set import working_text
@@ -58,7 +54,6 @@ SET_ASIDE: Final = {
 SECTIONS: Final = {
     "files_written": "Files written",
     "files_read": "Files read",
-    "commands": "Commands",
     "searches": "Searches",
     "errors": "Errors",
     "hidden": "Hidden before they were folded",
@@ -81,10 +76,6 @@ TITLES: Final = {
     "errors": "Errors and their resolution",
 }
 """Title of each part of the summary, in the order in which they are shown."""
-CHANGED: Final = " (changed outside)"
-"""Follows the name of a file that was changed by a command, another program or a person."""
-LAYERS_KNOWN: Final = 16
-"""Number of cached layer texts: most layers stay unchanged from one compaction to the next."""
 FOUND: Final = "found"
 """The action of a completed-work entry that quotes a statement of the agent."""
 Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord
@@ -118,11 +109,10 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     yield STATE, state_text(digest.progress)
     yield TITLES["found"], _turns.text(digest.findings)
     yield WORKING, working_text(digest.regions)
-    yield DONE, list_text(digest, "commands")
+    yield DONE, text_of_actions((*of_commands(digest.commands), *digest.actions))
     for name, title in SET_ASIDE.items():
         yield title, list_text(digest, name)
-    excerpts = (excerpt for layer in layers_of(digest.index) for excerpt in layer.excerpts)
-    yield EXCERPTS, _excerpts(excerpts)
+    yield EXCERPTS, text_of_excerpts(digest.index.all_excerpts())
 
 
 def _body(sections: Iterable[tuple[str, str]]) -> str:
@@ -227,8 +217,6 @@ def list_text(digest: Digest, name: str) -> str:
             text = by_folder({p: written_line(p, made.get(p)) for p in digest.files_written})
         case "files_read":
             text = by_folder({path: path for path in digest.files_read})
-        case "commands":
-            text = _list(map(command_line, digest.commands))
         case "searches":
             text = _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches)
         case "hidden":
@@ -283,57 +271,6 @@ def span_line(span: DroppedSpan) -> str:
     paths = " to ".join(dict.fromkeys(span.paths))
     about = f"; about {', '.join(span.keywords)}" if span.keywords else ""
     return f"{turns}, {began}: {span.about}{about}; {paths}"
-
-
-def layers_of(index: Index) -> tuple[Layer, ...]:
-    """The non-empty layers of an index; the content of an index without layers (older releases) counts as
-    one."""
-    names = tuple(term for term in index.terms if term.bare)
-    layers = (Layer(excerpts=index.excerpts, names=names), *index.layers)
-    return tuple(layer for layer in layers if layer.excerpts or layer.names)
-
-
-def layer_text(layer: Layer) -> str:
-    """A layer as it is shown."""
-    return _tagged(_layer_body(layer))
-
-
-@lru_cache(maxsize=LAYERS_KNOWN)
-def _layer_body(layer: Layer) -> str:
-    return _body(_layer(layer))
-
-
-def _layer(layer: Layer) -> Iterator[tuple[str, str]]:
-    yield "Excerpts of what was folded, by label", _excerpts(layer.excerpts)
-    yield "Other names that occurred there", "\n".join(term.term for term in layer.names)
-
-
-def _excerpts(excerpts: Iterable[Excerpt]) -> str:
-    """Excerpts in log order under the label of their block; excerpts of files follow, grouped by path and
-    ordered by line."""
-    files: dict[str, list[Excerpt]] = {"": []}
-    for excerpt in excerpts:
-        files.setdefault(excerpt.file, []).append(excerpt)
-    lines = list(_labelled(files.pop("")))
-    for file, shown in files.items():
-        is_changed = any(excerpt.changed for excerpt in shown)
-        lines.append(file_heading(file) + (CHANGED if is_changed else ""))
-        lines += _labelled(sorted(shown, key=lambda excerpt: (not excerpt.line, excerpt.line)))
-    return "\n".join(lines)
-
-
-def _labelled(excerpts: Iterable[Excerpt]) -> Iterator[str]:
-    shown: int | None = None
-    for excerpt in excerpts:
-        if excerpt.seen != shown:
-            shown = excerpt.seen
-            yield f"[{label_of(shown)}]"
-        yield excerpt.text
-
-
-def file_heading(file: str) -> str:
-    """The heading of a file's excerpts."""
-    return f"### {file}"
 
 
 def _list(items: Iterable[str]) -> str:
