@@ -116,12 +116,12 @@ class CommandRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Action(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One line of what was done: a call, or several that did the same."""
 
-    seen: int = 0
-    """Version of the newest of its calls; 0: not known."""
-    verb: str
-    """`read`, `edit`, `search`, ..., `$` for a command, else the tool's name; empty: `runs` actions that are not told."""
     target: str = ""
     """The file, command or query, on one line."""
+    verb: str
+    """`read`, `edit`, `search`, ..., `$` for a command, else the tool's name; empty: `runs` actions that are not told."""
+    seen: int = 0
+    """Version of the newest of its calls; 0: not known."""
     part: str = ""
     """Of a file: the lines that were read (`1-80`)."""
     folder: str = ""

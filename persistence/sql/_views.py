@@ -165,6 +165,7 @@ def _section(words: Words, title: str, name: str, fields: tuple[str, ...] | None
 def _key_facts(words: Words) -> str:
     each = words.text("item", "")
     status = f"coalesce({words.text('item', 'status')}, '')"
+    did, target = words.text("item", "verb"), f"coalesce(' ' || {words.text('item', 'target')}, '')"
     none = "model = ''"  # without a model there are no facts, so the digest is used
     return words.facts(
         [
@@ -179,6 +180,7 @@ def _key_facts(words: Words) -> str:
                 f"'ran ' || {words.text('item', 'command')} || ' -> ' || {status}",
                 none,
             ),
+            ("digest.actions", f"'did ' || {did} || {target}", none),
             ("digest.errors", f"'failed ' || {each}", none),
         ]
     )

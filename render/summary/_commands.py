@@ -25,6 +25,10 @@ LINE_MAX: Final = 160
 """Characters of one line of an error."""
 WORD_MAX: Final = 72
 """A word or argument of a command with more characters is shortened in its middle."""
+COMMAND_MAX: Final = 20_000
+"""Characters of a command that are looked at."""
+LIMITS_MAX: Final = 300
+"""Characters at its end in which it may limit its output."""
 STATUS_MAX: Final = 20
 WENT_WELL: Final = frozenset({"0", "ok", "no result"})
 _STATUS: Final = re.compile(
@@ -38,18 +42,20 @@ _ERROR: Final = re.compile(
 )
 """Names an error in a line in lower case."""
 _NO_ERROR: Final = re.compile(
-    r"\b0 (?:errors?|fail|warn)|=+ (?:failures|errors) =+|^(?:failures|errors):?$"
+    r"\b0 (?:errors?|fail|warn)|=+ (?:failures|errors) =+|^\W*\w+\W*$"
+    r"|^\W*(?:command |process )?exit(?:ed)?\b.*\d\W*$"
 )
-"""A line that has such a word and names none: a count, a heading."""
+"""A line that has such a word and names none: a count, a heading, the status."""
 _LIMITS: Final = re.compile(
     r"(?:\s*(?:2>&1|2>\s*/dev/null|\|&?\s*(?:head|tail)(?:\s+-\S+)*(?:\s+\d+)?|\|\|\s*true|;?\s*echo \S*\$\?\S*))+\s*\Z"
 )
 """The end of a command that only changes how much of its output is shown."""
 _ENTERED: Final = re.compile(r"\s*cd\s+(?P<folder>'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
 _DOCUMENT: Final = re.compile(
-    r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)[ \t]*(?P=word)[ \t]*(?=\n|\Z|\))"
+    r"(?P<argument>\$\(cat )?<<-?[ \t]*\\?(?P<mark>['\"]?)(?P<word>\w+)(?P=mark)(?P<rest>[^\n]*)\n(?P<text>(?:.*\n)*?)[ \t]*(?P=word)[ \t]*"
+    r"(?(argument)\n?[ \t]*\)|(?=\n|\Z|\)))"
 )
-_QUOTED_LINES: Final = re.compile(r"'[^']*\n[^']*'|\"(?:[^\"\\]|\\.)*\n(?:[^\"\\]|\\.)*\"")
+_QUOTED_LINES: Final = re.compile(r"'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _COMMENT: Final = re.compile(r"^\s*#[^\n]*\n?", re.MULTILINE)
 _PART: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\S+", re.DOTALL)
 
@@ -90,7 +96,8 @@ def _written_command(value: Any) -> str:
 def shown_command(command: Command, characters_max: int) -> str:
     """The command on one line: documents and quoted scripts as their first line or length, long arguments and then the
     whole shortened in the middle."""
-    text = _LIMITS.sub("", _DOCUMENT.sub(_measured, f"{command.text}\n"))
+    text = _DOCUMENT.sub(_measured, f"{command.text[:COMMAND_MAX]}\n")
+    text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
     text = _QUOTED_LINES.sub(_first_of, text)
     text = _COMMENT.sub("", text) or text
     lines = (line.strip() for line in text.replace("\\\n", " ").split("\n"))
@@ -112,7 +119,9 @@ def _first_of(quoted: re.Match[str]) -> str:
     """A quoted argument of several lines as its first one."""
     lines = [line.strip() for line in quoted[0][1:-1].split("\n") if line.strip()]
     mark = quoted[0][0]
-    return f"{mark}{lines[0]}…{mark} ({_number_of(len(lines))})" if len(lines) > 1 else quoted[0]
+    if len(lines) > 1:
+        return f"{mark}{lines[0]}…{mark} ({_number_of(len(lines))})"
+    return f"{mark}{lines[0]}{mark}" if lines and "\n" in quoted[0] else quoted[0]
 
 
 def _number_of(lines: int) -> str:

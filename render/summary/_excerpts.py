@@ -44,7 +44,7 @@ from blocks import (
 )
 from render.summary._actions import action_of
 from render.summary._commands import script_of
-from render.summary._files import follow, line_at, name_of
+from render.summary._files import follow, line_at
 from render.summary._identifiers import one_line, output_of, searched
 from render.summary._reading import LINE_CHARACTERS, Reader, Source
 from render.view._group import Entry
@@ -203,9 +203,8 @@ def _sources(entry: Entry, called: Entry | None, reader: Reader) -> Iterator[Sou
         return
     match block:
         case ToolCall():
-            for file, text in _written_texts(block):
-                about = "" if file else _about(entry)
-                yield _source(entry, text, about, reader, own=True, is_call=True, file=file)
+            for text in _written_texts(block):
+                yield _source(entry, text, _about(entry), reader, own=True, is_call=True)
         case ToolResult():
             text = text_of(block)
             start, end = output_of(text)
@@ -281,9 +280,9 @@ def _about(entry: Entry) -> str:
     return one_line(f"{action.verb} {action.target} {action.part}", CALL_MAX)
 
 
-def _written_texts(call: ToolCall) -> Iterator[tuple[str, str]]:
-    """What the agent wrote in a call: the new text of files, with the file if it is one of several, and long texts to
-    others. What a text replaces is none, nor are the other arguments."""
+def _written_texts(call: ToolCall) -> Iterator[str]:
+    """What the agent wrote in a call: the new text of files, and long texts to others. What a text replaces is none, nor
+    are the other arguments."""
     script = script_of(call)
     texts = [written.text or "" for written in script.written]
     if tool_kind(call.name, call.input) != "command":
@@ -292,40 +291,38 @@ def _written_texts(call: ToolCall) -> Iterator[tuple[str, str]]:
         if _PATCH.search(text):
             yield from _patched(text)
         elif text.strip():
-            yield "", text
+            yield text
 
 
 def _long_texts(value: Any) -> Iterator[str]:
-    """The arguments of several lines, but not those that an edit replaces."""
-    stack = [value]
+    """The arguments that are new text of a file or have several lines, but not those that an edit replaces."""
+    stack: list[tuple[str, Any]] = [("", value)]
     while stack:  # as in `leaves`
-        item = stack.pop()
+        name, item = stack.pop()
         if isinstance(item, dict):
             fields = cast("dict[Any, Any]", item)
-            stack += [
-                v for k, v in reversed(fields.items()) if not str(k).lower().startswith("old")
-            ]
+            named = ((str(key).lower(), inner) for key, inner in reversed(fields.items()))
+            stack += [each for each in named if not each[0].startswith("old")]
         elif isinstance(item, list | tuple):
-            stack += reversed(cast("list[Any]", item))
-        elif isinstance(item, str) and ("\n" in item.strip() or len(item) > LONG_MIN):
-            yield item
+            stack += [(name, inner) for inner in reversed(cast("list[Any]", item))]
+        elif isinstance(item, str):
+            is_new = name.startswith("new") or "\n" in item.strip() or len(item) > LONG_MIN
+            if is_new:
+                yield item
 
 
 LONG_MIN: Final = 120
 """Characters of an argument of one line that is taken for a text."""
-_PATCH: Final = re.compile(r"^\*\*\* (?:Add|Update) File: (.*\S)", re.MULTILINE)
+_PATCH: Final = re.compile(r"^\*\*\* (?:Add|Update) File: ", re.MULTILINE)
 _HUNK: Final = re.compile(r"^(?:@@.*|\*\*\* .*)$", re.MULTILINE)
 
 
-def _patched(text: str) -> Iterator[tuple[str, str]]:
-    """The new lines of each hunk of a patch, with the file."""
-    headers = list(_PATCH.finditer(text))
-    for header, following in zip(headers, [*headers[1:], None], strict=True):
-        body = text[header.end() : following.start() if following else len(text)]
-        for hunk in _HUNK.split(body):
-            lines = [line[1:] for line in hunk.split("\n") if line[:1] in {"+", " "}]
-            if any(map(str.strip, lines)):
-                yield name_of(header[1]), "\n".join(lines)
+def _patched(text: str) -> Iterator[str]:
+    """The new lines of each hunk of a patch."""
+    for hunk in _HUNK.split(text):
+        lines = [line[1:] for line in hunk.split("\n") if line[:1] in {"+", " "}]
+        if any(map(str.strip, lines)):
+            yield "\n".join(lines)
 
 
 # Names and their worth. It is spread over the pieces that mention them.
@@ -494,7 +491,7 @@ LEFT_MIN: Final = 8
 """With fewer tokens left, hardly anything can be bought, so buying ends."""
 FILL_SHARE: Final = 0.05
 """Share of the tokens that is held back for lines between bought ones."""
-ALONE_MIN: Final = 60
+ALONE_MIN: Final = 40
 """Characters that must stand under a heading."""
 GAP_TOKENS: Final = 1
 """The mark of a gap."""
@@ -548,8 +545,10 @@ class Market:
         size, of = Counter[str](), dict[str, list[Source]]()
         for source in sources:
             heading = heading_of(source.file, source.seen, source.call)
-            pieces = [source.piece(number) for number in source.chosen]
-            size[heading] += sum(map(len, pieces))
+            lines = {
+                line for n in source.chosen for line in (source.piece(n), *frame_of(source, n))
+            }
+            size[heading] += sum(map(len, lines))
             of.setdefault(heading, []).append(source)
         alone = [heading for heading, characters in size.items() if 0 < characters < ALONE_MIN]
         tokens = 0

@@ -1,11 +1,12 @@
 """Tests of `render/summary`: a module's suite has its name, or is given here.
 
-_commands: test_commands.py, test_outcomes.py, test_shell.py
+_actions: test_actions.py
+_commands: test_actions.py, test_outcomes.py, test_shell.py
 _digest: test_digest.py, test_artifacts.py
+_excerpts: test_excerpts.py, test_files.py, test_mentions.py
 _identifiers: test_identifiers.py, test_output.py
-_index: test_index.py, test_index_bounds.py, test_layers.py, test_mentions.py
 _merge: test_merge.py, test_lasting.py, ../../timeline/summarizers/test_rooms.py
 _progress: test_state.py
-_reading: test_reading.py, test_index_bounds.py
+_reading: test_excerpts.py, test_mentions.py
 _text: test_text.py, test_dates.py
 """

@@ -1,10 +1,9 @@
-"""The index shows one picture of each file: its lines together, in order, and none that no longer hold."""
+"""Excerpts show one picture of each file: its lines together, in order, and none that no longer hold."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,26 +12,23 @@ from blocks import (
     Block,
     BlockId,
     CallId,
+    Excerpt,
     FoldState,
-    Index,
-    Layer,
     TextPart,
     ToolCall,
     ToolResult,
     TurnId,
     path_of,
 )
+from render.summary._excerpts import Beside, choose, text_of_excerpts
 from render.summary._files import changes_of, numbers_in
-from render.summary._index import IndexRoom, extend_index
 from render.summary._reading import Reader
-from render.summary._text import layer_text, layers_of
 from render.view._group import Entry, Place
 from tests._table import for_each
 
 FILE = "src/cart.py"
 FRAME = "Chunk ID: a1b2c3\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n"
-ROOM = IndexRoom(total=100_000, layer=50_000, rebuilt=100_000, is_cold=False)
-COLD = attrs.evolve(ROOM, is_cold=True)
+Excerpts: TypeAlias = tuple[Excerpt, ...]
 
 
 def entry(version: int, pair: str, block: Block) -> Entry:
@@ -72,12 +68,12 @@ def viewed(lines: Sequence[str], first: int = 1) -> str:
     return "\n".join(f"{n:6}→{line}" for n, line in enumerate(lines, first))
 
 
-def grown(index: Index, *calls: Sequence[Entry], room: IndexRoom = ROOM) -> Index:
-    return extend_index(index, [e for call in calls for e in call], (), room, Reader(len))
+def grown(earlier: Excerpts, *calls: Sequence[Entry]) -> Excerpts:
+    return choose(earlier, [e for call in calls for e in call], Beside(), 100_000, Reader(len))
 
 
-def texts(index: Index) -> list[str]:
-    return [layer_text(layer) for layer in layers_of(index)]
+def text_of(*calls: Sequence[Entry]) -> str:
+    return text_of_excerpts(grown((), *calls))
 
 
 def edit(
@@ -89,17 +85,15 @@ def edit(
 
 def test_a_line_that_an_edit_replaced_is_not_quoted_from_an_earlier_read() -> None:
     read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
-    (text,) = texts(grown(Index(), read, edit(3, code(7), code(99))))
-    read_part = text.split("[v2]")[1].split("[v3]")[0]
-    assert "value_0006" in read_part
-    assert "value_0007" not in read_part
+    text = text_of(read, edit(3, code(7), code(99)))
+    assert "value_0006" in text
+    assert "value_0007" not in text
     assert "value_0099" in text
 
 
 def test_an_edit_that_failed_replaced_nothing() -> None:
     read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
-    (text,) = texts(grown(Index(), read, edit(3, code(7), code(99), is_error=True)))
-    assert "     8→" + code(7)[0] in text
+    assert "     8→" + code(7)[0] in text_of(read, edit(3, code(7), code(99), is_error=True))
 
 
 def test_the_excerpts_of_a_file_stand_together_in_the_order_of_its_lines() -> None:
@@ -109,30 +103,20 @@ def test_the_excerpts_of_a_file_stand_together_in_the_order_of_its_lines() -> No
         3, "Bash", "some_test_name is what failed in all_of_it here", {"command": "make test"}
     )
     early = ran(5, "Read", viewed(lines[:40]), {"file_path": FILE, "limit": 40})
-    (text,) = texts(grown(Index(), late, other, early, edit(7, code(70), code(700))))
+    text = text_of(late, other, early, edit(7, code(70), code(700)))
     _, picture = text.split(f"### {FILE}\n")
     assert picture.index("value_0003") < picture.index("value_0065") < picture.index("value_0700")
     assert "some_test_name" not in picture
     assert text.count(f"### {FILE}\n") == 1
-    assert "[v2]" in picture, "each can be read back"
 
 
-def test_what_a_later_block_replaced_stays_forgotten_when_the_index_is_written_anew() -> None:
+def test_what_a_later_block_replaced_stays_forgotten() -> None:
     read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
-    warm = grown(grown(Index(), read), edit(3, code(7), code(99)))
-    assert "value_0007" in texts(warm)[0], "a layer stays as it is"
-    anew = texts(grown(warm, room=COLD))
-    assert len(anew) == 1
-    assert "    8→" not in anew[0]
-    assert "\n9→" in anew[0]
-
-
-def test_a_layer_that_stays_is_the_same_text_whatever_no_longer_holds() -> None:
-    read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
-    before = grown(Index(), read)
-    after = grown(before, edit(3, code(7), code(99)))
-    assert texts(after)[0] == texts(before)[0]
-    assert any(excerpt.stale for excerpt in after.layers[0].excerpts)
+    before = grown((), read)
+    assert "value_0007" in text_of_excerpts(before)
+    after = text_of_excerpts(grown(before, edit(3, code(7), code(99))))
+    assert "    8→" not in after
+    assert "    9→" in after
 
 
 def test_a_patch_replaces_what_it_takes_out_of_each_file() -> None:
@@ -162,10 +146,10 @@ def test_what_a_shell_shows_of_a_file_is_a_part_of_its_picture_with_its_numbers(
         1, "exec_command", FRAME + "\n".join(lines[60:80]), {"cmd": f"sed -n '61,80p' {FILE}"}
     )
     early = ran(3, "Read", viewed(lines[:40]), {"file_path": FILE, "limit": 40})
-    (text,) = texts(grown(Index(), late, early, edit(5, lines[70:71], code(700))))
+    text = text_of(late, early, edit(5, lines[70:71], code(700)))
     _, picture = text.split(f"### {FILE}\n")
     assert picture.index("value_0003") < picture.index("value_0065") < picture.index("value_0700")
-    assert "value_0070" not in picture.split("[v5]")[0]
+    assert "value_0070" not in picture
     assert "Wall time" not in picture
 
 
@@ -181,23 +165,14 @@ def test_what_a_shell_shows_of_a_file_is_a_part_of_its_picture_with_its_numbers(
     ],
 )
 def test_what_may_not_be_the_files_is_in_no_picture(command: str, said: str) -> None:
-    index = grown(Index(), ran(1, "bash", said, {"command": command}))
-    assert not any(excerpt.file for layer in index.layers for excerpt in layer.excerpts)
+    assert not any(e.file for e in grown((), ran(1, "bash", said, {"command": command})))
 
 
 def test_behind_a_gap_in_an_output_lines_have_no_numbers() -> None:
     said = "\n".join([*code(1, 2), "… 40 lines truncated …", *code(43)])
-    index = grown(Index(), ran(1, "bash", said, {"command": f"cat {FILE}"}))
-    shown = [excerpt for layer in index.layers for excerpt in layer.excerpts if excerpt.file]
+    shown = [e for e in grown((), ran(1, "bash", said, {"command": f"cat {FILE}"})) if e.file]
     assert shown
     assert not any(excerpt.line for excerpt in shown)
-
-
-def test_an_index_of_an_older_release_knows_no_files() -> None:
-    excerpt = {"path": "tc:t1.c1.result", "seen": 3, "text": "old_name = 17"}
-    layer = msgspec.convert({"excerpts": [excerpt]}, Layer)
-    assert "[v3]\nold_name = 17" in layer_text(layer)
-    assert "###" not in layer_text(layer)
 
 
 @attrs.define
@@ -302,38 +277,25 @@ STEPS = st.lists(
 )
 
 
-def held(index: Index, calls: Sequence[Sequence[Entry]]) -> list[str]:
-    """The lines that an index shows as the file's: of a read all, of a change those that it wrote."""
-    blocks = {e.version: e.block for call in calls for e in call}
-    found = list[str]()
-    for layer in layers_of(index):
-        for excerpt in layer.excerpts:
-            block = blocks[excerpt.seen]
-            new = (
-                {text for change in changes_of(block) for text in change.new}
-                if isinstance(block, ToolCall)
-                else None
-            )
-            for place, line in enumerate(excerpt.text.split("\n")):
-                plain = line.split("→")[-1].removeprefix("+" if excerpt.own else "").strip()
-                if place not in excerpt.stale and (new is None or plain in new):
-                    found += [plain] if plain and excerpt.file else []
-    return found
+def held(excerpts: Excerpts) -> list[str]:
+    """The lines that excerpts show as the file's."""
+    lines = [line for e in excerpts if e.file for line in e.text.split("\n")]
+    return [plain for line in lines if (plain := line.split("→")[-1].strip())]
 
 
-@given(st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=4))
+@given(st.lists(STEPS, min_size=1, max_size=4))
 def test_every_line_that_the_picture_of_a_file_shows_is_in_the_file(
-    folds: list[tuple[list[tuple[str, int, int, int]], bool]],
+    folds: list[list[tuple[str, int, int, int]]],
 ) -> None:
-    disk, index = Disk(code(*range(40))), Index()
-    for steps, is_cold in folds:
+    disk, excerpts = Disk(code(*range(40))), tuple[Excerpt, ...]()
+    for steps in folds:
         done = len(disk.calls)
         for step in steps:
             disk.do(*step)
-        index = grown(index, *disk.calls[done:], room=COLD if is_cold else ROOM)
-        assert not any(excerpt.changed for layer in index.layers for excerpt in layer.excerpts)
+        excerpts = grown(excerpts, *disk.calls[done:])
+        assert not any(excerpt.changed for excerpt in excerpts)
         there = "\n".join(disk.lines)
-        for line in held(index, disk.calls):
+        for line in held(excerpts):
             assert line in there
 
 
@@ -347,17 +309,15 @@ def looked(version: int, lines: Sequence[str]) -> list[Entry]:
 
 
 def test_a_file_that_is_not_what_the_agent_wrote_says_so_once() -> None:
-    (text,) = texts(grown(Index(), WRITTEN, looked(3, OTHER)))
+    text = text_of(WRITTEN, looked(3, OTHER))
     assert text.count(HEADING) == 1
     assert text.count("changed outside") == 1
-    assert HEADING in texts(grown(grown(Index(), WRITTEN, looked(3, OTHER)), room=COLD))[0]
+    assert HEADING in text_of_excerpts(grown(grown((), WRITTEN, looked(3, OTHER))))
 
 
 def test_a_part_of_a_file_that_is_not_what_an_edit_wrote_there_is_noticed() -> None:
     changed = [*code(60, 61), *OTHER, *code(62)]
-    assert (
-        HEADING in texts(grown(Index(), edit(1, code(5), code(*range(9))), looked(3, changed)))[0]
-    )
+    assert HEADING in text_of(edit(1, code(5), code(*range(9))), looked(3, changed))
 
 
 @for_each(
@@ -375,14 +335,13 @@ def test_a_part_of_a_file_that_is_not_what_an_edit_wrote_there_is_noticed() -> N
     ids=["same", "moved", "no first", "no last", "edited", "command", "unknown", "written"],
 )  # fmt: skip
 def test_where_it_is_not_sure_nothing_is_said_of_changes_outside(between: list[Entry]) -> None:
-    assert not any("changed outside" in text for text in texts(grown(Index(), WRITTEN, between)))
+    assert "changed outside" not in text_of(WRITTEN, between)
 
 
 def test_a_read_that_was_asked_for_before_a_write_was_done_says_nothing_of_it() -> None:
     (call, result), (read, shown) = WRITTEN, looked(2, OTHER)
     late = replace(result, version=3), replace(shown, version=4)
-    (text,) = texts(grown(Index(), [call, read, *late]))
-    assert "changed outside" not in text
+    assert "changed outside" not in text_of([call, read, *late])
 
 
 NAMES = ("old_string", "new_string", "path", "input", "content", "edits", "offset", "view_range")
@@ -395,6 +354,6 @@ ANYTHING = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), ANYTHING))
-def test_whatever_a_call_was_given_an_index_is_built(given: dict[str, Any]) -> None:
+def test_whatever_a_call_was_given_excerpts_are_chosen(given: dict[str, Any]) -> None:
     for name in ("Edit", "apply_patch", "Read", "str_replace_editor"):
-        grown(Index(), ran(1, name, "1→a\n2→b\n-1: c", given))
+        grown((), ran(1, name, "1→a\n2→b\n-1: c", given))

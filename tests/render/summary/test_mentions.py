@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._index import EARLIER, NEIGHBOUR, spread, surrounded
-from render.summary._reading import SURROUNDINGS_MIN, WHOLE_CHARACTERS, Reading, Source
+from render.summary._excerpts import EARLIER, NEIGHBOUR, SURROUNDINGS_MIN, spread, surrounded
+from render.summary._reading import WHOLE_CHARACTERS, Reading, Source
 
 NAMES = ("src/a.py", "b_c", "load_order_7", "x-ray/9")
 LINES = st.sampled_from(
@@ -62,7 +62,7 @@ def test_pieces_are_worth_what_a_walk_name_by_name_makes_them(
     sources = sources_of(texts, data)
     shares = EARLIER * NEIGHBOUR[1]  # nothing is rounded
     worths = {name: shares * data.draw(st.integers(1, 40)) for name in NAMES}
-    spread(sources, [names_in(source.text) for source in sources], worths)
+    spread(sources, worths)
     wanted: list[dict[int, int]] = [{} for _ in sources]
     for name in NAMES:
         places = [(n, place_in(s, name)) for n, s in reversed(list(enumerate(sources)))]

@@ -1,0 +1,326 @@
+"""What was done: one line for each call with what came of it, in order, within its room."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import Action, Block, CommandRecord, Envelope
+from render.summary._actions import (
+    LINE_MAX,
+    OUTCOME_MAX,
+    TARGET_MAX,
+    advance,
+    fitted,
+    names_used,
+    of_commands,
+    text_of_actions,
+)
+from render.view._view import View
+from tests._builders import call, result, said, view_of
+from tests._table import for_each
+from tests.render.summary.samples import count
+
+ENDLESS = 10**9
+
+
+def told(*items: Block) -> list[str]:
+    """The lines, without their labels."""
+    text = text_of_actions(done(view_of(*items)))
+    return [line.split("] ", 1)[-1] for line in text.split("\n") if line]
+
+
+def done(view: View, previous: tuple[Action, ...] = ()) -> tuple[Action, ...]:
+    return advance(previous, view.entries)
+
+
+def ran(command: object, output: str = "", **fields: Any) -> list[str]:
+    return told(call("a", name="bash", command=command), result("a", output, **fields))
+
+
+def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> None:
+    view = view_of(
+        call("a", name="Bash", command="go test ./..."),
+        result("a", "ok  \tshop/cart\t0.1s\nFAIL\tshop/tax\t0.2s\nFAIL", is_error=True),
+        call("b", name="Edit", file_path="a.py", old_string="x", new_string="y"), result("b", "done"),
+        call("c", name="Read", file_path="b.py", limit=80), result("c", "1→x"),
+        call("d", name="Grep", pattern="foo", path="src"), result("d", "a.py\nb.py\nc.py\nd.py"),
+        call("e", name="WebFetch", url="https://a.org"), result("e", "# The title\nand more"),
+        call("f", name="mcp__tracker__get_issue", number="7"), result("f", "Totals are wrong"),
+        said("Done."),
+    )  # fmt: skip
+    assert text_of_actions(done(view)).split("\n") == [
+        "[v1] $ go test ./... -> 1 package failed: FAIL shop/tax 0.2s",
+        "[v3] edit a.py",
+        "[v5] read b.py 1-80",
+        '[v7] search "foo" in src -> 4 matches',
+        "[v9] web https://a.org -> The title",
+        "[v11] mcp__tracker__get_issue 7 -> Totals are wrong",
+    ]
+
+
+@for_each(
+    ("name", "given", "line"),
+    [
+        ("exec_command", {"cmd": "ls", "workdir": "/srv"}, "$ cd /srv && ls"),
+        ("shell", {"command": ["bash", "-lc", "ls -l"]}, "$ ls -l"),
+        ("bash", {"command": "cd /srv && ls"}, "$ cd /srv && ls"),
+        ("bash", {"command": "cat > a.py <<'EOF'\nx = 1\ny = 2\nEOF"}, "write a.py"),
+        ("bash", {"command": "python3 - <<'EOF'\nx\ny\nEOF"}, "$ python3 - <<EOF (2 lines)"),
+        ("bash", {"command": "sed -n '10,20p' a.py"}, "read a.py 10-20"),
+        ("bash", {"command": "make test 2>&1 | tail -30"}, "$ make test"),
+        ("bash", {"command": "# why\nmake \\\n  all\nls"}, "$ make all; ls"),
+        (
+            "bash",
+            {"command": 'git commit -m "$(cat <<\'EOF\'\nFix it\n\nBecause.\nEOF\n)"'},
+            '$ git commit -m "Fix it (3 lines)"',
+        ),
+        ("bash", {"command": "python -c 'import a\nprint(a)'"}, "$ python -c 'import a…' (2 lines)"),
+        (
+            "apply_patch",
+            {"input": "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch"},
+            "edit a.py",
+        ),
+        ("write_file", {"file_path": "a.py", "content": "x = 1"}, "write a.py"),
+        ("str_replace_editor", {"command": "view", "path": "a.py", "view_range": [3, 9]}, "read a.py 3-9"),
+        ("read", {"path": "a.py", "offset": 5, "limit": 10}, "read a.py 5-14"),
+        ("read_file", {"path": "a.py", "offset": 5}, "read a.py 5-"),
+        ("list_directory", {"path": "src"}, "list src -> no matches"),
+        ("Task", {"description": "Look around", "prompt": "Look at all"}, "Task Look around"),
+        ("book_hotel", {"guest": {"name": "Ann"}, "nights": 3}, "book_hotel Ann"),
+        ("ping", {}, "ping"),
+    ],
+)  # fmt: skip
+def test_a_call_is_told_by_what_it_did_whichever_client_made_it(
+    name: str, given: dict[str, Any], line: str
+) -> None:
+    assert told(call("a", name=name, **given), result("a", "")) == [line]
+
+
+@for_each(
+    ("output", "fields", "outcome"),
+    [
+        ("fine", {}, "fine"),
+        ("one\ntwo", {}, "one / two"),
+        ("x\n" * 40, {}, "40 lines: x"),
+        ("3 failed, 40 passed in 2.0s", {}, "3 failed, 40 passed"),
+        ("Exit code 2\nwarning\nerror: no field\nbye", {"is_error": True}, "exit 2: error: no field"),
+        ("Exit code 3\nall is lost\n", {"is_error": True}, "exit 3: all is lost"),
+        ("Exit code 1", {"is_error": True}, "exit 1"),
+        ("access denied", {"envelope": Envelope(outcome="failure")}, "access denied"),
+        ("0 errors, 0 failed", {}, "0 errors, 0 failed"),
+        ('{"a": [' + "1, " * 80 + "2]}", {}, "JSON, 250 characters"),
+        ("(Bash completed with no output)", {}, ""),
+    ],
+)  # fmt: skip
+def test_the_outcome_of_a_command_is_told_in_few_words(
+    output: str, fields: dict[str, Any], outcome: str
+) -> None:
+    assert ran("make", output, **fields) == ["$ make" + (f" -> {outcome}" if outcome else "")]
+
+
+def test_of_a_commit_its_branch_and_id_are_told() -> None:
+    output = "running hooks\n" * 9 + "[main 3f2a1b0c] Fix it\n 2 files changed"
+    assert ran("git commit -m x", output) == ["$ git commit -m x -> main 3f2a1b0c"]
+
+
+def test_of_a_look_the_number_of_lines_is_enough() -> None:
+    assert ran("ls -l", "file\n" * 9) == ["$ ls -l -> 9 lines"]
+
+
+def test_a_command_without_a_result_says_so() -> None:
+    assert told(call("a", name="bash", command="sleep 9")) == ["$ sleep 9 -> no result"]
+
+
+def test_a_call_that_was_made_again_is_told_once_at_its_newest_place_with_its_last_outcome() -> (
+    None
+):
+    first = done(
+        view_of(
+            call("a", name="bash", command="make test"), result("a", "1 failed in 2s", is_error=True),
+            call("b", name="bash", command="make lint"), result("b", "fine"),
+        )
+    )  # fmt: skip
+    again = view_of(
+        call("c", name="bash", command="make test | tail -9"), result("c", "7 passed in 2s")
+    )
+    lines = text_of_actions(done(again, first)).split("\n")
+    assert [line.split("] ")[1] for line in lines] == [
+        "$ make lint -> fine",
+        "$ make test x2 -> 7 passed",
+    ]
+
+
+def test_edits_of_a_file_stay_apart_if_something_is_between_them() -> None:
+    edit = {"name": "Edit", "file_path": "a.py", "old_string": "x", "new_string": "y"}
+    assert told(
+        call("a", **edit), result("a"), call("b", **edit), result("b"),
+        call("c", name="bash", command="make"), result("c", "fine"), call("d", **edit), result("d"),
+    ) == ["edit a.py x2", "$ make -> fine", "edit a.py"]  # fmt: skip
+
+
+def test_adjacent_looks_share_a_line_up_to_a_length() -> None:
+    reads = [
+        b
+        for n, part in enumerate((0, 100, 200))
+        for b in (call(f"c{n}", name="read", path="a.py", offset=part, limit=50), result(f"c{n}"))
+    ]
+    other = call("d", name="read", path="b.py"), result("d")
+    assert told(*reads, *other) == ["read a.py 1-50, 100-149, 200-249; b.py"]
+    many = [
+        b
+        for n in range(40)
+        for b in (call(f"c{n}", name="read", path=f"src/module_{n}.py"), result(f"c{n}"))
+    ]
+    assert all(len(line) <= LINE_MAX for line in told(*many))
+
+
+def test_a_look_that_failed_has_a_line_of_its_own() -> None:
+    assert told(
+        call("a", name="read", path="a.py"), result("a"),
+        call("b", name="read", path="b.py"), result("b", "no such file", is_error=True),
+    ) == ["read a.py", "read b.py -> no such file"]  # fmt: skip
+
+
+def test_a_folder_is_named_where_it_changes() -> None:
+    runs = [
+        b
+        for n, folder in enumerate(("/srv", "/srv", "/opt"))
+        for b in (call(f"c{n}", name="shell", cmd=f"make {n}", workdir=folder), result(f"c{n}", ""))
+    ]
+    assert told(*runs) == ["$ cd /srv && make 0", "$ make 1", "$ cd /opt && make 2"]
+
+
+def test_paths_are_relative_to_the_folder_that_most_share() -> None:
+    reads = [
+        b
+        for n in range(9)
+        for b in (
+            call(f"c{n}", name="read", path=f"/home/ann/shop/src/file_{n}.py"),
+            result(f"c{n}"),
+        )
+    ]
+    first, *lines = told(*reads)
+    assert first == "(paths in /home/ann/shop/src)"
+    assert "read file_0.py; file_1.py" in lines[0]
+
+
+def test_what_is_forgotten_or_kept_elsewhere_is_not_quoted() -> None:
+    from msgspec.structs import replace
+
+    view = view_of(call("a", name="bash", command="cat key"), result("a", "the secret"))
+    call_entry, answer = view.entries
+    hidden = replace(answer, original=answer.block)
+    assert "secret" not in text_of_actions(advance((), [call_entry, hidden]))
+    assert advance((), [replace(call_entry, original=call_entry.block), answer]) == ()
+
+
+# In the room given.
+
+
+def many(number: int) -> tuple[Action, ...]:
+    return tuple(
+        Action(seen=n + 1, verb="$", target=f"command number {n}", weight=int(n % 7 == 0))
+        for n in range(number)
+    )
+
+
+def test_the_newest_actions_stand_and_of_older_ones_those_that_tell() -> None:
+    tests = Action(seen=1, verb="$", target="make test", outcome="1 failed", weight=3)
+    left = fitted((tests, *many(300)), 900, count)
+    assert left[0].runs > 100
+    assert left[1] == tests
+    assert left[-5:] == many(300)[-5:]
+    text = text_of_actions(left)
+    assert text.startswith(f"({left[0].runs} more, not listed)\n[v1] $ make test -> 1 failed\n")
+    assert count(text) <= 900
+
+
+def test_what_is_left_out_is_counted_over_all_compactions() -> None:
+    once = fitted(many(100), 500, count)
+    again = fitted((*once, *many(50)), 500, count)
+    assert sum(action.runs for action in again) == 150
+
+
+def test_a_command_whose_name_comes_back_is_told_before_others() -> None:
+    first = Action(seen=1, verb="$", target="make src/load_ledger.py", weight=1)
+    uses = [Action(seen=2, verb="$", target=f"run src/load_ledger.py {n}") for n in range(2)]
+    assert names_used((first, *uses))["src/load_ledger.py"] == 3
+
+
+ACTIONS = st.lists(
+    st.builds(
+        Action,
+        seen=st.integers(0, 99),
+        verb=st.sampled_from(("$", "read", "edit", "search", "own_tool", "")),
+        target=st.sampled_from(("", "a.py", "/srv/shop/b.py", "/srv/shop/c.py", "make all")),
+        part=st.sampled_from(("", "1-80")),
+        folder=st.sampled_from(("", "/srv/shop")),
+        outcome=st.sampled_from(("", "3 matches", "x" * 90)),
+        runs=st.integers(1, 5),
+        weight=st.integers(0, 3),
+    ),
+    max_size=30,
+).map(tuple)
+
+
+@given(ACTIONS, st.integers(0, 900))
+def test_they_fit_their_room_and_stay_in_order(actions: tuple[Action, ...], room: int) -> None:
+    left = fitted(actions, room, count)
+    assert count(text_of_actions(left)) <= room or not left
+    shown = [action for action in left if action.verb]
+    rest = iter(actions)
+    assert all(action in rest for action in shown)
+    assert fitted(actions, room, count) == left, "deterministic"
+    if left:
+        assert sum(action.runs for action in left) == sum(action.runs for action in actions)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@given(
+    st.sampled_from(("bash", "read", "edit", "apply_patch", "grep", "fetch", "own", "todowrite")),
+    st.dictionaries(
+        st.sampled_from(("command", "cmd", "path", "pattern", "view_range", "offset", "limit", "url", "description", "x")),
+        VALUES,
+        max_size=4,
+    ),
+    st.text(),
+    st.sampled_from(["success", "failure"]),
+)  # fmt: skip
+def test_whatever_a_call_holds_its_line_is_one_and_bounded(
+    name: str, given: dict[str, Any], text: str, outcome: Any
+) -> None:
+    envelope = Envelope(outcome=outcome, key_fields={"exit_code": given})
+    (action,) = done(view_of(call("a", name=name, **given), result("a", text, envelope=envelope)))
+    assert len(action.target) <= TARGET_MAX
+    assert len(action.outcome) <= OUTCOME_MAX
+    assert len(text_of_actions((action,)).splitlines()) == 1
+
+
+@for_each("length", [TARGET_MAX - 2, TARGET_MAX, 10_000])
+def test_a_long_command_is_shortened_in_its_middle(length: int) -> None:
+    (line,) = ran(f"begin {'x' * length} end")
+    assert line.startswith("$ begin xx")
+    assert " end" in line
+    assert len(line) <= TARGET_MAX + len("$ ")
+
+
+def test_commands_that_an_older_release_stored_are_told() -> None:
+    records = [
+        CommandRecord(command="make", status="0"),
+        CommandRecord(command="make test", tests="1 failed", tests_first="1 failed", runs=2),
+    ]
+    assert text_of_actions(of_commands(records)).split("\n") == [
+        "$ make -> 0",
+        "$ make test x2 -> 1 failed",
+    ]
+
+
+def test_nothing_done_is_no_text() -> None:
+    assert text_of_actions(()) == ""
+    assert fitted((), ENDLESS, count) == ()
