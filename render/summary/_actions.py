@@ -269,7 +269,7 @@ def _other_action(told: _Told) -> Action:
     """The action of a command, a search, a look at the web, or any other tool."""
     call, failure = told.call, told.failure
     match told.kind:
-        case "command" if command := command_of(call):
+        case "command" if command := command_of(call, told.known):
             return _ran(command, told)
         case "search":
             return Action(

@@ -69,13 +69,13 @@ class Command:
     """Where it runs, if the call says so."""
 
 
-def command_of(call: ToolCall) -> Command | None:
+def command_of(call: ToolCall, envelope: Envelope | None = None) -> Command | None:
     """The command of a call; None if it has none."""
     for name in _COMMANDS:
         if written := _written_command(call.input.get(name)):
             break
     else:
-        written = tool_target(call.input)
+        written = tool_target(call.input, envelope)
     text, folder = written.strip(), _folder(call.input)
     while entered := _ENTERED.match(text):
         text, folder = text[entered.end() :], join(folder, _said(entered["folder"]))

@@ -515,11 +515,12 @@ class Market:
     """Lines that say where pieces stand, with the heading that they are under."""
 
     def buy(self, sources: Sequence[Source], tokens_max: int) -> None:
-        """Buy the best pieces until the tokens are spent. An offer whose price has turned out higher than its rank goes
-        back to its place in the queue."""
+        """Buy the best pieces until the tokens are spent. An offer whose price turns out higher than its rank says goes
+        back to its place in the queue, and comes forward again once its heading is paid."""
         newest = sorted(sources, key=attrgetter("seen"), reverse=True)
         offers = [offer for place, source in enumerate(newest) for offer in _offers(source, place)]
         heapify(offers)
+        waiting = dict[str, list[_Offer]]()
         left = tokens_max - int(FILL_SHARE * tokens_max)
         while offers and left >= LEFT_MIN:
             rank, place, number = heappop(offers)
@@ -528,8 +529,11 @@ class Market:
             if lines is None:
                 continue
             now = -source.worth[number] / _size(sum(map(len, lines)))
+            heading = heading_of(source.file, source.seen, source.call)
             if now > rank and offers and now > offers[0][0]:
                 heappush(offers, (now, place, number))
+                if heading not in self._headings:
+                    waiting.setdefault(heading, []).append((rank, place, number))
                 continue
             if sum(len(line.split()) for line in lines) > left:  # a word is at least one token
                 continue
@@ -537,6 +541,8 @@ class Market:
             if cost <= left:
                 left -= cost
                 self._take(source, number)
+                for offer in waiting.pop(heading, ()):
+                    heappush(offers, offer)
         left += int(FILL_SHARE * tokens_max) + self._give_back(newest)
         self._fill(newest, left)
 

@@ -4,8 +4,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from blocks import Action, Block, CommandRecord, Envelope
+from blocks import Action, Block, CommandRecord, Envelope, ToolKind
 from render.summary._actions import (
     LINE_MAX,
     OUTCOME_MAX,
@@ -119,6 +120,22 @@ def test_the_outcome_of_a_command_is_told_in_few_words(
     assert ran("make", output, **fields) == ["$ make" + (f" -> {outcome}" if outcome else "")]
 
 
+def test_a_tool_that_declares_its_kind_is_told_by_it() -> None:
+    def did(name: str, kind: ToolKind, target: str, **given: Any) -> tuple[Block, Block]:
+        envelope = Envelope(kind=kind, target=target)
+        return call(name, name=name, **given), result(name, "x", envelope=envelope)
+
+    assert told(
+        *did("show_contract", "read", "number", number="K-7", pages=3),
+        *did("book", "write", "order", order=4711, note="x"),
+        *did("deploy", "command", "stage", stage="blue"),
+        *did("recall", "search", "about", about="unpaid"),
+        *did("ask_web", "web", "page", page="https://x.example"),
+    ) == [
+        "read K-7", "edit 4711", "$ blue -> x", "list unpaid -> x", "web https://x.example -> x",
+    ]  # fmt: skip
+
+
 def test_of_a_commit_its_branch_and_id_are_told() -> None:
     output = "running hooks\n" * 9 + "[main 3f2a1b0c] Fix it\n 2 files changed"
     assert ran("git commit -m x", output) == ["$ git commit -m x -> main 3f2a1b0c"]
@@ -206,8 +223,6 @@ def test_paths_are_relative_to_the_folder_that_most_share() -> None:
 
 
 def test_what_is_forgotten_or_kept_elsewhere_is_not_quoted() -> None:
-    from msgspec.structs import replace
-
     view = view_of(call("a", name="bash", command="cat key"), result("a", "the secret"))
     call_entry, answer = view.entries
     hidden = replace(answer, original=answer.block)

@@ -11,8 +11,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from blocks import (
+    Action,
     BlocksHidden,
-    CommandRecord,
     RangeCompacted,
     StructuredSummary,
     SummaryReplaced,
@@ -224,11 +224,11 @@ def test_the_error_of_a_command_is_taken_back_with_its_result_and_comes_back_wit
     work(timeline)
     timeline.compact()
     before = in_summary(timeline.view)
-    [command] = commands_of(timeline)
-    assert (command.runs, SECRET in command.error) == (2, True)
+    [deploy] = deploys_of(timeline)
+    assert (deploy.runs, SECRET in deploy.outcome) == (2, True)
     timeline.hide("tc:t1.c0.result", "tc:t1.c1.result")
     assert SECRET not in everything(timeline)
-    assert [known.command for known in commands_of(timeline)] == ["deploy --now"]
+    assert [action.target for action in deploys_of(timeline)] == ["deploy --now"]
     work(timeline)
     timeline.compact()
     assert SECRET not in everything(timeline)
@@ -237,10 +237,11 @@ def test_the_error_of_a_command_is_taken_back_with_its_result_and_comes_back_wit
     assert in_summary(timeline.view) == before
 
 
-def commands_of(timeline: Timeline) -> tuple[CommandRecord, ...]:
-    """The commands that the summary in force lists."""
+def deploys_of(timeline: Timeline) -> list[Action]:
+    """The commands that the summary in force tells of."""
     assert timeline.view.compaction
-    return timeline.view.compaction.event.summary.digest.commands
+    actions = timeline.view.compaction.event.summary.digest.actions
+    return [action for action in actions if action.verb == "$" and "deploy" in action.target]
 
 
 def test_what_is_not_hidden_keeps_its_quotations() -> None:
