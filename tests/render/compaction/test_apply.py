@@ -52,7 +52,7 @@ def test_the_event_names_a_range_and_the_turns_it_covers() -> None:
     assert event.tokens_after < event.tokens_before
 
 
-def test_a_cut_inside_a_turn_says_which_and_sums_up_its_first_part_apart() -> None:
+def test_a_cut_inside_a_turn_says_which() -> None:
     view = make.view_of(*turns(2), make.prompt("The last.", "t9"), *rounds(4, "t9", first=9))
     fold = range_of(view, context(), 0.0)
     assert fold.is_split
@@ -60,7 +60,7 @@ def test_a_cut_inside_a_turn_says_which_and_sums_up_its_first_part_apart() -> No
     after = compacted(view, context())
     assert after.compaction
     assert after.compaction.event.summary.split_turn_id == "t9"
-    assert "## Turn Context (split turn)\n" in make.text_in(make.shown(after))
+    assert "the beginning of t9" in make.text_in(make.shown(after))
 
 
 def test_a_turn_goes_on_whose_beginning_an_earlier_compaction_folded() -> None:

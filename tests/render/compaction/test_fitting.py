@@ -12,7 +12,7 @@ from render import (
     total_tokens,
 )
 from render.compaction._cut import fits_after, fitting_range
-from render.summary._text import format_written
+from render.summary._turns import text
 from tests import _builders as make
 from tests._builders import CharCounter, context, grown, steady
 from tests._table import for_each
@@ -68,11 +68,11 @@ def test_a_compaction_works_its_summary_out_once(earlier: int) -> None:
     view, counter = make.view_of(make.prompt("go")), Listening()
     within = context(limit=8000, counter=counter)
     for n in range(earlier + 1):
-        view = make.grown(view, *names(20, first=20 * n))
+        view = make.grown(view, make.said(f"Row {n} failed."), *names(20, first=20 * n))
         counter.asked.clear()
         trial = draft_compaction(view, within, "proactive")
         assert trial
         view = apply_compaction(view, trial, None, within).settled()
     assert view.compaction
-    written = format_written(view.compaction.event.summary.summary)
-    assert counter.asked.count(written) == 1
+    told = text(view.compaction.event.summary.digest.findings)
+    assert counter.asked.count(told) == 1

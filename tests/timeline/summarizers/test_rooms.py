@@ -15,7 +15,7 @@ from blocks import Decision, RangeCompacted, RangeSummary, StructuredSummary, Wo
 from render import Policy, Summary, SummaryRoom, format_summary
 from render.summary._merge import BEGINNING
 from render.summary._text import report_history
-from tests._builders import CharCounter, open_timeline, response, text, text_in, tool_use
+from tests._builders import CharCounter, open_timeline, response, text, tool_use
 from tests._sizes import sized
 from tests._table import for_each
 from timeline import SummaryRequest, Timeline
@@ -58,40 +58,6 @@ def folds(timeline: Timeline, number: int, rounds: int = 12) -> Iterator[str]:
 # A split turn.
 
 
-def test_a_split_turn_of_calls_alone_has_its_section() -> None:
-    """003-7: what was asked, the calls by tool with their targets, what came of the last."""
-    timeline = small()
-    timeline.user(REQUEST)
-    work(timeline, 12)
-    shown = text_in(timeline.compact())
-    section = shown.split("## Turn Context (split turn)\n")[1].split("\n\n## ")[0].split("\n")
-    folded = summary_of(timeline).digest.rounds
-    assert section[0] == f"Asked: {REQUEST}"
-    assert section[1].startswith(f"Calls: read {folded} (")
-    assert f"books/march_{folded - 1}.csv" in section[1]
-    last = f"read books/march_{folded - 1}.csv -> page {folded - 1} is settled"
-    assert section[-1] == last
-
-
-@for_each("answer", [StructuredSummary(), StructuredSummary(state="Reading.")])
-def test_so_it_has_when_a_summariser_says_nothing_about_it(answer: StructuredSummary) -> None:
-    timeline = small(summarizer=lambda _: Summary(summary=answer))
-    timeline.user(REQUEST)
-    work(timeline, 12)
-    timeline.compact()
-    assert context_of(timeline).startswith(f"Asked: {REQUEST}\nCalls: read ")
-
-
-def test_the_beginning_of_a_long_turn_survives_every_later_fold() -> None:
-    """003-9: progressive within one turn, in its own room."""
-    timeline = small()
-    timeline.user(REQUEST)
-    contexts = list(folds(timeline, 8))
-    assert all(context.startswith(f"Asked: {REQUEST}\nCalls: read ") for context in contexts)
-    assert all(CharCounter().count(context) <= 400 for context in contexts)
-    assert "page 90 is settled" in contexts[-1], "and so does what came last"
-
-
 def test_a_models_words_about_it_add_up() -> None:
     numbers = iter(range(100))
 
@@ -107,8 +73,13 @@ def test_a_models_words_about_it_add_up() -> None:
     assert CharCounter().count(last) <= 400
 
 
+def reading(_: SummaryRequest) -> Summary:
+    """A model that says which book it reads."""
+    return Summary(summary=StructuredSummary(turn_context="It reads page by page."))
+
+
 def test_a_turn_that_ended_is_history() -> None:
-    timeline = small()
+    timeline = small(summarizer=reading)
     timeline.user(REQUEST)
     *_, context = folds(timeline, 2)
     timeline.record(response(text("March is settled."), id="end"))
@@ -117,14 +88,13 @@ def test_a_turn_that_ended_is_history() -> None:
     timeline.compact()
     summary = summary_of(timeline)
     assert summary.split_turn_id == "t2"
-    assert summary.summary.turn_context.startswith("Asked: And now April.")
     [told] = [work for work in summary.summary.completed if work.action == BEGINNING]
-    assert (told.component, told.description[:50]) == ("t1", " ".join(context.split())[:50])
+    assert (told.component, told.description) == ("t1", " ".join(context.split()))
 
 
 def test_a_cut_at_a_steer_does_not_end_the_turn() -> None:
     """By the rules of cuts such a turn is not split; but it goes on."""
-    timeline = small()
+    timeline = small(summarizer=reading)
     timeline.user(REQUEST)
     *_, context = folds(timeline, 1)
     work(timeline, 8, 100)
@@ -135,14 +105,14 @@ def test_a_cut_at_a_steer_does_not_end_the_turn() -> None:
     summary = summary_of(timeline)
     assert summary.cut < cut
     assert summary.begun_turn_id == "t1"
-    assert summary.summary.turn_context.startswith(context.split("\n")[0])
+    assert summary.summary.turn_context.startswith(context)
 
 
 # The turns that a summary covers.
 
 
 def turns_line(timeline: Timeline) -> str:
-    return report_of(timeline).split("## Folded so far\n")[1].split(":")[0]
+    return report_of(timeline).split("Folded so far: ")[1].split(":")[0]
 
 
 def report_of(timeline: Timeline) -> str:
@@ -170,7 +140,7 @@ def test_a_summary_names_the_turns_that_it_and_those_before_it_cover() -> None:
 
 
 def test_a_demand_outlives_the_text_that_it_was_made_in() -> None:
-    """A short text is carried whole, for a while; when others take its place its demand is quoted."""
+    """A short text is carried whole, for a while; when others take its place its demand is a rule on the page."""
     timeline = small(window=3000)
     timeline.user("Settle the books.")
     for number in range(60):
@@ -179,8 +149,7 @@ def test_a_demand_outlives_the_text_that_it_was_made_in() -> None:
         timeline.render()
     head = timeline.view.compaction.head.entries if timeline.view.compaction else ()
     assert "ar:t5.user.prompt" not in {entry.path for entry in head}
-    summary = summary_of(timeline).summary
-    assert "Never touch db-2!" in summary.constraints[: summary.quoted]
+    assert "the user: Never touch db-2!" in report_of(timeline)
 
 
 # However it is written, it is bounded.
