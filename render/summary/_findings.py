@@ -57,7 +57,7 @@ from render.summary._prose import (
     text_of_pieces,
     tidy,
 )
-from render.summary._statements import Claim, is_guess, offers, worth
+from render.summary._statements import Claim, claim_of, is_guess, offers, worth
 from render.view._group import Entry
 
 
@@ -234,7 +234,9 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     for finding in reversed(findings):
         is_newest = newest.get(_once(finding), finding.version) == finding.version
         is_unsure = finding.kind in ("guess", "now")
-        if not is_newest or (is_unsure and finding.version < reported.get(finding.turn, 0)):
+        is_over = is_unsure and finding.version < reported.get(finding.turn, 0)
+        is_remark = finding.kind == "guess" and "\n" not in finding.text and offers(finding.text)
+        if not is_newest or is_over or is_remark:
             continue
         if finding.kind == "report":
             kept.append(_corrected(finding, later))
@@ -244,13 +246,13 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
             continue
         if finding.kind == "now":
             continue
-        claims = (Claim.of(piece.text) for piece in read_prose(finding.text))
-        later = [*later, Claim.of(finding.text), *claims][-LOOKED_BACK:]
+        claims = (claim_of(piece.text) for piece in read_prose(finding.text))
+        later = [*later, claim_of(finding.text), *claims][-LOOKED_BACK:]
     yield from _with_a_line(kept[::-1], findings)
 
 
 def _is_gone(finding: Finding, later: Iterable[Claim]) -> bool:
-    claim = Claim.of(finding.text)
+    claim = claim_of(finding.text)
     return any(other.repeats(claim) or other.denies(claim) for other in later)
 
 
@@ -261,7 +263,7 @@ def _corrected(report: Finding, later: Sequence[Claim]) -> Finding:
     left = [
         piece
         for piece in pieces
-        if piece.form != "sentence" or not any(c.denies(Claim.of(piece.text)) for c in back)
+        if piece.form != "sentence" or not any(c.denies(claim_of(piece.text)) for c in back)
     ]
     if not left or len(left) == len(pieces):
         return report
@@ -305,8 +307,8 @@ REPORTING_TOOLS: Final = frozenset(
 Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), OpenHands (delegate), Codex (wait_agent, wait),
 Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, too."""
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
-DOCUMENTS: Final = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".org", ".txt")
-"""Endings of files in prose."""
+DOCUMENTS: Final = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".org")
+"""Endings of files in prose: Markdown, reStructuredText, AsciiDoc, Org."""
 SENTENCES_MIN: Final = 6
 """Whole sentences that an output has at least if it is a document."""
 SOURCE_CHARACTERS: Final = 80

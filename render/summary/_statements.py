@@ -128,13 +128,6 @@ class Claim:
     takes_back: bool
     """Whether it says that something earlier was wrong."""
 
-    @classmethod
-    def of(cls, statement: str) -> "Claim":
-        """The claim of a statement, of one or several lines."""
-        told = _DENIAL.sub(" ", statement.casefold())
-        words = frozenset(word for word in _WORD.findall(told) if len(word) >= LETTERS_MIN)
-        return cls(words, bool(_DENIAL.search(statement)), bool(_TAKES_BACK.search(statement)))
-
     def repeats(self, earlier: "Claim") -> bool:
         """Whether it says the same, and perhaps more."""
         shared, most = len(self.words & earlier.words), len(earlier.words)
@@ -146,3 +139,11 @@ class Claim:
         share = 1.0 if self.is_denial == earlier.is_denial else OPPOSITE_SHARE
         share = TAKEN_BACK_SHARE if self.takes_back else share
         return least >= WORDS_MIN and share < 1 and len(self.words & earlier.words) >= share * least
+
+
+@lru_cache(maxsize=4096)
+def claim_of(statement: str) -> Claim:
+    """The claim of a statement, of one or several lines."""
+    told = _DENIAL.sub(" ", statement.casefold())
+    words = frozenset(word for word in _WORD.findall(told) if len(word) >= LETTERS_MIN)
+    return Claim(words, bool(_DENIAL.search(statement)), bool(_TAKES_BACK.search(statement)))

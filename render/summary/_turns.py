@@ -86,8 +86,9 @@ LEAST_WEIGHT: Final = 0.2
 """The oldest turns' part of it."""
 REPORT_SHARE: Final = 0.6
 """Share of a turn's room for its reports, if there is more to tell."""
-DOCUMENT_SHARE: Final = 0.2
-"""Share of a turn's room for documents that were read, if there is more to tell."""
+GIVEN_SHARES: Final = {"agent": 0.35, "document": 0.2}
+"""Shares of a turn's room for the reports of sub-agents and for documents that were read, if there is more to tell: both
+can be read back, and are mostly longer than what was found in them."""
 DETAILS: Final = (
     (400, 0, 2),
     (240, 0, 2),
@@ -109,10 +110,10 @@ SHORT_CHARACTERS: Final = 70
 """Characters of each statement where statements must go."""
 STATEMENT_TOKENS: Final = 80
 """A statement of this size is told whole or not at all; a longer one may get half of what is left."""
-DOCUMENT_TOKENS_MIN: Final = 60
-"""A document is not condensed to less than this."""
-DOCUMENT_WEIGHT: Final = 200
-"""The most tokens of documents that count for a turn's part of the room."""
+GIVEN_TOKENS_MIN: Final = 60
+"""Such a report or a document is not condensed to less than this."""
+GIVEN_WEIGHT: Final = 300
+"""The most tokens of such reports, and of documents, that count for a turn's part of the room."""
 LAST_WORTH: Final = 2
 """What the last sentence of a text is worth beyond its words: it often concludes."""
 NEWER: Final = 1.0
@@ -193,10 +194,10 @@ def _parts(
 
 def _told(turn: Sequence[Finding], count: Counter) -> int:
     """How much a turn has to tell, in tokens."""
-    documents = [each for each in turn if each.kind == "document"]
-    others = [each for each in turn if each.kind != "document"]
-    told = min(_size(documents, count), DOCUMENT_WEIGHT) if documents else 0
-    return told + (_size(others, count) if others else 0)
+    given = [[each for each in turn if each.kind == kind] for kind in GIVEN_SHARES]
+    own = [each for each in turn if each.kind not in GIVEN_SHARES]
+    told = sum(min(_size(each, count), GIVEN_WEIGHT) for each in given if each)
+    return told + (_size(own, count) if own else 0)
 
 
 def _size(turn: Sequence[Finding], count: Counter) -> int:
@@ -240,19 +241,19 @@ def _within(turn: Sequence[Finding], tokens: int, count: Counter) -> list[Findin
                 kept.append(short)
                 wanted -= _size([short], count)
                 left -= _size([short], count)
-    documents = DOCUMENT_SHARE * tokens if any(each.kind != "document" for each in turn) else tokens
+    is_given = all(each.kind in GIVEN_SHARES for each in turn)
+    shares = {kind: int((1 if is_given else of) * tokens) for kind, of in GIVEN_SHARES.items()}
     for finding in _best_first(others):
-        limit = min(left, documents) if finding.kind == "document" else left
+        limit = min(left, shares.get(finding.kind, left))
         each = limit if len(others) == 1 else max(limit // 2, min(limit, STATEMENT_TOKENS))
-        if finding.kind == "document" and each < DOCUMENT_TOKENS_MIN:
+        if finding.kind in shares and each < GIVEN_TOKENS_MIN:
             continue
-        short = _condensed(finding, int(each), count)
-        if short is None:
-            continue
-        kept.append(short)
-        used = _size([short], count)
-        left -= used
-        documents -= used if finding.kind == "document" else 0
+        if short := _condensed(finding, each, count):
+            kept.append(short)
+            used = _size([short], count)
+            left -= used
+            if finding.kind in shares:
+                shares[finding.kind] -= used
     return _by_turn(kept)
 
 

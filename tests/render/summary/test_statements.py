@@ -1,6 +1,6 @@
 """What a statement is worth: by its names and numbers in any language, by a few words in English."""
 
-from render.summary._statements import Claim, is_guess, offers, worth
+from render.summary._statements import claim_of, is_guess, offers, worth
 from tests._table import for_each
 
 
@@ -54,10 +54,10 @@ def test_a_guess_is_one_unless_it_is_confirmed() -> None:
 
 
 def test_a_later_statement_repeats_denies_or_takes_back_an_earlier_one() -> None:
-    early = Claim.of("The queue of the ledger has a race between its readers.")
-    assert Claim.of("So the queue of the ledger has a race between its two readers.").repeats(early)
-    assert Claim.of("The queue of the ledger does not have a race.").denies(early)
-    assert Claim.of("I was wrong about the race of the queue: readers share a lock.").denies(early)
-    other = Claim.of("The port of the server is 48231.")
+    early = claim_of("The queue of the ledger has a race between its readers.")
+    assert claim_of("So the queue of the ledger has a race between its two readers.").repeats(early)
+    assert claim_of("The queue of the ledger does not have a race.").denies(early)
+    assert claim_of("I was wrong about the race of the queue: readers share a lock.").denies(early)
+    other = claim_of("The port of the server is 48231.")
     assert not other.repeats(early)
     assert not other.denies(early)
