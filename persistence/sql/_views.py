@@ -174,12 +174,14 @@ def _key_facts(words: Words) -> str:
             ("summary.completed", f"'found ' || {words.text('item', 'description')}", none),
             ("digest.findings", f"'found ' || {words.text('item', 'text')}", none),
             ("digest.files_written", f"'wrote ' || {each}", none),
+            ("digest.progress.changes", f"'wrote ' || {words.text('item', 'path')}", none),
             (
                 "digest.commands",
                 f"'ran ' || {words.text('item', 'command')} || ' -> ' || {status}",
                 none,
             ),
             ("digest.errors", f"'failed ' || {each}", none),
+            ("digest.progress.errors", f"'failed ' || {words.text('item', 'command')}", none),
         ]
     )
 
