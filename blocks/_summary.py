@@ -287,6 +287,8 @@ class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`created`, `written` (the whole text), `deleted`, `renamed`; empty: edited."""
     was: str = ""
     """The path before, of a file that was renamed."""
+    about: str = ""
+    """What the tool declared of it: type, visibility, sources."""
     added: tuple[str, ...] = ()
     """Names of definitions, headings, keys or tests; the newest last."""
     changed: tuple[str, ...] = ()
@@ -405,6 +407,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rounds: int = 0
     compactions: int = 0
     artifacts: tuple[ArtifactRecord, ...] = ()
+    """In events of older releases, as `files_written` and `errors`: see `progress`."""
     files_read: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
     commands: tuple[CommandRecord, ...] = ()

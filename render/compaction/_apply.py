@@ -709,16 +709,18 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     count = context.counter.count
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
-    digest = build_digest(earlier, fold.folded, context.policy.tools)
+    digest = build_digest(earlier, fold.folded)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = msgspec.structs.replace(digest, turns=digest.turns - again)
     room = _page_room(fold, count(format_written(block.summary)), context)
     own = [e for e in (*fold.given_up, *fold.folded) if not standing_of(e.source)]
     # Entries that say how things are now: folded or kept, and newer than the page before.
-    now = [e for e in (*fold.folded, *fold.kept) if e.version > earlier.seen]
-    progress = fitted(advance(earlier.progress, now), room.state, count)
-    copies = followed(earlier.regions, (*fold.folded, *fold.kept), earlier.seen)
+    at_hand = (*fold.folded, *fold.kept)
+    now = [e for e in at_hand if e.version > earlier.seen]
+    before = [e for e in at_hand if e.version <= earlier.seen]
+    progress = fitted(advance(earlier.progress, now, before), room.state, count)
+    copies = followed(earlier.regions, at_hand, earlier.seen)
     regions = working_set(copies, _shown(fold), room.working, count)
     # Room D: what was done (own, room.done), and excerpts (room.excerpts).
     told = _findings.advance(
