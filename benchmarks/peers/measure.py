@@ -13,7 +13,7 @@ from persistence.sessions import Responded, Session
 from render import PROVIDERS, Rendered
 from timeline.billing import Flattener, RunningBill
 from timeline.replay import ReplayOptions
-from timeline.replay._recall import RecallMeter
+from timeline.replay._handover import Meter
 from timeline.replay._replay import FullHistory, Replay
 from timeline.tokens import O200kCounter
 
@@ -35,6 +35,12 @@ class Row:
     """None if no far line was repeated."""
     around: float
     rules: float
+    edits: float | None = None
+    """Of the edits made next, those that could be written from the request; None if none was made."""
+    standing: float | None = None
+    """Of the lines of standing instructions, those kept; None if there are none."""
+    whole: float | None = None
+    """Of the user's prompts, those that are there whole."""
     busts: float
     over: float
     sums: float
@@ -214,7 +220,7 @@ def measured(child: Child, recording: Recording) -> Row:
     child.begin(recording.window, recording.fixed_tokens)
     model = Replay.begin(recording.session, options(recording.window), MemoryStore())
     bill = RunningBill(model=model.replayed.settings.model, flattener=recording.flattener)
-    memory, writer = RecallMeter.of(recording.session), Writer()
+    memory, writer = Meter.of(recording.session), Writer()
     over, sums = 0, 0
     milliseconds: list[float] = []
     for call, moment in enumerate(recording.moments):
@@ -242,7 +248,7 @@ def ours(policy: str, recording: Recording) -> Row:
 
 def full_history(recording: Recording) -> Row:
     """Measure sending everything, the reference for costs."""
-    memory = RecallMeter.of(recording.session)
+    memory = Meter.of(recording.session)
     over = 0
     for call, moment in enumerate(recording.moments):
         if moment.full_tokens > recording.window:
@@ -254,13 +260,14 @@ def full_history(recording: Recording) -> Row:
 def row_of(
     engine: str,
     cost: float,
-    memory: RecallMeter,
+    memory: Meter,
     counted: tuple[int, int, int],
     ms: Sequence[float],
 ) -> Row:
     """The figures of an engine on one session."""
     recall = memory.recall
-    calls = max(1, len(memory.needs))
+    handover = memory.handover
+    calls = max(1, len(memory.recalls.needs))
     busts, over, sums = (100 * count / calls for count in counted)
     return Row(
         engine=engine,
@@ -271,6 +278,9 @@ def row_of(
         quotes=recall.quotes,
         around=recall.surroundings or 0.0,
         rules=1.0 if memory.rules is None else memory.rules,
+        edits=handover.edits,
+        standing=handover.standing,
+        whole=handover.prompts,
         busts=busts,
         over=over,
         sums=sums,
