@@ -1,13 +1,14 @@
 """Measures one engine, ours or a peer, on one session, with the project's cache simulation, units and recall."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
 import attrs
 import msgspec
 
-from benchmarks.peers.driver import Child, Message
+from benchmarks.peers.driver import Answer, Child, Message
+from benchmarks.peers.masking import Masking
 from persistence import MemoryStore
 from persistence.sessions import Responded, Session
 from render import PROVIDERS, Rendered
@@ -218,13 +219,24 @@ def _marked(message: dict[str, Any], marked: Sequence[dict[str, Any]]) -> dict[s
 def measured(child: Child, recording: Recording) -> Row:
     """Measure a peer on a session."""
     child.begin(recording.window, recording.fixed_tokens)
+    return _stepped(child.peer.name, child.step, recording)
+
+
+def masked(recording: Recording) -> Row:
+    """Measure masking on a session."""
+    engine = Masking(window=recording.window, fixed_tokens=recording.fixed_tokens)
+    return _stepped("masking", engine.step, recording)
+
+
+def _stepped(name: str, step: Callable[[Sequence[Message]], Answer], recording: Recording) -> Row:
+    """Measure what is sent, given by `step` for the new messages of each call."""
     model = Replay.begin(recording.session, options(recording.window), MemoryStore())
     bill = RunningBill(model=model.replayed.settings.model, flattener=recording.flattener)
     memory, writer = Meter.of(recording.session), Writer()
     over, sums = 0, 0
     milliseconds: list[float] = []
     for call, moment in enumerate(recording.moments):
-        answer = child.step(moment.new)
+        answer = step(moment.new)
         rendered = attrs.evolve(moment.full, messages=writer.messages(answer.messages))
         bill.summarized(answer.summaries)
         over += bill.send(moment.at, rendered).total > recording.window
@@ -234,7 +246,7 @@ def measured(child: Child, recording: Recording) -> Row:
         milliseconds.append(answer.ms)
     cost = (bill.units + bill.summary_units) / recording.units
     counted = (bill.busts, over, sums)
-    return row_of(child.peer.name, cost, memory, counted, milliseconds)
+    return row_of(name, cost, memory, counted, milliseconds)
 
 
 def ours(policy: str, recording: Recording) -> Row:
