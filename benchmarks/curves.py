@@ -33,7 +33,7 @@ Changes: TypeAlias = Mapping[str, Any]
 
 WINDOWS = (30_000, 60_000)
 BESIDE = (28_000, 29_000, 30_000, 31_000, 32_000)
-SHOWN = ("cost", "far", "far_context", "far_wide", "quotes")
+SHOWN = ("cost", "far", "far_context", "far_wide", "quotes", "edits", "standing")
 FRONT: Mapping[str, Changes] = {
     "index 0.12, keep 0.04": {"index_ratio": 0.12, "keep_ratio": 0.04},
     "`frugal` (index 0.25, keep 0.06)": {"policy": "frugal"},

@@ -45,6 +45,9 @@ FIGURES = {
     "quotes": "quotes",
     "surroundings": "around",
     "rules": "rules",
+    "edits": "edits",
+    "standing": "standing",
+    "prompts": "whole",
 }
 """The fields of `Means`, and the names of their columns."""
 

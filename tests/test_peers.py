@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from benchmarks.peers.driver import HERE, PEERS, PeerFailedError
+from benchmarks.peers.masking import Masking, tokens_of
 from benchmarks.peers.measure import Recording, Writer, full_history, neutral
 from benchmarks.peers.run import Candidate, Engine, Piece, Ran, Run, candidate
 from render import PROVIDERS
@@ -103,3 +104,23 @@ def test_a_session_that_always_fits_or_cannot_be_read_is_no_candidate(tmp_path: 
     broken = tmp_path / "no-session.json"
     broken.write_text("[]", encoding="utf-8")
     assert attrs.asdict(candidate(broken, WINDOW))["unreadable"]
+
+
+def masked(window: int) -> list[dict[str, Any]]:
+    """What masking sends of ten long results."""
+    user, assistant, result = sent()
+    long = {**result, "text": "a.py\n" * 400, "tokens": 900}
+    engine = Masking(window=window, fixed_tokens=100)
+    answers = [engine.step([user]), *(engine.step([assistant, long]) for _ in range(10))]
+    return answers[-1].messages
+
+
+def test_masking_replaces_old_outputs_by_one_line_and_keeps_everything_else() -> None:
+    plain, tight = masked(100_000), masked(6_000)
+    texts = [message["text"] for message in tight if message["role"] == "tool"]
+    assert texts[0] == "[old tool output left out: 400 lines]"
+    assert texts[-1] == "a.py\n" * 400
+    assert [m for m in tight if m["role"] != "tool"] == [m for m in plain if m["role"] != "tool"]
+    assert len(tight) == len(plain)
+    assert sum(map(tokens_of, tight)) < 6_000
+    assert all("left out" not in message["text"] for message in plain)

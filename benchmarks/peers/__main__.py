@@ -28,7 +28,18 @@ ENGINES_OF = {"engines": engines, "gateways": gateways}
 TITLES = {"engines": "Engines", "gateways": "Gateways: the client's own requests"}
 FILES = {"engines": "peers", "gateways": "gateways"}
 """The files in which the means are saved."""
-SHARES = ("cost", "far", "farctx", "farwide", "quotes", "around", "rules")
+SHARES = (
+    "cost",
+    "far",
+    "farctx",
+    "farwide",
+    "quotes",
+    "around",
+    "rules",
+    "edits",
+    "standing",
+    "whole",
+)
 COLUMNS = (*SHARES, "busts", "over", "sums", "ms")
 HEADINGS = ("engine", *COLUMNS[:-1], "ms/call")
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,7 +126,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Measure, and print the tables."""
     given = arguments()
-    console = Console(width=120)
+    console = Console(width=150)
     kinds = given.kinds or ["engines", "gateways"]
     there = {kind: installed(console, given, PEERS_OF[kind]) for kind in kinds}
     if not given.speed:

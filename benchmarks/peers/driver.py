@@ -15,6 +15,10 @@ HERE = Path(__file__).resolve().parent
 PLACES = HERE.parents[1] / ".peers"
 Message = dict[str, Any]
 _END_SECONDS_MAX = 10.0
+TRIGGER_RATIO = 0.9
+"""The share of the window at which a peer compacts."""
+KEEP_RATIO = 0.35
+"""The share of the window that it keeps as it is."""
 
 
 @attrs.frozen(kw_only=True)
@@ -125,8 +129,8 @@ class Child:
         """Begin a new session; `fixed_tokens` are those of system prompt and tools."""
         task = {
             "window": window,
-            "trigger": int(0.9 * window) - fixed_tokens,
-            "keep": int(0.35 * window),
+            "trigger": int(TRIGGER_RATIO * window) - fixed_tokens,
+            "keep": int(KEEP_RATIO * window),
             "fixed": fixed_tokens,
         }
         self.ready = self._ask({"begin": task})["ready"]

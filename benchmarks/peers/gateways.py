@@ -24,7 +24,7 @@ from benchmarks.peers.measure import Recording, Row, options, row_of
 from persistence import MemoryStore
 from render import Json, Rendered
 from timeline.billing import RunningBill
-from timeline.replay._recall import RecallMeter
+from timeline.replay._handover import Meter
 from timeline.replay._replay import Clock, Replay
 
 Changed: TypeAlias = Callable[[Json], tuple[Json, float]]
@@ -54,7 +54,7 @@ def untouched(recording: Recording) -> Row:
 def _through(name: str, recording: Recording, changed: Changed, clock: Clock | None = None) -> Row:
     model = Replay.begin(recording.session, options(recording.window), MemoryStore())
     bill = RunningBill(model=model.replayed.settings.model, flattener=recording.flattener)
-    memory, over, session = RecallMeter.of(recording.session), 0, id_of(recording.session)
+    memory, over, session = Meter.of(recording.session), 0, id_of(recording.session)
     milliseconds: list[float] = []
     for call, moment in enumerate(recording.moments):
         if clock:

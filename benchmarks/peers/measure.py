@@ -1,19 +1,20 @@
 """Measures one engine, ours or a peer, on one session, with the project's cache simulation, units and recall."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
 import attrs
 import msgspec
 
-from benchmarks.peers.driver import Child, Message
+from benchmarks.peers.driver import Answer, Child, Message
+from benchmarks.peers.masking import Masking
 from persistence import MemoryStore
 from persistence.sessions import Responded, Session
 from render import PROVIDERS, Rendered
 from timeline.billing import Flattener, RunningBill
 from timeline.replay import ReplayOptions
-from timeline.replay._recall import RecallMeter
+from timeline.replay._handover import Meter
 from timeline.replay._replay import FullHistory, Replay
 from timeline.tokens import O200kCounter
 
@@ -35,6 +36,12 @@ class Row:
     """None if no far line was repeated."""
     around: float
     rules: float
+    edits: float | None = None
+    """Of the edits made next, those that could be written from the request; None if none was made."""
+    standing: float | None = None
+    """Of the lines of standing instructions, those kept; None if there are none."""
+    whole: float | None = None
+    """Of the user's prompts, those that are there whole."""
     busts: float
     over: float
     sums: float
@@ -212,13 +219,24 @@ def _marked(message: dict[str, Any], marked: Sequence[dict[str, Any]]) -> dict[s
 def measured(child: Child, recording: Recording) -> Row:
     """Measure a peer on a session."""
     child.begin(recording.window, recording.fixed_tokens)
+    return _stepped(child.peer.name, child.step, recording)
+
+
+def masked(recording: Recording) -> Row:
+    """Measure masking on a session."""
+    engine = Masking(window=recording.window, fixed_tokens=recording.fixed_tokens)
+    return _stepped("masking", engine.step, recording)
+
+
+def _stepped(name: str, step: Callable[[Sequence[Message]], Answer], recording: Recording) -> Row:
+    """Measure what is sent, given by `step` for the new messages of each call."""
     model = Replay.begin(recording.session, options(recording.window), MemoryStore())
     bill = RunningBill(model=model.replayed.settings.model, flattener=recording.flattener)
-    memory, writer = RecallMeter.of(recording.session), Writer()
+    memory, writer = Meter.of(recording.session), Writer()
     over, sums = 0, 0
     milliseconds: list[float] = []
     for call, moment in enumerate(recording.moments):
-        answer = child.step(moment.new)
+        answer = step(moment.new)
         rendered = attrs.evolve(moment.full, messages=writer.messages(answer.messages))
         bill.summarized(answer.summaries)
         over += bill.send(moment.at, rendered).total > recording.window
@@ -228,7 +246,7 @@ def measured(child: Child, recording: Recording) -> Row:
         milliseconds.append(answer.ms)
     cost = (bill.units + bill.summary_units) / recording.units
     counted = (bill.busts, over, sums)
-    return row_of(child.peer.name, cost, memory, counted, milliseconds)
+    return row_of(name, cost, memory, counted, milliseconds)
 
 
 def ours(policy: str, recording: Recording) -> Row:
@@ -242,7 +260,7 @@ def ours(policy: str, recording: Recording) -> Row:
 
 def full_history(recording: Recording) -> Row:
     """Measure sending everything, the reference for costs."""
-    memory = RecallMeter.of(recording.session)
+    memory = Meter.of(recording.session)
     over = 0
     for call, moment in enumerate(recording.moments):
         if moment.full_tokens > recording.window:
@@ -254,13 +272,14 @@ def full_history(recording: Recording) -> Row:
 def row_of(
     engine: str,
     cost: float,
-    memory: RecallMeter,
+    memory: Meter,
     counted: tuple[int, int, int],
     ms: Sequence[float],
 ) -> Row:
     """The figures of an engine on one session."""
     recall = memory.recall
-    calls = max(1, len(memory.needs))
+    handover = memory.handover
+    calls = max(1, len(memory.recalls.needs))
     busts, over, sums = (100 * count / calls for count in counted)
     return Row(
         engine=engine,
@@ -271,6 +290,9 @@ def row_of(
         quotes=recall.quotes,
         around=recall.surroundings or 0.0,
         rules=1.0 if memory.rules is None else memory.rules,
+        edits=handover.edits,
+        standing=handover.standing,
+        whole=handover.prompts,
         busts=busts,
         over=over,
         sums=sums,

@@ -15,7 +15,7 @@ import msgspec
 
 from benchmarks.peers.driver import Child, Peer, PeerFailedError
 from benchmarks.peers.gateways import our_gateway, theirs, untouched
-from benchmarks.peers.measure import Recording, Row, full_history, measured, ours, recorded
+from benchmarks.peers.measure import Recording, Row, full_history, masked, measured, ours, recorded
 from blocks import FoldlineError
 from persistence.sessions import read_session
 
@@ -44,7 +44,7 @@ def _peer(peer: Peer, recording: Recording) -> Ran:
 
 def engines(peers: Sequence[Peer]) -> list[Engine]:
     """The engines of the first class: those for comparison, then the peers."""
-    own = {"full history": full_history}
+    own = {"full history": full_history, "masking": masked}
     own |= {f"foldline {policy}": partial(ours, policy) for policy in POLICIES}
     return _together(own, peers)
 

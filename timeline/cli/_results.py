@@ -92,6 +92,7 @@ def _lines(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
     yield "blocks", f"{result.blocks:,}", _blocks(result)
     yield from _money(result)
     yield from _recall(result)
+    yield from _handover(result)
     ms = result.ms_per_call
     yield "time", f"{ms.p50:.1f} ms", f"per call in this engine; {ms.max:.0f} ms at most"
     yield "log", f"{result.events:,}", f"events, {short(result.store_bytes)}B as a DuckDB file"
@@ -178,8 +179,30 @@ def _recall(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
         yield (
             "user's words",
             two_digits(result.rules),
-            "of the user's texts were in the request, word for word",
+            f"of the user's texts were in the request, word for word{_whole(result)}",
         )
+
+
+def _handover(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
+    """Lines on what the requests handed over."""
+    handover = result.handover
+    if handover.edits is not None:
+        yield (
+            "next edits",
+            two_digits(handover.edits),
+            "edits that could be written from the request, of those that the agent made next",
+        )
+    if handover.standing is not None:
+        yield (
+            "instructions",
+            two_digits(handover.standing),
+            "standing instructions kept: of their lines, those that were in the request",
+        )
+
+
+def _whole(result: ReplayResult) -> str:
+    whole = result.handover.prompts
+    return "" if whole is None else f"; {two_digits(whole)} of them whole"
 
 
 def _promises(result: ReplayResult) -> tuple[str, str, str]:
@@ -195,16 +218,30 @@ def _promises(result: ReplayResult) -> tuple[str, str, str]:
 
 PLOT_COLUMNS: Final = 80
 PLOT_AXIS_COLUMNS: Final = 7
-SIZES_COLUMNS: Final = 104
+SIZES_COLUMNS: Final = 128
 """On a narrower screen the columns of `SIZES` are left out."""
-MEASURES: Final = ("cost", "far", "line", "wide", "quotes", "rules", "busts")
+MEASURES: Final = (
+    "cost",
+    "far",
+    "line",
+    "wide",
+    "quotes",
+    "rules",
+    "edits",
+    "standing",
+    "whole",
+    "busts",
+)
 SIZES: Final = ("calls", "folds", "mean", "over", "$")
 MEASURES_MEAN: Final = (
     "cost: share of the cost of sending everything; a token read from the cache counts a tenth",
     "far: share that the request still had of the older names that the agent used next",
     "line, wide: the same for the name with its whole line, with the lines around it",
     "quotes: the same for older lines that the agent repeated",
-    "rules: share of the user's texts that were in the request word for word",
+    "rules: share of the user's texts that were in the request word for word, up to their 300th character",
+    "edits: share of the edits that could be written from the request, which had every old line of them",
+    "standing: standing instructions kept, as the share of their lines",
+    "whole: share of the user's prompts that were in the request whole",
     "busts: calls in 100 that lost a cache that was still warm",
 )
 SIZES_MEAN: Final = (
@@ -248,7 +285,7 @@ def _rows(results: Sequence[ReplayResult], columns: int) -> Table:
     is_wide = columns >= SIZES_COLUMNS
     number_columns(table, (*(SIZES if is_wide else ()), *MEASURES))
     for result in results:
-        recall = result.recall
+        recall, handed = result.recall, result.handover
         table.add_row(
             result.session,
             result.policy,
@@ -256,6 +293,7 @@ def _rows(results: Sequence[ReplayResult], columns: int) -> Table:
             two_digits(result.units.ratio),
             *map(two_digits, (recall.far, recall.far_context, recall.far_wide, recall.quotes)),
             two_digits(result.rules),
+            *map(two_digits, (handed.edits, handed.standing, handed.prompts)),
             f"{100 * result.warm_busts / max(result.calls, 1):.1f}",
         )
     return table
@@ -280,6 +318,7 @@ def _means(means: Sequence[Means]) -> Table:
             mean.policy,
             *map(two_digits, (mean.cost, mean.far, mean.far_context, mean.far_wide)),
             *map(two_digits, (mean.quotes, mean.rules)),
+            *map(two_digits, (mean.edits, mean.standing, mean.prompts)),
             f"{mean.busts:.1f}",
             "●" if mean.is_front else "",
         )

@@ -37,6 +37,9 @@ FIGURES: Final = {
     "quotes": "quotes",
     "surroundings": "around",
     "rules": "rules",
+    "edits": "edits",
+    "standing": "standing",
+    "prompts": "whole",
 }
 """The fields of `Means` that are shown, and the names of their columns."""
 

@@ -142,16 +142,15 @@ class RecallMeter:
 
     needs: tuple[Needs, ...]
     measured: list[CallRecall] = attrs.field(init=False, factory=list[CallRecall])
-    _texts: RequestTexts = attrs.field(init=False, factory=RequestTexts)
 
     @classmethod
     def of(cls, session: Session) -> Self:
         """Start measuring this session."""
         return cls(needs_of(session))
 
-    def measure(self, call: int, rendered: Rendered) -> None:
-        """Measure how much of what the response of this call used its request had."""
-        self.measured.append(recall_of(self.needs[call], self._texts.of(rendered)))
+    def measure(self, call: int, text: str) -> None:
+        """Measure how much of what the response of this call used its request had, given by its text."""
+        self.measured.append(recall_of(self.needs[call], text))
 
     @property
     def recall(self) -> Recall:

@@ -40,9 +40,10 @@ from timeline.billing import Flattener, RunningBill
 from timeline.engine._engine import counted
 from timeline.engine._settings import Settings
 from timeline.replay._coverage import Coverage, coverage
+from timeline.replay._handover import Handover, Meter
 from timeline.replay._options import ReplayOptions
 from timeline.replay._output import Dump, Sent, reserve_store
-from timeline.replay._recall import Recall, RecallMeter
+from timeline.replay._recall import Recall
 from timeline.replay._summarizers import RecordingSummarizer, StandIn
 from timeline.tokens import counter_for
 
@@ -199,7 +200,9 @@ class ReplayResult:
     """In tokens of ordinary input, independent of the model's prices."""
     recall: Recall
     rules: float | None
-    """The share of the user's texts that the request had word for word, at the same calls."""
+    """The share of the user's texts that the request had word for word up to their 300th character, at the same
+    calls."""
+    handover: Handover
     ms_per_call: "Milliseconds"
     store_bytes: int
     coverage: Coverage
@@ -291,7 +294,7 @@ class Replay:
     replayed: "ReplayTimeline"
     bill: RunningBill
     reference: "FullHistory"
-    memory: RecallMeter
+    memory: Meter
     writer: StandIn | RecordingSummarizer | None = None
     """Writes summaries and records their calls; None for extractive summaries, which cost nothing."""
     dump: Dump | None = None
@@ -329,7 +332,7 @@ class Replay:
             replayed=replayed,
             bill=bill,
             reference=FullHistory.begin(session, options, full),
-            memory=RecallMeter.of(session),
+            memory=Meter.of(session),
             writer=writer,
             dump=dump,
             guess=options.guess_for(session),
@@ -557,6 +560,7 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         units=_cost(bill.units, bill.summary_units, replay.reference.bill.units),
         recall=replay.memory.recall,
         rules=replay.memory.rules,
+        handover=replay.memory.handover,
         ms_per_call=_milliseconds(replay.milliseconds),
         store_bytes=store_bytes,
         coverage=replay.coverage,

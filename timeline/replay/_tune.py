@@ -21,10 +21,17 @@ from blocks import ArgumentError, MisuseError, PolicyError, did_you_mean, in_wor
 from persistence import MemoryStore
 from persistence.sessions import Session
 from render import Policy
+from timeline.replay._handover import Handover
 from timeline.replay._options import ReplayOptions
+from timeline.replay._recall import Recall
 from timeline.replay._replay import Progress, Replay, ReplayResult, result_of
 
-MEASURES: Final = ("far", "far_context", "far_wide", "quotes", "surroundings", "rules")
+HANDED: Final = ("edits", "standing", "prompts")
+"""The measures of `Handover`."""
+MEASURES: Final = (
+    *("far", "far_context", "far_wide", "quotes", "surroundings", "rules"),
+    *HANDED,
+)
 """The fields of `Means` that measure what is kept: shares from 0 to 1."""
 DIGITS: Final = 3
 """The decimals to which trials are compared."""
@@ -88,7 +95,8 @@ class Tuning:
     """
 
     at_least: Mapping[str, float] = attrs.field(default=AT_LEAST, converter=checked_bounds)
-    """Bounds by measure: `far`, `far_context`, `far_wide`, `quotes`, `surroundings`, `rules`."""
+    """Bounds by measure: `far`, `far_context`, `far_wide`, `quotes`, `surroundings`, `rules`,
+    `edits`, `standing`, `prompts`."""
     trials: int = attrs.field(default=TRIALS, validator=_positive)
     """The most policies to try; each is a replay of every session."""
     space: Mapping[str, Sequence[Any]] = attrs.field(default=SPACE, repr=False)
@@ -441,6 +449,11 @@ class Means:
     surroundings: float
     rules: float | None
     """None if no session has a text of the user."""
+    edits: float | None = None
+    """None if the agents made no edit."""
+    standing: float | None = None
+    """None if no session has standing instructions."""
+    prompts: float | None = None
     busts: float
     """Calls in 100 that lost a cache that was still warm."""
     is_front: bool = False
@@ -461,8 +474,7 @@ def compared(results: Sequence[ReplayResult]) -> tuple[Means, ...]:
 
 def _means(policy: str, results: Sequence[ReplayResult]) -> Means:
     shares: dict[str, Any] = {
-        name: _mean(getattr(r if name == "rules" else r.recall, name) for r in results)
-        for name in MEASURES
+        name: _mean(getattr(_source(r, name), name) for r in results) for name in MEASURES
     }
     return Means(
         policy=policy,
@@ -471,6 +483,13 @@ def _means(policy: str, results: Sequence[ReplayResult]) -> Means:
         busts=fmean(100 * result.warm_busts / result.calls for result in results),
         **shares,
     )
+
+
+def _source(result: ReplayResult, measure: str) -> ReplayResult | Recall | Handover:
+    """The part of a result that has this measure."""
+    if measure in HANDED:
+        return result.handover
+    return result if measure == "rules" else result.recall
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

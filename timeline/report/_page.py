@@ -27,7 +27,7 @@ class Reported:
 
     facts: Mapping[str, Any]
     """`name`, `title`, `timeline`; and, if known, `session`, `format`, `guess`, `notes`, the measures `recall`,
-    `quotes` and `rules`, and `summaries`: the dollars paid for summaries."""
+    `quotes`, `rules`, `edits`, `standing` and `prompts`, and `summaries`: the dollars paid for summaries."""
     collector: Collector = attrs.field(repr=False)
 
 
@@ -69,6 +69,7 @@ def reported_replay(replayed: Replayed) -> Reported:
         "recall": result.recall.far,
         "quotes": result.recall.quotes,
         "rules": result.rules,
+        **attrs.asdict(result.handover),
         "notes": result.notices,
         "summaries": result.cost.summaries,
     }

@@ -60,6 +60,8 @@ def test_recall_and_rules_are_lines_of_the_story_and_fields_of_the_object(
     assert list(data["recall"]) == measures
     assert names.split()[2] == f"{data['recall']['far']:.2f}"
     assert 0 <= data["rules"] <= 1
+    assert list(data["handover"]) == ["edits", "standing", "prompts"]
+    assert f"; {data['handover']['prompts']:.2f} of them whole" in rules
     assert data["units_ratio"] > 0
 
 

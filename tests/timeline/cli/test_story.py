@@ -105,6 +105,7 @@ def test_every_number_on_the_screen_is_explained(
         "sending everything",
         "with the whole line around them",
         "with the lines above and below",
+        "of them whole",
     ):
         assert words in said
         assert f"| {words} |" in page
@@ -114,7 +115,18 @@ def test_the_columns_of_a_comparison_are_explained(run: Run) -> None:
     out = run("replay", EXAMPLE, EXAMPLE, "--window", "20k").out
     heading = next(line for line in out.splitlines() if line.split()[:2] == ["session", "policy"])
     assert set(heading.split()[2:]) <= MEANINGS
-    for name in ("cost:", "far:", "line, wide:", "quotes:", "rules:", "busts:", "front ●:"):
+    for name in (
+        "cost:",
+        "far:",
+        "line, wide:",
+        "quotes:",
+        "rules:",
+        "edits:",
+        "standing:",
+        "whole:",
+        "busts:",
+        "front ●:",
+    ):
         assert name in out
 
 

@@ -123,9 +123,9 @@ def test_near_and_rules_are_shares_too() -> None:
 def test_a_call_that_needed_nothing_says_nothing() -> None:
     assert recall_of(Needs(), "anything") == CallRecall()
     memory = RecallMeter((Needs(), Needs(far=(NEED,))))
-    memory.measure(0, request())
+    memory.measure(0, "")
     assert memory.recall.far is None
-    memory.measure(1, request({"type": "text", "text": "old_name"}))
+    memory.measure(1, "old_name")
     assert memory.recall.far_context == 0
     assert memory.recall.near is memory.rules is None
 
@@ -134,7 +134,7 @@ def test_every_call_counts_the_same_however_much_it_needed() -> None:
     many = Needs(far=tuple(Need(f"name_{n}") for n in range(9)))
     memory = RecallMeter((many, Needs(far=(NEED,))))
     for call in (0, 1):
-        memory.measure(call, request({"type": "text", "text": "old_name"}))
+        memory.measure(call, "old_name")
     assert memory.recall.far == 0.5
 
 

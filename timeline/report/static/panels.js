@@ -304,8 +304,8 @@ Foldline.CallsPanel = function ({ run, state, go }) {
 };
 
 Foldline.PoliciesPanel = function ({ runs, state, go }) {
-  const heads = ["", "cost", "sending everything", "older names", "older lines", "user's words", "tokens a call", "largest", "compactions", "cache read", "caches lost", "calls"];
-  const kept = (run) => ["recall", "quotes", "rules"].map((name) => run.facts[name] == null ? "–" : run.facts[name].toFixed(2));
+  const heads = ["", "cost", "sending everything", "older names", "older lines", "user's words", "whole prompts", "next edits", "instructions", "tokens a call", "largest", "compactions", "cache read", "caches lost", "calls"];
+  const kept = (run) => ["recall", "quotes", "rules", "prompts", "edits", "standing"].map((name) => run.facts[name] == null ? "–" : run.facts[name].toFixed(2));
   return html`<h3>Side by side</h3><p class="hint">The curve shows the chosen one in colour and the others, where they have as many calls, as thin lines.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Side by side"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" title=${Foldline.meaning(name)}>${name || "session and policy"}</th>`)}</tr></thead><tbody>${runs.map((run, at) => {
       const f = Foldline.totals(run), c = run.calls;

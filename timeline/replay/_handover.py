@@ -1,0 +1,268 @@
+"""Measures what someone who takes over from a request needs: the old lines of the next edit, and what was laid down.
+
+An edit names text that must be in the file exactly, so whoever writes it needs each of its *old lines*: the old text
+of an edit tool, the removed and context lines of a patch.  An edit *can be written from the request* if the request
+has every one of them:
+
+    -    return total          in the request, `  12→    return total`     has it
+         # of all lines        in the request, `# of all the lines`        has it not: this edit cannot be written
+
+Lines of fewer than eight characters (`}`, `else:`) do not count, since they can be guessed; nor do lines that the
+history never showed, since no engine could have kept them.
+
+*Standing instructions* are kept by the line: of the newest text of each kind, the share of the lines of twelve or more
+characters.  A *prompt* is kept if it is in the request whole.
+
+Like recall, all three are measured at the calls whose full history exceeds the window.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
+from typing import Any, Final, Self, cast
+
+import attrs
+
+from blocks import (
+    AssistantThinking,
+    Block,
+    ToolCall,
+    ToolResult,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    standing_of,
+    text_of,
+)
+from blocks.formats import appended_texts
+from persistence.sessions import Responded, Session
+from render import Rendered
+from timeline.replay._recall import DIGITS, Recall, RecallMeter, RequestTexts, bare_lines
+
+OLD_LINE_CHARACTERS_MIN: Final = 8
+"""Shorter lines of an edit do not count."""
+STANDING_LINE_CHARACTERS_MIN: Final = 12
+"""Shorter lines of a standing instruction do not count."""
+OLD_TEXTS: Final = frozenset(
+    {
+        "old_string",  # Claude Code's Edit and MultiEdit; `replace` of Gemini CLI, `edit` of Qwen Code
+        "oldText",  # pi's edit
+        "old_str",  # Anthropic's text editor, OpenHands' str_replace_editor, Copilot CLI
+        "oldString",  # opencode's edit
+    }
+)
+"""The arguments in which edit tools take the text to be replaced."""
+PATCH: Final = "*** Update File:"
+"""What a patch in the form of Codex's `apply_patch` has for each file that it changes."""
+PATCH_MARK: Final = "*** "
+"""How each line begins that begins or ends a part of such a patch."""
+
+
+@attrs.frozen(kw_only=True)
+class Handover:
+    """Shares from 0 to 1 of what a request must hand over; None if it was never measured."""
+
+    edits: float | None = None
+    """Of the edits that the agent made next, those that could be written from the request."""
+    standing: float | None = None
+    """Of the lines of the newest standing instructions, those that the request had: a mean over the calls."""
+    prompts: float | None = None
+    """Of the user's prompts, those that were in the request whole: a mean over the calls."""
+
+
+@attrs.frozen(kw_only=True)
+class Laid:
+    """What one call needs from its request."""
+
+    edits: tuple[tuple[str, ...], ...] = ()
+    """The old lines of each edit that its response makes, as far as the history has shown them."""
+    standing: tuple[str, ...] = ()
+    """The lines of the newest standing instructions of each kind."""
+    prompts: tuple[str, ...] = ()
+
+
+@attrs.define
+class HandoverMeter:
+    """Measures what the requests of one session hand over, call by call in order."""
+
+    needs: tuple[Laid, ...]
+    edits_written: int = attrs.field(init=False, default=0)
+    edits: int = attrs.field(init=False, default=0)
+    _standing: list[float] = attrs.field(init=False, factory=list[float])
+    _prompts: list[float] = attrs.field(init=False, factory=list[float])
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        """Start measuring this session."""
+        return cls(laid_of(session))
+
+    def measure(self, call: int, text: str) -> None:
+        """Measure the request of this call, given by its text."""
+        needs = self.needs[call]
+        lines = set(bare_lines(text)) if needs.edits or needs.standing else set[str]()
+        self.edits += len(needs.edits)
+        self.edits_written += sum(lines.issuperset(old) for old in needs.edits)
+        if needs.standing:
+            self._standing.append(fmean(line in lines for line in needs.standing))
+        if needs.prompts:
+            self._prompts.append(fmean(prompt in text for prompt in needs.prompts))
+
+    @property
+    def handover(self) -> Handover:
+        """The shares over the calls measured; each edit has the same weight, wherever it was made."""
+        return Handover(
+            edits=round(self.edits_written / self.edits, DIGITS) if self.edits else None,
+            standing=_mean(self._standing),
+            prompts=_mean(self._prompts),
+        )
+
+
+def _mean(shares: list[float]) -> float | None:
+    return round(fmean(shares), DIGITS) if shares else None
+
+
+@attrs.define
+class Meter:
+    """Measures what the requests of one session still had: for recall, and for a handover."""
+
+    recalls: RecallMeter
+    handovers: HandoverMeter
+    _texts: RequestTexts = attrs.field(init=False, factory=RequestTexts)
+
+    @classmethod
+    def of(cls, session: Session) -> Self:
+        """Start measuring this session."""
+        return cls(RecallMeter.of(session), HandoverMeter.of(session))
+
+    def measure(self, call: int, rendered: Rendered) -> None:
+        """Measure the request of this call."""
+        text = self._texts.of(rendered)
+        self.recalls.measure(call, text)
+        self.handovers.measure(call, text)
+
+    @property
+    def recall(self) -> Recall:
+        """What of the names and lines used next the requests had."""
+        return self.recalls.recall
+
+    @property
+    def rules(self) -> float | None:
+        """The mean share of the beginnings of the user's texts."""
+        return self.recalls.rules
+
+    @property
+    def handover(self) -> Handover:
+        """What the requests handed over."""
+        return self.handovers.handover
+
+
+# What each call needs
+
+
+def laid_of(session: Session) -> tuple[Laid, ...]:
+    """What each call of the session needs from its request."""
+    past = _Past(wanted=_old_lines(session))
+    needs: list[Laid] = []
+    for item in session.items:
+        if isinstance(item, Responded):
+            needs.append(past.needs(item.blocks))
+        for block in item.blocks:
+            past.add(block)
+    return tuple(needs)
+
+
+def _old_lines(session: Session) -> frozenset[str]:
+    """The old lines of every edit in the session; no other line need be remembered."""
+    return frozenset(
+        line for item in session.calls for old in edits_of(item.blocks) for line in old
+    )
+
+
+@attrs.define(kw_only=True)
+class _Past:
+    """What a session has shown and laid down so far."""
+
+    wanted: frozenset[str]
+    lines: set[str] = attrs.field(factory=set[str])
+    """The wanted lines that were shown."""
+    standing: dict[str, tuple[str, ...]] = attrs.field(factory=dict[str, tuple[str, ...]])
+    """The lines of the newest standing instruction of each kind."""
+    prompts: tuple[str, ...] = ()
+
+    def add(self, block: Block) -> None:
+        """Add a block to the history."""
+        if isinstance(block, AssistantThinking):
+            return
+        text = text_of(block)
+        self.lines |= self.wanted.intersection(bare_lines(text))
+        if isinstance(block, UserPrompt | UserFollowup | UserSteer) and block.text.strip():
+            self.prompts = (*self.prompts, block.text.strip())
+        for kind, instruction in standing_texts(block):
+            self.standing[kind] = tuple(standing_lines(instruction))
+
+    def needs(self, response: Iterable[Block]) -> Laid:
+        """What a call with this response needs."""
+        shown = (tuple(line for line in old if line in self.lines) for old in edits_of(response))
+        return Laid(
+            edits=tuple(old for old in shown if old),
+            standing=tuple(line for lines in self.standing.values() for line in lines),
+            prompts=self.prompts,
+        )
+
+
+def standing_texts(block: Block) -> Iterator[tuple[str, str]]:
+    """The standing instructions in a block, oldest first: what each replaces, and its text."""
+    if kind := standing_of(block):
+        yield kind, text_of(block)
+    elif isinstance(block, ToolResult):
+        for client, text in reversed([*appended_texts(text_of(block))]):
+            yield client.standing, text
+
+
+def standing_lines(text: str) -> Iterator[str]:
+    """The lines of a standing instruction that count."""
+    return (line for line in bare_lines(text) if len(line) >= STANDING_LINE_CHARACTERS_MIN)
+
+
+# The edits of a response: the old text of an edit tool, in whatever depth of its arguments; each part of a patch, in
+# whatever argument it is, since agents also pass patches to a shell.
+
+
+def edits_of(response: Iterable[Block]) -> Iterator[tuple[str, ...]]:
+    """The old lines of each edit that a response makes, without white space around them."""
+    for block in response:
+        if isinstance(block, ToolCall):
+            for old in _edited(block.input):
+                if lines := tuple(_counted(old)):
+                    yield lines
+
+
+def _edited(value: Any) -> Iterator[list[str]]:
+    """The old lines of each edit in a JSON value."""
+    waiting: list[Any] = [value]  # not by recursion: arguments may be nested to any depth
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, dict):
+            fields = cast("dict[str, Any]", inner)
+            texts = {key for key in OLD_TEXTS & fields.keys() if isinstance(fields[key], str)}
+            yield from (str(fields[key]).split("\n") for key in sorted(texts))
+            waiting += [field for key, field in fields.items() if key not in texts]
+        elif isinstance(inner, list | tuple):
+            waiting += cast("Sequence[Any]", inner)
+        elif isinstance(inner, str) and PATCH in inner:
+            yield from _patched(inner)
+
+
+def _patched(patch: str) -> Iterator[list[str]]:
+    """The removed and context lines of each part of a patch."""
+    part: list[str] = []
+    for line in patch.split("\n"):
+        if line.startswith(PATCH_MARK):
+            yield part
+            part = []
+        elif line.startswith(("-", " ")):
+            part.append(line[1:])
+    yield part
+
+
+def _counted(old: Iterable[str]) -> Iterator[str]:
+    return (line for line in map(str.strip, old) if len(line) >= OLD_LINE_CHARACTERS_MIN)
