@@ -41,7 +41,7 @@ COLON_LEVEL: Final = 8
 STATEMENT_LEVEL: Final = 9
 """Levels of leads below those of headings, 1 to 6: a line that is only bold, a line that ends in a colon, and a statement
 directly before a list, which has sense alone, too."""
-CUT_MIN: Final = 0.4
+CUT_MIN: Final = 0.6
 """A shortened statement ends at a clause if at least this share of its room is used by then; else at a word."""
 KNOWN: Final = 512
 """Number of texts whose pieces are cached: they can be read before the compaction that needs them."""
@@ -86,10 +86,12 @@ _CLAUSE: Final = re.compile(
 """Where a statement may be cut."""
 _ASIDE: Final = re.compile(r"\s*\([^()]{12,}\)")
 """A remark in parentheses, which goes first when a statement is shortened."""
+_LONG_PATH: Final = re.compile(r"(?<![\w:/.~…])[~.]?/(?:[^\s/`()]++/){3,}([^\s/`()]++/[^\s/`()]++)")
+"""A path of which the last two names are kept."""
 _PAIRS: Final = (("(", ")"), ("[", "]"), ("{", "}"), ("“", "”"), ("«", "»"))
 _EVEN: Final = ("`", '"')
 _LEFT_OUT: Final = " …"
-_TRAILING: Final = " ,;:：—–-([{"
+_TRAILING: Final = " …,;:：—–-([{"
 
 
 @attrs.frozen
@@ -123,7 +125,7 @@ def text_of_pieces(pieces: Sequence[Piece]) -> str:
             continue
         is_plain = piece.form in ("sentence", "lead")
         if before and before.form == piece.form == "sentence" and before.block == piece.block:
-            lines[-1] = f"{lines[-1].removesuffix(_LEFT_OUT)} {piece.line}"
+            lines[-1] += f" {piece.line}"
             continue
         if before and is_plain:
             lines.append("")
@@ -319,11 +321,11 @@ def is_prose(text: str, lines_min: int = 1) -> bool:
 
 
 def shortened(text: str, characters: int) -> str:
-    """The statement in at most so many characters: without remarks in parentheses, then up to the end of a clause, else
-    of a word; no bracket or quotation stays open."""
+    """The statement in at most so many characters: with the ends of long paths only, without remarks in parentheses, then
+    up to the end of a clause, else of a word; no bracket or quotation stays open."""
     if len(text) <= characters:
         return text
-    text = text.removesuffix(_LEFT_OUT)
+    text = _LONG_PATH.sub(r"…/\1", text.removesuffix(_LEFT_OUT))
     aside = _ASIDE.search(text, min(characters // 3, 40))
     while aside and len(text) > characters:
         text = text[: aside.start()].rstrip() + text[aside.end() :]
