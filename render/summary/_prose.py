@@ -43,6 +43,8 @@ STATEMENT_LEVEL: Final = 9
 directly before a list, which has sense alone, too."""
 CUT_MIN: Final = 0.6
 """A shortened statement ends at a clause if at least this share of its room is used by then; else at a word."""
+STOP_MIN: Final = 0.4
+"""The same for the end of a sentence."""
 KNOWN: Final = 512
 """Number of texts whose pieces are cached: they can be read before the compaction that needs them."""
 LETTERS_MIN: Final = 12
@@ -180,7 +182,8 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:
             if not _TABLE_RULE.fullmatch(line):
                 yield Piece("row", plain, block=block)
         elif _is_heading(line) and plain[-1:] not in "!?！？":
-            title = _ITEM.sub("", plain, count=1).rstrip(".:： ")
+            number = _ITEM.match(plain)
+            title = plain[number.end() if number else 0 :].rstrip(".:： ")
             yield Piece("lead", f"{title}:", _level(line), block=block)
         else:
             *first, last = [*_sentences(plain, block)] or [None]
@@ -333,7 +336,8 @@ def shortened(text: str, characters: int) -> str:
     if len(text) <= characters:
         return text
     room = max(characters - 2, 1)
-    ends = [m.start() for m in _CLAUSE.finditer(text[: room + 1]) if m.start() >= CUT_MIN * room]
+    ends = [m.start() for m in _CLAUSE.finditer(text[: room + 1])]
+    ends = [n for n in ends if n >= (STOP_MIN if text[n - 1 : n] in _STOPS else CUT_MIN) * room]
     for end in reversed(ends):
         cut = text[:end].rstrip(_TRAILING)
         if not _is_open(cut):
