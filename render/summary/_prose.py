@@ -41,8 +41,10 @@ COLON_LEVEL: Final = 8
 STATEMENT_LEVEL: Final = 9
 """Levels of leads below those of headings, 1 to 6: a line that is only bold, a line that ends in a colon, and a statement
 directly before a list, which has sense alone, too."""
-CUT_MIN: Final = 0.4
+CUT_MIN: Final = 0.6
 """A shortened statement ends at a clause if at least this share of its room is used by then; else at a word."""
+STOP_MIN: Final = 0.4
+"""The same for the end of a sentence."""
 KNOWN: Final = 512
 """Number of texts whose pieces are cached: they can be read before the compaction that needs them."""
 LETTERS_MIN: Final = 12
@@ -86,10 +88,12 @@ _CLAUSE: Final = re.compile(
 """Where a statement may be cut."""
 _ASIDE: Final = re.compile(r"\s*\([^()]{12,}\)")
 """A remark in parentheses, which goes first when a statement is shortened."""
+_LONG_PATH: Final = re.compile(r"(?<![\w:/.~…])[~.]?/(?:[^\s/`()]++/){3,}([^\s/`()]++/[^\s/`()]++)")
+"""A path of which the last two names are kept."""
 _PAIRS: Final = (("(", ")"), ("[", "]"), ("{", "}"), ("“", "”"), ("«", "»"))
 _EVEN: Final = ("`", '"')
 _LEFT_OUT: Final = " …"
-_TRAILING: Final = " ,;:：—–-([{"
+_TRAILING: Final = " …,;:：—–-([{"
 
 
 @attrs.frozen
@@ -123,7 +127,7 @@ def text_of_pieces(pieces: Sequence[Piece]) -> str:
             continue
         is_plain = piece.form in ("sentence", "lead")
         if before and before.form == piece.form == "sentence" and before.block == piece.block:
-            lines[-1] = f"{lines[-1].removesuffix(_LEFT_OUT)} {piece.line}"
+            lines[-1] += f" {piece.line}"
             continue
         if before and is_plain:
             lines.append("")
@@ -178,7 +182,8 @@ def _pieces(paragraph: Sequence[str], block: int) -> Iterator[Piece]:
             if not _TABLE_RULE.fullmatch(line):
                 yield Piece("row", plain, block=block)
         elif _is_heading(line) and plain[-1:] not in "!?！？":
-            title = _ITEM.sub("", plain, count=1).rstrip(".:： ")
+            number = _ITEM.match(plain)
+            title = plain[number.end() if number else 0 :].rstrip(".:： ")
             yield Piece("lead", f"{title}:", _level(line), block=block)
         else:
             *first, last = [*_sentences(plain, block)] or [None]
@@ -319,11 +324,11 @@ def is_prose(text: str, lines_min: int = 1) -> bool:
 
 
 def shortened(text: str, characters: int) -> str:
-    """The statement in at most so many characters: without remarks in parentheses, then up to the end of a clause, else
-    of a word; no bracket or quotation stays open."""
+    """The statement in at most so many characters: with the ends of long paths only, without remarks in parentheses, then
+    up to the end of a clause, else of a word; no bracket or quotation stays open."""
     if len(text) <= characters:
         return text
-    text = text.removesuffix(_LEFT_OUT)
+    text = _LONG_PATH.sub(r"…/\1", text.removesuffix(_LEFT_OUT))
     aside = _ASIDE.search(text, min(characters // 3, 40))
     while aside and len(text) > characters:
         text = text[: aside.start()].rstrip() + text[aside.end() :]
@@ -331,7 +336,8 @@ def shortened(text: str, characters: int) -> str:
     if len(text) <= characters:
         return text
     room = max(characters - 2, 1)
-    ends = [m.start() for m in _CLAUSE.finditer(text[: room + 1]) if m.start() >= CUT_MIN * room]
+    ends = [m.start() for m in _CLAUSE.finditer(text[: room + 1])]
+    ends = [n for n in ends if n >= (STOP_MIN if text[n - 1 : n] in _STOPS else CUT_MIN) * room]
     for end in reversed(ends):
         cut = text[:end].rstrip(_TRAILING)
         if not _is_open(cut):

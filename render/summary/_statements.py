@@ -101,7 +101,7 @@ NEAR_SHARE: Final = 0.7
 OPPOSITE_SHARE: Final = 0.6
 """It denies another if only one of the two has a denial, and they share this share of the shorter one's words."""
 TAKEN_BACK_SHARE: Final = 0.5
-"""The same if it says that something earlier was wrong."""
+"""It takes another back if it says that something was wrong, and has this share of the other's words."""
 WORDS_MIN: Final = 4
 """Statements with fewer words are not compared."""
 LETTERS_MIN: Final = 3
@@ -112,7 +112,7 @@ _DENIAL: Final = re.compile(
     re.IGNORECASE,
 )
 _TAKES_BACK: Final = re.compile(
-    r"^\W*actually\b|\b(?:i was wrong|i misread|i was mistaken|my mistake|you(?:'|’)re (?:absolutely )?right|correction|scratch that|misdiagnos"
+    r"^\W*actually\b|\b(?:i was wrong|i misread|i was mistaken|my mistake|you(?:'|’)re (?:absolutely )?right|correction|scratch that"
     r"|on second thought|not (?:actually )?the (?:cause|problem|issue))",
     re.IGNORECASE,
 )
@@ -135,10 +135,12 @@ class Claim:
 
     def denies(self, earlier: "Claim") -> bool:
         """Whether it says the opposite, or takes the earlier one back."""
-        least = min(len(self.words), len(earlier.words))
-        share = 1.0 if self.is_denial == earlier.is_denial else OPPOSITE_SHARE
-        share = TAKEN_BACK_SHARE if self.takes_back else share
-        return least >= WORDS_MIN and share < 1 and len(self.words & earlier.words) >= share * least
+        shared, least = len(self.words & earlier.words), min(len(self.words), len(earlier.words))
+        if least < WORDS_MIN:
+            return False
+        if self.takes_back and not earlier.takes_back:
+            return shared >= TAKEN_BACK_SHARE * len(earlier.words)
+        return self.is_denial != earlier.is_denial and shared >= OPPOSITE_SHARE * least
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ again and again only gets shorter.
     - [v322]: The clock is not the problem: the queue has one reader.                   what was found on the way
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
@@ -306,15 +306,17 @@ def _without(told: str, characters: int, least: int, depth: int) -> str:
 
 
 def _most_telling(finding: Finding, tokens: int, count: Counter) -> Finding | None:
-    """The finding with its first statement and, all short, as many others as fit: the most telling sentences, then the
-    items of lists from the beginning on; of a document the most telling of both."""
+    """The finding with its first statement and, all short, as many others as fit: the most telling sentences and lists, a
+    list from the beginning on; of a document the most telling sentences and items."""
     pieces = read_prose(_without(finding.text, SHORT_CHARACTERS, 0, 0))
     leads = {i: _lead_of(i, pieces) for i, piece in enumerate(pieces) if piece.form != "lead"}
-    ranked = sorted(leads, key=lambda index: (-_density(pieces[index].text), index))
-    if finding.kind != "document":
-        sentences = [index for index in ranked if pieces[index].form == "sentence"]
-        first = _first(pieces)
-        ranked = [*(i for i in leads if pieces[i] is first), *sentences, *leads]
+    values = {i: _density(pieces[i].text) for i in leads}
+    if (
+        finding.kind != "document"
+    ):  # the items of a list from the beginning on, with the worth of its best
+        values |= {i: max(values[n] for n in run) for run in _lists(pieces) for i in run}
+    first = _first(pieces)
+    ranked = sorted(leads, key=lambda i: (pieces[i] is not first, -values[i], i))
     left = tokens - _size([structs.replace(finding, text="", gone=MORE)], count)
     kept: set[int] = set()
     for index in ranked:
@@ -328,6 +330,12 @@ def _most_telling(finding: Finding, tokens: int, count: Counter) -> Finding | No
     told = text_of_pieces(tidy([pieces[index] for index in sorted(kept)]))
     short = structs.replace(finding, text=told, gone=finding.gone + gone)
     return short if kept and _size([short], count) <= tokens else None
+
+
+def _lists(pieces: Sequence[Piece]) -> Iterator[list[int]]:
+    """The indices of the items or rows of each list or table."""
+    numbered = groupby(enumerate(pieces), key=lambda each: each[1].form in ("item", "row"))
+    return ([index for index, _ in run] for is_list, run in numbered if is_list)
 
 
 def _lead_of(index: int, pieces: Sequence[Piece]) -> int:

@@ -30,6 +30,7 @@ def lines(text: str) -> list[str]:
     [
         ("# Title\n\n## Found\n- one\n- two", "Found:|- one|- two"),
         ("**Cause:**\nThe sign is lost.", "Cause:||The sign is lost."),
+        ("## 2. a + b\n- one", "a + b:|- one"),
         ("1. First\n   goes on here\n2. Second", "1. First — goes on here|2. Second"),
         ("- a\n  - inner\n- b", "- a|  - inner|- b"),
         ("| file | state |\n|---|---|\n| a.py | done |", "| file | state ||| a.py | done |"),
@@ -86,9 +87,14 @@ def test_any_text_is_read_and_a_text_of_pieces_is_read_as_the_same_again(text: s
     [
         ("The cause is known.", 40, "The cause is known."),
         ("The cause (see the log of the third run) is known.", 30, "The cause is known."),
-        ("The sign is lost; the sum is wrong in all of the rows", 30, "The sign is lost …"),
+        (
+            "The sign is lost in it; the sum is wrong in all of the rows",
+            30,
+            "The sign is lost in it …",
+        ),
         ("It holds. And then a long tail of words follows here", 20, "It holds."),
         ("Call `parse_amount_of_a_row(text, sign)` at once and", 30, "Call …"),
+        ("See /home/me/work/ledger/src/a.py for all of it", 30, "See …/src/a.py for all of it"),
         ("Three.js is used for all of the scenes here", 20, "Three.js is used …"),
         ("符号が失われます。そのため合計が違います。", 12, "符号が失われます。"),
     ],
