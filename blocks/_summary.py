@@ -287,6 +287,8 @@ class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`created`, `written` (the whole text), `deleted`, `renamed`; empty: edited."""
     was: str = ""
     """The path before, of a file that was renamed."""
+    about: str = ""
+    """What the tool declared of it: type, visibility, sources."""
     added: tuple[str, ...] = ()
     """Names of definitions, headings, keys or tests; the newest last."""
     changed: tuple[str, ...] = ()

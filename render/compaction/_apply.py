@@ -716,9 +716,11 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     room = _page_room(fold, count(format_written(block.summary)), context)
     own = [e for e in (*fold.given_up, *fold.folded) if not standing_of(e.source)]
     # Entries that say how things are now: folded or kept, and newer than the page before.
-    now = [e for e in (*fold.folded, *fold.kept) if e.version > earlier.seen]
-    progress = fitted(advance(earlier.progress, now), room.state, count)
-    copies = followed(earlier.regions, (*fold.folded, *fold.kept), earlier.seen)
+    at_hand = (*fold.folded, *fold.kept)
+    now = [e for e in at_hand if e.version > earlier.seen]
+    before = [e for e in at_hand if e.version <= earlier.seen]
+    progress = fitted(advance(earlier.progress, now, before), room.state, count)
+    copies = followed(earlier.regions, at_hand, earlier.seen)
     regions = working_set(copies, _shown(fold), room.working, count)
     # Room D: what was done (own, room.done), and excerpts (room.excerpts).
     told = _findings.advance(

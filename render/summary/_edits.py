@@ -18,7 +18,7 @@ from zlib import crc32
 import attrs
 from msgspec.structs import replace
 
-from blocks import FileChange, text_of, written_paths
+from blocks import FileChange, text_of, texts_in, written_paths
 from render.summary._commands import script_of
 from render.summary._files import changes_of, name_of, shown_by
 from render.summary._identifiers import one_line
@@ -122,6 +122,7 @@ def _changed(change: FileChange, edit: Edit, run: Run, views: "Views") -> FileCh
     return replace(
         joined,
         path=path,
+        about=_declared(run) or change.about,
         was=change.was or (change.path if edit.how == "renamed" and change.edits else edit.was),
         edits=max(change.edits + (-1 if is_back else 1 if edit.how != "renamed" else 0), 0),
         since=change.since or run.version,
@@ -129,6 +130,19 @@ def _changed(change: FileChange, edit: Edit, run: Run, views: "Views") -> FileCh
         lines=() if is_named else tuple(dict.fromkeys([*change.lines, *lines]))[-LINES_MAX:],
         marks=tuple(marks[-MARKS_MAX:]),
     )
+
+
+def _declared(run: Run) -> str:
+    """What the tool declared of the file in the key fields of its result."""
+    known = run.result.envelope
+    visibility = "".join(texts_in(known.key_fields.get("visibility"))[:1]) or known.sensitivity
+    sources = ", ".join(texts_in(known.key_fields.get("sources")))
+    parts = [
+        *texts_in(known.key_fields.get("mime"))[:1],
+        visibility if visibility != "internal" else "",
+        f"from {sources}" if sources else "",
+    ]
+    return one_line(", ".join(filter(None, parts)), 160) if run.kind == "write" else ""
 
 
 def _joined(

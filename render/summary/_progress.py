@@ -31,26 +31,41 @@ from render.summary._state import GONE, STEPS_MAX, is_done, meaning
 from render.view._group import Entry, Place
 
 
-def advance(previous: Progress, entries: Sequence[Entry]) -> Progress:
-    """The state after `entries`, which are newer than `previous`, in log order."""
+def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Progress:
+    """The state after `entries`, which are newer than `previous`, in log order.
+
+    `before` are entries that `previous` covers and that are still at hand: calls whose result is new, and what was read.
+    """
     if not entries:
         return previous
-    calls = {entry.pair: entry for entry in entries if isinstance(entry.block, ToolCall)}
+    calls = {e.pair: e for e in (*before, *entries) if isinstance(e.block, ToolCall)}
     state = _dropped(previous)
     views = Views()
+    for entry in before:
+        if run := _run(entry, calls):
+            views.see(run)
     for entry in entries:
         if entry.original is not None or standing_of(entry.source):
             continue
         block = entry.block
         if isinstance(block, ToolResult):
-            asked = calls.get(entry.pair) if entry.place is Place.RESULT else None
-            if asked is not None and asked.original is None and isinstance(asked.block, ToolCall):
-                state = _after(state, run_of(asked.block, block, entry.version), views)
+            if run := _run(entry, calls):
+                state = _after(state, run, views)
         elif words := words_of(entry.block):
             state = _asked(state, entry, words)
         elif isinstance(block, UserAttachment | SystemMessage):
             state = replace(state, processes=tuple(noticed(state.processes, text_of(block))))
     return state
+
+
+def _run(entry: Entry, calls: Mapping[str, Entry]) -> Run | None:
+    """The call that an entry is the result of, with it; None if it is no result, or either is hidden."""
+    asked = calls.get(entry.pair) if entry.place is Place.RESULT else None
+    if asked is None or asked.original is not None or entry.original is not None:
+        return None
+    if not isinstance(asked.block, ToolCall) or not isinstance(entry.block, ToolResult):
+        return None
+    return run_of(asked.block, entry.block, entry.version)
 
 
 def _dropped(progress: Progress) -> Progress:

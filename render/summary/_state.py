@@ -15,9 +15,9 @@ is oldest. `_progress` computes the state.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 from msgspec.structs import replace
@@ -33,6 +33,8 @@ from blocks import (
     label_of,
 )
 from render.summary._identifiers import one_line
+
+_T = TypeVar("_T")
 
 FILES_MAX: Final = 40
 PLAIN_MAX: Final = 12
@@ -144,9 +146,9 @@ def _root(paths: Iterable[str]) -> str:
     """The folder that most files with a whole path share; those in folders for scratch files do not count."""
     whole = [p for p in paths if _WHOLE.match(p) and not p.startswith(SCRATCH)]
     parts = [tuple(_FOLDER.findall(path)[:-1]) for path in whole]
-    homes = Counter(each[:HOME] for each in parts)
+    homes = Counter(each[: HOME - (each[0] != "/")] for each in parts)
     home = max(homes, key=homes.__getitem__, default=())
-    split = [each for each in parts if each[:HOME] == home]
+    split = [each for each in parts if each[: len(home)] == home]
     shared = [
         parts[0]
         for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*split, strict=False))
@@ -155,7 +157,7 @@ def _root(paths: Iterable[str]) -> str:
 
 
 HOME: Final = 3
-"""Parts of a path that tell one place of work from another: `/`, `home/`, `me/`."""
+"""Parts of a path that tell one place of work from another: `/`, `home/`, `me/`; one less after a drive."""
 _WHOLE: Final = re.compile(r"/|[A-Za-z]:[\\/]")
 _FOLDER: Final = re.compile(r"[^\\/]*[\\/]|[^\\/]+$")
 
@@ -164,7 +166,7 @@ def _change(change: FileChange, root: str) -> str:
     times = f"{change.edits} edits" if change.edits > 1 else ""
     was = f"renamed from {change.was.removeprefix(root)}" if change.was else ""
     how = change.how if change.how != "renamed" else ""
-    details = ", ".join(filter(None, (was, how, times, _at_version(change.seen))))
+    details = ", ".join(filter(None, (was, how, change.about, times, _at_version(change.seen))))
     told = [
         f"{word} {', '.join(names)}"
         for word, names in (
@@ -175,7 +177,7 @@ def _change(change: FileChange, root: str) -> str:
         if names
     ]
     told += [f"`{line}`" for line in change.lines]
-    told += [f"{change.more} more names"] if change.more else []
+    told += [f"{change.more} other names"] if change.more else []
     about = f": {'; '.join(told)}" if told else ""
     return f"{change.path.removeprefix(root)} ({details}){about}"
 
@@ -273,29 +275,28 @@ def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> 
 
 
 def _sized(progress: Progress, size: _Size) -> Progress:
-    gone = max(len(progress.changes) - size.files, 0)
-    open_steps = [step for step in progress.steps if not is_done(step)][: size.steps]
+    waiting = [step for step in progress.steps if not is_done(step)][: size.steps]
     done = [step for step in progress.steps if is_done(step)]
-    kept = [*done[max(len(done) - (size.steps - len(open_steps)), 0) :], *open_steps]
-    kept_ids = set(map(id, kept))
+    steps = [*waiting, *_newest(done, size.steps - len(waiting))]
+    spare = max(len(progress.changes) - size.files, 0)
+    gone = sorted(progress.changes, key=lambda change: (not is_plain(change), change.seen))[:spare]
     return replace(
         progress,
-        steps=tuple(step for step in progress.steps if id(step) in kept_ids),
-        changes=tuple(less(change, size.names) for change in progress.changes[gone:]),
-        others=progress.others + gone,
-        checks=progress.checks[-size.checks :],
-        errors=progress.errors[len(progress.errors) - min(size.errors, len(progress.errors)) :],
-        processes=progress.processes[
-            len(progress.processes) - min(size.processes, len(progress.processes)) :
-        ],
+        steps=tuple(step for step in progress.steps if step in steps),
+        changes=tuple(less(c, size.names) for c in progress.changes if c not in gone),
+        others=progress.others + spare,
+        checks=_newest(progress.checks, size.checks),
+        errors=_newest(progress.errors, size.errors),
+        processes=_newest(progress.processes, size.processes),
         repositories=tuple(
-            replace(
-                each,
-                commits=each.commits[len(each.commits) - min(size.commits, len(each.commits)) :],
-            )
+            replace(each, commits=_newest(each.commits, size.commits))
             for each in progress.repositories
         ),
     )
+
+
+def _newest(items: Sequence[_T], most: int) -> tuple[_T, ...]:
+    return tuple(items[max(len(items) - most, 0) :])
 
 
 def less(change: FileChange, names_max: int) -> FileChange:
@@ -312,4 +313,8 @@ def less(change: FileChange, names_max: int) -> FileChange:
 
 def is_plain(change: FileChange) -> bool:
     """Whether nothing more is known of a file than that it was written."""
-    return change.how in WHOLE and change.edits <= 1 and not (change.added or change.was)
+    return (
+        change.how in WHOLE
+        and change.edits <= 1
+        and not (change.added or change.was or change.about)
+    )

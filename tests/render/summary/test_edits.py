@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Block, FileChange, Progress
+from blocks import Block, Envelope, FileChange, Progress
 from render.summary._edits import defined
 from render.summary._progress import advance
 from render.summary._state import FILES_MAX, NAMES_MAX, PLAIN_MAX, text
@@ -244,3 +244,9 @@ def test_of_files_that_were_only_written_the_newest_are_listed_together() -> Non
 @given(st.text(max_size=500), st.sampled_from(("code", "prose", "data", "style", "make")))
 def test_any_line_is_taken(line: str, kind: str) -> None:
     assert len(defined(line, kind)) <= 60
+
+
+def test_what_a_tool_declares_of_its_file_is_told() -> None:
+    fields = {"path": "out/7", "mime": "image/png", "visibility": "customer", "sources": ["db"]}
+    made = [call("a", name="draw"), result("a", envelope=Envelope(kind="write", key_fields=fields))]
+    assert "- out/7 (image/png, customer, from db, [v2])" in text(after(*made))

@@ -268,3 +268,36 @@ def test_no_log_is_too_strange(made: list[tuple[Any, ...]]) -> None:
 def test_many_steps_are_bounded() -> None:
     many = [{"content": f"step {n}", "status": "pending"} for n in range(STEPS_MAX + 9)]
     assert len(steps_of("TodoWrite", todos=many)) == STEPS_MAX
+
+
+def test_with_little_room_files_that_were_only_written_go_first_then_the_oldest() -> None:
+    wrote = [
+        b
+        for n in range(4)
+        for b in (
+            call(f"w{n}", name="bash", command=f"cat > s{n} <<'E'\nhi\nE"),
+            result(f"w{n}", ""),
+        )
+    ]
+    edited = [
+        b
+        for n in range(9)
+        for b in (
+            call(f"e{n}", name="edit", path=f"{n}.py", oldText="x", newText=f"def f{n}(): pass"),
+            result(f"e{n}"),
+        )
+    ]
+    state = after(*edited, *wrote)
+    small = fitted(state, count(text(state)) // 2, count)
+    paths = [change.path for change in small.changes]
+    assert paths == [f"{n}.py" for n in range(9)][-len(paths) :]
+    assert small.others == 13 - len(paths)
+
+
+def test_calls_whose_result_came_after_a_fold_are_followed() -> None:
+    entries = view_of(
+        call("a", name="bash", command="make test"), result("a", "1 failed in 1s")
+    ).entries
+    first = advance(Progress(), entries[:1])
+    assert first.checks == ()
+    assert advance(first, entries[1:], entries[:1]).checks == advance(Progress(), entries).checks
