@@ -407,6 +407,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rounds: int = 0
     compactions: int = 0
     artifacts: tuple[ArtifactRecord, ...] = ()
+    """In events of older releases, as `files_written` and `errors`: see `progress`."""
     files_read: tuple[str, ...] = ()
     files_written: tuple[str, ...] = ()
     commands: tuple[CommandRecord, ...] = ()

@@ -175,6 +175,7 @@ def _key_facts(words: Words) -> str:
             ("summary.completed", f"'found ' || {words.text('item', 'description')}", none),
             ("digest.findings", f"'found ' || {words.text('item', 'text')}", none),
             ("digest.files_written", f"'wrote ' || {each}", none),
+            ("digest.progress.changes", f"'wrote ' || {words.text('item', 'path')}", none),
             (
                 "digest.commands",
                 f"'ran ' || {words.text('item', 'command')} || ' -> ' || {status}",
@@ -182,6 +183,7 @@ def _key_facts(words: Words) -> str:
             ),
             ("digest.actions", f"'did ' || {did} || {target}", none),
             ("digest.errors", f"'failed ' || {each}", none),
+            ("digest.progress.errors", f"'failed ' || {words.text('item', 'command')}", none),
         ]
     )
 

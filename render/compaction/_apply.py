@@ -709,7 +709,7 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     count = context.counter.count
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
-    digest = build_digest(earlier, fold.folded, context.policy.tools)
+    digest = build_digest(earlier, fold.folded)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = msgspec.structs.replace(digest, turns=digest.turns - again)

@@ -51,7 +51,7 @@ def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry
         if isinstance(block, ToolResult):
             if run := _run(entry, calls):
                 state = _after(state, run, views)
-        elif words := words_of(entry.block):
+        elif words := words_of(block):
             state = _asked(state, entry, words)
         elif isinstance(block, UserAttachment | SystemMessage):
             state = replace(state, processes=tuple(noticed(state.processes, text_of(block))))

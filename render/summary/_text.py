@@ -15,7 +15,6 @@ from msgspec import structs
 
 from blocks import (
     ArtifactNote,
-    ArtifactRecord,
     Decision,
     Digest,
     DroppedSpan,
@@ -52,10 +51,8 @@ SET_ASIDE: Final = {
 }
 """Title of each list of what can be read back elsewhere."""
 SECTIONS: Final = {
-    "files_written": "Files written",
     "files_read": "Files read",
     "searches": "Searches",
-    "errors": "Errors",
     "hidden": "Hidden before they were folded",
     "externalized": "Moved to the artifact store",
     "dropped": "Dropped without a summary",
@@ -212,9 +209,6 @@ def digest_sections(digest: Digest, turns: str = "") -> Iterator[tuple[str, str]
 def list_text(digest: Digest, name: str) -> str:
     """One list of a digest as it is shown, by the name of its field in `SECTIONS`."""
     match name:
-        case "files_written":
-            made = {record.path: record for record in digest.artifacts}
-            text = by_folder({p: written_line(p, made.get(p)) for p in digest.files_written})
         case "files_read":
             text = by_folder({path: path for path in digest.files_read})
         case "searches":
@@ -228,20 +222,6 @@ def list_text(digest: Digest, name: str) -> str:
         case _:
             text = _list(getattr(digest, name))
     return _more(text, digest.forgotten.get(name, 0))
-
-
-def written_line(path: str, record: ArtifactRecord | None) -> str:
-    """The line for a written file: its path, with type, visibility, writes and sources if they are known."""
-    if record is None:
-        return path
-    is_code = record.mime.startswith("text/x-")
-    mime = "" if is_code else record.mime
-    visibility = "" if record.visibility == "internal" else record.visibility
-    sources = f"from {', '.join(record.sources)}" if record.sources and not is_code else ""
-    kind = ", ".join(filter(None, (mime, visibility)))
-    times = f"{record.writes} writes" if record.writes > 1 else ""
-    details = "; ".join(filter(None, (kind, times, sources)))
-    return f"{path} ({details})" if details else path
 
 
 def by_folder(lines: Mapping[str, str]) -> str:
