@@ -204,7 +204,7 @@ def edits_of(run: Run) -> Iterator[Edit]:
         named = set[str]()
         for change in changes_of(run.call, run.result.envelope):
             named.add(change.file)
-            is_whole = change.old is None
+            is_whole = change.old is None and bool(change.new)
             how = (
                 "created"
                 if is_new and (is_whole or not change.old)
