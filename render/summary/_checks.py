@@ -106,13 +106,15 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
 def _covers(new: CheckRecord, old: CheckRecord) -> bool:
     """Whether each suite of an older check ran again, with fewer arguments than then or the same; with others, if nothing
     had failed."""
-    ran = dict(zip(new.suites, new.command.split(" && "), strict=False))
-    then = zip(old.suites, old.command.split(" && "), strict=False)
+    ran = list(zip(new.suites, new.command.split(" && "), strict=False))
     failed = "failed" in old.result or "error" in old.result
     return new.command == old.command or all(
-        suite in ran
-        and (len(ran[suite].split()) < len(command.split()) + (not failed) or ran[suite] == command)
-        for suite, command in then
+        any(
+            command == before or len(command.split()) < len(before.split()) + (not failed)
+            for other, command in ran
+            if other == suite
+        )
+        for suite, before in zip(old.suites, old.command.split(" && "), strict=False)
     )
 
 

@@ -123,7 +123,7 @@ def _changed(change: FileChange, edit: Edit, run: Run, views: "Views") -> FileCh
     return replace(
         joined,
         path=path,
-        about=_about(edit, run, views) or change.about,
+        about=_declared(run) or change.about,
         was=change.was or (change.path if edit.how == "renamed" and change.edits else edit.was),
         edits=max(change.edits + (-1 if is_back else 1 if edit.how != "renamed" else 0), 0),
         since=change.since or run.version,
@@ -133,19 +133,15 @@ def _changed(change: FileChange, edit: Edit, run: Run, views: "Views") -> FileCh
     )
 
 
-def _about(edit: Edit, run: Run, views: "Views") -> str:
-    """What the tool declares of a file in the key fields of its result; if it declares no sources: of a file without code
-    that it wrote as a whole, what the agent had just read."""
+def _declared(run: Run) -> str:
+    """What the tool declares of the file in the key fields of its result."""
     known = run.result.envelope
     visibility = "".join(texts_in(known.key_fields.get("visibility"))[:1]) or known.sensitivity
-    is_made = edit.how in WHOLE and form_of(edit.file) != "code"
-    read = views.sources if is_made and views.turn == run.call.turn else {}
-    declared = texts_in(known.key_fields.get("sources"))
-    sources = declared or tuple(source for source in read if source != edit.file)
+    sources = ", ".join(texts_in(known.key_fields.get("sources"))[-SOURCES_MAX:])
     parts = [
         *texts_in(known.key_fields.get("mime"))[:1],
         visibility if visibility != "internal" else "",
-        f"from {', '.join(sources[-SOURCES_MAX:])}" if sources else "",
+        f"from {sources}" if sources else "",
     ]
     return one_line(", ".join(filter(None, parts)), 160) if run.kind == "write" else ""
 
@@ -357,21 +353,12 @@ class Views:
 
     texts: dict[str, list[list[str]]] = attrs.field(factory=dict[str, list[list[str]]])
     """By the last part of the path, newest last."""
-    turn: str = ""
-    sources: dict[str, None] = attrs.field(factory=dict[str, None])
-    """What was read in this turn, newest last."""
 
     def see(self, run: Run) -> None:
         """Add what a call shows or writes of a file."""
         if run.failed:
             return
         shown = shown_by(run.call, run.result)
-        if run.call.turn != self.turn:
-            self.turn, self.sources = run.call.turn, {}
-        target = shown.file if shown and run.kind != "write" else run.target * (run.kind == "web")
-        if target:
-            self.sources.pop(target, None)
-            self.sources[name_of(target)] = None
         if shown is not None:
             self._add(shown.file, text_of(run.result).split("\n"))
         if run.kind == "write" and not shown:

@@ -250,15 +250,3 @@ def test_what_a_tool_declares_of_its_file_is_told() -> None:
     fields = {"path": "out/7", "mime": "image/png", "visibility": "customer", "sources": ["db"]}
     made = [call("a", name="draw"), result("a", envelope=Envelope(kind="write", key_fields=fields))]
     assert "- out/7 (image/png, customer, from db, [v2])" in text(after(*made))
-
-
-def test_a_report_is_told_with_what_was_read_for_it_in_its_turn() -> None:
-    state = after(
-        call("r", name="read", path="data.csv"), result("r", "a,b"),
-        call("f", name="WebFetch", url="https://x.org/y"), result("f", "z"),
-        call("w", name="write", path="report.md", content="no headings"), result("w"),
-        call("o", turn="t2", name="write", path="other.md", content="none"), result("o", turn="t2"),
-    )  # fmt: skip
-    told = text(state)
-    assert "- report.md (written, from data.csv, https://x.org/y, [v6])" in told
-    assert "written once: other.md [v8]" in told
