@@ -71,19 +71,19 @@ _FAULT: Final = re.compile(
 _FAILED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
-        r"^\s*--- FAIL: (\S+)",  # go test
+        r"^[ \t]*--- FAIL: (\S+)",  # go test
         r"^(?:FAILED|ERROR) (\S+::[^\n]+?)(?: - |$)",  # pytest
         r"^(?:FAIL|ERROR): (\w+ \([\w.]+\))",  # unittest
         r"^test (\S+) \.\.\. FAILED$",  # cargo
         r"^ +● (.+ › .+)$",  # jest
         r"^ *(?:FAIL|×|✗|✖) +(\S.* > .*\S)",  # vitest
         r"^not ok \d+ -? ?(.+)$",  # TAP: node, bats, prove
-        r"^\s+\d+ - (\S+) \((?:Failed|Timeout)\)",  # ctest
+        r"^[ \t]+\d+ - (\S+) \((?:Failed|Timeout)\)",  # ctest
         r"^\[ERROR\] +(\w[\w.]+\.\w+:\d+)",  # Maven
         r"^rspec (\./\S+:\d+)",  # RSpec
         r"^(\w\S* > .+) FAILED$",  # Gradle
-        r"^FAIL\s+([\w./-]+\.(?:[jt]sx?|mjs))\b",  # jest, a file
-        r"^FAIL\s+([\w.-]+(?:/[\w.-]+)+)\s",  # go test, a package
+        r"^FAIL[ \t]+([\w./-]+\.(?:[jt]sx?|mjs))\b",  # jest, a file
+        r"^FAIL[ \t]+([\w.-]+(?:/[\w.-]+)+)(?:[ \t]|$)",  # go test, a package
     )
 )
 """How each runner names a test that failed, the more exact form first; see the table in `_commands`."""

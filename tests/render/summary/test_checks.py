@@ -169,3 +169,9 @@ def test_an_error_ends_with_its_turn_and_when_the_agent_went_around_it() -> None
     assert after(*failed, *later).errors == ()
     others = [block for n in range(OPEN_VERSIONS // 2 + 1) for block in ran(f"n{n}", "date")]
     assert after(*failed, *others).errors == ()
+
+
+def test_an_output_of_blank_lines_is_read_at_once() -> None:
+    """A form that may cross lines would take minutes."""
+    assert failing_in("\n" * 100_000) == ()
+    assert telling("\n" * 100_000) == ""
