@@ -313,6 +313,11 @@ class Replay:
     coverage: Coverage = attrs.field(factory=Coverage)
     reopened_equal: bool = True
 
+    @property
+    def folds(self) -> list[RangeCompacted]:
+        """The compactions so far that wrote a summary."""
+        return [event for event in self.decisions if isinstance(event, RangeCompacted)]
+
     @classmethod
     def begin(
         cls, session: Session, options: ReplayOptions, store: EventStore, dump: Dump | None = None
@@ -519,12 +524,11 @@ class FullHistory:
 
 def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
     """The result of a finished replay."""
-    session, replayed, bill = replay.session, replay.replayed, replay.bill
+    session, replayed, bill, kept = replay.session, replay.replayed, replay.bill, replay.memory
     tokens = [point.tokens for point in replay.points]
     hides = [event for event in replay.decisions if isinstance(event, BlocksHidden)]
     events = Counter(hide.reason for hide in hides)
     blocks = Counter(hide.reason for hide in hides for _ in hide.hidden)
-    folds = [event for event in replay.decisions if isinstance(event, RangeCompacted)]
     return ReplayResult(
         session=session.name,
         format=session.format,
@@ -542,13 +546,13 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         tool_calls=replay.coverage.tool_calls,
         tool_results=replay.coverage.tool_results,
         compactions=sum(not _COMPACTED.isdisjoint(point.events) for point in replay.points),
-        folds=len(folds),
+        folds=len(replay.folds),
         prunes=events["expired"],
         clips=events["clipped"],
         externalized=blocks["externalized"],
         cleared=blocks["cleared"],
         dropped=blocks["dropped"],
-        split_turns=sum(fold.summary.split_turn_id is not None for fold in folds),
+        split_turns=sum(fold.summary.split_turn_id is not None for fold in replay.folds),
         tokens_max=max(tokens, default=0),
         tokens_mean=round(fmean(tokens)) if tokens else 0,
         over_window_calls=replay.over_window,
@@ -558,9 +562,9 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         cache=CacheTotals(read=bill.read, write=bill.write, uncached=bill.uncached),
         cost=_cost(bill.dollars, bill.summary_dollars, replay.reference.bill.dollars),
         units=_cost(bill.units, bill.summary_units, replay.reference.bill.units),
-        recall=replay.memory.recall,
-        rules=replay.memory.rules,
-        handover=replay.memory.handover,
+        recall=kept.recall,
+        rules=kept.rules,
+        handover=kept.handover,
         ms_per_call=_milliseconds(replay.milliseconds),
         store_bytes=store_bytes,
         coverage=replay.coverage,
