@@ -41,7 +41,7 @@ class PageRoom:
 
     @classmethod
     def of(cls, context: Context, most: int | None = None) -> "PageRoom":
-        """The rooms by the policy; if all together are above `most` tokens, each has its share of them."""
+        """The rooms by the policy, in at most `most` tokens together."""
         policy, window = context.policy, max(context.capacity, 1)
         page = policy.page_tokens * window / (window + PAGE_HALF)
         room = cls(
@@ -51,10 +51,22 @@ class PageRoom:
             done=int(policy.done_ratio * page),
             excerpts=int(policy.excerpts_ratio * page),
         )
-        if most is None or room.total <= most:
-            return room
-        factor = max(most, 0) / room.total
-        return cls(**{name: int(factor * tokens) for name, tokens in attrs.asdict(room).items()})
+        return room if most is None else room.within(most)
+
+    def within(self, most: int) -> "PageRoom":
+        """The rooms in at most so many tokens. What was said and done keeps its room as long as it fits: it is short, and
+        lost when it is cut. Of the rest, most can be read again."""
+        told = self.state + self.found + self.done
+        rest = self.working + self.excerpts
+        told_factor = min(max(most, 0) / max(told, 1), 1.0)
+        factor = min(max(most - told, 0) / max(rest, 1), 1.0)
+        return PageRoom(
+            state=int(told_factor * self.state),
+            found=int(told_factor * self.found),
+            working=int(factor * self.working),
+            done=int(told_factor * self.done),
+            excerpts=int(factor * self.excerpts),
+        )
 
     @property
     def total(self) -> int:
