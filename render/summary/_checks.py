@@ -64,7 +64,7 @@ _LOOKING: Final = listed(
 _FAULT: Final = re.compile(
     r"^[ \t]*(?:error\b|fatal\b|panic:|FAIL(?:ED|URE)?\b|[✗✖×✘] |Traceback|make(?:\[\d+\])?: \*\*\*|npm ERR!|E   )"
     r"|\berror(?:\[\w+\]| TS\d+)?:|^\S+:\d+:\d+: |\b[1-9]\d* (?:errors?|failures?|problems?)\b"
-    r"|(?:command )?not found|No such file|[Pp]ermission denied|^\w*(?:Error|Exception)\b",
+    r"|\tfail\t|(?:command )?not found|No such file|[Pp]ermission denied|^\w*(?:Error|Exception)\b",
     re.MULTILINE | re.IGNORECASE,
 )
 """A line that tells of a fault: compilers, linters, test runners, shells."""

@@ -103,7 +103,7 @@ _ASSENT: Final = listed(
     "a ahead all alright and agree agreed also amazing awesome both can carry continue cool correct do does"
     " done exactly excellent fine go good got great hm hmm i is it just keep keeping know let lets like looks"
     " me much need nice no now of ok okay on one perfect please pls proceed resume right same see so sounds"
-    " sure t thank thanks that the them then there these think this those to try u up very want we well works"
+    " sure t thank thanks that the them then there these think this those to try u up very want we well worked working works fixed"
     " would y yea yeah yep yes you your"
 )
 """Words with which a user only agrees, or tells the agent to go on; a text of nothing else is no goal."""

@@ -387,12 +387,14 @@ def repositories_after(before: Sequence[Repository], run: Run) -> list[Repositor
     if not told:
         return list(before)
     folder = next((f for c in told if (f := _at(c))), "")
-    old = _repository_at(folder, before)
+    branch = _told(Repository(folder=folder), told, run).branch
+    old = _repository_at(folder, before, branch)
     new = _told(old, told, run)
     if new == old:
         return list(before)
     left = [each for each in before if each is not old and _is_worked_in(each)]
-    return [*left, replace(new, seen=run.version, folder=folder or old.folder)][-REPOSITORIES_MAX:]
+    named = folder if branch or not old.seen else old.folder
+    return [*left, replace(new, seen=run.version, folder=named or old.folder)][-REPOSITORIES_MAX:]
 
 
 def _is_worked_in(repository: Repository) -> bool:
@@ -400,10 +402,13 @@ def _is_worked_in(repository: Repository) -> bool:
     return bool(repository.commits or repository.pushed_at or repository.links)
 
 
-def _repository_at(folder: str, known: Sequence[Repository]) -> Repository:
-    """The repository of a call that names this folder; one that names none runs where the last one did."""
-    found = [each for each in known if each.folder == folder]
-    found = found or [each for each in known if not each.folder or not folder]
+def _repository_at(folder: str, known: Sequence[Repository], branch: str) -> Repository:
+    """The repository of a call in this folder that told this branch. Where one of two calls names no folder, both may have
+    run in the same one: they did if they told the same branch, or the later one none."""
+    same = [each for each in known if each.folder == folder]
+    near = [each for each in known if not (folder and each.folder)]
+    alike = [each for each in near if branch in {"", each.branch}]
+    found = same or alike[-1:]
     return found[-1] if found else Repository(folder=folder)
 
 

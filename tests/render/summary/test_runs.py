@@ -167,3 +167,15 @@ def test_repositories_are_told_apart_by_folder_and_a_look_at_one_is_not_kept() -
         *ran("c", "cd /c && git commit -m y", "[main 2b3c4d5] y"),
     )
     assert [each.folder for each in state.repositories] == ["/a", "/c"]
+
+
+def test_a_call_without_a_folder_is_in_the_repository_whose_branch_it_tells() -> None:
+    state = after(
+        *ran("a", "cd /a && git commit -m x", "[cart 1a2b3c4] x"),
+        *ran("b", "git status", "On branch cart\nnothing to commit, working tree clean"),
+        *ran("c", "git commit -m y", "[main 2b3c4d5] y"),
+        *ran("d", "git push", "To x\n   1a2b3c4..2b3c4d5  main -> main"),
+    )
+    cart, main = state.repositories
+    assert (cart.folder, cart.tree, cart.pushed) == ("/a", "clean", "")
+    assert (main.folder, main.branch, main.pushed) == ("", "main", "main -> main")

@@ -34,7 +34,16 @@ def test_the_goal_is_the_newest_request_with_its_turn_and_label() -> None:
 
 
 @for_each(
-    "words", ["yes", "OK, go ahead!", "continue", "yes please do it", "looks good, thanks", "👍"]
+    "words",
+    [
+        "yes",
+        "OK, go ahead!",
+        "continue",
+        "yes please do it",
+        "looks good, thanks",
+        "That worked!!",
+        "👍",
+    ],
 )
 def test_a_text_that_only_agrees_is_no_goal(words: str) -> None:
     assert after(prompt("Write a cart in Go."), steer(words, "t2")).goal == "Write a cart in Go."
