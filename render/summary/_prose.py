@@ -63,8 +63,8 @@ _HEADING: Final = re.compile(r"[ \t]*(?:#[ \t]+|#{2,6}[ \t]*)(?=\S)")
 _EMPHASIS: Final = re.compile(r"\*\*")
 _BOLD_LINE: Final = re.compile(r"\*\*[^*]+\*\*[:：]?\s*")
 _TABLE_RULE: Final = re.compile(r"[\s|:+=-]+")
-_DIRECTIVE: Final = re.compile(r"::[\w-]+\{.*\}?")
-"""A line for a client's window, not for a reader: `::git-push{cwd="..."}` (Codex)."""
+_DIRECTIVE: Final = re.compile(r"::[\w-]+\{.*\}?|</?[\w-]+>")
+"""A line for a client's window, not for a reader: `::git-push{cwd="..."}`, `<proposed_plan>` (both Codex)."""
 _LINK: Final = re.compile(r"\[([^\]\n]{1,200})\]\(([^()\s]{1,400})\)")
 _END: Final = re.compile(r"([.!?。！？])(?:(?<=[。！？])|[*_)\"'”]*\s+(?=[^a-zß-ÿа-я]))")
 """The end of a sentence: not before a small letter, as in "e.g. this"."""
@@ -312,13 +312,13 @@ def is_prose_line(line: str, share: float = LETTERS_SHARE) -> bool:
 
 
 def is_prose(text: str, lines_min: int = 1) -> bool:
-    """Whether a text is prose: most of its lines are headings, items and sentences, and many of them, at least
+    """Whether a text is prose: most of its lines are headings, items and sentences, and many different ones, at least
     `lines_min`, are long and end as sentences do."""
     lines = [line for line in text[:TEXT_CHARACTERS].split("\n") if line.strip()]
     told = [line for line in lines if is_prose_line(line.lstrip(" \t-*+•>#0123456789.)"))]
-    whole = [
+    whole = {
         line for line in told if len(line) >= SHORT_CHARACTERS and line.rstrip()[-1:] in _STOPS
-    ]
+    }
     is_told = len(told) >= PROSE_SHARE * len(lines) and len(whole) >= WHOLE_SHARE * len(lines)
     return is_told and len(whole) >= lines_min
 

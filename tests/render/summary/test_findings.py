@@ -123,7 +123,9 @@ def test_what_is_said_again_is_told_once_at_its_newest() -> None:
 
 REPORT = "The reader of the ledger has two bugs, both in the sign.\n\n- row 7\n- row 9"
 DOCUMENT = "# Design\n\nThe ledger keeps cents in all of its tables, never floats.\n" + (
-    "\nEach row of the ledger is written once and is then never changed again.\n" * 6
+    "".join(
+        f"\nEach row of table {n} is written once and is then never changed.\n" for n in range(6)
+    )
 )
 
 

@@ -36,6 +36,7 @@ def lines(text: str) -> list[str]:
         ("| file | state |\n|---|---|\n| a.py | done |", "| file | state ||| a.py | done |"),
         ("Your address is:\n```\nhttps://x.example\n```", "Your address is:|- `https://x.example`"),
         ("---\nname: x\n---\nThe text itself.", "The text itself."),
+        ("<proposed_plan>\nKeep it.\n</proposed_plan>", "Keep it."),
         ('Pushed.\n\n::git-push{cwd="/a"}', "Pushed."),
         ("See [a.md](/docs/a.md).", "See /docs/a.md."),
         ("It calls `mcp__acp__Write`.", "It calls `mcp__acp__Write`."),
@@ -114,7 +115,9 @@ def test_no_bracket_or_quotation_is_left_open(text: str, characters: int) -> Non
 
 def test_a_document_is_told_from_code_and_output() -> None:
     sentence = "The reader counts every row of the ledger, and the sum is kept in cents.\n"
-    assert is_prose(f"# Ledger\n\n{sentence * 6}", 6)
+    told = "".join(f"{number + 1}. {sentence}" for number in range(6))
+    assert is_prose(f"# Ledger\n\n{told}", 6)
+    assert not is_prose(sentence * 6, 6), "one line again and again"
     assert not is_prose(CODE * 9, 6)
     assert not is_prose("a1b2c3d Fix the sum\n4d5e6f7 Add the ledger\n" * 9, 6)
     assert not is_prose("")
