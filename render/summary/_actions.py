@@ -40,6 +40,7 @@ from blocks import (
 )
 from render.summary._commands import (
     ALL,
+    COMMAND_MAX,
     WENT_WELL,
     Command,
     command_of,
@@ -55,6 +56,8 @@ from render.view._group import Entry
 
 TARGET_MAX: Final = 120
 """Characters of a command or another target."""
+PATH_MAX: Final = 300
+"""Characters of a file's name, of which the folder that most share is left out."""
 OUTCOME_MAX: Final = 100
 """Characters of an outcome."""
 LINE_MAX: Final = 220
@@ -81,6 +84,7 @@ _COMMITS: Final = re.compile(
     r"|\bgh (?:pr|issue|release) (?:create|merge|close|comment)\b"
 )
 """Commands that change a repository's history, or what others see of it."""
+_MESSAGE: Final = re.compile(r"\bgit commit\b[^|;&]*? -\w*m\s*(\"[^\"]*\"|'[^']*')")
 _LOOKS: Final = re.compile(
     r"\W*(?:cat|ls|ll|tree|find|fd|grep|egrep|rg|ag|sed -n|awk|head|tail|less|wc|nl|stat|file|du|pwd|which|jq|sort|echo|ps"
     r"|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
@@ -162,7 +166,7 @@ def action_of(call: ToolCall, answer: Entry | None, version: int) -> Action:
     return structs.replace(
         action,
         seen=version,
-        target=one_line(action.target, TARGET_MAX),
+        target=one_line(action.target, PATH_MAX if action.verb in FILES else TARGET_MAX),
         outcome=one_line(action.outcome, OUTCOME_MAX),
     )
 
@@ -288,12 +292,15 @@ def _other_action(told: _Told) -> Action:
                 weight=1,
             )
         case _:
-            asked = asks_user(call.name)
+            is_plan = any(map(_is_steps, call.input.values()))
+            is_told = is_plan or asks_user(call.name)  # elsewhere: the steps, the user's words
             return Action(
                 verb=call.name,
-                target=tool_target(call.input, told.known) or _argument(call.input),
-                outcome=failure or ("" if asked else _short(told.output)),
-                weight=2 if failure else 1,
+                target=""
+                if is_plan
+                else tool_target(call.input, told.known) or _argument(call.input),
+                outcome=failure or ("" if is_told else _short(told.output)),
+                weight=2 if failure else int(not is_told),
             )
 
 
@@ -301,33 +308,41 @@ def _ran(command: Command, told: _Told) -> Action:
     """A command with the outcome of its tests, its error, or its output."""
     status, tests = status_of(told.result), outcome(told.output)
     is_bad = told.result is not None and (told.has_failed or status not in WENT_WELL)
-    error = telling_error(told.output) if is_bad and told.output else ""
-    is_number = status.lstrip("-").isdigit()
-    ended = (
-        f"exit {status}"
-        if is_bad and is_number and not tests
-        else status
-        if is_bad and not error and not tests
-        else ""
-    )
-    said = ": ".join(filter(None, (", ".join(filter(None, (ended, tests))), error)))
     is_look = bool(_LOOKS.match(command.text))
     is_commit = bool(_COMMITS.search(command.text))
-    if not said:
-        made = _COMMITTED.search(told.output) if is_commit else None
-        said = (
-            status
-            if told.result is None
-            else made[1]
-            if made
-            else _short(told.output, is_look=is_look)
-        )
-    target = shown_command(command, TARGET_MAX)
-    about = told.call.input.get("description")
-    if "…" in target and isinstance(about, str) and about.strip():
-        target = f"{shown_command(command, TARGET_MAX // 2)}  # {one_line(about, TARGET_MAX // 2)}"
-    weight = 3 if tests or (is_commit and not is_bad) else 2 if is_bad else int(not is_look)
-    return Action(verb="$", target=target, folder=command.folder, outcome=said, weight=weight)
+    if is_bad or tests:
+        said = _failure(status, tests, told.output) if is_bad else tests
+    elif made := _COMMITTED.search(told.output) if is_commit else None:
+        said = made[1]
+    else:
+        said = _short(told.output, is_look=is_look) if told.result else status
+    return Action(
+        verb="$",
+        target=_command_line(command, told.call.input.get("description")),
+        folder=command.folder,
+        outcome=said,
+        weight=3 if tests or (is_commit and not is_bad) else 2 if is_bad else int(not is_look),
+    )
+
+
+def _failure(status: str, tests: str, output: str) -> str:
+    """How a command failed: its tests or else its status, and the error."""
+    error = telling_error(output)
+    ended = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
+    return ": ".join(filter(None, (tests or ended, error)))
+
+
+def _command_line(command: Command, about: object) -> str:
+    """The command; of a long one with a commit its message, or a part and what the call says of it."""
+    line = shown_command(command, TARGET_MAX)
+    if "…" not in line:
+        return line
+    if message := _MESSAGE.search(shown_command(command, COMMAND_MAX)):
+        return f"git commit -m {one_line(message[1], TARGET_MAX)}"
+    if isinstance(about, str) and about.strip():
+        half = TARGET_MAX // 2
+        return f"{shown_command(command, half)}  # {one_line(about, half)}"
+    return line
 
 
 def _short(output: str, *, is_look: bool = False) -> str:
@@ -384,6 +399,12 @@ def _argument(arguments: Mapping[str, Any]) -> str:
         elif isinstance(item, list):
             stack += reversed(cast("list[Any]", item)[:1])
     return ""
+
+
+def _is_steps(value: Any) -> bool:
+    """Whether an argument is a list of steps with a status, as tools for plans and to-do lists take."""
+    rows: list[Any] = cast("list[Any]", value) if isinstance(value, list) else []
+    return bool(rows) and all(isinstance(row, dict) and "status" in row for row in rows)
 
 
 def _first_line(text: str) -> str:

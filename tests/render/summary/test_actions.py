@@ -90,6 +90,7 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
         ("Task", {"description": "Look around", "prompt": "Look at all"}, "Task Look around"),
         ("book_hotel", {"guest": {"name": "Ann"}, "nights": 3}, "book_hotel Ann"),
         ("ping", {}, "ping"),
+        ("TodoWrite", {"todos": [{"content": "x", "status": "done"}]}, "TodoWrite"),
     ],
 )  # fmt: skip
 def test_a_call_is_told_by_what_it_did_whichever_client_made_it(
@@ -132,13 +133,21 @@ def test_a_tool_that_declares_its_kind_is_told_by_it() -> None:
         *did("recall", "search", "about", about="unpaid"),
         *did("ask_web", "web", "page", page="https://x.example"),
     ) == [
-        "read K-7", "edit 4711", "$ blue -> x", "list unpaid -> x", "web https://x.example -> x",
+        "read K-7", "write 4711", "$ blue -> x", "list unpaid -> x", "web https://x.example -> x",
     ]  # fmt: skip
 
 
 def test_of_a_commit_its_branch_and_id_are_told() -> None:
     output = "running hooks\n" * 9 + "[main 3f2a1b0c] Fix it\n 2 files changed"
     assert ran("git commit -m x", output) == ["$ git commit -m x -> main 3f2a1b0c"]
+
+
+def test_of_a_long_commit_the_message_is_told() -> None:
+    files = " ".join(f"src/module_{n}.py" for n in range(20))
+    command = f"git add {files} && git commit -m \"$(cat <<'EOF'\nFix the total\n\nIt was off.\nEOF\n)\" && git push"
+    assert ran(command, "[main 3f2a1b0c] Fix") == [
+        '$ git commit -m "Fix the total (3 lines)" -> main 3f2a1b0c'
+    ]
 
 
 def test_of_a_look_the_number_of_lines_is_enough() -> None:
