@@ -299,7 +299,7 @@ def _other_action(told: _Told) -> Action:
                 target=""
                 if is_plan
                 else tool_target(call.input, told.known) or _argument(call.input),
-                outcome=failure or ("" if is_told else _short(told.output)),
+                outcome=failure or ("" if is_told else _short(told.output, 0)),
                 weight=2 if failure else int(not is_told),
             )
 
@@ -315,7 +315,7 @@ def _ran(command: Command, told: _Told) -> Action:
     elif made := _COMMITTED.search(told.output) if is_commit else None:
         said = made[1]
     else:
-        said = _short(told.output, is_look=is_look) if told.result else status
+        said = _short(told.output, None if is_look else -1) if told.result else status
     return Action(
         verb="$",
         target=_command_line(command, told.call.input.get("description")),
@@ -345,9 +345,9 @@ def _command_line(command: Command, about: object) -> str:
     return line
 
 
-def _short(output: str, *, is_look: bool = False) -> str:
-    """An output in few words: itself if it is short, else the number of its lines and, of what is more than a look,
-    the last one."""
+def _short(output: str, telling: int | None = None) -> str:
+    """An output in few words: itself if it is short, else the number of its lines and the telling one of them: 0 for the
+    first, -1 for the last."""
     lines = [line.strip() for line in output.split("\n") if re.search(r"\w", line)]
     whole = " / ".join(lines[:SHORT_LINES])
     if len(lines) <= SHORT_LINES and len(whole) <= SHORT_CHARACTERS:
@@ -357,7 +357,7 @@ def _short(output: str, *, is_look: bool = False) -> str:
     if len(lines) == 1:
         return one_line(lines[0], SHORT_CHARACTERS)
     number = f"{len(lines)} lines"
-    return number if is_look else f"{number}: {one_line(lines[-1], SHORT_CHARACTERS)}"
+    return number if telling is None else f"{number}: {one_line(lines[telling], SHORT_CHARACTERS)}"
 
 
 def _matches(output: str) -> str:

@@ -43,7 +43,7 @@ from blocks import (
     tool_kind,
 )
 from render.summary._actions import action_of
-from render.summary._commands import script_of
+from render.summary._commands import outcome, script_of
 from render.summary._files import follow, line_at
 from render.summary._identifiers import one_line, output_of, searched
 from render.summary._reading import LINE_CHARACTERS, Reader, Source
@@ -60,6 +60,10 @@ DATA_WORD: Final = 200
 """A long line with a word of more characters is data."""
 ESCAPES_MIN: Final = 3
 """A long line with so many escaped line ends is text inside of data."""
+_PASSED: Final = re.compile(
+    r"\bPASSED\b|\.\.\. ok$|^\s*(?:--- PASS|=== RUN|ok\b|\(pass\)|PASS\b|[✓✔√])"
+)
+"""The line of a test that passed: pytest, unittest and cargo, go and TAP, bun, jest, vitest, node."""
 _COLOURS: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 CALL_MAX: Final = 100
 """Characters of the line that says where excerpts are from."""
@@ -209,7 +213,7 @@ def _sources(entry: Entry, called: Entry | None, reader: Reader) -> Iterator[Sou
             text = text_of(block)
             start, end = output_of(text)
             about = _about(called) if called else "result"
-            for part in searched(readable(text[start:end])):
+            for part in searched(_without_passed(readable(text[start:end]))):
                 yield _source(entry, part, about, reader)
         case AssistantCompletion():
             for part in searched(text_of(block)):
@@ -230,6 +234,13 @@ def readable(text: str) -> str:
     fields = (each for line in text.split("\n") for each in _fields_of(line))
     lines = (line for field in fields for line in field.split("\n"))
     return "\n".join(line for line in lines if not _is_data(line))
+
+
+def _without_passed(text: str) -> str:
+    """The output of tests without the lines of those that passed: the action tells how many they were."""
+    if not outcome(text):
+        return text
+    return "\n".join(line for line in text.split("\n") if not _PASSED.search(line))
 
 
 def _fields_of(line: str) -> Iterable[str]:

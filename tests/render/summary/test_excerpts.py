@@ -188,6 +188,15 @@ def test_a_long_text_is_searched_at_its_beginning_and_end() -> None:
     assert "src/middle.py" not in found
 
 
+def test_of_tests_those_that_passed_are_not_quoted() -> None:
+    lines = [f"tests/test_ledger.py::test_total_{n} PASSED [ {n}%]" for n in range(30)]
+    failed = "FAILED tests/test_ledger.py::test_the_rate - assert 2 == 3"
+    output = "\n".join([*lines, failed, "== 1 failed, 30 passed in 2.10s =="])
+    text = shown(call("a", name="bash", command="pytest -v"), result("a", output))
+    assert failed in text
+    assert "PASSED" not in text
+
+
 def test_what_is_forgotten_is_not_quoted() -> None:
     view = view_of(said("see src/ledger_v2.py for everything about that"))
     (entry,) = view.entries
