@@ -45,6 +45,7 @@ from blocks import (
 from render.summary._actions import action_of
 from render.summary._commands import outcome, script_of
 from render.summary._files import follow, line_at
+from render.summary._frames import MARKS, VIEWED, WORD, bare, frame_of, plain
 from render.summary._identifiers import one_line, output_of, searched
 from render.summary._reading import LINE_CHARACTERS, Reader, Source
 from render.view._group import Entry
@@ -101,7 +102,7 @@ def choose(
     names = _Names.of(sources, beside.uses)
     spread(sources, names.worths(surrounded(in_sight, set(names.best))))
     _value_own_lines(sources)
-    shown = {_plain(line) for source in in_sight for line in source.holding()}
+    shown = {plain(line) for source in in_sight for line in source.holding()}
     Market(reader=reader, shown=shown).buy(sources, tokens_max)
     return tuple(_excerpts(sources))
 
@@ -163,7 +164,7 @@ def _runs(source: Source) -> Iterator[tuple[int, int]]:
 
 
 def _has_words(text: str) -> bool:
-    return any(_WORD.search(_bare(line)) for line in text.split("\n"))
+    return any(WORD.search(bare(line)) for line in text.split("\n"))
 
 
 def _with_marks(text: str, start: int, end: int) -> str:
@@ -273,7 +274,7 @@ def _fields(value: Any) -> Iterator[str]:
         elif (
             isinstance(item, str | int | float)
             and not isinstance(item, bool)
-            and _WORD.search(str(item))
+            and WORD.search(str(item))
         ):
             yield f"{name}: {item}" if name else str(item)
 
@@ -508,7 +509,6 @@ GAP_TOKENS: Final = 1
 """The mark of a gap."""
 WORDS_MIN: Final = 3
 """Word characters that a piece must have to be bought for itself."""
-_WORD: Final = re.compile(r"\w")
 _WORDS: Final = re.compile(rf"(?:\w\W*){{{WORDS_MIN}}}")
 _Offer: TypeAlias = tuple[float, int, int]
 """A piece on offer: its worth for its price, negative; its source from the newest on; its number in the source."""
@@ -596,7 +596,7 @@ class Market:
         """What has to be paid for a piece: its lines, and the heading and frame that it is the first under; None if it is
         seen already."""
         text = source.piece(number)
-        if all(_plain(line) in self.shown for line in text.split("\n")):
+        if all(plain(line) in self.shown for line in text.split("\n")):
             return None
         heading = heading_of(source.file, source.seen, source.call)
         frame = [line for line in frame_of(source, number) if (heading, line) not in self._frames]
@@ -610,7 +610,7 @@ class Market:
         self._frames.update(
             (heading, line) for line in (*frame_of(source, number), *text.split("\n"))
         )
-        self.shown.update(map(_plain, text.split("\n")))
+        self.shown.update(map(plain, text.split("\n")))
 
 
 def _gaps(source: Source) -> Iterator[int]:
@@ -627,7 +627,7 @@ def _offers(source: Source, place: int) -> Iterator[_Offer]:
     starts, ends = source.pieces.starts, source.pieces.ends
     for number, worth in source.worth.items():
         piece = source.piece(number)
-        if worth > 0 and _WORDS.search(_bare(piece)) and not _MARKS.match(piece):
+        if worth > 0 and _WORDS.search(bare(piece)) and not MARKS.match(piece):
             yield -worth / _size(ends[number] - starts[number]), place, number
 
 
@@ -635,107 +635,6 @@ def _offers(source: Source, place: int) -> Iterator[_Offer]:
 def _size(characters: int) -> float:
     """The estimated tokens of a text of this length, to the power `SIZE_POWER`."""
     return float((characters / CHARACTERS_PER_TOKEN + 1) ** SIZE_POWER)
-
-
-# Where a piece stands: the first line of its function and class, its table's heading, its section, its file in a diff.
-
-
-FRAME_LINES: Final = 400
-"""Lines above a piece that are searched."""
-FRAME_MAX: Final = 2
-"""Lines of a frame."""
-FRAME_CHARACTERS: Final = 160
-_VIEWED: Final = re.compile(r"[ \t]*\d{1,7}(?:→|\t|: |\|)")
-"""The number that a viewer puts before a line."""
-_DEFINED: Final = re.compile(
-    r"(?:(?:export|default|pub(?:\([a-z]+\))?|public|private|protected|internal|static|final|abstract|async|override"
-    r"|unsafe|extern|inline|virtual|open|data|sealed|partial|const|let|var)\s+)*"
-    r"(?:(?:def|class|func|fn|fun|function\*?|interface|struct|impl|enum|trait|module|namespace|record|protocol"
-    r"|extension|type|message|service|CREATE\s+\w+|describe|it|test)\b"
-    r"|\w+\s*[:=][^=].*=>\s*[{(]?$|\w+\s*=\s*(?:async\s+)?function\b)"
-)
-"""A line that begins a definition, by the keywords of widespread languages."""
-_CONTROL: Final = re.compile(
-    r"\W*(?:if|else|elif|for|while|try|except|catch|finally|switch|case|with|do|return|default|when|unless|begin"
-    r"|select|loop|match|await|yield|raise|throw)\b"
-)
-_OPENS: Final = re.compile(r"\w.*[:{(\[]$")
-_TABLE: Final = re.compile(r"\s*\|.*\|\s*$")
-_CAPITALS: Final = re.compile(r"\s*[A-Z%#][A-Z%#+()/_-]*(?:\s+[A-Z%#][A-Z%#+()/_-]*){2,}\s*$")
-"""The heading of a table that a command prints: ps, df, docker, kubectl."""
-_MARKS: Final = re.compile(
-    r"(?:@@ .*|index [0-9a-f]+\.\..*|--- .*|\+\+\+ .*|new file mode .*|```\w*)$"
-)
-"""Lines of a diff or of Markdown that only mark what follows."""
-_CHANGED: Final = re.compile(r"diff --git |\+\+\+ ")
-_SECTION: Final = re.compile(r"#{1,5} \S")
-
-
-def frame_of(source: Source, number: int) -> tuple[str, ...]:
-    """The lines above a piece that say where it stands, outermost first; of an earlier excerpt those that it had."""
-    end = source.line_start(number)
-    if source.is_whole or end == 0:
-        return source.under
-    above = source.text[:end].split("\n")[-FRAME_LINES - 1 : -1]
-    line = source.piece(number).split("\n", 1)[0]
-    found = _frame(
-        line, above, is_prose=not source.file or source.file.endswith((".md", ".mdx", ".txt"))
-    )
-    found = [each.rstrip() for each in found if len(each) <= FRAME_CHARACTERS]
-    return tuple(dict.fromkeys([*source.under, *found]))[-FRAME_MAX:]
-
-
-def _frame(line: str, above: Sequence[str], *, is_prose: bool) -> list[str]:
-    if _TABLE.match(line):
-        rows = 0
-        while rows < len(above) and _TABLE.match(above[-1 - rows]):
-            rows += 1
-        return [above[-rows]] if rows else []
-    if line[:1] in {"+", "-", " "} and (changed := _last(above, _CHANGED)):
-        return [changed]
-    if above and _CAPITALS.match(above[0]):
-        return [above[0]]
-    if found := _enclosing(line, above):
-        return found
-    section = _last(above, _SECTION) if is_prose else ""
-    return [section] if section else []
-
-
-def _last(lines: Sequence[str], mark: re.Pattern[str]) -> str:
-    return next((line for line in reversed(lines) if mark.match(line)), "")
-
-
-def _enclosing(line: str, above: Sequence[str]) -> list[str]:
-    """The definitions that a line is inside of, by indentation, at most `FRAME_MAX`; if none is known, what opens its
-    block."""
-    indent, defined, opened = _indent(_bare(line)), list[str](), ""
-    for each in reversed(above):
-        if not indent or len(defined) == FRAME_MAX:
-            break
-        bare = _bare(each)
-        words = bare.strip()
-        if not _WORD.search(words) or _indent(bare) >= indent:
-            continue
-        indent = _indent(bare)
-        if _DEFINED.match(words):
-            defined.append(each)
-        elif not opened and _OPENS.match(words) and not _CONTROL.match(words):
-            opened = each
-    return defined[::-1] or ([opened] if opened else [])
-
-
-def _bare(line: str) -> str:
-    """The line without a viewer's number."""
-    return _VIEWED.sub("", line, count=1)
-
-
-def _plain(line: str) -> str:
-    """The line without a viewer's number and white space around it."""
-    return _bare(line).strip()
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 # As text.
@@ -772,8 +671,8 @@ def _lines(excerpts: Sequence[Excerpt]) -> Iterator[str]:
     for excerpt in excerpts:
         under = [line for line in excerpt.under if line not in shown]
         lines = [*under, *(line for line in excerpt.text.split("\n") if _has_words(line))]
-        if shown and not (is_numbered and _VIEWED.match(lines[0])) and lines[0][:1] != GAP:
+        if shown and not (is_numbered and VIEWED.match(lines[0])) and lines[0][:1] != GAP:
             yield GAP
-        is_numbered = bool(_VIEWED.match(lines[-1]))
+        is_numbered = bool(VIEWED.match(lines[-1]))
         shown.update(lines)
         yield from lines

@@ -11,8 +11,6 @@ from typing import Final
 
 import attrs
 
-from blocks import Block, ToolResult, text_of
-
 LENGTH_MAX = 160
 """Longer tokens are taken as data."""
 SEARCHED_MAX = 100_000
@@ -224,20 +222,6 @@ def output_of(text: str) -> tuple[int, int]:
     is_plain = all(text.find(mark, tail) < 0 for mark in _BEHIND_MARKS)
     behind = None if is_plain else _BEHIND.search(text, tail)
     return start, behind.start() if behind else len(text)
-
-
-def texts_of(block: Block) -> Iterator[str]:
-    """The texts of a block that are searched; a result is divided by `parts_of`."""
-    text = text_of(block)
-    for part in parts_of(text) if isinstance(block, ToolResult) else (text,):
-        yield from searched(part)
-
-
-def parts_of(text: str) -> Iterator[str]:
-    """The non-empty parts of a result: the lines before the output, the output, the lines after it."""
-    start, end = output_of(text)
-    parts = (text[:start], text[start:end], text[end:])
-    yield from (part for part in parts if part and not part.isspace())
 
 
 def is_output(text: str) -> bool:
