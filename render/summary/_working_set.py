@@ -11,6 +11,7 @@ are chosen that a next edit most likely touches. What the request shows anyway h
     240→def discount(cart, rate):
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
@@ -72,6 +73,9 @@ OVERVIEW: Final = 60
 """A view of more lines, about a screen, is an overview: most of it is not needed, so it counts as older."""
 OVERVIEW_AGE: Final = 2
 """How many times as old."""
+HEAD_AGE: Final = 1.0
+HEADS_SHARE: Final = 0.4
+_WORD: Final = re.compile(r"\w{2}")
 LINES_MIN: Final = 3
 """Of a file of which not so many adjacent lines are known, nothing is shown: a search has found a word there."""
 GAP_MAX: Final = 8
@@ -101,9 +105,11 @@ def _ranked(copies: Mapping[str, Copy], visible: Collection[int]) -> list[_Known
             continue
         sizes = Counter(row.seen for row in _rows(copy))
         for number, stretch in enumerate(copy.stretches):
-            changed = _changed_around(stretch.rows)
+            changed, heads = _changed_around(stretch.rows), _heads(stretch.rows)
             for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
-                age = (now - row.seen) * (OVERVIEW_AGE if sizes[row.seen] > OVERVIEW else 1)
+                age = now - row.seen
+                if sizes[row.seen] > OVERVIEW:
+                    age *= HEAD_AGE if index in heads else OVERVIEW_AGE
                 if not _is_visible(row, visible):
                     ranked.append((min(age, now - edited), _Known(name, number, index, row)))
     ranked.sort(key=itemgetter(0))
@@ -118,6 +124,23 @@ def _is_visible(row: Row, visible: Collection[int]) -> bool:
 
 def _rows(copy: Copy) -> Iterator[Row]:
     return (row for stretch in copy.stretches for row in stretch.rows)
+
+
+def _heads(rows: Sequence[Row]) -> set[int]:
+    """The indices of the rows that stand at the left edge, or open an indented block there."""
+    depths = [len(row.text) - len(row.text.lstrip()) if row.text.strip() else -1 for row in rows]
+    edges = sorted({depth for depth in depths if depth >= 0})[:2]
+    below, heads = -1, set[int]()
+    for index in range(len(rows) - 1, -1, -1):
+        depth = depths[index]
+        if depth < 0:
+            continue
+        if _WORD.search(rows[index].text) and (
+            depth == edges[0] or (depth in edges and below > depth)
+        ):
+            heads.add(index)
+        below = depth
+    return heads if len(heads) <= HEADS_SHARE * len(rows) else set()
 
 
 def _changed_around(rows: Sequence[Row]) -> list[int]:
