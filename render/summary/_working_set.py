@@ -46,8 +46,9 @@ def working_set(
 def working_text(regions: Iterable[Region]) -> str:
     """The regions as they are shown; empty if there are none."""
     parts = list[str]()
-    for file, those in groupby(regions, key=attrgetter("file")):
-        doubt, after = 0, -1
+    for file, group in groupby(regions, key=attrgetter("file")):
+        those, doubt, after = list(group), 0, -1
+        width = max(len(str(region.line + region.text.count("\n"))) for region in those)
         parts.append(f"### {file}")
         for region in those:
             lines, joined = region.text.split("\n"), region.joins or region.line == after
@@ -56,7 +57,6 @@ def working_text(regions: Iterable[Region]) -> str:
             if region.doubt and region.doubt != doubt:
                 parts.append(f"(may have changed since: [{label_of(region.doubt)}])")
             doubt = region.doubt
-            width = len(str(region.line + len(lines) - 1))
             numbered = (f"{n:{width}}→{line}" for n, line in enumerate(lines, region.line))
             parts += numbered if region.line else lines
             after = region.line + len(lines) if region.line else 0

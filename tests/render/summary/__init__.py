@@ -2,6 +2,7 @@
 
 _actions: test_actions.py
 _commands: test_actions.py, test_outcomes.py, test_shell.py
+_copy: test_copies.py
 _excerpts: test_excerpts.py, test_files.py, test_mentions.py
 _identifiers: test_identifiers.py, test_output.py
 _merge: test_merge.py, test_lasting.py, ../../timeline/summarizers/test_rooms.py
