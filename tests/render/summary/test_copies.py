@@ -30,26 +30,30 @@ class RealDisk(Disk):
         lines = super().fresh(number)
         return [("", "}", line, line)[(index + number) % 4] for index, line in enumerate(lines)]
 
-    def edit(self, _: int, part: list[str], new: list[str]) -> None:
-        self.replace("\n".join(part), "\n".join(new))
+    def edit(self, first: int, part: list[str], new: list[str]) -> None:
+        self.replace(first, "\n".join(part), "\n".join(new))
 
-    def rename(self, _: int, part: list[str], new: list[str]) -> None:
+    def rename(self, first: int, part: list[str], new: list[str]) -> None:
         """A part of a line becomes another one."""
         if part and new:
-            self.replace(part[0][4:20], new[0][4:24])
+            self.replace(first, part[0][4:20], new[0][4:24])
 
-    def edit_ends(self, _: int, part: list[str], new: list[str]) -> None:
+    def edit_ends(self, first: int, part: list[str], new: list[str]) -> None:
         """Whole lines with their line ends."""
-        self.replace("".join(f"{line}\n" for line in part), "".join(f"{line}\n" for line in new))
+        self.replace(
+            first, "".join(f"{line}\n" for line in part), "".join(f"{line}\n" for line in new)
+        )
 
-    def edit_within(self, _: int, part: list[str], new: list[str]) -> None:
+    def edit_within(self, first: int, part: list[str], new: list[str]) -> None:
         """From within a line to within another one."""
         text = "\n".join(part)
-        self.replace(text[5:-5], "\n".join(new)[3:-3])
+        self.replace(first, text[5:-5], "\n".join(new)[3:-3])
 
-    def replace(self, old: str, new: str) -> None:
+    def replace(self, first: int, old: str, new: str) -> None:
         text = "\n".join(self.lines)
         given = {"file_path": FILE, "old_string": old, "new_string": new}
+        if first % 2:
+            given = {"path": FILE, "oldText": old, "newText": new}
         is_error = not old.strip() or not occurs_once(old, text)
         self.calls.append(ran(self.version, "Edit", "done", given, is_error=is_error))
         if not is_error:
@@ -66,7 +70,7 @@ class RealDisk(Disk):
                 "replaceAll": True,
             }
             self.calls.append(ran(self.version, "edit", "done", given))
-            self.lines = "\n".join(self.lines).replace(old, given["newText"]).split("\n")
+            self.lines = "\n".join(self.lines).replace(old, other).split("\n")
 
     def multi_edit(self, _: int, part: list[str], new: list[str]) -> None:
         pairs, text = list[tuple[str, str]](), "\n".join(self.lines)
