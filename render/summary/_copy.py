@@ -166,20 +166,16 @@ class Copy:
 
     def _replace_unseen(self, old: str, new: str, edit: Edit, mark: Row) -> None:
         """A change whose place is not shown as a whole: of its lines, those are added that are whole."""
-        place = self._trim(_own(old, new, edit), self.stretches)
-        moved = new.count("\n") - old.count("\n")
-        if _is_removal(new, edit):
+        self._trim(_own(old, new, edit), self.stretches)
+        if new.count("\n") != old.count("\n") or _is_removal(new, edit):
             self._move(0, None)
-        elif moved:
-            self._move(place, moved if place else None)
         texts = _lines(new) if edit.is_lines else new.split("\n")[1:-1]
         if any(map(_is_telling, texts)):
             self.stretches += _written(0, texts, mark)
 
-    def _trim(self, old: str, stretches: Iterable[Stretch]) -> int:
-        """Forget the lines at the ends of stretches that may be a part of `old`; returns the number of a line
-        that the change follows directly, 0 if none is known."""
-        lines, number = old.split("\n"), 0
+    def _trim(self, old: str, stretches: Iterable[Stretch]) -> None:
+        """Forget the lines at the ends of stretches that may be a part of `old`."""
+        lines = old.split("\n")
         for stretch in stretches:
             counts = range(min(len(lines), len(stretch.rows)), 0, -1)
             text, size = stretch.text, len(stretch.rows)
@@ -190,13 +186,7 @@ class Copy:
             before = next((n for n in counts if text.startswith("\n".join(lines[-n:]))), 0)
             stretch.rows = stretch.rows[before : size - behind]
             stretch.line += before if stretch.line else 0
-            if stretch.line and stretch.rows:
-                if behind and _is_telling(lines[0]):
-                    number = stretch.line + len(stretch.rows) - 1
-                elif before and _is_telling(lines[-1]):
-                    number = stretch.line - 1
         self.stretches = [each for each in self.stretches if each.rows]
-        return number
 
     def _move(self, line: int, lines: int | None) -> None:
         """Move the numbers behind a line by so many lines; None: by an unknown number."""
