@@ -295,7 +295,7 @@ _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function",
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
 _COMMANDS: Final = ("cmd", "command", "script")
 _FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
-_TELLING: Final = re.compile(r"\b(?:cat|sed|head|tail|nl|tee|apply_patch)\b|>")
+_TELLING: Final = re.compile(r"\b(?:cat|sed|head|tail|nl|tee|apply_patch|patch|apply)\b|>")
 """A script without one of these neither shows nor writes a file in a known way."""
 ALL: Final = 10**9
 """Stands for an unknown number of lines."""

@@ -133,14 +133,13 @@ class Copy:
         if places and edit.is_all:
             for stretch, place in reversed(places):
                 stretch.rows[place.first : place.last + 1] = _rows(stretch, place, new, mark)
-            self._trim(old, self.stretches)
+            self._trim(_own(old, new, edit), self.stretches)
             if new.count("\n") != old.count("\n"):
                 self._move(0, None)
         elif len(places) == 1 and is_certain:
             self._replace_one(*places[0], new, edit, mark)
-            self._trim(
-                old, [each for each in self.stretches if not each.line and each is not places[0][0]]
-            )
+            loose = [each for each in self.stretches if not each.line and each is not places[0][0]]
+            self._trim(_own(old, new, edit), loose)
         elif places:
             self._forget(stretch for stretch, _ in places)
             self._move(0, None)
@@ -167,40 +166,27 @@ class Copy:
 
     def _replace_unseen(self, old: str, new: str, edit: Edit, mark: Row) -> None:
         """A change whose place is not shown as a whole: of its lines, those are added that are whole."""
-        if not edit.is_lines and old[:1] == new[:1] == "\n":
-            old, new = old[1:], new[1:]
-        place = self._trim(old, self.stretches)
-        moved = new.count("\n") - old.count("\n")
-        if _is_removal(new, edit):
+        self._trim(_own(old, new, edit), self.stretches)
+        if new.count("\n") != old.count("\n") or _is_removal(new, edit):
             self._move(0, None)
-        elif moved:
-            self._move(place, moved if place else None)
         texts = _lines(new) if edit.is_lines else new.split("\n")[1:-1]
         if any(map(_is_telling, texts)):
             self.stretches += _written(0, texts, mark)
 
-    def _trim(self, old: str, stretches: Iterable[Stretch]) -> int:
-        """Forget the lines at the ends of stretches that may be a part of `old`; returns the number of a line
-        that the change follows directly, 0 if none is known."""
-        lines, number = old.removesuffix("\n").split("\n"), 0
+    def _trim(self, old: str, stretches: Iterable[Stretch]) -> None:
+        """Forget the lines at the ends of stretches that may be a part of `old`."""
+        lines = old.split("\n")
         for stretch in stretches:
-            if f"\n{stretch.text}\n" in f"\n{old}\n":
+            counts = range(min(len(lines), len(stretch.rows)), 0, -1)
+            text, size = stretch.text, len(stretch.rows)
+            if f"\n{text}\n" in f"\n{old}\n":
                 stretch.rows = []
-            for count in range(min(len(lines), len(stretch.rows)), 0, -1):
-                if stretch.text.endswith("\n".join(lines[:count])):
-                    del stretch.rows[-count:]
-                    if stretch.line and stretch.rows and _is_telling(lines[0]):
-                        number = stretch.line + len(stretch.rows) - 1
-                    break
-            for count in range(min(len(lines), len(stretch.rows)), 0, -1):
-                if stretch.text.startswith("\n".join(lines[-count:])):
-                    del stretch.rows[:count]
-                    stretch.line += count if stretch.line else 0
-                    if stretch.line and stretch.rows and _is_telling(lines[-1]):
-                        number = stretch.line - 1
-                    break
+                continue
+            behind = next((n for n in counts if text.endswith("\n".join(lines[:n]))), 0)
+            before = next((n for n in counts if text.startswith("\n".join(lines[-n:]))), 0)
+            stretch.rows = stretch.rows[before : size - behind]
+            stretch.line += before if stretch.line else 0
         self.stretches = [each for each in self.stretches if each.rows]
-        return number
 
     def _move(self, line: int, lines: int | None) -> None:
         """Move the numbers behind a line by so many lines; None: by an unknown number."""
@@ -241,6 +227,13 @@ def _placed(stretch: Stretch, known: Mapping[int, Row]) -> Stretch:
         if len(found) == 1 and found[0] > index:
             return Stretch(found[0] - index, stretch.rows)
     return stretch
+
+
+def _own(old: str, new: str, edit: Edit) -> str:
+    """What is replaced, without a line end at its beginning or end that stays."""
+    if old[-1:] == new[-1:] == "\n" or edit.is_lines:
+        old = old.removesuffix("\n")
+    return old[1:] if old[:1] == new[:1] == "\n" and not edit.is_lines else old
 
 
 def _written(line: int, texts: Sequence[str], mark: Row) -> list[Stretch]:

@@ -409,7 +409,7 @@ def _patched(text: str) -> Iterator[Edit]:
             gone = None if is_whole else "".join(f"{line}\n" for line in old)
             yield Edit(file=file, old=gone, new="".join(f"{line}\n" for line in new), is_lines=True)
 
-    for line in text.split("\n"):
+    for line in text.removesuffix("\n").split("\n"):
         header = _PATCHED.match(line)
         if header or line.startswith(("@@", "*** End Patch")) or _UNIFIED_OLD.match(line):
             yield from hunk()

@@ -30,6 +30,8 @@ _FOUND_IN_ONE: Final = re.compile(r"(?P<line>\d{1,7})[:-](?P<text>.*)")
 _NOTE: Final = re.compile(r"\s*\[[^\n]*\]\s*|</?[\w-]+>\s*|\.\.\. \(\d+ more lines?\b.*")
 """What a viewer adds as a last line: how many lines follow (pi), a tag (opencode, mini-swe-agent)."""
 _BLANK: Final = re.compile(r"\s*")
+HEAD_LINES: Final = 4
+"""Lines before and with the first one of the file, in opencode."""
 CUT_CHARACTERS: Final = 400
 """A line of so many characters that ends like a cut one is not taken as whole: viewers cut at 500 (ripgrep in Claude Code)
 or 2,000 characters (Claude Code, opencode, Gemini CLI)."""
@@ -62,7 +64,7 @@ def views_of(
 def viewed(output: str, shown: Shown, version: int, *, is_change: bool = False) -> list[Stretch]:
     """The lines of one file that an output shows."""
     texts = output.split("\n")
-    texts[0] = texts[0].removeprefix("<content>")
+    texts[:HEAD_LINES] = [text.removeprefix("<content>") for text in texts[:HEAD_LINES]]
     numbers = numbers_in(texts, shown.line)
     if any(numbers):
         pairs = zip(numbers, texts, strict=True)

@@ -2,6 +2,7 @@
 
 _actions: test_actions.py
 _commands: test_actions.py, test_outcomes.py, test_shell.py
+_copy: test_copies.py
 _excerpts: test_excerpts.py, test_files.py, test_mentions.py
 _frames: test_excerpts.py
 _identifiers: test_identifiers.py, test_output.py

@@ -1,0 +1,319 @@
+"""The copy of a file is never wrong: every line that it shows is in the file, at that place and with that number."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from blocks import Region
+from render.summary._copies import followed
+from render.summary._copy import Copy
+from render.summary._working_set import working_set
+from render.view._group import Entry
+from tests._table import for_each
+from tests.render.summary.disk import FILE, Disk, code, edit, ran, viewed
+
+
+def occurs_once(old: str, text: str) -> bool:
+    """Whether a text has one occurrence of another, also if two would overlap."""
+    return text.find(old) >= 0 and text.find(old) == text.rfind(old)
+
+
+@attrs.define
+class RealDisk(Disk):
+    """A file with blank and repeated lines, and tools that refuse a text that does not occur once."""
+
+    def fresh(self, number: int) -> list[str]:
+        lines = super().fresh(number)
+        return [("", "}", line, line)[(index + number) % 4] for index, line in enumerate(lines)]
+
+    def edit(self, first: int, part: list[str], new: list[str]) -> None:
+        self.replace(first, "\n".join(part), "\n".join(new))
+
+    def rename(self, first: int, part: list[str], new: list[str]) -> None:
+        """A part of a line becomes another one."""
+        if part and new:
+            self.replace(first, part[0][4:20], new[0][4:24])
+
+    def edit_ends(self, first: int, part: list[str], new: list[str]) -> None:
+        """Whole lines with their line ends."""
+        self.replace(
+            first, "".join(f"{line}\n" for line in part), "".join(f"{line}\n" for line in new)
+        )
+
+    def edit_within(self, first: int, part: list[str], new: list[str]) -> None:
+        """From within a line to within another one."""
+        text = "\n".join(part)
+        self.replace(first, text[5:-5], "\n".join(new)[3:-3])
+
+    def replace(self, first: int, old: str, new: str) -> None:
+        text = "\n".join(self.lines)
+        given = {"file_path": FILE, "old_string": old, "new_string": new}
+        if first % 2:
+            given = {"path": FILE, "oldText": old, "newText": new}
+        is_error = not old.strip() or not occurs_once(old, text)
+        self.calls.append(ran(self.version, "Edit", "done", given, is_error=is_error))
+        if not is_error:
+            gone = f"{old}\n" if not new and not old.endswith("\n") and f"{old}\n" in text else old
+            self.lines = text.replace(gone, new).split("\n")
+
+    def replace_all(self, first: int, part: list[str], new: list[str]) -> None:
+        old, other = part[0].strip()[:9] if part else "", "x\ny"[: len(new)]
+        if old:
+            name = ("replaceAll", "replace_all")[first % 2]
+            given = {"path": FILE, "oldText": old, "newText": other, name: True}
+            self.calls.append(ran(self.version, "edit", "done", given))
+            self.lines = "\n".join(self.lines).replace(old, other).split("\n")
+
+    def multi_edit(self, _: int, part: list[str], new: list[str]) -> None:
+        pairs, text = list[tuple[str, str]](), "\n".join(self.lines)
+        for old, other in zip(part, new, strict=False):
+            if len(old) > 1 and occurs_once(old, text) and other:
+                text = text.replace(old, other)
+                pairs.append((old, other))
+        edits = [{"old_string": old, "new_string": other} for old, other in pairs]
+        if pairs:
+            given = {"file_path": FILE, "edits": edits}
+            self.calls.append(ran(self.version, "MultiEdit", "done", given))
+            self.lines = text.split("\n")
+
+    def patch(self, first: int, part: list[str], new: list[str]) -> None:
+        before = [*self.lines[max(first - 1, 0) : first], *part]
+        text, old = "\n".join(["", *self.lines, ""]), "\n".join(["", *before, ""])
+        if occurs_once(old, text) and part:
+            super().patch(first, part, new)
+
+    def diff(self, first: int, part: list[str], new: list[str]) -> None:
+        body = [*(f"-{line}" for line in part), *(f"+{line}" for line in new)]
+        head = [f"--- a/{FILE}", f"+++ b/{FILE}", f"@@ -{first + 1} +{first + 1} @@"]
+        text = "\n".join(["git apply <<'EOF'", *head, *body, "EOF"])
+        if part and occurs_once("\n".join(part), "\n".join(self.lines)):
+            self.calls.append(ran(self.version, "bash", "", {"command": text}))
+            self.lines[first : first + len(part)] = new
+
+    def search(self, first: int, part: list[str], _: list[str]) -> None:
+        said = "\n".join(f"{FILE}:{n}:{line}" for n, line in enumerate(part, first + 1))
+        self.calls.append(ran(self.version, "Grep", said, {"pattern": "x", "path": "."}))
+
+    def search_one(self, first: int, part: list[str], _: list[str]) -> None:
+        said = "\n".join(f"{n}-{line}" for n, line in enumerate(part, first + 1))
+        self.calls.append(ran(self.version, "bash", said, {"command": f"grep -n -A5 x {FILE}"}))
+
+    def search_around(self, _: int, part: list[str], __: list[str]) -> None:
+        given = {"command": f"grep -A 9 compute {FILE} | head -30"}
+        self.calls.append(ran(self.version, "bash", "\n".join(part), given))
+
+    def read_twice(self, first: int, part: list[str], _: list[str]) -> None:
+        last = first + len(part)
+        command = f"sed -n '{first + 1},{last}p' {FILE}; echo ---; sed -n '1,2p' {FILE}"
+        said = "\n".join([*part, "---", *self.lines[:2]])
+        if part and len(self.lines) > 1:
+            self.calls.append(ran(self.version, "bash", said, {"command": command}))
+
+    def format(self, _: int, __: list[str], ___: list[str]) -> None:
+        command = f"sed -i 's/compute/compile/' {FILE} && make"
+        self.calls.append(ran(self.version, "bash", "", {"command": command}))
+        self.lines = [line.replace("compute", "compile") for line in self.lines]
+
+
+ACTIONS = (
+    *("read", "read_raw", "read_by_shell", "write", "write_by_shell", "add_by_shell", "edit"),
+    *("edit_ends", "edit_within", "insert", "rename", "patch", "diff", "replace_all", "multi_edit"),
+    *("search", "search_one", "search_around", "read_twice", "format"),
+)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(0, 12), st.integers(0, 12)),
+    max_size=12,
+)
+
+
+def is_true(copy: Copy, lines: Sequence[str]) -> bool:
+    """Whether the copy shows only what is in the file."""
+    whole = "\n".join(["", *map(str.rstrip, lines), ""])
+    for stretch in copy.stretches:
+        texts = [row.text.rstrip() for row in stretch.rows]
+        if stretch.line:
+            start = stretch.line - 1
+            if [line.rstrip() for line in lines[start : start + len(texts)]] != texts:
+                return False
+        elif "\n".join(["", *texts, ""]) not in whole:
+            return False
+    return True
+
+
+def entries_of(calls: Sequence[Sequence[Entry]]) -> list[Entry]:
+    return [entry for call in calls for entry in call]
+
+
+@given(STEPS)
+def test_a_copy_is_as_the_file_whatever_is_read_and_changed(
+    steps: list[tuple[str, int, int, int]],
+) -> None:
+    disk = RealDisk(RealDisk([]).fresh(40))
+    for step in steps:
+        disk.do(*step)
+    copies = followed((), entries_of(disk.calls), 0)
+    assert all(is_true(copy, disk.lines) for copy in copies.values())
+
+
+def shown(regions: Sequence[Region]) -> Mapping[str, Copy]:
+    """The regions of a page as copies."""
+    return followed(regions, (), 0)
+
+
+@given(st.lists(st.tuples(STEPS, st.integers(0, 400)), min_size=1, max_size=4))
+def test_a_page_is_as_the_file_though_it_knows_only_the_page_before(
+    pages: list[tuple[list[tuple[str, int, int, int]], int]],
+) -> None:
+    disk = RealDisk(RealDisk([]).fresh(40))
+    regions, since, cut = tuple[Region, ...](), 0, 0
+    for steps, tokens in pages:
+        for step in steps:
+            disk.do(*step)
+        copies = followed(regions, entries_of(disk.calls[cut:]), since)
+        assert all(is_true(copy, disk.lines) for copy in copies.values())
+        cut = max(cut, len(disk.calls) - 3)
+        visible = {entry.version for entry in entries_of(disk.calls[cut:])}
+        regions = working_set(copies, visible, tokens, lambda text: len(text) // 4)
+        since = disk.version
+        assert all(is_true(copy, disk.lines) for copy in shown(regions).values())
+
+
+def numbered(copies: Mapping[str, Copy], file: str = FILE) -> dict[int, str]:
+    return {
+        number: row.text
+        for stretch in copies[file].stretches
+        if stretch.line
+        for number, row in enumerate(stretch.rows, stretch.line)
+    }
+
+
+READ = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
+
+
+def test_an_edit_moves_the_numbers_behind_it() -> None:
+    later = ran(3, "Read", viewed(code(60, 61), 61), {"file_path": FILE, "offset": 61})
+    known = numbered(followed((), [*READ, *later, *edit(5, code(7), code(7, 70, 71))], 0))
+    assert [known[n] for n in (7, 8, 9, 10, 11)] == code(6, 7, 70, 71, 8)
+    assert [known[n] for n in (63, 64)] == code(60, 61)
+
+
+def test_an_edit_whose_place_is_not_known_leaves_no_number_that_may_be_wrong() -> None:
+    copies = followed((), [*READ, *edit(3, code(50), code(51, 52))], 0)
+    assert numbered(copies) == {}
+    assert [len(stretch.rows) for stretch in copies[FILE].stretches] == [40]
+
+
+@for_each(
+    "command",
+    [
+        f"sed -i 's/a/b/' {FILE}",
+        f"git checkout -- {FILE}",
+        f"cd x && mv {FILE} y.py",
+        f"python3 - <<'EOF'\nfrom pathlib import Path\nPath('{FILE}').write_text('')\nEOF",
+        f"make > {FILE}",
+    ],
+    ids=["sed", "git", "mv", "python", "redirection"],
+)
+def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
+    copies = followed((), [*READ, *ran(3, "bash", "", {"command": command})], 0)
+    assert copies[FILE].stretches == []
+
+
+@for_each(
+    "command",
+    ["go fmt ./...", "npx prettier --write .", "git switch main", f"black {FILE}"],
+    ids=["go", "prettier", "git", "black"],
+)
+def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(command: str) -> None:
+    log = [*READ, *ran(3, "bash", "", {"command": command})]
+    (region, *_) = working_set(followed((), log, 0), (), 9999, len)
+    assert region.doubt == 4
+    again = [*log, *ran(5, "Read", viewed(code(*range(40))), {"file_path": FILE})]
+    assert not any(r.doubt for r in working_set(followed((), again, 0), (), 9999, len))
+
+
+@for_each(
+    "command",
+    [
+        f"pytest {FILE}",
+        f"git diff {FILE}",
+        "git checkout -b new",
+        f"grep -c x {FILE}",
+        f"wc {FILE}",
+    ],
+    ids=["test", "diff", "branch", "grep", "wc"],
+)
+def test_a_command_that_only_looks_leaves_a_copy_as_it_is(command: str) -> None:
+    log = [*READ, *ran(3, "bash", "1", {"command": command})]
+    copies = followed((), log, 0)
+    assert (len(numbered(copies)), copies[FILE].doubt) == (40, 0)
+
+
+def test_what_contradicts_a_view_is_doubtful_and_has_no_number() -> None:
+    changed = [*code(0), "a new line that nobody has written", *code(*range(1, 9))]
+    view = ran(3, "Read", viewed(changed), {"file_path": FILE})
+    copies = followed((), [*READ, *view], 0)
+    assert list(numbered(copies).values()) == changed
+    rest = [stretch for stretch in copies[FILE].stretches if not stretch.line]
+    assert [row.text for stretch in rest for row in stretch.rows] == code(*range(10, 40))
+    assert copies[FILE].doubt
+
+
+def test_what_is_hidden_is_in_no_copy() -> None:
+    call, result = READ
+    hidden = replace(result, original=result.block)
+    assert not followed((), [call, hidden], 0)
+    change, done = edit(3, code(7), code(99))
+    hidden = replace(change, original=change.block)
+    assert followed((), [*READ, hidden, done], 0)[FILE].stretches == []
+
+
+def test_a_relative_path_is_the_known_file_that_ends_like_it() -> None:
+    log = ran(1, "Read", viewed(code(1, 2)), {"file_path": f"/work/{FILE}"})
+    log += ran(3, "bash", "\n".join(code(3)), {"command": f"sed -n 3p {FILE}"})
+    assert numbered(followed((), log, 0), f"/work/{FILE}") == dict(enumerate(code(1, 2, 3), 1))
+
+
+@for_each(
+    ("tool", "given"),
+    [
+        ("Write", {"file_path": FILE, "content": "a\nb\n"}),
+        ("create", {"path": FILE, "file_text": "a\nb"}),
+        ("write", {"filePath": FILE, "content": "a\nb\n"}),
+        ("apply_patch", {"input": f"*** Begin Patch\n*** Add File: {FILE}\n+a\n+b\n*** End Patch"}),
+        ("apply_patch", {"patchText": f"*** Begin Patch\n*** Add File: {FILE}\n+a\n+b\n*** End Patch"}),
+        ("exec_command", {"cmd": f"cat > {FILE} <<'EOF'\na\nb\nEOF"}),
+    ],
+)  # fmt: skip
+def test_a_file_that_was_written_is_known_as_a_whole(tool: str, given: dict[str, Any]) -> None:
+    assert numbered(followed((), ran(1, tool, "done", given), 0)) == {1: "a", 2: "b"}
+
+
+def test_a_file_whose_text_the_shell_makes_is_not_known() -> None:
+    command = f"cat > {FILE} <<EOF\na\n$b\nEOF"
+    assert followed((), ran(1, "bash", "", {"command": command}), 0)[FILE].stretches == []
+
+
+NAMES = ("old_string", "new_string", "path", "input", "content", "edits", "command", "patch")
+ANYTHING = st.recursive(
+    st.text() | st.integers() | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
+    ),
+)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), ANYTHING), st.text(alphabet="1 :→-\tab\n"))
+def test_whatever_a_call_was_given_it_can_be_followed(given: dict[str, Any], said: str) -> None:
+    log = [
+        entry
+        for version, name in enumerate(("Edit", "apply_patch", "Read", "Bash", "Grep", "tool"))
+        for entry in ran(2 * version + 1, name, said, given)
+    ]
+    copies = followed((), log, 0)
+    regions = working_set(copies, (), 50, len)
+    assert followed(regions, log, 5) is not None

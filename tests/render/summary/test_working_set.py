@@ -1,0 +1,82 @@
+"""The working set: what was seen or changed last, as it is now, within its room."""
+
+import msgspec
+
+from blocks import Digest, Region
+from render.summary._copies import followed
+from render.summary._working_set import working_set, working_text
+from render.view._group import Entry
+from tests.render.summary.disk import FILE, code, edit, ran, viewed
+
+
+def read(version: int, first: int, last: int, file: str = FILE) -> list[Entry]:
+    lines = code(*range(first, last + 1))
+    return ran(version, "Read", viewed(lines, first), {"file_path": file, "offset": first})
+
+
+def page(
+    log: list[Entry], visible: set[int] | None = None, tokens: int = 9999
+) -> tuple[Region, ...]:
+    return working_set(followed((), log, 0), visible or set(), tokens, lambda text: len(text) // 4)
+
+
+def test_regions_are_shown_under_their_file_with_numbers_and_gaps() -> None:
+    text = working_text(page([*read(1, 8, 11), *read(3, 30, 32)]))
+    assert text.split("\n") == [
+        f"### {FILE}",
+        *(f"{n:2}→{code(n)[0]}" for n in (8, 9, 10, 11)),
+        "…",
+        *(f"{n}→{code(n)[0]}" for n in (30, 31, 32)),
+    ]
+
+
+def test_a_region_that_was_edited_is_shown_as_it_is_now() -> None:
+    text = working_text(page([*read(1, 1, 9), *edit(3, code(4), code(40, 41))]))
+    assert code(4)[0] not in text
+    assert [f"{n:2}→{code(m)[0]}" in text for n, m in ((4, 40), (5, 41), (10, 9))] == [True] * 3
+    assert "…" not in text, "one region though its lines have different histories"
+
+
+def test_what_the_request_shows_has_no_place_but_what_it_changed_has() -> None:
+    log = [*read(1, 1, 9), *read(3, 50, 70), *edit(5, code(4), code(40))]
+    text = working_text(page(log, {3, 4, 5, 6}))
+    assert code(60)[0] not in text
+    assert code(40)[0] in text, "a small gap is filled, so that the region can be read"
+    assert code(4)[0] not in text
+
+
+def test_of_what_has_no_room_the_oldest_is_left_out() -> None:
+    regions = page([*read(1, 1, 50, "old.py"), *read(3, 1, 50, "new.py")], tokens=600)
+    assert {region.file for region in regions} == {"new.py"}
+    assert page([*read(1, 1, 50)], tokens=3) == ()
+
+
+def test_the_surroundings_of_a_change_are_as_new_as_the_change() -> None:
+    log = [*read(1, 1, 50, "a.py"), *read(3, 1, 50, "b.py")]
+    change = {"file_path": "a.py", "old_string": code(25)[0], "new_string": code(99)[0]}
+    regions = page([*log, *ran(5, "Edit", "done", change)], tokens=700)
+    text = working_text(regions)
+    assert f"\n26→{code(26)[0]}" in text
+    assert text.index("### a.py") == 0
+
+
+def test_a_file_in_which_only_a_word_was_found_is_not_shown() -> None:
+    said = f"a.py:7:{code(7)[0]}\nb.py:9:{code(9)[0]}"
+    assert page(ran(1, "Grep", said, {"pattern": "x"})) == ()
+
+
+def test_a_page_made_of_the_page_before_is_the_same_if_nothing_happened() -> None:
+    log = [
+        *read(1, 1, 9),
+        *edit(3, code(4), code(40, 41)),
+        *edit(5, code(70), code(71, 72, 73, 74)),
+    ]
+    regions = page(log)
+    again = working_set(followed(regions, (), 6), set(), 9999, len)
+    assert working_text(again) == working_text(regions)
+
+
+def test_regions_are_stored_and_older_digests_have_none() -> None:
+    digest = Digest(regions=page(read(1, 1, 9)))
+    assert msgspec.json.decode(msgspec.json.encode(digest), type=Digest) == digest
+    assert msgspec.json.decode(b"{}", type=Digest).regions == ()
