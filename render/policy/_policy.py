@@ -263,7 +263,7 @@ class Policy:
     # What stays after a compaction.
     target_ratio: float = attrs.field(default=0.8, validator=_share())
     """Largest share of the whole request after a compaction."""
-    keep_ratio: float = attrs.field(default=0.08, validator=_share())
+    keep_ratio: float = attrs.field(default=0.1, validator=_share())
     """Share of the verbatim tail."""
     keep_messages: int | None = attrs.field(default=None, validator=v.optional(_whole()))
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
@@ -274,19 +274,19 @@ class Policy:
     limit."""
     prefix_tokens: int = attrs.field(default=400, validator=_whole())
     """Tokens of the beginning of a split turn, which has a room of its own; at most an eighth of the limit."""
-    page_tokens: int = attrs.field(default=20_000, validator=_whole())
+    page_tokens: int = attrs.field(default=22_000, validator=_whole())
     """The most tokens of the computed page in any window, without the working set; a window of `render.PAGE_HALF` tokens
     has half of them (see `render.PageRoom`)."""
-    state_ratio: float = attrs.field(default=0.12, validator=_share())
+    state_ratio: float = attrs.field(default=0.1, validator=_share())
     """Share of the page for where things stand: steps, changes by file, tests, open errors. 0: no such section, as for
     each of the following."""
-    found_ratio: float = attrs.field(default=0.28, validator=_share())
+    found_ratio: float = attrs.field(default=0.3, validator=_share())
     """Share of the page for what was found and decided, by turn."""
-    done_ratio: float = attrs.field(default=0.16, validator=_share())
+    done_ratio: float = attrs.field(default=0.2, validator=_share())
     """Share of the page for what was done, one line for each action."""
-    excerpts_ratio: float = attrs.field(default=0.44, validator=_share())
+    excerpts_ratio: float = attrs.field(default=0.4, validator=_share())
     """Share of the page for excerpts of the rest."""
-    working_ratio: float = attrs.field(default=0.15, validator=_share())
+    working_ratio: float = attrs.field(default=0.1, validator=_share())
     """Share of the working set: regions of files that are being worked on, as they are now."""
     user_ratio: float = attrs.field(default=0.12, validator=_share())
     """Share of all folded user texts together; beyond it, texts are shortened, pasted material in them first. None is

@@ -45,7 +45,6 @@ WORKING: Final = "Working set: files as they are now"
 DONE: Final = "What was done"
 EXCERPTS: Final = "Excerpts of the rest"
 SET_ASIDE: Final = {
-    "hidden": "Hidden before they were folded",
     "externalized": "Moved to the artifact store",
     "dropped": "Dropped without a summary",
 }
