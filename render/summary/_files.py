@@ -417,7 +417,7 @@ def _patched(text: str) -> Iterator[Edit]:
         if header:
             file, is_whole = name_of(header[2]), header[1] != "Update"
         elif found := _MOVED.match(line):
-            yield Edit(file=file, old=None, new=None)
+            yield Edit(file=file, old=None, new="")
             file = name_of(found[1])
         elif found := _UNIFIED_NEW.match(line):
             file, is_whole, old, new = name_of(found[1]), False, [], []

@@ -52,7 +52,7 @@ def test_where_it_is_not_sure_whose_lines_they_are_nothing_is_shown(command: str
 
 WRITTEN = {
     "cat > F <<'EOF'\na $b\nc\nEOF": Written("F", "a $b\nc\n"),
-    "cat <<EOF > F\na $b\nc\nEOF\npython F": Written("F", "c\n"),
+    "cat <<EOF > F\na $b\nc\nEOF\npython F": Written("F", "c\n", is_part=True),
     "cat >> F <<'EOF'\na\nEOF": Written("F", "a\n", is_added=True),
     "tee F <<'EOF'\na\nEOF": Written("F", "a\n"),
     "cd /x && cat > F <<'EOF' && make\na\nEOF": Written("/x/F", "a\n"),
