@@ -16,7 +16,7 @@ from render.compaction._prompt import (
     instruction,
     parse_answer,
 )
-from render.summary._text import format_written
+from render.summary._written import format_written
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
 from tests._table import for_each
