@@ -122,6 +122,10 @@ _APART: Final = (
     "visible to the successor, word for word ({kept} blocks), and begins with {first} [{label}]."
 )
 
+_PART: Final = (
+    "\nIt is too large for one request: quoted above is part {part}. Take up what this part has."
+)
+
 CHUNK_SHARE: Final = 0.5
 """Share of the limit for one chunk of quoted blocks."""
 QUOTE_SHARE: Final = 0.1
@@ -171,8 +175,9 @@ class Asking:
             goes_on=begun_turn(previous, fold) is not None,
         )
 
-    def text(self, before: StructuredSummary, *, is_apart: bool = False) -> str:
-        """The instruction, with the written part so far; `is_apart`: the request ends where it is cut."""
+    def text(self, before: StructuredSummary, *, is_apart: bool = False, part: str = "") -> str:
+        """The instruction, with the written part so far; `is_apart`: the request ends where it is cut; `part`: which part
+        of what is folded it quotes, if not all of it."""
         room, count = SummaryRoom.of(self.context), self.context.counter.count
         written = numbered(before)
         used = count(written)
@@ -189,7 +194,7 @@ class Asking:
         tags = (_CHUNK, _COMPUTED, _WRITTEN)
         return _INSTRUCTION.format(
             marker=MARKER,
-            cut=where,
+            cut=escaped(where, *tags) + (_PART.format(part=part) if part else ""),
             computed=quoted(_COMPUTED, escaped(self.computed, *tags)),
             written=quoted(_WRITTEN, escaped(written, *tags) or "(empty)"),
             context=context,
@@ -251,6 +256,8 @@ class Prompt:
     """All texts of the request if it does not extend the live prompt; otherwise empty."""
     provider: Provider = attrs.field(repr=False)
     asking: Asking = attrs.field(repr=False)
+    part: str = ""
+    """Which part of what is folded it quotes, if not all of it."""
 
 
 def summary_prompts(
@@ -276,7 +283,12 @@ def summary_prompts(
                 request=request, tokens=tokens, provider=context.provider, asking=asking
             )
             return [prompt]
-    return [_quoted_prompt(chunk, asking, context) for chunk in _chunks(fold, context)]
+    chunks = list(_chunks(fold, context))
+    parts = [f"{n} of {len(chunks)}" if len(chunks) > 1 else "" for n in range(1, len(chunks) + 1)]
+    return [
+        _quoted_prompt(chunk, part, asking, context)
+        for chunk, part in zip(chunks, parts, strict=True)
+    ]
 
 
 def before_cut(view: View, cut: int) -> View:
@@ -295,7 +307,8 @@ def _until(group: Group, cut: int) -> Group:
 
 def continued(prompt: Prompt, so_far: StructuredSummary) -> Prompt:
     """The prompt of a later chunk, with the written part after the earlier chunks."""
-    texts = (*prompt.texts[:-1], prompt.asking.text(so_far, is_apart=True))
+    asked = prompt.asking.text(so_far, is_apart=True, part=prompt.part)
+    texts = (*prompt.texts[:-1], asked)
     return attrs.evolve(prompt, request=prompt.provider.quoting(texts), texts=texts)
 
 
@@ -305,15 +318,16 @@ def without_thinking(prompt: Prompt) -> Prompt:
     return attrs.evolve(prompt, request=prompt.provider.without_thinking(prompt.request))
 
 
-def _quoted_prompt(chunk: str, asking: Asking, context: Context) -> Prompt:
+def _quoted_prompt(chunk: str, part: str, asking: Asking, context: Context) -> Prompt:
     count, provider = context.counter.count, context.provider
-    texts = (chunk, asking.text(asking.before, is_apart=True))
+    texts = (chunk, asking.text(asking.before, is_apart=True, part=part))
     return Prompt(
         request=provider.quoting(texts),
         tokens=sum(map(count, texts)),
         texts=texts,
         provider=provider,
         asking=asking,
+        part=part,
     )
 
 

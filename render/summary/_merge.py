@@ -170,8 +170,8 @@ FORCED_OUT: Final = (
 """Lists that lose entries when history is too long, in this order; `resolved` are the errors with a resolution."""
 HELD_FAST: Final = ("open_items", "constraints")
 """Lists that lose entries only if nothing else is left."""
-PROSE_SHARE: Final = 0.4
-"""Share of the history's room for each of task, state and plan."""
+PROSE: Final = {"task": 0.25, "state": 0.15, "plan": 0.15}
+"""Share of the history's room for each of these texts."""
 ITEM_SHARE: Final = 0.25
 """Share of the history's room for one list entry."""
 HEAD_SHARE: Final = 0.5
@@ -207,9 +207,10 @@ def _union(old: Iterable[_T], new: Iterable[_T]) -> tuple[_T, ...]:
 
 def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
     """The summary with long texts and lists cut, so that the later rules only select entries."""
-    prose, each = int(PROSE_SHARE * room.history), int(ITEM_SHARE * room.history)
+    each = int(ITEM_SHARE * room.history)
     changes: dict[str, Any] = {
-        name: room.shortened(getattr(summary, name), prose) for name in ("task", "state", "plan")
+        name: room.shortened(getattr(summary, name), int(share * room.history))
+        for name, share in PROSE.items()
     }
     for name in (*LASTING, "open_items"):
         changes[name] = room.first(getattr(summary, name), room.history, each)

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from blocks import Decision, RangeCompacted, RangeSummary, StructuredSummary, Work
 from render import Policy, Summary, SummaryRoom, format_summary
-from render.summary._merge import BEGINNING
-from render.summary._text import report_history
-from tests._builders import CharCounter, open_timeline, response, text, tool_use
+from render.summary._written import report_history
+from tests._builders import CharCounter, open_timeline, response, text, text_in, tool_use
 from tests._sizes import sized
 from tests._table import for_each
 from timeline import SummaryRequest, Timeline
@@ -46,6 +45,10 @@ def context_of(timeline: Timeline) -> str:
     return summary_of(timeline).summary.turn_context
 
 
+def room_of(timeline: Timeline) -> SummaryRoom:
+    return SummaryRoom.of(timeline.settings.context(None, None, 0.0))
+
+
 def folds(timeline: Timeline, number: int, rounds: int = 12) -> Iterator[str]:
     """The turn's context after each of so many folds of one long turn."""
     for fold in range(number):
@@ -56,6 +59,40 @@ def folds(timeline: Timeline, number: int, rounds: int = 12) -> Iterator[str]:
 
 
 # A split turn.
+
+
+def test_a_split_turn_of_calls_alone_has_its_section() -> None:
+    """003-7: what was asked, the calls by tool with their targets, what came of the last."""
+    timeline = small()
+    timeline.user(REQUEST)
+    work(timeline, 12)
+    shown = text_in(timeline.compact())
+    section = shown.split("## Turn Context (split turn)\n")[1].split("\n\n## ")[0].split("\n")
+    folded = summary_of(timeline).digest.rounds
+    assert section[0] == f"Asked: {REQUEST}"
+    assert section[1].startswith(f"Calls: read {folded} (")
+    assert f"books/march_{folded - 1}.csv" in section[1]
+    last = f"read books/march_{folded - 1}.csv -> page {folded - 1} is settled"
+    assert section[-1] == last
+
+
+@for_each("answer", [StructuredSummary(), StructuredSummary(state="Reading.")])
+def test_so_it_has_when_a_summariser_says_nothing_about_it(answer: StructuredSummary) -> None:
+    timeline = small(summarizer=lambda _: Summary(summary=answer))
+    timeline.user(REQUEST)
+    work(timeline, 12)
+    timeline.compact()
+    assert context_of(timeline).startswith(f"Asked: {REQUEST}\nCalls: read ")
+
+
+def test_the_beginning_of_a_long_turn_survives_every_later_fold() -> None:
+    """003-9: progressive within one turn, in its own room."""
+    timeline = small()
+    timeline.user(REQUEST)
+    contexts = list(folds(timeline, 8))
+    assert all(context.startswith(f"Asked: {REQUEST}\nCalls: read ") for context in contexts)
+    assert all(CharCounter().count(context) <= room_of(timeline).prefix for context in contexts)
+    assert "page 90 is settled" in contexts[-1], "and so does what came last"
 
 
 def test_a_models_words_about_it_add_up() -> None:
@@ -70,31 +107,26 @@ def test_a_models_words_about_it_add_up() -> None:
     *_, last = folds(timeline, 12)
     assert last.startswith("Part 0 begins here")
     assert "Part 11 begins here" in last
-    assert CharCounter().count(last) <= 400
+    assert CharCounter().count(last) <= room_of(timeline).prefix
 
 
-def reading(_: SummaryRequest) -> Summary:
-    """A model that says which book it reads."""
-    return Summary(summary=StructuredSummary(turn_context="It reads page by page."))
-
-
-def test_a_turn_that_ended_is_history() -> None:
-    timeline = small(summarizer=reading)
+def test_the_context_of_a_turn_that_ended_is_gone() -> None:
+    timeline = small()
     timeline.user(REQUEST)
-    *_, context = folds(timeline, 2)
+    *_, _context = folds(timeline, 2)
     timeline.record(response(text("March is settled."), id="end"))
     timeline.user("And now April.")
     work(timeline, 12, 100)
     timeline.compact()
     summary = summary_of(timeline)
     assert summary.split_turn_id == "t2"
-    [told] = [work for work in summary.summary.completed if work.action == BEGINNING]
-    assert (told.component, told.description) == ("t1", " ".join(context.split()))
+    assert summary.summary.turn_context.startswith("Asked: And now April.")
+    assert REQUEST not in summary.summary.turn_context
 
 
 def test_a_cut_at_a_steer_does_not_end_the_turn() -> None:
     """By the rules of cuts such a turn is not split; but it goes on."""
-    timeline = small(summarizer=reading)
+    timeline = small()
     timeline.user(REQUEST)
     *_, context = folds(timeline, 1)
     work(timeline, 8, 100)
@@ -105,14 +137,14 @@ def test_a_cut_at_a_steer_does_not_end_the_turn() -> None:
     summary = summary_of(timeline)
     assert summary.cut < cut
     assert summary.begun_turn_id == "t1"
-    assert summary.summary.turn_context.startswith(context)
+    assert summary.summary.turn_context.startswith(context.split("\n")[0])
 
 
 # The turns that a summary covers.
 
 
 def turns_line(timeline: Timeline) -> str:
-    return report_of(timeline).split("Folded so far: ")[1].split(":")[0]
+    return report_of(timeline).split("## Folded so far\n")[1].split(":")[0]
 
 
 def report_of(timeline: Timeline) -> str:
@@ -140,7 +172,7 @@ def test_a_summary_names_the_turns_that_it_and_those_before_it_cover() -> None:
 
 
 def test_a_demand_outlives_the_text_that_it_was_made_in() -> None:
-    """A short text is carried whole, for a while; when others take its place its demand is a rule on the page."""
+    """A short text is carried whole, for a while; when others take its place its demand is quoted."""
     timeline = small(window=3000)
     timeline.user("Settle the books.")
     for number in range(60):
@@ -149,7 +181,8 @@ def test_a_demand_outlives_the_text_that_it_was_made_in() -> None:
         timeline.render()
     head = timeline.view.compaction.head.entries if timeline.view.compaction else ()
     assert "ar:t5.user.prompt" not in {entry.path for entry in head}
-    assert "the user: Never touch db-2!" in report_of(timeline)
+    summary = summary_of(timeline).summary
+    assert "Never touch db-2!" in summary.constraints[: summary.quoted]
 
 
 # However it is written, it is bounded.
@@ -207,7 +240,7 @@ def compacted_often(
     timeline: Timeline, times: int, one_more: Callable[[Timeline, int], None]
 ) -> None:
     """Go on until so many compactions are over; what each leaves fits and is bounded."""
-    room = SummaryRoom.of(timeline.settings.context(None, None, 0.0))
+    room = room_of(timeline)
     first: tuple[str, ...] = ()
     for number in count():
         one_more(timeline, number)
