@@ -38,8 +38,8 @@ def prompts(view: View, fold: FoldRange, within: Context, answer: int = 0) -> li
     return list(summary_prompts(asking(view, fold, within), view, within, answer, show))
 
 
-def instruction(fold: FoldRange, within: Context, **how: bool) -> str:
-    return asking(make.view_of(), fold, within).text(StructuredSummary(), **how)
+def instruction(fold: FoldRange, within: Context, *, is_apart: bool = False) -> str:
+    return asking(make.view_of(), fold, within).text(StructuredSummary(), is_apart=is_apart)
 
 
 def chunked(fold: FoldRange, limit: int) -> list[Prompt]:
