@@ -12,7 +12,6 @@ from tests._practice import Practice
 from timeline import ModelSummarizer, model_named
 from timeline.fake_provider import Reply, summary_reply, wants_summary
 
-pytest_plugins = ("tests._practice",)
 MODEL = "claude-sonnet-5-5"
 [PAPER] = papers(HERE, EXAMPLES)
 

@@ -1,0 +1,1 @@
+"""`make exam`: reader, grader and table, played by the fake provider."""
