@@ -11,7 +11,6 @@ from render import SummaryRoom, merge_summaries
 from render.summary._merge import HELD_FAST
 from render.summary._written import (
     CLOSED,
-    FOUND,
     format_written,
     numbered,
     report_history,
@@ -34,7 +33,7 @@ BEFORE = StructuredSummary(
     lists=(NamedList(title="Accounts", items=("1 done", "2 open", "3 open")),),
     completed=(
         Work(component="Account 1", action="done", description="settled"),
-        Work(component="t1", action=FOUND, description="The ledger is old."),
+        Work(component="t1", action="found", description="The ledger is old."),
     ),
     quoted=1,
     complete=True,
@@ -128,13 +127,16 @@ def test_an_unknown_id_loses_nothing_of_the_answer_and_is_noticed(name: object) 
         assert "there is no entry" in notice
 
 
-def test_a_model_cannot_say_which_constraints_are_the_users_nor_touch_what_rules_found() -> None:
+def test_a_model_cannot_say_which_constraints_are_the_users() -> None:
     summary = after(quoted=9, add={"constraints": ["New."]}, close=["c2"])
     assert summary.quoted == 1
     assert summary.constraints == ("Never touch db-2!", "New.")
-    assert BEFORE.completed[1] in summary.completed
-    assert "The ledger is old." not in numbered(BEFORE)
     assert after(close=["c1"]).quoted == 0
+
+
+def test_what_an_older_release_had_found_is_shown_and_may_be_closed() -> None:
+    assert "w2. t1: The ledger is old." in numbered(BEFORE)
+    assert after(close=["w2"]).completed == BEFORE.completed[:1]
 
 
 @for_each(

@@ -228,10 +228,18 @@ def test_what_an_update_does_not_mention_stays_and_what_it_closes_goes(practice:
     assert summary.task == ANSWER.task
     assert summary.constraints == ANSWER.constraints
     [decided] = summary.decisions
-    assert (decided.decision, decided.reason, decided.rejected) == ("Use CHF.", "the bank does", "EUR")
+    assert (decided.decision, decided.reason, decided.rejected) == (
+        "Use CHF.",
+        "the bank does",
+        "EUR",
+    )
     assert summary.facts == ("Account 3 is in CHF. (evidence: page 3)", "New.")
-    assert [(item.item, item.priority) for item in summary.open_items] == [("Account 5, again", "high")]
-    assert [(work.component, work.description) for work in summary.completed] == [("Account 4", "settled")]
+    assert [(item.item, item.priority) for item in summary.open_items] == [
+        ("Account 5, again", "high")
+    ]
+    assert [(work.component, work.description) for work in summary.completed] == [
+        ("Account 4", "settled")
+    ]
     assert summary.state == "Nothing new."
     assert len(summary_requests(server)) == event_of(timeline).summary.digest.compactions == 4
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from blocks import Decision, RangeCompacted, RangeSummary, StructuredSummary, Work
 from render import Policy, Summary, SummaryRoom, format_summary
 from render.summary._written import report_history
-from tests._builders import CharCounter, open_timeline, response, text, text_in, tool_use
+from tests._builders import CharCounter, open_timeline, response, text, tool_use
 from tests._sizes import sized
 from tests._table import for_each
 from timeline import SummaryRequest, Timeline
@@ -61,40 +61,6 @@ def folds(timeline: Timeline, number: int, rounds: int = 12) -> Iterator[str]:
 # A split turn.
 
 
-def test_a_split_turn_of_calls_alone_has_its_section() -> None:
-    """003-7: what was asked, the calls by tool with their targets, what came of the last."""
-    timeline = small()
-    timeline.user(REQUEST)
-    work(timeline, 12)
-    shown = text_in(timeline.compact())
-    section = shown.split("## Turn Context (split turn)\n")[1].split("\n\n## ")[0].split("\n")
-    folded = summary_of(timeline).digest.rounds
-    assert section[0] == f"Asked: {REQUEST}"
-    assert section[1].startswith(f"Calls: read {folded} (")
-    assert f"books/march_{folded - 1}.csv" in section[1]
-    last = f"read books/march_{folded - 1}.csv -> page {folded - 1} is settled"
-    assert section[-1] == last
-
-
-@for_each("answer", [StructuredSummary(), StructuredSummary(state="Reading.")])
-def test_so_it_has_when_a_summariser_says_nothing_about_it(answer: StructuredSummary) -> None:
-    timeline = small(summarizer=lambda _: Summary(summary=answer))
-    timeline.user(REQUEST)
-    work(timeline, 12)
-    timeline.compact()
-    assert context_of(timeline).startswith(f"Asked: {REQUEST}\nCalls: read ")
-
-
-def test_the_beginning_of_a_long_turn_survives_every_later_fold() -> None:
-    """003-9: progressive within one turn, in its own room."""
-    timeline = small()
-    timeline.user(REQUEST)
-    contexts = list(folds(timeline, 8))
-    assert all(context.startswith(f"Asked: {REQUEST}\nCalls: read ") for context in contexts)
-    assert all(CharCounter().count(context) <= room_of(timeline).prefix for context in contexts)
-    assert "page 90 is settled" in contexts[-1], "and so does what came last"
-
-
 def test_a_models_words_about_it_add_up() -> None:
     numbers = iter(range(100))
 
@@ -110,23 +76,29 @@ def test_a_models_words_about_it_add_up() -> None:
     assert CharCounter().count(last) <= room_of(timeline).prefix
 
 
+def about_the_turn(request: SummaryRequest) -> Summary:
+    """A summariser that has a word about the turn that is split, and nothing else."""
+    turn = request.range.kept[0].block.turn if request.range.is_split else ""
+    return Summary(summary=StructuredSummary(turn_context=turn and f"It is about {turn}."))
+
+
 def test_the_context_of_a_turn_that_ended_is_gone() -> None:
-    timeline = small()
+    timeline = small(summarizer=about_the_turn)
     timeline.user(REQUEST)
-    *_, _context = folds(timeline, 2)
+    *_, context = folds(timeline, 2)
+    assert context == "It is about t1."
     timeline.record(response(text("March is settled."), id="end"))
     timeline.user("And now April.")
     work(timeline, 12, 100)
     timeline.compact()
     summary = summary_of(timeline)
     assert summary.split_turn_id == "t2"
-    assert summary.summary.turn_context.startswith("Asked: And now April.")
-    assert REQUEST not in summary.summary.turn_context
+    assert summary.summary.turn_context == "It is about t2."
 
 
 def test_a_cut_at_a_steer_does_not_end_the_turn() -> None:
     """By the rules of cuts such a turn is not split; but it goes on."""
-    timeline = small()
+    timeline = small(summarizer=about_the_turn)
     timeline.user(REQUEST)
     *_, context = folds(timeline, 1)
     work(timeline, 8, 100)
@@ -144,7 +116,7 @@ def test_a_cut_at_a_steer_does_not_end_the_turn() -> None:
 
 
 def turns_line(timeline: Timeline) -> str:
-    return report_of(timeline).split("## Folded so far\n")[1].split(":")[0]
+    return report_of(timeline).split("Folded so far: ")[1].split(":")[0]
 
 
 def report_of(timeline: Timeline) -> str:
@@ -181,8 +153,7 @@ def test_a_demand_outlives_the_text_that_it_was_made_in() -> None:
         timeline.render()
     head = timeline.view.compaction.head.entries if timeline.view.compaction else ()
     assert "ar:t5.user.prompt" not in {entry.path for entry in head}
-    summary = summary_of(timeline).summary
-    assert "Never touch db-2!" in summary.constraints[: summary.quoted]
+    assert "Never touch db-2!" in report_of(timeline)
 
 
 # However it is written, it is bounded.
