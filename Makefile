@@ -26,7 +26,7 @@ CORE := tests/blocks tests/persistence/sessions tests/timeline/test_timeline.py 
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-slow test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean
+.PHONY: help demo test test-slow test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -121,6 +121,9 @@ tune: $(TESTING) ## look for the cheapest policy that keeps enough, on the recor
 
 ladder: $(TESTING) ## what each rung and each order of rungs costs and keeps (a quarter of an hour)
 	$(BIN)/python -m benchmarks.ladder
+
+ablate: $(TESTING) ## what each part of the page after a compaction is worth: switched off one at a time (a quarter of an hour)
+	$(BIN)/python -m benchmarks.ablate --window $(WINDOW)
 
 peers: $(TESTING) ## other engines and gateways on the same sessions: one environment each, one table (a quarter of an hour)
 	$(BIN)/python -m benchmarks.peers.install

@@ -13,7 +13,6 @@ Quoted text is data: delimiters inside it are escaped, and the instruction says 
 """
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, cast
@@ -51,8 +50,6 @@ from render.summary._text import EXCERPTS, SET_ASIDE, WORKING, page_sections
 from render.summary._written import format_written, numbered, updated
 from render.view._group import Entry, Group, GroupMemo, Json
 from render.view._view import View
-
-log = logging.getLogger("foldline")
 
 PROMPT_VERSION: Final = "2026-11-3"
 """Changes whenever the instruction or the shape of the answer changes; part of every cache key."""
@@ -368,8 +365,8 @@ class RejectedAnswerError(ValueError):
 
 def parse_answer(
     text: str, asking: Asking, before: StructuredSummary | None = None
-) -> StructuredSummary:
-    """The written part after the update in a model's answer; what of it cannot be used is logged.
+) -> tuple[StructuredSummary, tuple[str, ...]]:
+    """The written part after the update in a model's answer, and notices of what in it could not be used.
 
     `before` is the written part so far, if not that of `asking`.
 
@@ -385,14 +382,12 @@ def parse_answer(
         msgspec.json.encode(summary)
     except (ValueError, RecursionError) as error:
         raise RejectedAnswerError(f"no usable update: {error}") from error
-    for notice in notices:
-        log.info("of a model's update of a summary, a part is ignored: %s", notice)
     if not asking.goes_on:
         summary = msgspec.structs.replace(summary, turn_context="")
     written, was = (context.counter.count(format_written(s)) for s in (summary, before))
     if written - was >= max(_folded_tokens(fold, context), 1):
         raise RejectedAnswerError(f"{written - was} tokens, more than what it would replace")
-    return merge_summaries(None, summary, SummaryRoom.of(context))
+    return merge_summaries(None, summary, SummaryRoom.of(context)), notices
 
 
 def _object_in(text: str) -> Json:

@@ -20,7 +20,7 @@ error.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, cast, get_args
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 from msgspec import structs
@@ -35,7 +35,6 @@ from blocks import (
     ToolOutcome,
     Work,
 )
-from blocks._summary import Priority
 
 Item: TypeAlias = (
     str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord | NamedList
@@ -110,6 +109,7 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 """By field of a summary: what a model calls it, and its heading."""
 CONTEXT_TITLE: Final = "Turn Context (split turn)"
+_PRIORITIES: Final = ("high", "medium", "low")
 DONE: Final = "done"
 """The action of work that a model reports."""
 CLOSED: Final = "closed"
@@ -425,7 +425,7 @@ def _value(name: str, given: Any) -> Any:
         case "items":
             return _texts(given)
         case "priority":
-            return given if given in get_args(Priority) else "medium"
+            return given if given in _PRIORITIES else "medium"
         case _:
             return _text(given)
 

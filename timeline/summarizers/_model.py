@@ -4,6 +4,7 @@ It calls the model once, and a second time if the first answer is not usable. Th
 `SummaryFailedError`, and the timeline's policy decides what is used instead.
 """
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -42,6 +43,8 @@ from timeline._models import model_named
 from timeline.billing import usage_price
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 from timeline.tokens import counter_for
+
+log = logging.getLogger("foldline")
 
 TRIES_MAX: Final = 2
 JSON_SHARE: Final = 1.5
@@ -186,9 +189,13 @@ class ModelSummarizer:
                     prompt = without_thinking(prompt)
                 continue
             try:
-                return parse_answer(_text(response, spent), prompt.asking, so_far)
+                summary, notices = parse_answer(_text(response, spent), prompt.asking, so_far)
             except RejectedAnswerError as error:
                 failure = error
+                continue
+            for notice in notices:
+                log.info("a part of a model's update of a summary is ignored: %s", notice)
+            return summary
         failed = SummaryFailedError(
             f"no summary after {tries} tries: {type(failure).__name__}: {failure}"
         )

@@ -38,6 +38,14 @@ def prompts(view: View, fold: FoldRange, within: Context, answer: int = 0) -> li
     return list(summary_prompts(asking(view, fold, within), view, within, answer, show))
 
 
+def parsed(
+    answer: str, asked: Asking, before: StructuredSummary | None = None
+) -> StructuredSummary:
+    summary, notices = parse_answer(answer, asked, before)
+    assert notices == ()
+    return summary
+
+
 def instruction(fold: FoldRange, within: Context, *, is_apart: bool = False) -> str:
     return asking(make.view_of(), fold, within).text(StructuredSummary(), is_apart=is_apart)
 
@@ -232,7 +240,7 @@ def test_an_answer_is_read_wherever_the_json_stands_in_it() -> None:
         '{"facts": ["it works"]} and not {this}',
         '{"facts": ["it\n works"]}'.replace("\n ", " "),
     ):
-        assert parse_answer(answer, ASKED).facts == ("it works",)
+        assert parsed(answer, ASKED).facts == ("it works",)
 
 
 @for_each(
@@ -266,11 +274,17 @@ def test_what_is_written_more_must_be_shorter_than_what_is_folded() -> None:
             with pytest.raises(RejectedAnswerError, match=f"{written} tokens, more than what"):
                 parse_answer(answer, asked)
         else:
-            assert parse_answer(answer, asked).state == summary.state
-        assert parse_answer(answer, asked, summary).state == summary.state
+            assert parsed(answer, asked).state == summary.state
+        assert parsed(answer, asked, summary).state == summary.state
 
 
 def test_a_model_does_not_say_what_is_quoted_nor_speaks_of_a_turn_that_is_over() -> None:
     answer = '{"constraints": ["never do it"], "quoted": 1, "turn_context": "It began."}'
-    found = parse_answer(answer, ASKED)
+    found = parsed(answer, ASKED)
     assert (found.quoted, found.turn_context, found.complete) == (0, "", True)
+
+
+def test_what_of_an_answer_cannot_be_used_is_told_and_the_rest_is_taken() -> None:
+    summary, notices = parse_answer('{"state": "Done.", "close": ["f9"]}', ASKED)
+    assert summary.state == "Done."
+    assert notices == ("there is no entry 'f9'",)

@@ -144,7 +144,7 @@ def test_a_summary_names_the_turns_that_it_and_those_before_it_cover() -> None:
 
 
 def test_a_demand_outlives_the_text_that_it_was_made_in() -> None:
-    """A short text is carried whole, for a while; when others take its place its demand is quoted."""
+    """A short text is carried whole, for a while; when others take its place its demand is a rule on the page."""
     timeline = small(window=3000)
     timeline.user("Settle the books.")
     for number in range(60):
@@ -153,7 +153,7 @@ def test_a_demand_outlives_the_text_that_it_was_made_in() -> None:
         timeline.render()
     head = timeline.view.compaction.head.entries if timeline.view.compaction else ()
     assert "ar:t5.user.prompt" not in {entry.path for entry in head}
-    assert "Never touch db-2!" in report_of(timeline)
+    assert "the user: Never touch db-2!" in report_of(timeline)
 
 
 # However it is written, it is bounded.

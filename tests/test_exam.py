@@ -8,10 +8,13 @@ import pytest
 from benchmarks.exam import EXAMPLES, HERE, Respondent, answers, flat, grades, handover, papers
 from benchmarks.exam.__main__ import main
 from render import Json
+from tests import _practice
 from tests._practice import Practice
 from timeline import ModelSummarizer, model_named
 from timeline.fake_provider import Reply, summary_reply, wants_summary
 
+pytestmark = pytest.mark.network
+practice = _practice.practice
 MODEL = "claude-sonnet-5-5"
 [PAPER] = papers(HERE, EXAMPLES)
 

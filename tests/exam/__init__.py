@@ -1,1 +1,0 @@
-"""`make exam`: reader, grader and table, played by the fake provider."""
