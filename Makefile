@@ -26,7 +26,7 @@ CORE := tests/blocks tests/persistence/sessions tests/timeline/test_timeline.py 
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-slow test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers adapters clients docs clean ablate
+.PHONY: help demo test test-slow test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -128,6 +128,10 @@ ablate: $(TESTING) ## what each part of the page after a compaction is worth: sw
 peers: $(TESTING) ## other engines and gateways on the same sessions: one environment each, one table (a quarter of an hour)
 	$(BIN)/python -m benchmarks.peers.install
 	$(BIN)/python -m benchmarks.peers --window $(WINDOW)
+
+exam: $(TESTING) ## a model takes over from what was kept, and answers: make exam MODEL=claude-sonnet-5-5 (its key; EXAM=folder SESSIONS=folder WRITER=, GRADER=model)
+	@test -n '$(MODEL)' || { echo 'make exam needs a model: make exam MODEL=claude-sonnet-5-5' >&2; exit 2; }
+	$(BIN)/python -m benchmarks.exam '$(MODEL)' --window $(WINDOW) $(if $(EXAM),--exam '$(EXAM)') $(if $(SESSIONS),--sessions '$(SESSIONS)') $(if $(WRITER),--writer '$(WRITER)') $(if $(GRADER),--grader '$(GRADER)')
 
 adapters: $(TESTING) ## each adapter with its real framework: one environment each, one table (LOWEST=1: at our lower bounds)
 	$(BIN)/python -m benchmarks.adapters $(if $(LOWEST),--lowest)

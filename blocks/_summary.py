@@ -18,6 +18,8 @@ class Decision(Struct, frozen=True, kw_only=True, omit_defaults=True):
     decision: str
     reason: str = ""
     turn: str = ""
+    rejected: str = ""
+    """The alternatives, and why they were not taken."""
 
 
 class Work(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,13 +61,21 @@ class ErrorRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     resolution: str = ""
 
 
+class NamedList(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A list that is of use only if it is complete."""
+
+    title: str
+    items: tuple[str, ...] = ()
+
+
 class StructuredSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A summary in fields, so that fixed rules decide which parts the next summary keeps."""
 
     schema: int = 1
     task: str = ""
-    """The original task, verbatim."""
+    """The task: as it was first put, verbatim; or the goal, as a model last put it."""
     facts: tuple[str, ...] = ()
+    """What was found out, each with its evidence."""
     constraints: tuple[str, ...] = ()
     """Demands and prohibitions; the user's own words first."""
     decisions: tuple[Decision, ...] = ()
@@ -77,10 +87,14 @@ class StructuredSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     plan: str = ""
     open_items: tuple[OpenItem, ...] = ()
     errors: tuple[ErrorRecord, ...] = ()
+    lists: tuple[NamedList, ...] = ()
     turn_context: str = ""
     """The folded first part of a split turn."""
     quoted: int = 0
     """How many of the constraints, from the first on, are the user's own words; the engine sets this."""
+    complete: bool = False
+    """Whether it holds all of the summary before that still counts, and so takes its place. Otherwise it is added to that
+    one, by rules."""
 
 
 class ArtifactRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -49,6 +49,7 @@ from render.compaction._ladder import gains_enough as gains_enough
 from render.compaction._ladder import recut as recut
 from render.compaction._ladder import restore_draft as restore_draft
 from render.compaction._prompt import PROMPT_VERSION as PROMPT_VERSION
+from render.compaction._prompt import Asking as Asking
 from render.compaction._prompt import Prompt as Prompt
 from render.compaction._prompt import RejectedAnswerError as RejectedAnswerError
 from render.compaction._prompt import continued as continued

@@ -69,14 +69,14 @@ from render.summary._digest import build_digest, fit_digest
 from render.summary._excerpts import Beside, choose, uses_after
 from render.summary._findings import words_of
 from render.summary._identifiers import searched
-from render.summary._merge import SummaryRoom, as_history, merge_summaries
+from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._progress import advance
 from render.summary._quote import quoted
 from render.summary._reading import reader_of
 from render.summary._room import PageRoom
 from render.summary._state import fitted
-from render.summary._text import format_written
 from render.summary._working_set import working_set, working_text
+from render.summary._written import format_written
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place, response_of
 from render.view._view import View
@@ -628,6 +628,8 @@ def _naming(view: View, folded: Sequence[Entry]) -> Naming:
 # The summary block.
 
 
+BESIDE_WRITTEN: Final = 1 / 3
+"""Share of their room that computed findings have beside those of a model, which has read the same blocks."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room even if the target leaves none."""
 
@@ -637,7 +639,8 @@ def summary_block(
 ) -> RangeSummary:
     """The block that replaces everything folded when this range is applied."""
     previous = view.compaction.event.summary if view.compaction else None
-    text = merge_summaries(_so_far(previous, fold), _written(answer, fold), SummaryRoom.of(context))
+    before, room = written_before(previous, fold), SummaryRoom.of(context)
+    text = merge_summaries(before, _written(answer, fold), room)
     block = RangeSummary(
         id=BlockId(f"summary.{view.version + 1}"),
         turn=fold.folded[-1].block.turn,
@@ -648,7 +651,7 @@ def summary_block(
         summary=text,
         digest=Digest(),
         turn_range=_turn_range(previous, fold),
-        begun_turn_id=_begun(previous, fold),
+        begun_turn_id=begun_turn(previous, fold),
     )
     digest = _digest(view, fold, block, context)
     return msgspec.structs.replace(block, digest=digest)
@@ -658,9 +661,11 @@ def _written(summary: StructuredSummary, fold: FoldRange) -> StructuredSummary:
     """The summariser's answer, with the user's own words first."""
     said = [" ".join(words.split()) for words in _said(fold)] if summary.constraints else []
     own, others = list[str](), list[str]()
-    for constraint in summary.constraints:
+    for index, constraint in enumerate(summary.constraints):
         words = " ".join(constraint.split())
-        (own if words and any(words in text for text in said) else others).append(constraint)
+        was_own = summary.complete and index < summary.quoted
+        is_own = was_own or (words and any(words in text for text in said))
+        (own if is_own else others).append(constraint)
     return msgspec.structs.replace(
         summary,
         constraints=(*own, *others),
@@ -676,20 +681,20 @@ def _said(fold: FoldRange) -> Iterator[str]:
         yield from searched("" if item.withheld else text_of(item.block))
 
 
-def _so_far(previous: RangeSummary | None, fold: FoldRange) -> StructuredSummary | None:
-    """The previous summary; the context of a turn that has ended is moved to its history."""
+def written_before(previous: RangeSummary | None, fold: FoldRange) -> StructuredSummary | None:
+    """The written part of the previous summary, without the context of a turn that has ended."""
     begun = _begun_before(previous)
     if previous is None:
         return None
     is_over = begun is not None and begun != fold.kept[0].block.turn
-    return as_history(previous.summary, str(begun)) if is_over else previous.summary
+    return structs.replace(previous.summary, turn_context="") if is_over else previous.summary
 
 
 def _begun_before(previous: RangeSummary | None) -> TurnId | None:
     return (previous.begun_turn_id or previous.split_turn_id) if previous else None
 
 
-def _begun(previous: RangeSummary | None, fold: FoldRange) -> TurnId | None:
+def begun_turn(previous: RangeSummary | None, fold: FoldRange) -> TurnId | None:
     """The turn that continues after the cut, if its beginning has been folded; otherwise None."""
     turn = fold.kept[0].block.turn
     is_begun = any(e.block.turn == turn and e.place is not Place.SILENT for e in fold.folded)
@@ -729,7 +734,8 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
         fold.kept[0].block.turn,
         _no_longer_whole(fold),
     )
-    told = _turns.fitted(told, room.found, count)
+    share = BESIDE_WRITTEN if block.summary.complete else 1.0
+    told = _turns.fitted(told, int(share * room.found), count)
     digest = fit_digest(digest, room.state, count)
     actions = advance_actions((*of_commands(digest.commands), *digest.actions), own)
     done = fitted_actions(actions, room.done, count)

@@ -269,11 +269,11 @@ class Policy:
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
     keep_turns: int | None = attrs.field(default=None, validator=v.optional(_whole(1)))
     """The tail as a number of turns instead; fewer turns, or a part of the last, only if they would not fit."""
-    summary_tokens: int = attrs.field(default=800, validator=_whole())
-    """Tokens of the written part of a summary, without the beginning of a split turn; at most a quarter of the
-    limit."""
-    prefix_tokens: int = attrs.field(default=400, validator=_whole())
-    """Tokens of the beginning of a split turn, which has a room of its own; at most an eighth of the limit."""
+    summary_tokens: int = attrs.field(default=6000, validator=_whole())
+    """The most tokens of the written part of a summary in any window, without the beginning of a split turn; a smaller
+    window has less of it (see `render.SummaryRoom`)."""
+    prefix_tokens: int = attrs.field(default=1500, validator=_whole())
+    """The most tokens of the beginning of a split turn, which has a room of its own; a smaller window has less of it."""
     page_tokens: int = attrs.field(default=22_000, validator=_whole())
     """The most tokens of the computed page in any window, without the working set; a window of `render.PAGE_HALF` tokens
     has half of them (see `render.PageRoom`)."""

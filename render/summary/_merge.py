@@ -1,49 +1,60 @@
-"""Merging summaries by rules, without a model: facts that must not drift are carried verbatim.
+"""The room of the written part, and merging it with the one before by rules: what must not drift is carried verbatim.
 
-A summary has three parts, each with a room of its own, a limit in tokens to which its texts and entries are cut:
+It has two parts, each with a room of its own, a limit in tokens to which its texts and entries are cut:
 
-    history   task                          the oldest one
-              constraints decisions facts   joined; see below
-              state plan                    the newest ones
-              the other lists               joined; the newest entries stay
-    found     statements of the agent       of an older release; the newest ones
-    prefix    turn context                  the beginning and the end of a split turn
+    history   task, state, plan, and the lists
+    prefix    turn context                          the beginning and the end of a split turn
 
-If history is too long, the oldest tool outcomes are removed first, then completed work, artifacts, errors
-and open items. Then plan and state are cut, and only then facts, decisions and constraints.
+A summary that is *complete* (a model's update, see `_written`) takes the place of the one before. Any other is added to it:
 
-Each list of constraints, decisions and facts has a room of its own. Carried entries stay, new ones get the
-remaining room; among constraints, the user's own words come first. So a long answer of a summariser never
-displaces earlier entries.
+    task                          the oldest one
+    constraints decisions facts   joined; see below
+    state plan                    the newest ones
+    the other lists               joined
 
-A sentence equal to an older one (same words in the same order, ignoring case and punctuation) is merged
-with it. A sentence *near* an older one (most words are shared) may differ in the one word that matters: it
-is kept while there is room that other sentences do not need. Of near ones the older are removed first, but
-the oldest wording stays.
+If history is too long, entries go, the oldest first: tool outcomes, artifacts, completed work, resolved errors; then
+findings, decisions, lists, other errors. Only if that is not enough, plan and state are cut, and then open items,
+constraints and the task.
+
+Of summaries that are added, each list of constraints, decisions and facts has a room of its own. Carried entries stay, new
+ones get the remaining room; among constraints, the user's own words come first. So a long answer of a summariser never
+displaces earlier entries. A sentence equal to an older one (same words in the same order, ignoring case and punctuation) is
+merged with it. A sentence *near* an older one (most words are shared) may differ in the one word that matters: it is kept
+while there is room that other sentences do not need. Of near ones the older are removed first, but the oldest wording stays.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice, tee
 from typing import Any, Final, TypeVar
 
 import attrs
 import msgspec
 
-from blocks import Decision, StructuredSummary, Work
+from blocks import Decision, NamedList, StructuredSummary
 from render.policy._context import Context
-from render.summary._identifiers import one_line
-from render.summary._text import FOUND, Item, line_of, report_history, said_in_prose
+from render.summary._written import Item, line_of, report_history
 
 # Room.
 
 
-LIMIT_SHARE: Final = 0.25
-"""Share of the prompt's limit that history may have; the prefix may have half of that, statements a
-quarter. In a small window, the policy's own limits would leave no room for the work."""
+# What must be said of any session (the goal, the state, what the user demands) needs about a thousand tokens; what was
+# found and decided grows with the window, because a larger one is folded less often and holds more when it is:
+#
+#     window      12,000   30,000   60,000   150,000 and more
+#     history      1,400    2,000    3,000     6,000      with the defaults of the policy
+#     prefix         460      550      700     1,150 (200,000: 1,400)
+#
+# A summary that other engines ask of a model has 2,000 to 4,000 tokens, from a window of 200,000 in one pass; one that is
+# updated holds the whole session, so it has more.
 
-FOUND_SHARE: Final = 2.0
-"""Room for the agent's statements, as a multiple of the policy's room for history."""
+WRITTEN_BASE: Final = 1000
+WRITTEN_SHARE: Final = 1 / 30
+"""History has this many tokens, and this share of the window, up to `Policy.summary_tokens`."""
+PREFIX_BASE: Final = 400
+PREFIX_SHARE: Final = 1 / 200
+"""The same for the beginning of a split turn, up to `Policy.prefix_tokens`."""
+LIMIT_SHARE: Final = 0.25
+"""The largest share of a small window that history may have; the prefix may have half of that."""
 
 
 @attrs.frozen(kw_only=True)
@@ -54,18 +65,18 @@ class SummaryRoom:
     prefix: int
     """For the beginning of a split turn."""
     count: Callable[[str], int] = attrs.field(repr=False)
-    found: int = attrs.field(default=attrs.Factory(lambda self: self.history, takes_self=True))
-    """For the agent's statements, which are quoted without a model."""
 
     @classmethod
     def of(cls, context: Context) -> "SummaryRoom":
-        """The policy's limits, bounded by the share of the prompt."""
-        policy, most = context.policy, int(LIMIT_SHARE * context.capacity)
+        """The policy's limits, bounded by what the window needs and has."""
+        policy, window = context.policy, context.capacity
+        most = int(LIMIT_SHARE * window)
+        history = min(int(WRITTEN_BASE + WRITTEN_SHARE * window), most)
+        prefix = min(int(PREFIX_BASE + PREFIX_SHARE * window), most // 2)
         return cls(
-            history=min(policy.summary_tokens, most),
-            prefix=min(policy.prefix_tokens, most // 2),
+            history=min(policy.summary_tokens, history),
+            prefix=min(policy.prefix_tokens, prefix),
             count=context.counter.count,
-            found=min(int(FOUND_SHARE * policy.summary_tokens), most // 4),
         )
 
     def size(self, item: Item) -> int:
@@ -101,6 +112,10 @@ class SummaryRoom:
     def _cut(self, item: Item, tokens_max: int) -> Item:
         if isinstance(item, str):
             return self.shortened(item, tokens_max - self.size(""))
+        if isinstance(item, NamedList):
+            most = len(item.items) * tokens_max // (self.size(item) + 1)
+            short = msgspec.structs.replace(item, items=item.items[:most])
+            return short if self.size(short) <= tokens_max else self._cut(item.title, tokens_max)
         names = [name for name in item.__struct_fields__ if name != "priority"]
         each = tokens_max // len(names)
         texts = {name: self.shortened(getattr(item, name), each) for name in names}
@@ -140,20 +155,27 @@ _FILLERS: Final = frozenset(
     | {"of", "on", "or", "so", "that", "the", "these", "this", "those", "to", "was", "were", "with"}
 )
 
-EXPENDABLE: Final = ("tool_outcomes", "completed", "artifacts", "errors", "open_items")
-"""Lists that may lose entries, in this order, oldest entry first."""
-PROSE_SHARE: Final = 0.4
-"""Share of the history's room for each of task, state and plan."""
+EXPENDABLE: Final = ("tool_outcomes", "artifacts", "completed", "errors", "lists", "open_items")
+"""Lists that are joined as they are."""
+FORCED_OUT: Final = (
+    "tool_outcomes",
+    "artifacts",
+    "completed",
+    "resolved",
+    "facts",
+    "decisions",
+    "lists",
+    "errors",
+)
+"""Lists that lose entries when history is too long, in this order; `resolved` are the errors with a resolution."""
+HELD_FAST: Final = ("open_items", "constraints")
+"""Lists that lose entries only if nothing else is left."""
+PROSE: Final = {"task": 0.25, "state": 0.15, "plan": 0.15}
+"""Share of the history's room for each of these texts."""
 ITEM_SHARE: Final = 0.25
 """Share of the history's room for one list entry."""
 HEAD_SHARE: Final = 0.5
 """Share of the prefix's room for the beginning of the turn."""
-LINE_CHARACTERS: Final = 160
-"""Characters that remain of a turn's context after the turn has ended."""
-TURNS_MAX: Final = 3
-"""The most ended turns of which such a line remains."""
-BEGINNING: Final = "its beginning"
-"""The action of such a line's entry."""
 GAP: Final = "[…]"
 """Replaces the middle of a turn's context."""
 
@@ -162,6 +184,9 @@ def merge_summaries(
     previous: StructuredSummary | None, new: StructuredSummary, room: SummaryRoom
 ) -> StructuredSummary:
     """One summary that covers both, with each part within its room."""
+    if new.complete:
+        context = room.shortened(new.turn_context, room.prefix)
+        return _fitted(msgspec.structs.replace(_concise(new, room), turn_context=context), room)
     old, new = _concise(previous or StructuredSummary(), room), _concise(new, room)
     merged = msgspec.structs.replace(
         new,
@@ -169,25 +194,11 @@ def merge_summaries(
         state=new.state or old.state,
         plan=new.plan or old.plan,
         turn_context=_continued(old.turn_context, new.turn_context, room),
+        complete=old.complete,
         **{name: _union(getattr(old, name), getattr(new, name)) for name in EXPENDABLE},
         **_lasting(old, new, room),
     )
     return _fitted(merged, room)
-
-
-def as_history(summary: StructuredSummary, turn: str) -> StructuredSummary:
-    """The summary after its split turn has ended: the turn's context becomes one line, or is removed if
-    statements of the turn are listed."""
-    line = one_line(summary.turn_context, LINE_CHARACTERS)
-    if not line:
-        return summary
-    if any(work.component == turn and work.action == FOUND for work in summary.completed):
-        return msgspec.structs.replace(summary, turn_context="")
-    over = [work for work in summary.completed if work.action == BEGINNING]
-    gone = over[: max(len(over) + 1 - TURNS_MAX, 0)]
-    left = [work for work in summary.completed if work not in gone]
-    begun = Work(component=turn, action=BEGINNING, description=line)
-    return msgspec.structs.replace(summary, turn_context="", completed=(*left, begun))
 
 
 def _union(old: Iterable[_T], new: Iterable[_T]) -> tuple[_T, ...]:
@@ -196,34 +207,17 @@ def _union(old: Iterable[_T], new: Iterable[_T]) -> tuple[_T, ...]:
 
 def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
     """The summary with long texts and lists cut, so that the later rules only select entries."""
-    prose, each = int(PROSE_SHARE * room.history), int(ITEM_SHARE * room.history)
+    each = int(ITEM_SHARE * room.history)
     changes: dict[str, Any] = {
-        name: room.shortened(getattr(summary, name), prose) for name in ("task", "state", "plan")
+        name: room.shortened(getattr(summary, name), int(share * room.history))
+        for name, share in PROSE.items()
     }
-    for name in LASTING:
+    for name in (*LASTING, "open_items"):
         changes[name] = room.first(getattr(summary, name), room.history, each)
-    for name in EXPENDABLE:
+    for name in EXPENDABLE[:-1]:
         changes[name] = room.first(reversed(getattr(summary, name)), room.history, each)[::-1]
-    written, found = _apart(summary.completed)
-    changes["completed"] = (*room.first(written[::-1], room.history, each)[::-1], *found)
     quoted = min(summary.quoted, len(changes["constraints"]))
     return msgspec.structs.replace(summary, **changes, quoted=quoted)
-
-
-def _apart(works: Sequence[Work]) -> tuple[list[Work], list[Work]]:
-    """Completed work, and the agent's statements, separately."""
-    found = [work for work in works if work.action == FOUND]
-    return [work for work in works if work.action != FOUND], found
-
-
-def _most_telling(found: Sequence[Work], prose: str, room: SummaryRoom) -> list[Work]:
-    """The newest statements of the agent that an older release quoted, in their order; those that the summary's prose
-    repeats take no room."""
-    told = {index for index, work in enumerate(found) if work.description in prose}
-    best = range(len(found) - 1, -1, -1)
-    order, again = tee(index for index in best if index not in told)
-    kept = room.first((found[index] for index in order), room.found, room.found)
-    return [found[index] for index in sorted(told.union(islice(again, len(kept))))]
 
 
 def _continued(old: str, new: str, room: SummaryRoom) -> str:
@@ -264,17 +258,13 @@ def _tail(lines: Sequence[str], tokens_max: int, room: SummaryRoom) -> list[str]
 
 def _fitted(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
     """The summary with its history reduced to its room."""
-    written, found = _apart(summary.completed)
-    summary = msgspec.structs.replace(summary, completed=tuple(written))
-    for name in EXPENDABLE:
+    for name in FORCED_OUT:
         summary = _fewer(summary, name, room)
     for name in ("plan", "state"):
         summary = _shorter(summary, name, room)
-    for name in reversed(LASTING):
+    for name in HELD_FAST:
         summary = _fewer(summary, name, room)
-    summary = _shorter(summary, "task", room)
-    told = (*summary.completed, *_most_telling(found, said_in_prose(summary), room))
-    return msgspec.structs.replace(summary, completed=told)
+    return _shorter(summary, "task", room)
 
 
 def _excess(summary: StructuredSummary, room: SummaryRoom) -> int:
@@ -282,14 +272,23 @@ def _excess(summary: StructuredSummary, room: SummaryRoom) -> int:
 
 
 def _fewer(summary: StructuredSummary, name: str, room: SummaryRoom) -> StructuredSummary:
-    """The summary with entries of a list removed until it fits: the oldest ones, or the newest of a lasting
-    list."""
-    while (items := getattr(summary, name)) and _excess(summary, room) > 0:
+    """The summary with entries of a list removed until it fits: the oldest ones, or the newest of what was carried."""
+    field = "errors" if name == "resolved" else name
+    is_newest = name in HELD_FAST or (name in LASTING and not summary.complete)
+    while (going := _going(summary, name)) and _excess(summary, room) > 0:
         # An eighth at a time, so that a long list is not counted hundreds of times.
-        gone = max(1, len(items) // 8)
-        left = items[:-gone] if name in LASTING else items[gone:]
-        summary = msgspec.structs.replace(summary, **{name: left})
+        gone = max(1, len(going) // 8)
+        out = set(going[-gone:] if is_newest else going[:gone])
+        left = (item for n, item in enumerate(getattr(summary, field)) if n not in out)
+        summary = msgspec.structs.replace(summary, **{field: tuple(left)})
     return msgspec.structs.replace(summary, quoted=min(summary.quoted, len(summary.constraints)))
+
+
+def _going(summary: StructuredSummary, name: str) -> list[int]:
+    """Indices of the entries that may be removed, oldest first."""
+    if name == "resolved":
+        return [n for n, error in enumerate(summary.errors) if error.resolution]
+    return [*range(len(getattr(summary, name)))]
 
 
 def _shorter(summary: StructuredSummary, name: str, room: SummaryRoom) -> StructuredSummary:

@@ -7,23 +7,13 @@ releases can be explained.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
 from posixpath import commonpath
-from typing import Any, Final, TypeAlias
-
-from msgspec import structs
+from typing import Final
 
 from blocks import (
-    ArtifactNote,
-    Decision,
     Digest,
     DroppedSpan,
-    ErrorRecord,
-    OpenItem,
     RangeSummary,
-    StructuredSummary,
-    ToolOutcome,
-    Work,
 )
 from render.summary import _turns
 from render.summary._actions import of_commands, text_of_actions
@@ -31,6 +21,7 @@ from render.summary._excerpts import text_of_excerpts
 from render.summary._quote import escaped
 from render.summary._state import text as state_text
 from render.summary._working_set import working_text
+from render.summary._written import listed, written_text
 
 REPORT_VERSION: Final = 3
 """Version of the text's form; changing the form changes the requests of all folded timelines."""
@@ -41,6 +32,7 @@ OPENING: Final = (
     "a label such as [v12] can be read back in full by it. What the user said stands before it verbatim."
 )
 STATE: Final = "Where things stand"
+FOUND: Final = "Found and decided"
 WORKING: Final = "Working set: files as they are now"
 DONE: Final = "What was done"
 EXCERPTS: Final = "Excerpts of the rest"
@@ -57,25 +49,6 @@ SECTIONS: Final = {
     "dropped": "Dropped without a summary",
 }
 """Title of each list of the digest."""
-TITLES: Final = {
-    "task": "Original task",
-    "facts": "Facts",
-    "constraints": "Constraints",
-    "decisions": "Decisions",
-    "completed": "Completed work",
-    "found": "Found and decided",
-    "tool_outcomes": "Tool outcomes",
-    "artifacts": "Artifacts",
-    "state": "Current state",
-    "plan": "Plan",
-    "open_items": "Open items",
-    "errors": "Errors and their resolution",
-}
-"""Title of each part of the summary, in the order in which they are shown."""
-FOUND: Final = "found"
-"""The action of a completed-work entry that quotes a statement of the agent."""
-Item: TypeAlias = str | Decision | Work | ToolOutcome | ArtifactNote | OpenItem | ErrorRecord
-"""An entry of one of the summary's lists."""
 
 
 def format_summary(block: RangeSummary) -> str:
@@ -100,10 +73,9 @@ def _folded(block: RangeSummary) -> str:
 def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     """The sections of the page in order, each with its title, including those with empty texts."""
     summary, digest = block.summary, block.digest
-    yield from _history(summary)
-    yield _turn_context(summary)
+    yield from written_text(summary)
     yield STATE, state_text(digest.progress)
-    yield TITLES["found"], _turns.text(digest.findings)
+    yield FOUND, _turns.text(digest.findings)
     yield WORKING, working_text(digest.regions)
     yield DONE, text_of_actions((*of_commands(digest.commands), *digest.actions))
     for name, title in SET_ASIDE.items():
@@ -117,75 +89,6 @@ def _body(sections: Iterable[tuple[str, str]]) -> str:
 
 def _tagged(body: str) -> str:
     return f'<{_TAG} version="{REPORT_VERSION}">\n{body}\n</{_TAG}>'
-
-
-def format_written(summary: StructuredSummary) -> str:
-    """The text of the written part only, to measure it."""
-    return _joined((*_history(summary), _turn_context(summary)))
-
-
-def report_history(summary: StructuredSummary) -> str:
-    """As `format_written`, without statements and the split turn's context, which have rooms of their own."""
-    written = tuple(work for work in summary.completed if work.action != FOUND)
-    return _joined(_history(structs.replace(summary, completed=written)))
-
-
-def _joined(sections: Iterable[tuple[str, str]]) -> str:
-    return "\n\n".join(f"## {title}\n{text}" for title, text in sections if text)
-
-
-def _history(summary: StructuredSummary) -> Iterator[tuple[str, str]]:
-    """The sections about the past, including those with empty texts."""
-    found = [work for work in summary.completed if work.action == FOUND]
-    prose = said_in_prose(summary)
-    shown = {
-        "completed": tuple(work for work in summary.completed if work.action != FOUND),
-        "found": _by_turn(work for work in found if work.description not in prose),
-    }
-    for name, title in TITLES.items():
-        value: Any = shown[name] if name in shown else getattr(summary, name)
-        text = value if isinstance(value, str) else _list(line_of(item) for item in value)
-        yield title, text
-
-
-def said_in_prose(summary: StructuredSummary) -> str:
-    """The summary's prose in the form in which statements are quoted; a statement in it need not be listed."""
-    return " ".join(f"{summary.state}\n{summary.turn_context}".replace("**", "").split())
-
-
-def _by_turn(found: Iterable[Work]) -> str:
-    """The statements grouped by turn."""
-    return "\n".join(
-        f"{turn}:\n{_list(map(line_of, said))}"
-        for turn, said in groupby(found, key=lambda work: work.component)
-    )
-
-
-def _turn_context(summary: StructuredSummary) -> tuple[str, str]:
-    return "Turn Context (split turn)", summary.turn_context
-
-
-def line_of(item: Item) -> str:
-    """A list entry as it is shown."""
-    match item:
-        case Decision():
-            turn = f" ({item.turn})" if item.turn else ""
-            return _because(item.decision, item.reason) + turn
-        case Work(action="found"):
-            return item.description
-        case Work():
-            return _pair(f"{item.component}: {item.action}", item.description)
-        case ToolOutcome():
-            return _pair(f"{item.tool}: {item.outcome}", item.detail)
-        case ArtifactNote():
-            about = "; read when ".join(x for x in (item.description, item.read_when) if x)
-            return _pair(item.path, about)
-        case OpenItem():
-            return f"[{item.priority}] {item.item}"
-        case ErrorRecord():
-            return _pair(item.error, item.resolution)
-        case str():
-            return item
 
 
 def turns_of(block: RangeSummary) -> str:
@@ -211,15 +114,15 @@ def list_text(digest: Digest, name: str) -> str:
         case "files_read":
             text = by_folder({path: path for path in digest.files_read})
         case "searches":
-            text = _list(_pair(s.query, ", ".join(s.paths)) for s in digest.searches)
+            text = listed(_pair(s.query, ", ".join(s.paths)) for s in digest.searches)
         case "hidden":
-            text = _list(_pair(h.path, h.replacement) for h in digest.hidden)
+            text = listed(_pair(h.path, h.replacement) for h in digest.hidden)
         case "externalized":
-            text = _list(_pair(a.artifact, a.about) for a in digest.externalized)
+            text = listed(_pair(a.artifact, a.about) for a in digest.externalized)
         case "dropped":
-            text = _list(map(span_line, digest.dropped))
+            text = listed(map(span_line, digest.dropped))
         case _:
-            text = _list(getattr(digest, name))
+            text = listed(getattr(digest, name))
     return _more(text, digest.forgotten.get(name, 0))
 
 
@@ -252,16 +155,8 @@ def span_line(span: DroppedSpan) -> str:
     return f"{turns}, {began}: {span.about}{about}; {paths}"
 
 
-def _list(items: Iterable[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
-
-
 def _pair(first: str, second: str) -> str:
     return f"{first}: {second}" if second else first
-
-
-def _because(first: str, second: str) -> str:
-    return f"{first}, because {second}" if second else first
 
 
 def _tally(tool: str, success: int, failure: int) -> str:

@@ -3,7 +3,7 @@
 from typing import Final, Literal, TypeAlias
 
 import attrs
-from attrs.validators import in_
+from attrs.validators import in_, instance_of, or_
 
 from blocks import ToolCall, text_of
 from persistence.sessions import Session
@@ -11,6 +11,7 @@ from render import Json, Model, Policy, provider_of
 from timeline._arguments import System, Tools
 from timeline._models import guess_about, known_models, model_named
 from timeline._policies import policy_named
+from timeline.summarizers._model import ModelSummarizer
 from timeline.tokens import counter_for
 
 Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]
@@ -40,8 +41,9 @@ class ReplayOptions:
     """The name of a model; default: the session's, if its prices are known."""
     provider: str = ""
     """The provider whose requests are rendered, as in `Model.provider`; default: the model's."""
-    summarizer: Summaries = attrs.field(
-        default="extractive", validator=in_(("extractive", "stand-in", "anthropic"))
+    summarizer: Summaries | ModelSummarizer = attrs.field(
+        default="extractive",
+        validator=or_(in_(("extractive", "stand-in", "anthropic")), instance_of(ModelSummarizer)),
     )
     """Who writes summaries; `anthropic` calls a real model, with the key in the environment."""
     base_url: str = ""

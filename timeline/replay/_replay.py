@@ -415,6 +415,8 @@ def _writer(options: ReplayOptions) -> StandIn | RecordingSummarizer | None:
             return StandIn()
         case "anthropic":
             return RecordingSummarizer.at(options.base_url)
+        case writer:
+            return RecordingSummarizer(writer)
 
 
 def _word(decision: Event) -> str | None:

@@ -10,12 +10,13 @@ import attrs
 import msgspec
 
 from blocks import Provenance
-from render import Context, Summary, extractive
+from render import Asking, Context, Summary, SummaryRoom, extractive
 from timeline import ModelSummarizer, SummaryFailedError, SummaryRequest
 from timeline.billing import CacheStep, SummaryCall
 
 NAME = "stand-in"
-INSTRUCTION_TOKENS = 60
+UPDATE_SHARE = 0.4
+"""Share of the written part's room that an answer takes: it has what is new or different."""
 
 
 @attrs.define
@@ -37,10 +38,11 @@ class StandIn:
     def __call__(self, request: SummaryRequest, /) -> Summary:
         summary = extractive(request.range)
         context = request.context
+        room = SummaryRoom.of(context)
         call = SummaryCall(
-            input_tokens=self._input(request.range.tokens_before) + INSTRUCTION_TOKENS,
+            input_tokens=self._input(request.range.tokens_before) + _asked_tokens(request),
             cached_prefix_tokens=self._warm(context),
-            output_tokens=context.policy.summary_tokens + context.policy.prefix_tokens,
+            output_tokens=int(UPDATE_SHARE * (room.history + room.prefix)),
         )
         self._calls.append(call)
         provenance = summary.provenance and msgspec.structs.replace(
@@ -62,6 +64,13 @@ class StandIn:
             return 0
         step = self._last[1]
         return step.total - step.uncached
+
+
+def _asked_tokens(request: SummaryRequest) -> int:
+    """The tokens of the instruction that a model would be given, whose written part is full."""
+    asking = Asking.of(request.view, request.range, request.context)
+    room = SummaryRoom.of(request.context)
+    return request.context.counter.count(asking.text(asking.before)) + room.history
 
 
 @attrs.define

@@ -4,6 +4,7 @@ It calls the model once, and a second time if the first answer is not usable. Th
 `SummaryFailedError`, and the timeline's policy decides what is used instead.
 """
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -22,6 +23,7 @@ from blocks import (
 from blocks.formats import Answer, as_json
 from render import (
     PROMPT_VERSION,
+    Asking,
     Context,
     Model,
     Prompt,
@@ -29,7 +31,6 @@ from render import (
     Summary,
     SummaryRoom,
     continued,
-    merge_summaries,
     parse_answer,
     provider_of,
     show,
@@ -43,9 +44,13 @@ from timeline.billing import usage_price
 from timeline.summarizers._summarizer import SummaryFailedError, SummaryRequest
 from timeline.tokens import counter_for
 
+log = logging.getLogger("foldline")
+
 TRIES_MAX: Final = 2
-ANSWER_TOKENS: Final = 2400
-"""Largest number of tokens of the answer: the two summaries, and the JSON around them."""
+JSON_SHARE: Final = 1.5
+"""Tokens of an answer for each token of the written part: an update may replace all of it, with the JSON around it."""
+ANSWER_MIN: Final = 1000
+"""The least tokens of an answer."""
 _STOPPED: Final = frozenset({"refusal", "max_tokens", "model_context_window_exceeded"})
 
 
@@ -101,7 +106,8 @@ class ModelSummarizer:
     """The client of the model's provider: an `anthropic.Anthropic`, an `openai.OpenAI`, or their async versions."""
     model: str = ""
     """Another model than the timeline's; it cannot read the timeline's cache. Empty: the timeline's model."""
-    answer_tokens: int = ANSWER_TOKENS
+    answer_tokens: int | None = None
+    """Largest number of tokens of an answer; None: by the room of the written part."""
     options: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     """Further arguments of every call. Pass those of the agent's own calls (thinking, effort) here, because the
     provider's cache depends on them, too."""
@@ -123,17 +129,17 @@ class ModelSummarizer:
         model = self._model(context)
         spent = _Spent(model, request.calls_max)
         merged: StructuredSummary | None = None
-        reading = self._reading(context, model)
-        live = show(request.view, reading)
-        prompts = summary_prompts(live, request.range, reading, self.answer_tokens)
+        answer_tokens = self._answer_tokens(context)
+        reading = self._reading(context, model, answer_tokens)
+        asking = Asking.of(request.view, request.range, context)
+        prompts = summary_prompts(asking, request.view, reading, answer_tokens, show)
         if request.calls_max is not None and len(prompts) > request.calls_max:
             raise SummaryFailedError(
                 f"it takes {len(prompts)} calls, and `summaries_max` leaves {request.calls_max}"
             )
         for prompt in prompts:
             following = continued(prompt, merged) if merged else prompt
-            part = yield from self._ask(following, request, spent)
-            merged = merge_summaries(merged, part, SummaryRoom.of(context))
+            merged = yield from self._ask(following, merged, request, spent)
         if merged is None:
             raise SummaryFailedError("nothing to summarise")
         return Summary(summary=merged, provenance=spent.provenance(request.range.source_hash))
@@ -141,7 +147,12 @@ class ModelSummarizer:
     def _model(self, context: Context) -> Model:
         return model_named(self.model) if self.model else context.model
 
-    def _reading(self, context: Context, model: Model) -> Context:
+    def _answer_tokens(self, context: Context) -> int:
+        room = SummaryRoom.of(context)
+        needed = max(int(JSON_SHARE * (room.history + room.prefix)), ANSWER_MIN)
+        return needed if self.answer_tokens is None else self.answer_tokens
+
+    def _reading(self, context: Context, model: Model, answer_tokens: int) -> Context:
         """The context for the prompt; with `model=`, that of the other model, which has its own window, tokenizer
         and rules."""
         if model == context.model:
@@ -151,20 +162,26 @@ class ModelSummarizer:
             model=model,
             provider=provider_of(model),
             counter=counter_for("model", model) if context.calibrate else context.counter,
-            limit=min(context.limit, model.tokens_window - self.answer_tokens),
+            limit=min(context.limit, model.tokens_window - answer_tokens),
         )
 
     def _ask(
-        self, prompt: Prompt, request: SummaryRequest, spent: _Spent
+        self,
+        prompt: Prompt,
+        so_far: StructuredSummary | None,
+        request: SummaryRequest,
+        spent: _Spent,
     ) -> Calls[StructuredSummary]:
-        """One summary; if the first try fails, there is a second one, if the policy leaves a call for it."""
+        """The written part after one answer; if the first try fails, there is a second one, if the policy leaves a call
+        for it."""
+        limit = self._answer_tokens(request.context)
         failure: Exception | None = None
         api, model = api_of(spent.model.provider), spent.model.name
         tries = 0
         while tries < TRIES_MAX and spent.has_call_left():
             tries, spent.calls = tries + 1, spent.calls + 1
             try:
-                arguments = api.arguments(prompt.request, model, self.answer_tokens, self.options)
+                arguments = api.arguments(prompt.request, model, limit, self.options)
                 response: object = yield partial(api.create, self.client, arguments)
             except Exception as error:  # noqa: BLE001 -- a foreign client: tried again, then raised
                 failure = error
@@ -172,9 +189,13 @@ class ModelSummarizer:
                     prompt = without_thinking(prompt)
                 continue
             try:
-                return parse_answer(_text(response, spent), request.range, request.context)
+                summary, notices = parse_answer(_text(response, spent), prompt.asking, so_far)
             except RejectedAnswerError as error:
                 failure = error
+                continue
+            for notice in notices:
+                log.info("a part of a model's update of a summary is ignored: %s", notice)
+            return summary
         failed = SummaryFailedError(
             f"no summary after {tries} tries: {type(failure).__name__}: {failure}"
         )

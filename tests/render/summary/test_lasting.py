@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from blocks import Decision, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render.summary._merge import BEGINNING, GAP, LASTING, TURNS_MAX, _let_in, as_history
-from render.summary._text import Item, line_of
+from render.summary._merge import GAP, LASTING, _let_in
+from render.summary._written import Item, line_of
 from tests import _builders as make
 from tests._table import for_each
 
@@ -165,17 +165,6 @@ def test_however_it_is_told_its_first_words_stay(told: Sequence[str], prefix: in
     kept = first.split("\n")[0][: prefix // 2]
     assert last.startswith(kept) or kept.startswith(last.split("\n")[0].rstrip("…"))
     assert room.count(last) <= prefix
-
-
-def test_once_the_turn_is_over_a_line_of_it_is_history() -> None:
-    summary = StructuredSummary(turn_context="It reads March.\nThen April.")
-    for number in range(10):
-        summary = as_history(summary, f"t{number}")
-        assert summary.turn_context == ""
-        summary = merge_summaries(summary, StructuredSummary(turn_context="More."), ROOM)
-    told = [work for work in summary.completed if work.action == BEGINNING]
-    assert [work.component for work in told] == [f"t{n}" for n in range(10 - TURNS_MAX, 10)]
-    assert as_history(StructuredSummary(state="x"), "t1") == StructuredSummary(state="x")
 
 
 @for_each("near", [False, True])

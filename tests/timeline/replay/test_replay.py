@@ -179,10 +179,11 @@ def test_a_stand_in_prices_the_calls_that_a_model_would_have_had(tmp_path: Path)
     calls = [(index, call) for index, line in enumerate(lines) for call in line["summaries"]]
     assert len(calls) >= result.compactions > 0
     for index, call in calls:
-        assert call["input_tokens"] == lines[index - 1]["tokens"] + 60
+        asked = call["input_tokens"] - lines[index - 1]["tokens"]
+        assert 500 < asked < 4_000, "what the instruction of a model's update takes"
         is_warm = lines[index]["ts"] - lines[index - 1]["ts"] < 300
         assert bool(call["cached_prefix_tokens"]) == is_warm
-        assert 0 < call["output_tokens"] <= 1_200
+        assert 0 < call["output_tokens"] <= 2_500
     assert result.cost.total == result.cost.prompt + result.cost.summaries > result.cost.prompt
 
 

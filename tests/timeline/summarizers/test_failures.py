@@ -42,7 +42,7 @@ FAULTS: dict[str, Callable[[], Fault]] = {
     "blank": lambda: Fault(reply=Reply(text=" \n")),
     "no JSON": lambda: Fault(reply=Reply(text="I would rather not.")),
     "half a JSON": lambda: Fault(reply=Reply(text='{"task": "Reconcile", "facts": ["one')),
-    "wrong types": lambda: Fault(reply=Reply(text='{"facts": "one", "task": 3}')),
+    "wrong types": lambda: Fault(reply=Reply(text='{"facts": 1, "add": "task", "close": 3}')),
     "nothing in it": lambda: Fault(reply=Reply(text="{}")),
     "larger than its source": lambda: Fault(reply=Reply(text=str(HUGE).replace("'", '"'))),
     "a tool call": lambda: Fault(reply=Reply(calls=[Call("read", {"path": "x"})])),

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from blocks import Decision, RangeCompacted, RangeSummary, StructuredSummary, Work
 from render import Policy, Summary, SummaryRoom, format_summary
-from render.summary._merge import BEGINNING
-from render.summary._text import report_history
+from render.summary._written import report_history
 from tests._builders import CharCounter, open_timeline, response, text, tool_use
 from tests._sizes import sized
 from tests._table import for_each
@@ -46,6 +45,10 @@ def context_of(timeline: Timeline) -> str:
     return summary_of(timeline).summary.turn_context
 
 
+def room_of(timeline: Timeline) -> SummaryRoom:
+    return SummaryRoom.of(timeline.settings.context(None, None, 0.0))
+
+
 def folds(timeline: Timeline, number: int, rounds: int = 12) -> Iterator[str]:
     """The turn's context after each of so many folds of one long turn."""
     for fold in range(number):
@@ -70,31 +73,32 @@ def test_a_models_words_about_it_add_up() -> None:
     *_, last = folds(timeline, 12)
     assert last.startswith("Part 0 begins here")
     assert "Part 11 begins here" in last
-    assert CharCounter().count(last) <= 400
+    assert CharCounter().count(last) <= room_of(timeline).prefix
 
 
-def reading(_: SummaryRequest) -> Summary:
-    """A model that says which book it reads."""
-    return Summary(summary=StructuredSummary(turn_context="It reads page by page."))
+def about_the_turn(request: SummaryRequest) -> Summary:
+    """A summariser that has a word about the turn that is split, and nothing else."""
+    turn = request.range.kept[0].block.turn if request.range.is_split else ""
+    return Summary(summary=StructuredSummary(turn_context=turn and f"It is about {turn}."))
 
 
-def test_a_turn_that_ended_is_history() -> None:
-    timeline = small(summarizer=reading)
+def test_the_context_of_a_turn_that_ended_is_gone() -> None:
+    timeline = small(summarizer=about_the_turn)
     timeline.user(REQUEST)
     *_, context = folds(timeline, 2)
+    assert context == "It is about t1."
     timeline.record(response(text("March is settled."), id="end"))
     timeline.user("And now April.")
     work(timeline, 12, 100)
     timeline.compact()
     summary = summary_of(timeline)
     assert summary.split_turn_id == "t2"
-    [told] = [work for work in summary.summary.completed if work.action == BEGINNING]
-    assert (told.component, told.description) == ("t1", " ".join(context.split()))
+    assert summary.summary.turn_context == "It is about t2."
 
 
 def test_a_cut_at_a_steer_does_not_end_the_turn() -> None:
     """By the rules of cuts such a turn is not split; but it goes on."""
-    timeline = small(summarizer=reading)
+    timeline = small(summarizer=about_the_turn)
     timeline.user(REQUEST)
     *_, context = folds(timeline, 1)
     work(timeline, 8, 100)
@@ -105,7 +109,7 @@ def test_a_cut_at_a_steer_does_not_end_the_turn() -> None:
     summary = summary_of(timeline)
     assert summary.cut < cut
     assert summary.begun_turn_id == "t1"
-    assert summary.summary.turn_context.startswith(context)
+    assert summary.summary.turn_context.startswith(context.split("\n")[0])
 
 
 # The turns that a summary covers.
@@ -207,7 +211,7 @@ def compacted_often(
     timeline: Timeline, times: int, one_more: Callable[[Timeline, int], None]
 ) -> None:
     """Go on until so many compactions are over; what each leaves fits and is bounded."""
-    room = SummaryRoom.of(timeline.settings.context(None, None, 0.0))
+    room = room_of(timeline)
     first: tuple[str, ...] = ()
     for number in count():
         one_more(timeline, number)

@@ -1,0 +1,258 @@
+"""A model updates the written part of a page: what it does not mention stays, and what it closes goes."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import Decision, ErrorRecord, NamedList, OpenItem, StructuredSummary, Work
+from render import SummaryRoom, merge_summaries
+from render.summary._merge import HELD_FAST
+from render.summary._written import (
+    CLOSED,
+    format_written,
+    numbered,
+    report_history,
+    updated,
+    written_text,
+)
+from tests._table import for_each
+from tests.render.summary.samples import count, summaries
+
+BEFORE = StructuredSummary(
+    task="Settle the books.",
+    state="On March.",
+    plan="Then April.",
+    turn_context="It began.",
+    constraints=("Never touch db-2!", "Amounts in cents."),
+    facts=("The port is 48231.", "Account 3 is in CHF."),
+    decisions=(Decision(decision="Use CHF.", reason="the bank does", rejected="EUR: rounded"),),
+    open_items=(OpenItem(item="Account 4", priority="high"), OpenItem(item="Account 5")),
+    errors=(ErrorRecord(error="row_7 is locked"),),
+    lists=(NamedList(title="Accounts", items=("1 done", "2 open", "3 open")),),
+    completed=(
+        Work(component="Account 1", action="done", description="settled"),
+        Work(component="t1", action="found", description="The ledger is old."),
+    ),
+    quoted=1,
+    complete=True,
+)
+
+
+def after(**update: Any) -> StructuredSummary:
+    summary, notices = updated(BEFORE, update)
+    assert notices == ()
+    return summary
+
+
+def changed(summary: StructuredSummary) -> set[str]:
+    """The fields that differ from those before."""
+    fields = StructuredSummary.__struct_fields__
+    return {name for name in fields if getattr(summary, name) != getattr(BEFORE, name)}
+
+
+# The update.
+
+
+def test_what_an_update_does_not_mention_stays_word_for_word() -> None:
+    summary = after(
+        state="On April.", add={"findings": [{"finding": "New.", "evidence": "a.py:3"}]}
+    )
+    assert changed(summary) == {"state", "facts"}
+    assert summary.facts == (*BEFORE.facts, "New. (evidence: a.py:3)")
+
+
+@for_each(
+    ("change", "fields", "line"),
+    [
+        ({"id": "f2", "finding": "Account 3 is in EUR."}, {"facts"}, "f2. Account 3 is in EUR."),
+        (
+            {"id": "f2", "evidence": "page 3"},
+            {"facts"},
+            "f2. Account 3 is in CHF. (evidence: page 3)",
+        ),
+        (
+            {"id": "d1", "rejected": "EUR and USD"},
+            {"decisions"},
+            "d1. Use CHF., because the bank does; rejected: EUR and USD",
+        ),
+        ({"id": "o2", "priority": "low"}, {"open_items"}, "o2. [low] Account 5"),
+        ({"id": "[O2]", "item": "Account 6"}, {"open_items"}, "o2. [medium] Account 6"),
+        ({"id": "e1", "resolution": "waited"}, {"errors"}, "e1. row_7 is locked -> waited"),
+        ({"id": "l1.2", "item": "2 done"}, {"lists"}, "  l1.2. 2 done"),
+        ({"id": "l1", "add": ["4 new"]}, {"lists"}, "  l1.4. 4 new"),
+        ({"id": "l1", "title": "All accounts"}, {"lists"}, "l1. All accounts:"),
+        ({"id": "l1", "items": ["1", "2"]}, {"lists"}, "  l1.2. 2"),
+        ({"id": "w1", "outcome": "settled twice"}, {"completed"}, "w1. Account 1: settled twice"),
+    ],
+)
+def test_an_entry_is_changed_by_its_id_in_the_fields_that_are_named(
+    change: dict[str, Any], fields: set[str], line: str
+) -> None:
+    summary = after(change=[change])
+    assert changed(summary) == fields
+    assert line in numbered(summary).split("\n")
+
+
+def test_an_open_item_that_is_closed_is_work_with_its_outcome() -> None:
+    summary = after(close=[{"id": "o1", "outcome": "settled"}])
+    assert summary.open_items == BEFORE.open_items[1:]
+    closed = Work(component="Account 4", action=CLOSED, description="settled")
+    assert closed in summary.completed
+
+
+def test_an_error_that_is_closed_has_its_resolution_and_any_other_entry_goes() -> None:
+    summary = after(close=[{"id": "e1", "outcome": "waited"}, "f1", {"id": "d1"}, {"id": "l1.1"}])
+    assert summary.errors == (ErrorRecord(error="row_7 is locked", resolution="waited"),)
+    assert summary.facts == BEFORE.facts[1:]
+    assert summary.decisions == ()
+    assert summary.lists[0].items == ("2 open", "3 open")
+
+
+def test_ids_mean_what_was_shown_however_many_entries_are_closed_and_added() -> None:
+    summary = after(
+        add={"findings": ["New."]},
+        close=["f1"],
+        change=[{"id": "f2", "finding": "Changed."}],
+    )
+    assert summary.facts == ("Changed.", "New.")
+
+
+@for_each("name", ["f0", "f3", "x1", "", "f", "l1.9", "o1.1", "turn", None, 7, "f" + "9" * 50])
+def test_an_unknown_id_loses_nothing_of_the_answer_and_is_noticed(name: object) -> None:
+    for update in ({"close": [{"id": name}]}, {"change": [{"id": name, "finding": "x"}]}):
+        summary, [notice] = updated(BEFORE, {"state": "On April.", **update})
+        assert changed(summary) == {"state"}
+        assert "there is no entry" in notice
+
+
+def test_a_model_cannot_say_which_constraints_are_the_users() -> None:
+    summary = after(quoted=9, add={"constraints": ["New."]}, close=["c2"])
+    assert summary.quoted == 1
+    assert summary.constraints == ("Never touch db-2!", "New.")
+    assert after(close=["c1"]).quoted == 0
+
+
+def test_what_an_older_release_had_found_is_shown_and_may_be_closed() -> None:
+    assert "w2. t1: The ledger is old." in numbered(BEFORE)
+    assert after(close=["w2"]).completed == BEFORE.completed[:1]
+
+
+@for_each(
+    ("given", "facts"),
+    [
+        ({"findings": ["a"]}, ("a",)),
+        ({"facts": ["a"]}, ("a",)),
+        ({"add": {"facts": "a"}}, ("a",)),
+        ({"add": {"findings": [{"fact": "a"}, {"text": "b"}]}}, ("a", "b")),
+        ({"add": {"findings": [{"finding": ["a", "b"], "evidence": {"file": "c"}}]}}, ("a; b (evidence: file: c)",)),
+        ({"add": {"findings": {"finding": "a"}}}, ("a",)),
+    ],
+)  # fmt: skip
+def test_entries_are_taken_in_whatever_form_they_come(
+    given: dict[str, Any], facts: tuple[str, ...]
+) -> None:
+    assert after(**given).facts == (*BEFORE.facts, *facts)
+
+
+def test_a_text_is_replaced_if_it_is_given_and_the_goal_is_never_emptied() -> None:
+    assert changed(after(goal="", state="", next="May.", turn_context="")) == {
+        "state",
+        "plan",
+        "turn_context",
+    }
+    assert after(goal="Settle April, too.").task == "Settle April, too."
+
+
+@pytest.mark.parametrize(
+    "update", [{}, {"state": ""}, {"add": {}}, {"close": ["f9"]}, {"facts": 1}]
+)
+def test_an_update_of_which_nothing_can_be_used_is_an_error(update: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        updated(BEFORE, update)
+
+
+NAMES = [
+    "add",
+    "change",
+    "close",
+    "id",
+    "finding",
+    "findings",
+    "open",
+    "item",
+    "items",
+    "lists",
+    "priority",
+    "state",
+    "goal",
+    "done",
+    "tool",
+    "outcome",
+    "tool_outcomes",
+]
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["f1", "l1.2", "x", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(summaries(), st.dictionaries(st.sampled_from(["add", "change", "close", "state"]), JSON))
+def test_any_json_is_an_update_or_an_error_with_a_reason(
+    before: StructuredSummary, update: dict[str, Any]
+) -> None:
+    try:
+        summary, _ = updated(before, update)
+    except ValueError as error:
+        summary, why = before, str(error)
+        assert why
+    assert isinstance(format_written(summary) + numbered(summary), str)
+
+
+# The text, and its room.
+
+
+def test_each_entry_has_an_id_and_stands_under_its_heading() -> None:
+    sections = dict(written_text(BEFORE))
+    assert sections["Goal"] == "Settle the books."
+    assert sections["Open items"] == "- [high] Account 4\n- [medium] Account 5"
+    assert sections["Lists"] == "- Accounts:\n  - 1 done\n  - 2 open\n  - 3 open"
+    assert "d1. Use CHF., because the bank does; rejected: EUR: rounded" in numbered(BEFORE)
+
+
+@given(summaries(), st.integers(0, 300))
+def test_a_complete_summary_takes_the_place_of_the_one_before_and_fits(
+    before: StructuredSummary, history: int
+) -> None:
+    room = SummaryRoom(history=history, prefix=30, count=count)
+    merged = merge_summaries(before, BEFORE, room)
+    assert count(report_history(merged)) <= history
+    assert merged == merge_summaries(None, BEFORE, room)
+    assert merge_summaries(None, merged, room) == merged
+
+
+def test_what_is_finished_and_old_goes_first_and_goal_demands_and_open_items_last() -> None:
+    many = StructuredSummary(
+        task="Goal.",
+        constraints=("Never!",),
+        open_items=(OpenItem(item="to do"),),
+        facts=tuple(f"fact {n}" for n in range(10)),
+        errors=(ErrorRecord(error="solved", resolution="so"), ErrorRecord(error="not solved")),
+        completed=tuple(Work(component=f"part {n}", action="done") for n in range(10)),
+        complete=True,
+    )
+    left = [
+        merge_summaries(None, many, SummaryRoom(history=most, prefix=0, count=count))
+        for most in range(count(report_history(many)), 0, -1)
+    ]
+    for summary in left:
+        assert summary.facts == many.facts[10 - len(summary.facts) :], "the oldest goes first"
+        if len(summary.facts) < len(many.facts):
+            assert summary.completed == ()
+            assert len(summary.errors) <= 1
+        if any(len(getattr(summary, name)) < 1 for name in HELD_FAST):
+            assert summary.facts == summary.errors == ()
