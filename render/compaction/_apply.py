@@ -11,7 +11,7 @@ that the cut splits has its own context in the block. Each later fold adds to it
 ended, its context becomes history.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -65,14 +65,15 @@ from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions
 from render.summary._actions import of_commands, text_of_actions
 from render.summary._copies import followed
-from render.summary._digest import build_digest, fit_digest
+from render.summary._digest import counted
+from render.summary._digest import fitted as fitted_lists
 from render.summary._excerpts import Beside, choose, uses_after
 from render.summary._findings import words_of
 from render.summary._identifiers import searched
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._progress import advance
 from render.summary._quote import quoted
-from render.summary._reading import reader_of
+from render.summary._reading import Reader, reader_of
 from render.summary._room import PageRoom
 from render.summary._state import fitted
 from render.summary._working_set import working_set, working_text
@@ -714,63 +715,71 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     count = context.counter.count
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
-    digest = build_digest(earlier, fold.folded)
+    room = _page_room(fold, count(format_written(block.summary)), context)
+    digest = fitted_lists(counted(earlier, fold.folded), room.done, count)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
-    digest = msgspec.structs.replace(digest, turns=digest.turns - again)
-    room = _page_room(fold, count(format_written(block.summary)), context)
-    own = [e for e in (*fold.given_up, *fold.folded) if not standing_of(e.source)]
-    # Entries that say how things are now: folded or kept, and newer than the page before.
+    digest = structs.replace(digest, turns=digest.turns - again, commands=())
+    digest = _with_past(digest, earlier, fold, room, block, count)
+    digest = _with_present(digest, earlier, fold, room, count)
+    return _with_excerpts(digest, fold, room, block, reader_of(view, context))
+
+
+def _with_present(
+    digest: Digest, earlier: Digest, fold: FoldRange, room: PageRoom, count: Callable[[str], int]
+) -> Digest:
+    """The digest with how things are now, after everything that is folded or kept."""
     at_hand = (*fold.folded, *fold.kept)
-    now = [e for e in at_hand if e.version > earlier.seen]
-    before = [e for e in at_hand if e.version <= earlier.seen]
-    progress = fitted(advance(earlier.progress, now, before), room.state, count)
+    new = [entry for entry in at_hand if entry.version > earlier.seen]
+    before = [entry for entry in at_hand if entry.version <= earlier.seen]
+    progress = fitted(advance(earlier.progress, new, before), room.state, count)
     copies = followed(earlier.regions, at_hand, earlier.seen)
     regions = working_set(copies, _shown(fold), room.working, count)
-    # Room D: what was done (own, room.done), and excerpts (room.excerpts).
-    told = _findings.advance(
-        earlier.findings,
-        [entry for entry in fold.folded if not standing_of(entry.source)],
-        fold.kept[0].block.turn,
-        _no_longer_whole(fold),
-    )
+    seen = max(entry.version for entry in at_hand)
+    return structs.replace(digest, progress=progress, regions=regions, seen=max(seen, earlier.seen))
+
+
+def _with_past(
+    digest: Digest,
+    earlier: Digest,
+    fold: FoldRange,
+    room: PageRoom,
+    block: RangeSummary,
+    count: Callable[[str], int],
+) -> Digest:
+    """The digest with what was found and done in everything that is folded."""
+    folded = [entry for entry in fold.folded if not standing_of(entry.source)]
+    running = fold.kept[0].block.turn
+    findings = _findings.advance(earlier.findings, folded, running, _no_longer_whole(fold))
     share = BESIDE_WRITTEN if block.summary.complete else 1.0
-    told = _turns.fitted(told, int(share * room.found), count)
-    digest = fit_digest(digest, room.state, count)
-    actions = advance_actions((*of_commands(digest.commands), *digest.actions), own)
-    done = fitted_actions(actions, room.done, count)
+    findings = _turns.fitted(findings, int(share * room.found), count)
+    actions = advance_actions((*of_commands(earlier.commands), *earlier.actions), folded)
+    return structs.replace(
+        digest, findings=findings, actions=fitted_actions(actions, room.done, count)
+    )
+
+
+def _with_excerpts(
+    digest: Digest, fold: FoldRange, room: PageRoom, block: RangeSummary, reader: Reader
+) -> Digest:
+    """The digest with excerpts of what neither the page nor the request shows anyway."""
     hidden = [e for e in fold.kept if e.replacement is not None and e.original is None]
-    sources = [*own, *(e for e in hidden if not standing_of(e.source))]
-    reader = reader_of(view, context)
-    terms = uses_after(digest.index.terms, own, reader)
+    entries = (*fold.given_up, *fold.folded, *hidden)
+    sources = [entry for entry in entries if not standing_of(entry.source)]
+    terms = uses_after(digest.index.terms, sources, reader)
+    shown = (
+        text_of_actions(digest.actions),
+        _turns.text(digest.findings),
+        working_text(digest.regions),
+        format_written(block.summary),
+    )
     beside = Beside(
-        visible=[
-            *_visible(fold),
-            *(
-                part
-                for part in (
-                    text_of_actions(done),
-                    _turns.text(told),
-                    working_text(regions),
-                    format_written(block.summary),
-                )
-            ),
-        ],
+        visible=[*_visible(fold), *shown],
         uses={term.term: term.uses for term in terms},
         calls={e.pair: e for e in fold.kept if isinstance(e.block, ToolCall)},
     )
     excerpts = choose(digest.index.all_excerpts(), sources, beside, room.excerpts, reader)
-    seen = max((e.version for e in (*fold.folded, *fold.kept)), default=earlier.seen)
-    return msgspec.structs.replace(
-        digest,
-        commands=(),
-        progress=progress,
-        findings=told,
-        regions=regions,
-        actions=done,
-        index=Index(excerpts=excerpts, terms=terms),
-        seen=max(seen, earlier.seen),
-    )
+    return structs.replace(digest, index=Index(excerpts=excerpts, terms=terms))
 
 
 def _shown(fold: FoldRange) -> set[int]:

@@ -1,13 +1,12 @@
-"""The summary and its digest as the text that the model reads; equal data gives equal text.
+"""The page as the text that the model reads; equal data gives equal text.
 
 The text says that it is derived, so that quoted tool output is not taken for the user's words, and
 quotations cannot close it. It also has a version number, so that differences between the requests of two
 releases can be explained.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from posixpath import commonpath
 from typing import Final
 
 from blocks import (
@@ -41,14 +40,6 @@ SET_ASIDE: Final = {
     "dropped": "Dropped without a summary",
 }
 """Title of each list of what can be read back elsewhere."""
-SECTIONS: Final = {
-    "files_read": "Files read",
-    "searches": "Searches",
-    "hidden": "Hidden before they were folded",
-    "externalized": "Moved to the artifact store",
-    "dropped": "Dropped without a summary",
-}
-"""Title of each list of the digest."""
 
 
 def format_summary(block: RangeSummary) -> str:
@@ -78,8 +69,7 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     yield FOUND, _turns.text(digest.findings)
     yield WORKING, working_text(digest.regions)
     yield DONE, text_of_actions((*of_commands(digest.commands), *digest.actions))
-    for name, title in SET_ASIDE.items():
-        yield title, list_text(digest, name)
+    yield from set_aside(digest)
     yield EXCERPTS, text_of_excerpts(digest.index.all_excerpts())
 
 
@@ -98,52 +88,14 @@ def turns_of(block: RangeSummary) -> str:
     return ", ".join(part for part in (whole, begun) if part)
 
 
-def digest_sections(digest: Digest, turns: str = "") -> Iterator[tuple[str, str]]:
-    """The sections of a digest without its index, including those with empty texts."""
-    folded = f"{digest.blocks} blocks, {digest.turns} turns, {digest.rounds} rounds"
-    covered = f"{turns}: " if turns else ""
-    yield "Folded so far", f"{covered}{folded}, in {digest.compactions} compactions"
-    for name, title in SECTIONS.items():
-        yield title, list_text(digest, name)
-    yield "Tools used", ", ".join(_tally(t.tool, t.success, t.failure) for t in digest.tools)
-
-
-def list_text(digest: Digest, name: str) -> str:
-    """One list of a digest as it is shown, by the name of its field in `SECTIONS`."""
-    match name:
-        case "files_read":
-            text = by_folder({path: path for path in digest.files_read})
-        case "searches":
-            text = listed(_pair(s.query, ", ".join(s.paths)) for s in digest.searches)
-        case "hidden":
-            text = listed(_pair(h.path, h.replacement) for h in digest.hidden)
-        case "externalized":
-            text = listed(_pair(a.artifact, a.about) for a in digest.externalized)
-        case "dropped":
-            text = listed(map(span_line, digest.dropped))
-        case _:
-            text = listed(getattr(digest, name))
-    return _more(text, digest.forgotten.get(name, 0))
-
-
-def by_folder(lines: Mapping[str, str]) -> str:
-    """The files grouped by folder, one line per folder; a folder that all paths share is named once at the
-    top."""
-    folders: dict[str, list[str]] = {}
-    for path, line in lines.items():
-        folder = path[: path.rfind("/") + 1]
-        folders.setdefault(folder, []).append(line[len(folder) :])
-    rooted = [folder for folder in folders if folder.startswith("/")]
-    root = commonpath(rooted) if len(rooted) > 1 else ""
-    root = f"{root}/" if root.count("/") > 1 else ""
-    listed = (_in_folder(folder.removeprefix(root), files) for folder, files in folders.items())
-    return "\n".join([*([f"in {root}"] if root else []), *listed])
-
-
-def _in_folder(folder: str, files: Sequence[str]) -> str:
-    if not folder:
-        return "\n".join(f"- {file}" for file in files)
-    return f"- {folder}{': ' if len(files) > 1 else ''}{', '.join(files)}"
+def set_aside(digest: Digest) -> Iterator[tuple[str, str]]:
+    """The sections of what can be read back elsewhere, with the number of older entries that are not listed."""
+    pointers = (": ".join(filter(None, (p.artifact, p.about))) for p in digest.externalized)
+    lists = {"externalized": pointers, "dropped": map(span_line, digest.dropped)}
+    for name, lines in lists.items():
+        text, left = listed(lines), digest.forgotten.get(name, 0)
+        more = f"- ({left} earlier ones not listed)" if left else ""
+        yield SET_ASIDE[name], "\n".join(filter(None, (more, text)))
 
 
 def span_line(span: DroppedSpan) -> str:
@@ -153,21 +105,6 @@ def span_line(span: DroppedSpan) -> str:
     paths = " to ".join(dict.fromkeys(span.paths))
     about = f"; about {', '.join(span.keywords)}" if span.keywords else ""
     return f"{turns}, {began}: {span.about}{about}; {paths}"
-
-
-def _pair(first: str, second: str) -> str:
-    return f"{first}: {second}" if second else first
-
-
-def _tally(tool: str, success: int, failure: int) -> str:
-    return f"{tool} {success}" + (f" (+{failure} failed)" if failure else "")
-
-
-def _more(text: str, left: int) -> str:
-    """The list, with the number of older entries that were removed."""
-    if not left:
-        return text
-    return f"- ({left} earlier ones not listed)\n{text}" if text else f"- {left}, not listed"
 
 
 # Times.

@@ -6,6 +6,8 @@ import msgspec
 from hypothesis import given
 
 from blocks import (
+    ArtifactId,
+    ArtifactPointer,
     Decision,
     Digest,
     StructuredSummary,
@@ -37,7 +39,14 @@ def test_what_is_quoted_cannot_close_the_summary(hostile: str) -> None:
         decisions=(Decision(decision=hostile, reason=hostile),), turn_context=hostile,
         tool_outcomes=(ToolOutcome(tool=hostile, outcome=hostile, detail=hostile),),
     )  # fmt: skip
-    text = format_summary(block(written, Digest(errors=(hostile,), files_read=(hostile,))))
+    text = format_summary(
+        block(
+            written,
+            Digest(
+                externalized=(ArtifactPointer(artifact=ArtifactId("a"), path="p", about=hostile),)
+            ),
+        )
+    )
     assert text.startswith('<summary version="3">\n')
     assert text.endswith("\n</summary>")
     assert DELIMITER.findall(text) == ["", "/"]
