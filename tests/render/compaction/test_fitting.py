@@ -25,7 +25,9 @@ def test_of_the_folds_that_may_be_had_the_first_that_leaves_room_for_a_round_is_
     total = total_tokens(view, context())
     tight = 0
     for trigger in range(total // 14, total // 3, total // 200):
-        within = context(policy=steady(trigger_tokens=trigger, keep_ratio=0.05))
+        within = context(
+            policy=steady(trigger_tokens=trigger, keep_ratio=0.05, page_tokens=200_000)
+        )
         fitted = fitting_range(view, within, "proactive")
         assert fitted
         after = total_tokens(

@@ -375,7 +375,7 @@ def test_a_draft_does_not_belong_to_a_view_whose_range_is_another() -> None:
 
 def test_what_was_moved_is_named_by_the_digest_when_it_is_folded() -> None:
     view = talk()
-    context = within("externalize", "summarize", limit=4_000, page_tokens=14_000)
+    context = within("externalize", "summarize", limit=6_000, page_tokens=60_000)
     found = trial_of(view, context, "forced")
     after = apply_compaction(view, found, None, context)
     text = make.text_in(make.shown(after))
@@ -397,7 +397,6 @@ def test_pointers_survive_many_compactions_and_stay_few() -> None:
         sizes.append(len(pointers))
     newest = [pointer.about for pointer in pointers]
     assert newest[-1] > "read_file src/file_10"
-    assert sizes == sorted(sizes)
     assert 20 < sizes[-1] <= 40
     assert view.compaction
     digest = view.compaction.event.summary.digest
