@@ -3,6 +3,7 @@
     .venv/bin/python -m benchmarks.ablate                                      # the recorded sessions, at 30,000
     .venv/bin/python -m benchmarks.ablate --sessions DIR --window 60000
     .venv/bin/python -m benchmarks.ablate --sessions DIR --beside DIR --only default    # two folders and their gap
+    .venv/bin/python -m benchmarks.ablate --window 30000 --window 60000 --keep          # the table of docs/tuning.md
 
 A part whose row is like that of the default is not worth its room.  `--beside` shows the means over a second folder and
 the gap: a default that was fitted to the first folder is worse on the second.  The means are over the sessions that
@@ -20,6 +21,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.results import keep_all
 from benchmarks.tune import FIGURES, options, sessions
 from blocks import FoldlineError
 from persistence.sessions import Session, read_session
@@ -103,6 +105,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--window", type=int, action="append")
     parser.add_argument("--policy", default="default", help="the policy of which parts are taken")
     parser.add_argument("--only", action="append", choices=[*PARTS], help="these rows, not all")
+    parser.add_argument("--keep", action="store_true", help="save the rows for docs/tuning.md")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     return parser.parse_args()
 
@@ -119,6 +122,7 @@ def main() -> None:
         ]
         for folder in folders
     }
+    kept = list[dict[str, str]]()
     for window in given.window or (30_000,):
         trials = {name: tried(them, policies, window, given.jobs) for name, them in found.items()}
         table = Table(title=f"Window {window:,}", title_justify="left", box=box.MARKDOWN)
@@ -126,7 +130,12 @@ def main() -> None:
             table.add_column(title, justify="right" if title in COLUMNS else "left")
         for row in rows(trials):
             table.add_row(*row)
+            name, _, _, *means = row
+            measured = dict(zip(COLUMNS, means, strict=True))
+            kept.append({"window": f"{window:,}", "page": name, **measured})
         console.print(table)
+    if given.keep:
+        keep_all("ablate", kept, f"{sum(map(len, found.values()))} sessions")
 
 
 if __name__ == "__main__":

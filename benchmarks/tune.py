@@ -6,7 +6,7 @@
 
 With `--vary` every combination of the given values is tried on top of the named policy. As in
 `foldline replay --tune`, the cheapest one that keeps the bounds wins; the choice is repeated without each source.
-`benchmarks.curves` measures the figures of docs/tuning.md.
+`benchmarks.ablate` measures the figures of docs/tuning.md.
 """
 
 import argparse

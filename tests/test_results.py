@@ -5,7 +5,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks import curves_picture
 from benchmarks import results as module
 from benchmarks.results import FOLDER, Results, keep_all, kept
 from tests._table import for_each
@@ -54,8 +53,3 @@ def test_a_file_says_how_it_was_measured_and_its_rows_are_about_different_things
         results.with_rows(dict(zip(results.columns, row, strict=True)) for row in results.rows)
         == results
     )
-
-
-def test_the_picture_about_tuning_is_drawn_of_the_kept_figures() -> None:
-    drawn = curves_picture.OUT.read_text(encoding="utf-8")
-    assert curves_picture.picture() == drawn, "run python -m benchmarks.curves_picture"
