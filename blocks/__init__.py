@@ -203,7 +203,6 @@ from blocks._signatures import misfit as misfit
 from blocks._summary import Action as Action
 from blocks._summary import ArtifactNote as ArtifactNote
 from blocks._summary import ArtifactPointer as ArtifactPointer
-from blocks._summary import ArtifactRecord as ArtifactRecord
 from blocks._summary import CheckRecord as CheckRecord
 from blocks._summary import CommandRecord as CommandRecord
 from blocks._summary import Commit as Commit
@@ -214,7 +213,6 @@ from blocks._summary import ErrorRecord as ErrorRecord
 from blocks._summary import Excerpt as Excerpt
 from blocks._summary import FileChange as FileChange
 from blocks._summary import Finding as Finding
-from blocks._summary import HiddenRecord as HiddenRecord
 from blocks._summary import Index as Index
 from blocks._summary import Layer as Layer
 from blocks._summary import NamedList as NamedList
@@ -224,11 +222,9 @@ from blocks._summary import Process as Process
 from blocks._summary import Progress as Progress
 from blocks._summary import Region as Region
 from blocks._summary import Repository as Repository
-from blocks._summary import SearchRecord as SearchRecord
 from blocks._summary import Step as Step
 from blocks._summary import Term as Term
 from blocks._summary import ToolOutcome as ToolOutcome
-from blocks._summary import ToolTally as ToolTally
 from blocks._summary import Work as Work
 from blocks._tools import EDITOR_TOOLS as EDITOR_TOOLS
 from blocks._tools import TOOL_KINDS as TOOL_KINDS

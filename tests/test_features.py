@@ -277,15 +277,15 @@ def test_a_summary_has_the_sections_that_work_goes_on_from() -> None:
     work(timeline, 20)
     shown = make.text_in(timeline.compact())
     for line in (
-        "## Original task\nTranslate the site.",
+        "## Goal\nTranslate the site.",
         "## Completed work\n- pages/en.html: translated: all of it",
         "## Decisions\n- Keep the URLs., because of the links",
         "## Current state\nThe footer is next.",
         "## Open items\n- [high] Ask about the imprint.",
-        "## Errors and their resolution\n- A missing font: took another",
+        "## Errors and their resolution\n- A missing font; resolution: took another",
     ):
         assert line in shown
-    assert Policy().summary_tokens == 800
+    assert Policy().summary_tokens == 6000
 
 
 def test_a_compaction_is_an_event_that_tells_everything_of_it() -> None:

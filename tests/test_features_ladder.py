@@ -320,7 +320,7 @@ def test_001_4_a_summary_keeps_its_fields_apart_and_loses_none_of_them() -> None
     shown = make.text_in(timeline.compact())
     assert len(events_of(timeline, RangeCompacted)) == 2
     for line in (
-        "## Original task\nRead all files.",
+        "## Goal\nRead all files.",
         "- db-2 is full.\n- db-3 is empty.",
         "## Constraints\n- Keep the API.",
         "- Use msgspec, because it is fast (t1)",

@@ -58,7 +58,7 @@ from blocks import (
 )
 from blocks.formats import appended_texts
 from render.policy._context import Context
-from render.stages._budget import fixed_tokens, total_tokens
+from render.stages._budget import account, fixed_tokens, target_of, total_tokens
 from render.stages._visibility import HEAD_SHARE, cut_text
 from render.summary import _findings, _turns
 from render.summary._actions import advance as advance_actions
@@ -715,7 +715,7 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     count = context.counter.count
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
-    room = _page_room(fold, count(format_written(block.summary)), context)
+    room = _page_room(view, fold, count(format_written(block.summary)), context)
     digest = fitted_lists(counted(earlier, fold.folded), room.done, count)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
@@ -803,12 +803,13 @@ def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
             yield entry.version, entry.block, ""
 
 
-def _page_room(fold: FoldRange, written: int, context: Context) -> PageRoom:
+def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> PageRoom:
     """The rooms of the computed parts: by the policy, or less if the target leaves less beside the rest."""
     carried = _carried(fold, context) + _carried(fold, context, standing=True)
     rest = fixed_tokens(context) + fold.kept_tokens + carried + written
-    target = int(context.policy.target_ratio * context.capacity)
-    return PageRoom.of(context, max(target - rest, PAGE_TOKENS_MIN))
+    sizes = account(view, context)
+    target = (target_of(context) - sizes.prefix) / sizes.ratio  # in tokens as they are counted here
+    return PageRoom.of(context, max(int(target) - rest, PAGE_TOKENS_MIN))
 
 
 def _carried(fold: FoldRange, context: Context, *, standing: bool = False) -> int:

@@ -263,7 +263,7 @@ class Policy:
     # What stays after a compaction.
     target_ratio: float = attrs.field(default=0.8, validator=_share())
     """Largest share of the whole request after a compaction."""
-    keep_ratio: float = attrs.field(default=0.1, validator=_share())
+    keep_ratio: float = attrs.field(default=0.08, validator=_share())
     """Share of the verbatim tail."""
     keep_messages: int | None = attrs.field(default=None, validator=v.optional(_whole()))
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
@@ -280,11 +280,11 @@ class Policy:
     state_ratio: float = attrs.field(default=0.1, validator=_share())
     """Share of the page for where things stand: steps, changes by file, tests, open errors. 0: no such section, as for
     each of the following."""
-    found_ratio: float = attrs.field(default=0.3, validator=_share())
+    found_ratio: float = attrs.field(default=0.38, validator=_share())
     """Share of the page for what was found and decided, by turn."""
-    done_ratio: float = attrs.field(default=0.2, validator=_share())
+    done_ratio: float = attrs.field(default=0.17, validator=_share())
     """Share of the page for what was done, one line for each action."""
-    excerpts_ratio: float = attrs.field(default=0.4, validator=_share())
+    excerpts_ratio: float = attrs.field(default=0.35, validator=_share())
     """Share of the page for excerpts of the rest."""
     working_ratio: float = attrs.field(default=0.1, validator=_share())
     """Share of the working set: regions of files that are being worked on, as they are now."""

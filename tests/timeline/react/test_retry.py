@@ -101,24 +101,24 @@ def test_what_fits_is_asked_once_and_nothing_is_compacted(retry: Retry) -> None:
 
 
 def test_what_is_too_long_is_compacted_and_tried_again(retry: Retry) -> None:
-    store, provider = talk(), Provider(WINDOW, factor=20.0)
+    store, provider = talk(), Provider(WINDOW, factor=15.0)
     assert retry(store, provider) == "done"
     first, second = provider.asked
-    assert 20 * second <= WINDOW < 20 * first
+    assert 15 * second <= WINDOW < 15 * first
     assert len(facts(store, RangeCompacted)) == 1
 
 
 def test_the_provider_s_count_is_learnt(retry: Retry) -> None:
-    store, provider = talk(), Provider(WINDOW, factor=20.0)
+    store, provider = talk(), Provider(WINDOW, factor=15.0)
     retry(store, provider)
     [learnt] = facts(store, UsageRecorded)
-    assert (learnt.uncached, learnt.estimated) == (20 * provider.asked[0], provider.asked[0])
+    assert (learnt.uncached, learnt.estimated) == (15 * provider.asked[0], provider.asked[0])
 
 
 def test_an_error_without_numbers_teaches_nothing_and_is_tried_again_all_the_same(
     retry: Retry,
 ) -> None:
-    store, provider = talk(), Provider(WINDOW, factor=20.0, tells=False)
+    store, provider = talk(), Provider(WINDOW, factor=15.0, tells=False)
     assert retry(store, provider) == "done"
     assert len(provider.asked) == 2
     assert facts(store, UsageRecorded) == []
