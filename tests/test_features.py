@@ -282,7 +282,7 @@ def test_a_summary_has_the_sections_that_work_goes_on_from() -> None:
         "## Decisions\n- Keep the URLs., because of the links",
         "## Current state\nThe footer is next.",
         "## Open items\n- [high] Ask about the imprint.",
-        "## Errors and their resolution\n- A missing font; resolution: took another",
+        "## Errors and their resolution\n- A missing font -> took another",
     ):
         assert line in shown
     assert Policy().summary_tokens == 6000

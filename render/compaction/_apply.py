@@ -633,6 +633,8 @@ BESIDE_WRITTEN: Final = 1 / 3
 """Share of their room that computed findings have beside those of a model, which has read the same blocks."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room even if the target leaves none."""
+FOLDED_SHARE: Final = 2 / 3
+"""The most that a page takes of what it replaces: a page of a short talk is shorter than the talk."""
 
 
 def summary_block(
@@ -809,7 +811,9 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     rest = fixed_tokens(context) + fold.kept_tokens + carried + written
     sizes = account(view, context)
     target = (target_of(context) - sizes.prefix) / sizes.ratio  # in tokens as they are counted here
-    return PageRoom.of(context, max(int(target) - rest, PAGE_TOKENS_MIN))
+    folded = sizes.estimated - rest
+    most = min(target - rest, FOLDED_SHARE * folded)
+    return PageRoom.of(context, max(int(most), PAGE_TOKENS_MIN))
 
 
 def _carried(fold: FoldRange, context: Context, *, standing: bool = False) -> int:
