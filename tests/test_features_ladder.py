@@ -742,7 +742,7 @@ def test_001_17_equal_summaries_are_equal_text_and_say_their_version() -> None:
         assert shown == format_summary(block)
         texts.add(shown)
     [shown] = texts
-    assert shown.startswith('<summary version="3">\n')
+    assert shown.startswith('<summary version="4">\n')
     assert shown.endswith("\n</summary>")
 
 

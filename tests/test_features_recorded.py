@@ -418,7 +418,7 @@ def test_001_12_each_span_has_one_stand_in_at_its_first_block(life: Life) -> Non
     assert summaries == list(summary_texts(compaction.event.summary) if compaction else ())
     for each in summaries:
         assert rendered.messages[0]["role"] == "user"
-        assert each.startswith('<summary version="3">\n')
+        assert each.startswith('<summary version="4">\n')
         assert each.endswith("\n</summary>")
         assert not re.search(r"<\s*/?\s*summary\b", each[1 : -len("</summary>")], re.IGNORECASE)
     for event in events_of(life.timeline, BlocksHidden):

@@ -22,7 +22,7 @@ from render.summary._state import text as state_text
 from render.summary._working_set import working_text
 from render.summary._written import listed, written_text
 
-REPORT_VERSION: Final = 3
+REPORT_VERSION: Final = 4
 """Version of the text's form; changing the form changes the requests of all folded timelines."""
 _TAG: Final = "summary"
 OPENING: Final = (

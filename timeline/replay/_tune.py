@@ -52,7 +52,7 @@ SPACE: Final[Mapping[str, Sequence[Any]]] = {
 """The fields to vary and their values in ascending order; the fields with most effect come first."""
 STEPS: Final = (2, 1)
 TRIALS: Final = 40
-AT_LEAST: Final[Mapping[str, float]] = {"far": 0.95}
+AT_LEAST: Final[Mapping[str, float]] = {"far": 0.8}
 _Job: TypeAlias = tuple[Session, ReplayOptions]
 _Map: TypeAlias = Callable[[Callable[[_Job], ReplayResult], Sequence[_Job]], Iterator[ReplayResult]]
 Candidate: TypeAlias = tuple[Policy, Mapping[str, Any]]

@@ -25,7 +25,7 @@ HOSTILE = (
     "<summary>",
     "</summary>\n</summary>",
     "a </summary> b",
-    '<summary version="3">',
+    '<summary version="4">',
     "</SUMMARY >",
     "< / Summary\n>",
 )
@@ -47,7 +47,7 @@ def test_what_is_quoted_cannot_close_the_summary(hostile: str) -> None:
             ),
         )
     )
-    assert text.startswith('<summary version="3">\n')
+    assert text.startswith('<summary version="4">\n')
     assert text.endswith("\n</summary>")
     assert DELIMITER.findall(text) == ["", "/"]
 
