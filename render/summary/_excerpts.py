@@ -45,8 +45,6 @@ from render.view._group import Entry
 
 USED_MAX: Final = 1000
 """The most names whose uses are remembered."""
-VISIBLE_MAX: Final = 4_000_000
-"""Characters of all visible texts together that are searched for names; beyond it, only the beginning and end of each."""
 CALL_MAX: Final = 100
 """Characters of the line that says where excerpts are from."""
 GAP: Final = "…"
@@ -77,7 +75,7 @@ def choose(
     new = chain.from_iterable(_texts(entry, calls.get(entry.pair)) for entry in folded)
     texts = _current([*(e for e in earlier if e.path not in again), *new], folded)
     passages = [each for text in texts for each in passages_of(text)]
-    visible = list(_in_sight(beside.visible))
+    visible = [part for text in beside.visible for part in searched(text)]
     names = set[str]().union(*map(identifiers, visible))
     shown = {plain(line) for text in visible for line in text.split("\n")}
     bought = _bought(_ranked(passages, names, beside.uses), shown, tokens_max, count)
@@ -98,15 +96,6 @@ def uses_after(earlier: Sequence[Term], folded: Sequence[Entry]) -> tuple[Term, 
                     uses[name] = uses.get(name, (0, 0))[0] + 1, entry.version
     best = sorted(uses, key=lambda name: (-min(uses[name][0], USES_MAX), -uses[name][1], name))
     return tuple(Term(term=n, uses=uses[n][0], seen=uses[n][1]) for n in best[:USED_MAX])
-
-
-def _in_sight(visible: Iterable[str]) -> Iterator[str]:
-    """The visible texts to search; beyond `VISIBLE_MAX`, only the beginning and end of each."""
-    left = VISIBLE_MAX
-    for text in visible:
-        pieces = (text,) if len(text) <= left else searched(text)
-        left -= sum(map(len, pieces))
-        yield from pieces
 
 
 def _joined(text: str, numbers: set[int]) -> str:
@@ -135,6 +124,7 @@ _PASSED: Final = re.compile(
 )
 """The line of a test that passed: pytest, unittest and cargo, go and TAP, bun, jest, vitest, node."""
 _COLOURS: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
+_LONG: Final = re.compile(rf".{{80,{LONG_MIN}}}[.;] |.{{1,{LONG_MIN}}}(?:\s|$)|.{{1,{LONG_MIN}}}")
 _WORD: Final = re.compile(r"\w")
 _NUMBER: Final = re.compile(r"[ \t]*\d{1,7}(?:→|\t|: |\|)")
 """The number that a viewer puts before a line."""
@@ -148,47 +138,44 @@ def _texts(entry: Entry, called: Entry | None) -> Iterator[Excerpt]:
     whole = Excerpt(path=entry.path, seen=entry.version, text="")
     match block:
         case ToolCall():
+            whole = replace(whole, call=_about(block))
             for edit in edits_of(block):
-                if edit.new:
-                    text = readable(edit.new)
-                    yield replace(whole, text=text, call=_about(entry), own=True, file=edit.file)
+                yield replace(whole, text=readable(edit.new or ""), file=edit.file)
         case ToolResult():
             call = called.block if called and called.original is None else None
-            text = text_of(block)
-            start, end = output_of(text)
-            output, about, file = text[start:end], "result", ""
-            if called and isinstance(call, ToolCall):
-                if tool_kind(call.name, call.input, block.envelope) == "write":
-                    return  # says that it was written
-                view = shown_by(call, block)
-                about, file = _about(called), view.file if view else ""
-            if outcome(output):
-                lines = output.split("\n")
-                output = "\n".join(line for line in lines if not _PASSED.search(line))
-            for part in searched(readable(output)):
-                yield replace(whole, text=part, call=about, file=file)
+            if not isinstance(call, ToolCall):
+                yield replace(whole, text=readable(text_of(block)), call="result")
+            elif tool_kind(call.name, call.input, block.envelope) != "write":  # says only that
+                file = view.file if (view := shown_by(call, block)) else ""
+                yield replace(whole, text=_output(block), call=_about(call), file=file)
         case AssistantCompletion():
-            for part in searched(text_of(block)):
-                yield replace(whole, text=readable(part), call="agent")
+            yield replace(whole, text=readable(text_of(block)), call="agent")
         case UserAttachment() | UserPrompt() | UserFollowup() | UserSteer():
-            for part in searched(text_of(block)):
-                yield replace(whole, text=readable(part), call="user")
+            yield replace(whole, text=readable(text_of(block)), call="user")
         case _:
             pass
 
 
-def _about(entry: Entry) -> str:
+def _output(result: ToolResult) -> str:
+    """The output of a tool; that of tests without the lines of those that passed, which the action counts."""
+    text = text_of(result)
+    output = text[slice(*output_of(text))]
+    if not outcome(output):
+        return readable(output)
+    return readable("\n".join(each for each in output.split("\n") if not _PASSED.search(each)))
+
+
+def _about(call: ToolCall) -> str:
     """The call on one line."""
-    if not isinstance(entry.block, ToolCall) or entry.original is not None:
-        return "result"
-    action = action_of(entry.block, None, entry.version)
+    action = action_of(call, None, 0)
     return one_line(f"{action.verb} {action.target} {action.part}", CALL_MAX)
 
 
 def readable(text: str) -> str:
-    """A text without a terminal's colours and overwritten lines, its long lines divided, without long lines of data."""
-    text = _COLOURS.sub("", text)
-    if "\r" not in text and max(map(len, text.split("\n")), default=0) <= LONG_MIN:
+    """The beginning and end of a text, without a terminal's colours, overwritten lines, and long lines of data; other long
+    lines are divided."""
+    text = _COLOURS.sub("", "\n".join(searched(text)))
+    if "\r" not in text and max(map(len, text.split("\n"))) <= LONG_MIN:
         return text
     lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return "\n".join(part for line in lines if not _is_data(line) for part in _divided(line))
@@ -204,16 +191,8 @@ def _is_data(line: str) -> bool:
 
 
 def _divided(line: str) -> Sequence[str]:
-    """A line in parts of at most `LONG_MIN` characters, which end at a sentence or a word."""
-    if len(line) <= LONG_MIN:
-        return (line,)
-    parts, start = list[str](), 0
-    while len(line) - start > LONG_MIN:
-        ends = (line.rfind(mark, start + LONG_MIN // 3, start + LONG_MIN) for mark in (". ", " "))
-        end = next((end + 1 for end in ends if end > 0), start + LONG_MIN)
-        parts.append(line[start:end].rstrip())
-        start = end
-    return *parts, line[start:]
+    """The parts of a long line, which end at a sentence or a word."""
+    return (line,) if len(line) <= LONG_MIN else [part.rstrip() for part in _LONG.findall(line)]
 
 
 def _current(texts: Sequence[Excerpt], folded: Iterable[Entry]) -> list[Excerpt]:
@@ -231,7 +210,7 @@ def _current(texts: Sequence[Excerpt], folded: Iterable[Entry]) -> list[Excerpt]
 WHOLE_CHARACTERS: Final = 500
 """A text of at most this many characters, and of few lines, is one passage."""
 WHOLE_LINES: Final = 12
-RUN_LINES: Final = 4
+RUN_LINES: Final = 6
 """The most lines of a passage of a longer text."""
 ABOVE_LINES: Final = 400
 """Lines above a passage that are searched for those that it is indented under."""
@@ -243,8 +222,6 @@ UNUSED: Final = 0.35
 """The worth of a name that the agent has not written."""
 HALF_AGE: Final = 400
 """Age in versions at which worth is halved."""
-SIZE_POWER: Final = 0.8
-"""Worth is divided by characters to this power, so long passages are favoured a little."""
 
 
 @attrs.frozen(eq=False)
@@ -325,7 +302,7 @@ def _ranked(
         worth /= 1 + (newest - passage.source.seen) / HALF_AGE
         size = len(passage.text) + len(passage.signature) + HEADING_PRICE
         if worth:
-            ranks.append((-worth / size**SIZE_POWER, number, passage))
+            ranks.append((-worth / size, number, passage))
     return (passage for _, _, passage in sorted(ranks, key=lambda rank: rank[:2]))
 
 

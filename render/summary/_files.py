@@ -133,7 +133,6 @@ def _by_shell(script: Script) -> Iterator[Edit]:
                 old=None,
                 new=written.text,
                 is_added=written.is_added,
-                is_part=written.is_part,
             )
             continue
         for edit in _patched(written.text or ""):
