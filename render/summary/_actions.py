@@ -57,7 +57,7 @@ OLD_MAX: Final = 120
 """Characters of a command that is neither new nor was run again."""
 NEW: Final = 10
 """So many of the newest actions are new."""
-ABOUT: Final = "  # "
+ABOUT: Final = " # "
 """Between a long command and what the call says of it."""
 OUTCOME_MAX: Final = 100
 """Characters of an outcome."""

@@ -72,8 +72,11 @@ def choose(
     """The excerpts of the earlier ones and of newly folded (or hidden) entries, in at most `tokens_max` tokens."""
     again = {entry.path for entry in folded}  # hidden at the last compaction, folded at this one
     calls = {**beside.calls, **{e.pair: e for e in folded if isinstance(e.block, ToolCall)}}
-    new = chain.from_iterable(_texts(entry, calls.get(entry.pair)) for entry in folded)
-    texts = _current([*(e for e in earlier if e.path not in again), *new], folded)
+    failed = {e.pair for e in folded if isinstance(e.block, ToolResult) and e.block.is_error}
+    done = [e for e in folded if not (isinstance(e.block, ToolCall) and e.pair in failed)]
+    new = chain.from_iterable(_texts(entry, calls.get(entry.pair)) for entry in done)
+    known = [excerpt for excerpt in earlier if excerpt.path not in again]
+    texts = _current([*known, *new], [*done, *beside.calls.values()])
     passages = [each for text in texts for each in passages_of(text)]
     visible = [part for text in beside.visible for part in searched(text)]
     names = set[str]().union(*map(identifiers, visible))
@@ -195,10 +198,10 @@ def _divided(line: str) -> Sequence[str]:
     return (line,) if len(line) <= LONG_MIN else [part.rstrip() for part in _LONG.findall(line)]
 
 
-def _current(texts: Sequence[Excerpt], folded: Iterable[Entry]) -> list[Excerpt]:
+def _current(texts: Sequence[Excerpt], entries: Iterable[Entry]) -> list[Excerpt]:
     """The texts, without those of a file that a later call changed."""
     changed = dict[str, int]()
-    for entry in folded:
+    for entry in entries:
         if isinstance(entry.block, ToolCall):
             changed |= {edit.file: entry.version for edit in edits_of(entry.block)}
     return [text for text in texts if not text.file or text.seen >= changed.get(text.file, 0)]
