@@ -331,7 +331,7 @@ def _bought(
     for passage in ranked:
         if left < LEFT_MIN:
             break
-        lines = [each for line in passage.text.split("\n") if _WORD.search(each := plain(line))]
+        lines = {each for line in passage.text.split("\n") if _WORD.search(each := plain(line))}
         heading = heading_of(passage.source)
         is_new = heading not in headings
         if sum(line in known for line in lines) > SEEN_MAX * len(lines):
