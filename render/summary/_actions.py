@@ -191,20 +191,19 @@ def _of_files(call: ToolCall, result: ToolResult | None, failure: str) -> Action
 
 def _lines_read(arguments: Mapping[str, Any]) -> str:
     """The lines that a reading tool was asked for, `1-80`; empty: all."""
-    span: Any = arguments.get("view_range")
-    if isinstance(span, list) and len(items := cast("list[Any]", span)) > 1:
-        return f"{items[0]}-{items[1]}"
-    first = _number(arguments, ("offset", "start_line", "line_start", "startLine"))
-    last = _number(arguments, ("end_line", "line_end", "endLine"))
-    limit = _number(arguments, ("limit", "line_count", "num_lines"))
-    if not last and limit:
-        last = max(first, 1) + limit - 1
-    return f"{max(first, 1)}-{last or ''}" if first > 1 or last else ""
 
+    def number(*names: str) -> int:
+        values = (arguments.get(name) for name in names)
+        return next((v for v in values if type(v) is int and 0 < v < ALL), 0)
 
-def _number(arguments: Mapping[str, Any], names: Iterable[str]) -> int:
-    values = (arguments.get(name) for name in names)
-    return next((v for v in values if type(v) is int and 0 < v < ALL), 0)
+    match arguments.get("view_range"):
+        case [first, last, *_]:
+            return f"{first}-{last}"
+        case _:
+            first = max(number("offset", "start_line", "line_start", "startLine"), 1)
+            limit = number("limit", "line_count", "num_lines")
+            last = number("end_line", "line_end", "endLine") or (limit and first + limit - 1)
+            return f"{first}-{last or ''}" if first > 1 or last else ""
 
 
 def _of_others(call: ToolCall, result: ToolResult | None, output: str, failure: str) -> Action:

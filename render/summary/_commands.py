@@ -23,8 +23,6 @@ from render.summary._identifiers import one_line, searched
 
 LINE_MAX: Final = 160
 """Characters of one line of an error."""
-WORD_MAX: Final = 72
-"""A word or argument of a command with more characters is shortened in its middle."""
 COMMAND_MAX: Final = 20_000
 """Characters of a command that are looked at."""
 LIMITS_MAX: Final = 300
@@ -60,7 +58,6 @@ _COMMENT: Final = re.compile(r"^\s*#[^\n]*\n?", re.MULTILINE)
 _SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
 _COMMANDS: Final = ("cmd", "command", "script")
 _FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
-_PART: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\S+", re.DOTALL)
 
 
 @attrs.frozen
@@ -104,38 +101,30 @@ def _folder(arguments: Mapping[str, Any]) -> str:
 
 
 def shown_command(command: Command, characters_max: int) -> str:
-    """The command on one line: documents and quoted scripts as their first line or length, long arguments and then the
-    whole shortened in the middle."""
+    """The command on one line: documents and quoted scripts as their first line or length, the whole shortened in the
+    middle."""
     text = _DOCUMENT.sub(_measured, f"{command.text[:COMMAND_MAX]}\n")
     text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
     text = _QUOTED_LINES.sub(_first_of, text)
     text = _COMMENT.sub("", text) or text
     lines = (line.strip() for line in text.replace("\\\n", " ").split("\n"))
     text = "; ".join(line.rstrip(";") for line in lines if line)
-    if len(text) > characters_max:
-        text = _PART.sub(lambda word: shortened(word[0], WORD_MAX), text)
     return shortened(" ".join(text.split()), characters_max)
 
 
 def _measured(document: re.Match[str]) -> str:
     """A here-document as its length; one that is an argument, as a commit's message is, with its first line."""
-    lines = document["text"].count("\n")
-    first = document["text"].strip().split("\n")[0] if document["argument"] else ""
-    opened = f"{first}" if first else f"<<{document['word']}{document['rest']}"
-    return f"{opened} ({_number_of(lines)})"
+    text = document["text"].strip()
+    first = (
+        text.split("\n")[0] if document["argument"] else f"<<{document['word']}{document['rest']}"
+    )
+    return f"{first} ({document['text'].count(chr(10))} lines)"
 
 
 def _first_of(quoted: re.Match[str]) -> str:
     """A quoted argument of several lines as its first one."""
-    lines = [line.strip() for line in quoted[0][1:-1].split("\n") if line.strip()]
-    mark = quoted[0][0]
-    if len(lines) > 1:
-        return f"{mark}{lines[0]}…{mark} ({_number_of(len(lines))})"
-    return f"{mark}{lines[0]}{mark}" if lines and "\n" in quoted[0] else quoted[0]
-
-
-def _number_of(lines: int) -> str:
-    return f"{lines} line{'s' * (lines != 1)}"
+    mark, lines = quoted[0][0], quoted[0][1:-1].strip().split("\n")
+    return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else quoted[0]
 
 
 def shortened(text: str, characters_max: int) -> str:
@@ -161,28 +150,12 @@ def status_of(result: ToolResult | None) -> str:
 def telling_error(output: str) -> str:
     """The line of an output that says best why it failed: the last one that names an error, or else the last."""
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
-    lowered = ((line, line.lower().strip()) for line in lines if re.search(r"\w", line))
-    lowered = [(line, low) for line, low in lowered if not _NO_ERROR.search(low)]
-    named = [line for line, low in lowered if _ERROR.search(low)]
-    lines = [line for line, _ in lowered]
-    return one_line((named or lines or [""])[-1], LINE_MAX)
+    telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
+    named = [line for line in telling if _ERROR.search(line.lower())]
+    return one_line((named or telling or [""])[-1], LINE_MAX)
 
 
 # Outcomes of tests, read from the summary lines at the end of a test runner's output.
-#
-# | runner | line |
-# |---|---|
-# | pytest | `== 3 failed, 40 passed, 1 warning in 2.10s ==` |
-# | unittest | `Ran 12 tests in 0.1s`, an empty line, `FAILED (failures=1, errors=2)` |
-# | jest, vitest | `Tests:  1 failed, 12 passed, 13 total`, `Tests  1 failed \| 12 passed (13)` |
-# | mocha | `12 passing (30ms)`, `1 failing` |
-# | node --test | `# pass 12`, `# fail 1` |
-# | cargo test | `test result: FAILED. 5 passed; 1 failed; 0 ignored; ...`, one for each target |
-# | ctest | `95% tests passed, 1 tests failed out of 20` |
-# | Maven | `Tests run: 12, Failures: 1, Errors: 0, Skipped: 2` |
-# | Gradle | `12 tests completed, 1 failed` |
-# | RSpec, bats | `12 examples, 1 failure`, `12 tests, 1 failure` |
-# | go test | `ok  pkg  0.1s` and `FAIL  pkg  0.1s`: counted as packages; a shortened output shows only some of them |
 
 
 SEARCHED: Final = 4000
@@ -191,23 +164,24 @@ _COUNTS: Final = r"\d{1,9} [a-z]+(?:(?:, | \| |; )\d{1,9} [a-z]+)*"
 _LINES: Final = tuple(
     re.compile(rf"\n{line}", re.MULTILINE)
     for line in (
-        rf"(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",
-        r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
-        rf"Tests: +(?P<counts>{_COUNTS})$",
-        rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",
-        r" +(?P<counts>\d{1,9} passing)\b",
-        r" +(?P<counts>\d{1,9} failing)\b",
-        r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",
-        r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
-        r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",
-        r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",
-        r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",
-        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
+        rf"(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",  # pytest
+        r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",  # unittest
+        rf"Tests: +(?P<counts>{_COUNTS})$",  # jest
+        rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",  # vitest
+        r" +(?P<counts>\d{1,9} passing)\b",  # mocha
+        r" +(?P<counts>\d{1,9} failing)\b",  # mocha
+        r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",  # node --test
+        r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",  # cargo test, for each target
+        r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",  # ctest
+        r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",  # Maven
+        r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",  # Gradle
+        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",  # RSpec, bats
     )
 )
 """The summary line of each runner. Searching for a newline is faster than for `^`, and never finds a line whose beginning
 is cut off."""
 _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
+"""go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
 _MENTIONED: Final = re.compile(
     r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE
 )

@@ -314,8 +314,6 @@ def _ranked(
 
 HEADING_PRICE: Final = 20
 """Characters of a heading that each passage under it pays for in the ranking; what is bought is counted exactly."""
-LEFT_MIN: Final = 8
-"""With fewer tokens left, hardly anything can be bought, so buying ends."""
 ALONE_MIN: Final = 40
 """Characters that must stand under a heading."""
 SEEN_MAX: Final = 0.5
@@ -329,8 +327,6 @@ def _bought(
     left, bought, known = tokens_max, list[Passage](), set(shown)
     headings, above = set[str](), set[tuple[str, str]]()
     for passage in ranked:
-        if left < LEFT_MIN:
-            break
         lines = {each for line in passage.text.split("\n") if _WORD.search(each := plain(line))}
         heading = heading_of(passage.source)
         is_new = heading not in headings
