@@ -8,7 +8,7 @@ of a few adjacent lines. They are bought with one budget of tokens, the best wor
     a passage   has the worth of the names that were last mentioned in it
     the price   is that of its lines, of the lines above it that it is indented under, and of the heading of its file or call
 
-Lines that the model sees anyway are worth nothing, nor are views of a file that was changed later. At the next compaction
+Lines that the model sees anyway are worth nothing, nor are lines of a file that were replaced later. At the next compaction
 the excerpts compete with what is newly folded, so the cost follows what is new.
 """
 
@@ -39,6 +39,7 @@ from blocks import (
 )
 from render.summary._actions import action_of
 from render.summary._commands import outcome
+from render.summary._copy import Edit
 from render.summary._files import edits_of, shown_by
 from render.summary._identifiers import identifiers, one_line, output_of, searched
 from render.view._group import Entry
@@ -76,7 +77,7 @@ def choose(
     done = [e for e in folded if not (isinstance(e.block, ToolCall) and e.pair in failed)]
     new = chain.from_iterable(_texts(entry, calls.get(entry.pair)) for entry in done)
     known = [excerpt for excerpt in earlier if excerpt.path not in again]
-    texts = _current([*known, *new], [*done, *beside.calls.values()])
+    texts = list(_current([*known, *new], [*done, *beside.calls.values()]))
     passages = [each for text in texts for each in passages_of(text)]
     visible = [part for text in beside.visible for part in searched(text)]
     names = set[str]().union(*map(identifiers, visible))
@@ -105,7 +106,7 @@ def _joined(text: str, numbers: set[int]) -> str:
     """These lines of a text, with marks where others with words are left out."""
     lines, last = list[str](), -1
     for number, line in enumerate(text.split("\n")):
-        if not _WORD.search(bare(line)):
+        if line != GAP and not _WORD.search(bare(line)):
             last += last == number - 1
         elif number in numbers:
             lines += [GAP, line] if lines and last < number - 1 else [line]
@@ -198,13 +199,25 @@ def _divided(line: str) -> Sequence[str]:
     return (line,) if len(line) <= LONG_MIN else [part.rstrip() for part in _LONG.findall(line)]
 
 
-def _current(texts: Sequence[Excerpt], entries: Iterable[Entry]) -> list[Excerpt]:
-    """The texts, without those of a file that a later call changed."""
-    changed = dict[str, int]()
+def _current(texts: Iterable[Excerpt], entries: Iterable[Entry]) -> Iterator[Excerpt]:
+    """The texts, without lines of a file that a later call replaced."""
+    changes: dict[str, list[tuple[int, Edit]]] = {}
     for entry in entries:
         if isinstance(entry.block, ToolCall):
-            changed |= {edit.file: entry.version for edit in edits_of(entry.block)}
-    return [text for text in texts if not text.file or text.seen >= changed.get(text.file, 0)]
+            for edit in edits_of(entry.block):
+                changes.setdefault(edit.file, []).append((entry.version, edit))
+    for text in texts:
+        later = [edit for at, edit in changes.get(text.file, ()) if at > text.seen]
+        if any(edit.old is None and not edit.is_added for edit in later):
+            continue
+        replaced = {(edit.old or "").strip() for edit in later} - {""}
+        gone = {line.strip() for old in replaced for line in old.split("\n")}
+        parts = [old for old in replaced if "\n" not in old]  # an edit may replace a part of a line
+        lines = [
+            GAP if plain(line) in gone or any(part in line for part in parts) else line
+            for line in (text.text.split("\n") if gone else ())
+        ]
+        yield replace(text, text="\n".join(lines)) if gone else text
 
 
 # Passages and their worth.
@@ -312,7 +325,7 @@ def _ranked(
 # Buying.
 
 
-HEADING_PRICE: Final = 20
+HEADING_PRICE: Final = 80
 """Characters of a heading that each passage under it pays for in the ranking; what is bought is counted exactly."""
 ALONE_MIN: Final = 40
 """Characters that must stand under a heading."""
