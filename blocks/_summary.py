@@ -201,27 +201,17 @@ class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A piece of a folded block: whole lines, verbatim, or a part of a very long line."""
+    """Lines of a folded block, verbatim, with marks where lines between them are left out."""
 
     path: str
     """Logical path of the block that it was cut from."""
     seen: int
     """Version of that block."""
     text: str
-    own: bool = False
-    """Whether it is from a call, so that the agent has written it."""
     call: str = ""
     """Where it is from, on one line: the call (`$ git log`), or who said it."""
-    under: tuple[str, ...] = ()
-    """The lines above it that say where it stands: a function's first line, a table's heading."""
     file: str = ""
     """The file that the block showed or changed."""
-    line: int = 0
-    """Number of its first line in the file, as the block gave it; 0: not known."""
-    changed: bool = False
-    """Whether it is from a view of the file that contradicts what the agent wrote to it earlier."""
-    stale: tuple[int, ...] = ()
-    """In a digest of an older release: its lines, counted from 0, that were no longer current."""
 
 
 class Term(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -73,7 +73,6 @@ from render.summary._identifiers import searched
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._progress import advance
 from render.summary._quote import quoted
-from render.summary._reading import Reader, reader_of
 from render.summary._room import PageRoom
 from render.summary._state import fitted
 from render.summary._working_set import working_set, working_text
@@ -724,7 +723,7 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     digest = structs.replace(digest, turns=digest.turns - again, commands=())
     digest = _with_past(digest, earlier, fold, room, block, count)
     digest = _with_present(digest, earlier, fold, room, count)
-    return _with_excerpts(digest, fold, room, block, reader_of(view, context))
+    return _with_excerpts(digest, fold, room, block, count)
 
 
 def _with_present(
@@ -762,13 +761,17 @@ def _with_past(
 
 
 def _with_excerpts(
-    digest: Digest, fold: FoldRange, room: PageRoom, block: RangeSummary, reader: Reader
+    digest: Digest,
+    fold: FoldRange,
+    room: PageRoom,
+    block: RangeSummary,
+    count: Callable[[str], int],
 ) -> Digest:
     """The digest with excerpts of what neither the page nor the request shows anyway."""
     hidden = [e for e in fold.kept if e.replacement is not None and e.original is None]
     entries = (*fold.given_up, *fold.folded, *hidden)
     sources = [entry for entry in entries if not standing_of(entry.source)]
-    terms = uses_after(digest.index.terms, sources, reader)
+    terms = uses_after(digest.index.terms, sources)
     shown = (
         text_of_actions(digest.actions),
         _turns.text(digest.findings),
@@ -780,7 +783,7 @@ def _with_excerpts(
         uses={term.term: term.uses for term in terms},
         calls={e.pair: e for e in fold.kept if isinstance(e.block, ToolCall)},
     )
-    excerpts = choose(digest.index.all_excerpts(), sources, beside, room.excerpts, reader)
+    excerpts = choose(digest.index.all_excerpts(), sources, beside, room.excerpts, count)
     return structs.replace(digest, index=Index(excerpts=excerpts, terms=terms))
 
 

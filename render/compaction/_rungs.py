@@ -65,7 +65,6 @@ from render.policy._policy import RungName, ToolPolicy
 from render.stages._visibility import offered
 from render.summary._excerpts import Beside, choose
 from render.summary._identifiers import identifiers, one_line, searched
-from render.summary._reading import Reader, reader_of
 from render.summary._text import span_line
 from render.view._group import Entry, Group, Place
 from render.view._view import View
@@ -115,11 +114,6 @@ class RungScope:
     """Actions that must not be proposed now, for example `externalize` without an artifact store."""
     is_folded_next: bool = False
     """Whether the next rung is `summarize`."""
-
-    @property
-    def reader(self) -> Reader:
-        """The cached reader for the texts of this view."""
-        return reader_of(self.view, self.context)
 
     @property
     def groups(self) -> Iterator[Group]:
@@ -200,19 +194,16 @@ class RungScope:
     def used(self) -> Mapping[str, int]:
         """In how many visible blocks the agent has written each identifier."""
         uses: dict[str, int] = {}
-        names_of = self.reader.names
-        for names in self.view.group_memo.each(
-            "said", self.view.groups, lambda g: _own_names(g, names_of)
-        ):
+        for names in self.view.group_memo.each("said", self.view.groups, _own_names):
             for name in names:
                 uses[name] = uses.get(name, 0) + 1
         return uses
 
 
-def _own_names(group: Group, names_of: Callable[[str], set[str]]) -> tuple[str, ...]:
+def _own_names(group: Group) -> tuple[str, ...]:
     """The identifiers that the agent wrote in a group, once per block."""
     own = (e.block for e in group.entries if isinstance(e.block, ToolCall | AssistantCompletion))
-    texts = ([*map(names_of, searched(text_of(block), OWN_MAX))] for block in own)
+    texts = ([*map(identifiers, searched(text_of(block), OWN_MAX))] for block in own)
     return tuple(name for names in texts for name in sorted(set[str]().union(*names)))
 
 
@@ -291,7 +282,7 @@ def _pointer(found: Found, used: Mapping[str, int], scope: RungScope, kept: int)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     around = ""
     if sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
-        around = excerpts_of(found.entry, used, policy.pointer_tokens, scope.reader)
+        around = excerpts_of(found.entry, used, policy.pointer_tokens, scope.context.counter.count)
     pointer = f"{line}\n{around}" if around else line
     return scope.replace(
         "externalize",
@@ -359,7 +350,7 @@ def _cleared(found: Found, used: Mapping[str, int], scope: RungScope) -> Proposa
     tokens_max, durability = scope.context.policy.pointer_tokens, found.durability
     text = placeholder(found, tokens_max, scope.context.counter.count)
     if durability == "anchoring" and not is_sealed(found.result):
-        text = f"{text}\n{excerpts_of(found.entry, used, tokens_max, scope.reader)}"
+        text = f"{text}\n{excerpts_of(found.entry, used, tokens_max, scope.context.counter.count)}"
     return scope.clear(found, text, f"{durability}, {found.tokens} tokens")
 
 
@@ -571,14 +562,16 @@ def _error(result: ToolResult) -> str:
     return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
 
 
-def excerpts_of(entry: Entry, used: Mapping[str, int], tokens_max: int, reader: Reader) -> str:
+def excerpts_of(
+    entry: Entry, used: Mapping[str, int], tokens_max: int, count: Callable[[str], int]
+) -> str:
     """Excerpts of a block's text in at most `tokens_max` tokens, verbatim and in text order."""
     text = text_of(entry.block)
     if tokens_max <= 0 or is_sealed(entry.block) or not text.strip():
         return ""
-    names = {name for piece in searched(text) for name in reader.names(piece) & used.keys()}
+    names = {name for piece in searched(text) for name in identifiers(piece) & used.keys()}
     known = {name: used[name] for name in sorted(names)}
-    excerpts = choose((), [entry], Beside(uses=known), tokens_max, reader)
+    excerpts = choose((), [entry], Beside(uses=known), tokens_max, count)
     return (
         "\n…\n".join(excerpt.text for excerpt in excerpts)
         or text.strip()[: HEAD_CHARACTERS * tokens_max]

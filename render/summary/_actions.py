@@ -3,15 +3,15 @@
     [v5] $ go test ./... -> 3 failed, 40 passed: FAIL TestX
     [v9] edit src/cart.py x2; src/tax.py
     [v12] read src/cart.py 1-80, 120-200; tax.py
-    [v14] search "total" in src -> 12 matches
+    [v14] search "total" in src -> 12 lines: src/cart.py:9: total = 0
     [v20] web https://example.com/rates -> Exchange rates
 
 A call's arguments are told only as far as they say what was done: its command, file or query on one line. What came of
 it is told in few words: the outcome of tests, the error of a failure, the number of lines, or a short output itself.
 
 A call that was made again is told once, at its newest place, with its last outcome. Adjacent looks and edits share a line.
-In the room given stand the newest actions, and of the older ones those that tell most: tests, commits, edits,
-failures, and commands whose names are used again. The others are a number.
+In the room given stand the newest actions, and of the older ones those that tell most: tests, commits, edits, failures.
+The others are a number. A command is told in full if it is new or was run again: agents repeat commands word for word.
 """
 
 import re
@@ -21,13 +21,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, cast
 
-import attrs
 from msgspec import structs
 
 from blocks import (
     Action,
     CommandRecord,
-    Envelope,
     ToolCall,
     ToolResult,
     asks_user,
@@ -36,28 +34,31 @@ from blocks import (
     text_of,
     tool_kind,
     tool_target,
-    written_paths,
 )
 from render.summary._commands import (
     ALL,
-    COMMAND_MAX,
     WENT_WELL,
     Command,
     command_of,
     outcome,
     script_of,
+    shortened,
     shown_command,
     status_of,
     telling_error,
 )
-from render.summary._files import changes_of, shown_by
-from render.summary._identifiers import identifiers, one_line, output_of
+from render.summary._files import edits_of, shown_by
+from render.summary._identifiers import one_line, output_of
 from render.view._group import Entry
 
-TARGET_MAX: Final = 120
+TARGET_MAX: Final = 300
 """Characters of a command or another target."""
-PATH_MAX: Final = 300
-"""Characters of a file's name, of which the folder that most share is left out."""
+OLD_MAX: Final = 120
+"""Characters of a command that is neither new nor was run again."""
+NEW: Final = 10
+"""So many of the newest actions are new."""
+ABOUT: Final = " # "
+"""Between a long command and what the call says of it."""
 OUTCOME_MAX: Final = 100
 """Characters of an outcome."""
 LINE_MAX: Final = 220
@@ -67,24 +68,17 @@ SHORT_LINES: Final = 3
 SHORT_CHARACTERS: Final = 80
 NEWEST_SHARE: Final = 0.5
 """Share of the room in which the newest actions stand, whatever they are."""
-USES_MIN: Final = 2
-"""A name that the actions mention so often comes back."""
-BACK_MAX: Final = 2
-"""What an action's names that come back add to its weight at most."""
-JOINED: Final = frozenset({"read", "edit", "write", "delete", "search", "list"})
-"""Verbs whose adjacent actions share a line if they went well."""
-FILES: Final = frozenset({"read", "edit", "write", "delete"})
+CHANGES: Final = frozenset({"edit", "write", "delete"})
+FILES: Final = CHANGES | {"read"}
 """Verbs whose target is a file."""
 ROOT_PARTS_MIN: Final = 3
-ROOT_USES_MIN: Final = 2
-CHANGES: Final = frozenset({"edit", "write", "delete"})
+"""Parts of a path, the first of which is empty, that a folder must have to be left out."""
 _COMMITS: Final = re.compile(
     r"\b(?:git|jj|hg|svn) (?:-\S+ \S+ )?"
     r"(?:commit|push|merge|rebase|revert|reset|tag|cherry-pick|stash|checkout -b|switch -c)\b"
     r"|\bgh (?:pr|issue|release) (?:create|merge|close|comment)\b"
 )
 """Commands that change a repository's history, or what others see of it."""
-_MESSAGE: Final = re.compile(r"\bgit commit\b[^|;&]*? -\w*m\s*(\"[^\"]*\"|'[^']*')")
 _LOOKS: Final = re.compile(
     r"\W*(?:cat|ls|ll|tree|find|fd|grep|egrep|rg|ag|sed -n|awk|head|tail|less|wc|nl|stat|file|du|pwd|which|jq|sort|echo|ps"
     r"|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
@@ -97,33 +91,24 @@ _ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
 """Colours of a terminal, and tags around an error."""
 _COMMITTED: Final = re.compile(r"^\[([\w./-]+(?: \([\w-]+\))? [0-9a-f]{7,40})\] ", re.MULTILINE)
 """What git prints of a new commit: its branch and its id."""
-_FOUND: Final = re.compile(
-    r"found (\d{1,7})\b|(?:showing )?(\d{1,7}) (?:match|file|result)", re.IGNORECASE
-)
-"""The count that a search tool puts before its matches: Claude Code, Gemini CLI, Qwen Code, opencode."""
-_NOTHING: Final = re.compile(
-    r"no (?:\w+ )?(?:match|file|result)|found 0\b|0 match|not found", re.IGNORECASE
-)
 _QUERIES: Final = ("pattern", "query", "regex", "search_term", "keyword", "include_pattern")
 """The arguments in which search tools take what they look for."""
 _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "include")
-_TITLE: Final = re.compile(
-    r"^\s*(?:#{1,3} +|<title>|Title: *)(?P<title>[^<\n]*\w[^<\n]*)", re.MULTILINE
-)
 
 
 # From the log.
 
 
 def advance(previous: Sequence[Action], entries: Sequence[Entry]) -> tuple[Action, ...]:
-    """The actions after those of newly folded entries; calls without a result in the entries count as open."""
+    """The actions after those of newly folded entries; calls without a result in the entries count as open. A change of
+    the list of steps is none: the page has the list."""
     results = {e.pair: e for e in entries if isinstance(e.block, ToolResult)}
-    done = (
-        action_of(entry.block, results.get(entry.pair), entry.version)
-        for entry in entries
-        if isinstance(entry.block, ToolCall) and entry.original is None
-    )
-    return tuple(_each_once([*previous, *done]))
+    actions = list(previous)
+    for entry in entries:
+        call = entry.block
+        if isinstance(call, ToolCall) and entry.original is None and not _is_plan(call):
+            actions.append(action_of(call, results.get(entry.pair), entry.version))
+    return tuple(_each_once(actions))
 
 
 def of_commands(records: Iterable[CommandRecord]) -> tuple[Action, ...]:
@@ -131,10 +116,8 @@ def of_commands(records: Iterable[CommandRecord]) -> tuple[Action, ...]:
     return tuple(
         Action(
             verb="$",
-            target=one_line(record.command, TARGET_MAX),
-            outcome=one_line(
-                ": ".join(filter(None, (record.tests or record.status, record.error))), OUTCOME_MAX
-            ),
+            target=one_line(record.command, OLD_MAX),
+            outcome=one_line(record.tests or record.error or record.status, OUTCOME_MAX),
             runs=record.runs,
             weight=3 if record.tests_first else 1,
         )
@@ -142,15 +125,20 @@ def of_commands(records: Iterable[CommandRecord]) -> tuple[Action, ...]:
     )
 
 
+def _is_plan(call: ToolCall) -> bool:
+    """Whether an argument is a list of steps with a status, as tools for plans and to-do lists take."""
+    lists = (cast("list[Any]", v) for v in call.input.values() if isinstance(v, list) and v)
+    return any(all(isinstance(row, dict) and "status" in row for row in rows) for rows in lists)
+
+
 def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
-    """Each action once, at its newest place with its newest outcome; edits of a file only if nothing is between them."""
+    """Each action once, at its newest place with its newest outcome; changes of a file only if nothing is between them."""
     known = dict[tuple[object, ...], Action]()
     for number, action in enumerate(actions):
-        key: tuple[object, ...] = (action.verb, action.target, action.part, action.folder)
+        key: tuple[object, ...] = (action.verb, _old(action.target), action.part, action.folder)
         if action.verb in CHANGES:
-            last = next(reversed(known), None)
-            same = last is not None and last[:4] == key
-            key = last if same and last is not None else (*key, number)
+            last = next(reversed(known), ())
+            key = last if last[:4] == key else (*key, number)
         before = known.pop(key, None)
         runs = action.runs + (before.runs if before else 0)
         known[key] = structs.replace(action, runs=runs) if before else action
@@ -160,189 +148,108 @@ def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
 def action_of(call: ToolCall, answer: Entry | None, version: int) -> Action:
     """The action of a call; of a result that is forgotten or kept elsewhere only whether it failed is told."""
     result = answer.block if answer is not None and isinstance(answer.block, ToolResult) else None
-    told = _Told.of(call, result, is_quotable=answer is not None and answer.original is None)
-    files = _file_actions(told)
-    action = files or _other_action(told)
+    text = ""
+    if answer and result and answer.original is None and not is_sealed(result):
+        text = _ESCAPES.sub("", text_of(result))
+    start, end = output_of(text)
+    output, failure = text[start:end], "" if result else "no result"
+    if result and (result.is_error or result.envelope.outcome == "failure"):
+        failure = telling_error(output or text) or "failed"
+    action = _of_files(call, result, failure) or _of_others(call, result, output, failure)
     return structs.replace(
         action,
         seen=version,
-        target=one_line(action.target, PATH_MAX if action.verb in FILES else TARGET_MAX),
+        target=one_line(action.target, TARGET_MAX),
         outcome=one_line(action.outcome, OUTCOME_MAX),
     )
 
 
-@attrs.frozen(kw_only=True)
-class _Told:
-    """A call and what its result says."""
-
-    call: ToolCall
-    result: ToolResult | None
-    known: Envelope | None
-    has_failed: bool
-    text: str
-    """The text of the result; empty if it must not be quoted."""
-    output: str
-    """The part of it that is the tool's output."""
-
-    @classmethod
-    def of(cls, call: ToolCall, result: ToolResult | None, *, is_quotable: bool) -> "_Told":
-        is_told = result is not None and is_quotable and not is_sealed(result)
-        text = _ESCAPES.sub("", text_of(result)) if result is not None and is_told else ""
-        start, end = output_of(text)
-        return cls(
-            call=call,
-            result=result,
-            known=result.envelope if result else None,
-            has_failed=result is not None
-            and (result.is_error or result.envelope.outcome == "failure"),
-            text=text,
-            output=text[start:end],
-        )
-
-    @property
-    def kind(self) -> str:
-        return tool_kind(self.call.name, self.call.input, self.known)
-
-    @property
-    def failure(self) -> str:
-        """Why the call failed; empty if it did not."""
-        if not self.has_failed:
-            return "" if self.result else "no result"
-        return telling_error(self.output or self.text) or "failed"
-
-
-def _file_actions(told: _Told) -> Action | None:
+def _of_files(call: ToolCall, result: ToolResult | None, failure: str) -> Action | None:
     """The action of a call that only reads or changes files, by a tool or by plain shell commands."""
-    call, kind, failure = told.call, told.kind, told.failure
-    script = script_of(call, told.known)
-    if kind == "command" and not (script.is_all and not told.has_failed and _is_well(told)):
+    known = result.envelope if result else None
+    kind, part = tool_kind(call.name, call.input, known), ""
+    if kind == "command" and (
+        failure or status_of(result) not in WENT_WELL or not script_of(call, known).is_all
+    ):
         return None
-    if kind == "write" or script.written:
-        changes = list(changes_of(call, told.known))
-        files = dict.fromkeys(change.file for change in changes) or dict.fromkeys(
-            written_paths(call.name, call.input, told.known)
-        )
-        is_new = bool(changes) and all(change.old is None for change in changes)
-        is_gone = is_new and not any(change.new for change in changes)
-        verb = "delete" if is_gone and kind != "write" else "write" if is_new else "edit"
-        if not files:
-            return None
-        return Action(verb=verb, target=", ".join(files), outcome=failure, weight=2)
-    if kind == "read" and (file := tool_target(call.input, told.known)):
-        return Action(
-            verb="read",
-            target=file,
-            part=_lines_read(call.input),
-            outcome=failure,
-            weight=int(bool(failure)),
-        )
-    shown = shown_by(call, told.result) if told.result and kind == "command" else None
-    if shown is None:
+    if edits := list(edits_of(call, known)):
+        is_new = all(edit.old is None and not edit.is_added for edit in edits)
+        is_gone = is_new and all(edit.new == "" for edit in edits)
+        verb = "delete" if is_gone else "write" if is_new else "edit"
+        files = ", ".join(dict.fromkeys(edit.file for edit in edits))
+        return Action(verb=verb, target=files, outcome=failure, weight=2)
+    if kind == "read" and (file := tool_target(call.input, known)):
+        part = _lines_read(call.input)
+    elif kind == "command" and result and (shown := shown_by(call, result)):
+        file, end = shown.file, "" if shown.lines == ALL else shown.line + shown.lines - 1
+        if shown.line > 1 or (shown.line and end):
+            part = f"{shown.line}-{end}"
+    else:
         return None
-    first, lines = shown.line, shown.lines
-    whole = first <= 1 and lines == ALL
-    part = "" if whole or not first else f"{first}-{'' if lines == ALL else first + lines - 1}"
-    return Action(verb="read", target=shown.file, part=part, outcome=failure)
-
-
-def _is_well(told: _Told) -> bool:
-    return told.result is not None and status_of(told.result) in WENT_WELL
+    return Action(verb="read", target=file, part=part, outcome=failure, weight=int(bool(failure)))
 
 
 def _lines_read(arguments: Mapping[str, Any]) -> str:
     """The lines that a reading tool was asked for, `1-80`; empty: all."""
-    span: Any = arguments.get("view_range")
-    if isinstance(span, list) and len(items := cast("list[Any]", span)) > 1:
-        return f"{items[0]}-{items[1]}"
-    first = _number(arguments, ("offset", "start_line", "line_start", "startLine"))
-    last = _number(arguments, ("end_line", "line_end", "endLine"))
-    limit = _number(arguments, ("limit", "line_count", "num_lines"))
-    if not last and limit:
-        last = max(first, 1) + limit - 1
-    return f"{max(first, 1)}-{last or ''}" if first > 1 or last else ""
 
+    def number(*names: str) -> int:
+        values = (arguments.get(name) for name in names)
+        return next((v for v in values if type(v) is int and 0 < v < ALL), 0)
 
-def _number(arguments: Mapping[str, Any], names: Iterable[str]) -> int:
-    values = (arguments.get(name) for name in names)
-    return next(
-        (v for v in values if isinstance(v, int) and not isinstance(v, bool) and 0 < v < ALL), 0
-    )
-
-
-def _other_action(told: _Told) -> Action:
-    """The action of a command, a search, a look at the web, or any other tool."""
-    call, failure = told.call, told.failure
-    match told.kind:
-        case "command" if command := command_of(call, told.known):
-            return _ran(command, told)
-        case "search":
-            return Action(
-                verb="search" if _first(call.input, _QUERIES) else "list",
-                target=_searched_for(call.input) or tool_target(call.input, told.known),
-                outcome=failure or _matches(told.output),
-                weight=int(bool(failure)),
-            )
-        case "web":
-            title = _TITLE.search(told.output)
-            said = title["title"].strip() if title else _first_line(told.output)
-            return Action(
-                verb="web",
-                target=tool_target(call.input, told.known) or _argument(call.input),
-                outcome=failure or one_line(said, SHORT_CHARACTERS),
-                weight=1,
-            )
+    match arguments.get("view_range"):
+        case [first, last, *_]:
+            return f"{first}-{last}"
         case _:
-            is_plan = any(map(_is_steps, call.input.values()))
-            is_told = is_plan or asks_user(call.name)  # elsewhere: the steps, the user's words
-            return Action(
-                verb=call.name,
-                target=""
-                if is_plan
-                else tool_target(call.input, told.known) or _argument(call.input),
-                outcome=failure or ("" if is_told else _short(told.output, 0)),
-                weight=2 if failure else int(not is_told),
-            )
+            first = max(number("offset", "start_line", "line_start", "startLine"), 1)
+            limit = number("limit", "line_count", "num_lines")
+            last = number("end_line", "line_end", "endLine") or (limit and first + limit - 1)
+            return f"{first}-{last or ''}" if first > 1 or last else ""
 
 
-def _ran(command: Command, told: _Told) -> Action:
+def _of_others(call: ToolCall, result: ToolResult | None, output: str, failure: str) -> Action:
+    """The action of a command, a search, a look at the web, or any other tool."""
+    known = result.envelope if result else None
+    kind, target = tool_kind(call.name, call.input, known), tool_target(call.input, known)
+    if kind == "command" and (command := command_of(call, known)):
+        return _ran(command, call, result, output)
+    verb, said = "web" if kind == "web" else call.name, failure or _short(output, 0)
+    if kind == "search":
+        query, where = _first(call.input, _QUERIES), _first(call.input, _WHERES)
+        target = " in ".join(filter(None, (f'"{query}"' if query else "", where))) or target
+        verb, said = "search" if query else "list", said or "no matches"
+    elif asks_user(call.name) and not failure:
+        said = ""  # the user's words stand elsewhere
+    weight = int(bool(failure)) + (kind != "search")
+    return Action(verb=verb, target=target or _argument(call.input), outcome=said, weight=weight)
+
+
+def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: str) -> Action:
     """A command with the outcome of its tests, its error, or its output."""
-    status, tests = status_of(told.result), outcome(told.output)
-    is_bad = told.result is not None and (told.has_failed or status not in WENT_WELL)
-    is_look = bool(_LOOKS.match(command.text))
-    is_commit = bool(_COMMITS.search(command.text))
-    if is_bad or tests:
-        said = _failure(status, tests, told.output) if is_bad else tests
-    elif made := _COMMITTED.search(told.output) if is_commit else None:
+    status, tests = status_of(result), outcome(output)
+    is_bad = result is not None and (
+        result.is_error or result.envelope.outcome == "failure" or status not in WENT_WELL
+    )
+    is_look, is_commit = _LOOKS.match(command.text), _COMMITS.search(command.text)
+    if is_bad:
+        error = telling_error(output)
+        ended = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
+        said = ": ".join(filter(None, (tests or ended, error)))
+    elif is_commit and (made := _COMMITTED.search(output)):
         said = made[1]
     else:
-        said = _short(told.output, None if is_look else -1) if told.result else status
-    return Action(
-        verb="$",
-        target=_command_line(command, told.call.input.get("description")),
-        folder=command.folder,
-        outcome=said,
-        weight=3 if tests or (is_commit and not is_bad) else 2 if is_bad else int(not is_look),
-    )
+        said = tests or (_short(output, None if is_look else -1) if result else status)
+    line, about = shown_command(command, TARGET_MAX), call.input.get("description")
+    if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
+        about = ABOUT + one_line(about, OLD_MAX // 2)
+        line = shortened(line, TARGET_MAX - len(about)) + about
+    weight = 3 if tests or (is_commit and not is_bad) else 2 if is_bad else int(not is_look)
+    return Action(verb="$", target=line, folder=command.folder, outcome=said, weight=weight)
 
 
-def _failure(status: str, tests: str, output: str) -> str:
-    """How a command failed: its tests or else its status, and the error."""
-    error = telling_error(output)
-    ended = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
-    return ": ".join(filter(None, (tests or ended, error)))
-
-
-def _command_line(command: Command, about: object) -> str:
-    """The command; of a long one with a commit its message, or a part and what the call says of it."""
-    line = shown_command(command, TARGET_MAX)
-    if "…" not in line:
-        return line
-    if message := _MESSAGE.search(shown_command(command, COMMAND_MAX)):
-        return f"git commit -m {one_line(message[1], TARGET_MAX)}"
-    if isinstance(about, str) and about.strip():
-        half = TARGET_MAX // 2
-        return f"{shown_command(command, half)}  # {one_line(about, half)}"
-    return line
+def _old(target: str) -> str:
+    """A target as it is told when it is no longer new."""
+    line, mark, about = target.partition(ABOUT)
+    return shortened(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
 
 
 def _short(output: str, telling: int | None = None) -> str:
@@ -360,27 +267,6 @@ def _short(output: str, telling: int | None = None) -> str:
     return number if telling is None else f"{number}: {one_line(lines[telling], SHORT_CHARACTERS)}"
 
 
-def _matches(output: str) -> str:
-    """The number of matches, and where they are if they are few."""
-    lines = [line.strip() for line in output.split("\n") if line.strip()]
-    if not lines or (len(lines) == 1 and _NOTHING.search(lines[0])):
-        return "no matches"
-    counted = _FOUND.match(lines[0])
-    found = lines[1:] if counted else lines
-    number = int(counted[1] or counted[2]) if counted else len(found)
-    whole = " / ".join(found)
-    few = whole if len(found) <= SHORT_LINES and len(whole) <= SHORT_CHARACTERS else ""
-    return few or f"{number} match{'es' * (number != 1)}"
-
-
-def _searched_for(arguments: Mapping[str, Any]) -> str:
-    """What a search looked for, and where."""
-    query, where = _first(arguments, _QUERIES), _first(arguments, _WHERES)
-    if not query:
-        return where
-    return f'"{query}"' + (f" in {where}" if where else "")
-
-
 def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
     values = (arguments.get(name) for name in names)
     return next((" ".join(v.split()) for v in values if isinstance(v, str) and v.strip()), "")
@@ -392,24 +278,13 @@ def _argument(arguments: Mapping[str, Any]) -> str:
     stack: list[Any] = [arguments]
     while stack:
         item = stack.pop()
-        if isinstance(item, str) and item.strip():
-            return _first_line(item)
+        if isinstance(item, str) and (found := re.search(r"^.*\w.*$", item, re.MULTILINE)):
+            return found[0].strip()
         if isinstance(item, dict):
             stack += reversed(list(cast("dict[Any, Any]", item).values()))
         elif isinstance(item, list):
             stack += reversed(cast("list[Any]", item)[:1])
     return ""
-
-
-def _is_steps(value: Any) -> bool:
-    """Whether an argument is a list of steps with a status, as tools for plans and to-do lists take."""
-    rows: list[Any] = cast("list[Any]", value) if isinstance(value, list) else []
-    return bool(rows) and all(isinstance(row, dict) and "status" in row for row in rows)
-
-
-def _first_line(text: str) -> str:
-    lines = (line.strip() for line in text.split("\n"))
-    return next((line for line in lines if re.search(r"\w", line)), "")
 
 
 # In the room given.
@@ -419,15 +294,14 @@ def fitted(
     actions: Sequence[Action], tokens_max: int, count: Callable[[str], int]
 ) -> tuple[Action, ...]:
     """The newest actions and the older ones that tell most, in their order; the first stands for all others."""
-    untold = sum(action.runs for action in actions if not action.verb)
     told = [action for action in actions if action.verb]
-    ranked = _ranked(told)
-    sizes = [count(f"{line}\n") for line in map(line_of, told)]
-    kept = _within(told, ranked, sizes, tokens_max)
+    for place, action in enumerate(told[: -NEW or None]):
+        if action.verb not in FILES and action.runs == 1:
+            told[place] = structs.replace(action, target=_old(action.target))
+    runs, kept = sum(action.runs for action in actions), _within(told, tokens_max, count)
     while kept:
         shown = [told[place] for place in sorted(kept)]
-        left = untold + sum(a.runs for a in told) - sum(a.runs for a in shown)
-        if left:
+        if left := runs - sum(action.runs for action in shown):
             shown.insert(0, Action(verb="", runs=left))
         if count(text_of_actions(shown)) <= tokens_max:
             return tuple(shown)
@@ -435,48 +309,19 @@ def fitted(
     return ()
 
 
-def _within(
-    actions: Sequence[Action], ranked: Sequence[int], sizes: Sequence[int], tokens_max: int
-) -> list[int]:
-    """The places of the actions that fit, the newest first, then by rank."""
-    left, kept = tokens_max, list[int]()
-    for place in reversed(range(len(actions))):
-        if sizes[place] > left - (1 - NEWEST_SHARE) * tokens_max:
-            break
-        left -= sizes[place]
-        kept.append(place)
-    chosen = set(kept)
-    for place in ranked:
-        if place not in chosen and sizes[place] <= left:
+def _within(actions: Sequence[Action], tokens_max: int, count: Callable[[str], int]) -> list[int]:
+    """The places of the actions that fit, first the newest, then those that tell most."""
+    sizes = [count(f"{line}\n") for line in map(line_of, actions)]
+    order, left, newest = list(reversed(range(len(actions)))), tokens_max, 0
+    while newest < len(order) and left - sizes[order[newest]] >= (1 - NEWEST_SHARE) * tokens_max:
+        left -= sizes[order[newest]]
+        newest += 1
+    kept = order[:newest]
+    for place in sorted(order[newest:], key=lambda place: (-actions[place].weight, -place)):
+        if sizes[place] <= left:
             left -= sizes[place]
             kept.append(place)
     return kept
-
-
-def names_used(actions: Iterable[Action]) -> Mapping[str, int]:
-    """How often the agent wrote each name in the calls that the actions tell of."""
-    uses = Counter[str]()
-    for action in actions:
-        runs = action.runs if action.verb else 0
-        for name in identifiers(f"{action.target} {action.folder}"):
-            uses[name] += runs
-    return uses
-
-
-def _ranked(actions: Sequence[Action]) -> list[int]:
-    """The places of the actions, those that tell most first, the newest first among equals.
-
-    A name that several actions mention speaks for the newest of them.
-    """
-    names = [identifiers(f"{action.target} {action.folder}") for action in actions]
-    uses = names_used(actions)
-    told = set[str]()
-    worths = [0] * len(actions)
-    for place in reversed(range(len(actions))):
-        back = {name for name in names[place] if uses[name] >= USES_MIN} - told
-        told |= back
-        worths[place] = actions[place].weight + min(len(back), BACK_MAX)
-    return sorted(range(len(actions)), key=lambda place: (-worths[place], -place))
 
 
 # As text.
@@ -496,54 +341,40 @@ def _root(actions: Iterable[Action]) -> str:
     for path in (*files, *(action.folder for action in actions)):
         parts = path.split("/")
         if path.startswith("/") and " " not in path:
-            for number in range(ROOT_PARTS_MIN, len(parts)):
-                saved["/".join(parts[:number])] += 1
-    worth = {
-        root: len(root) * (number - 1) for root, number in saved.items() if number > ROOT_USES_MIN
-    }
+            saved.update("/".join(parts[:n]) for n in range(ROOT_PARTS_MIN, len(parts)))
+    worth = {root: len(root) * (uses - 1) for root, uses in saved.items() if uses > 2}  # noqa: PLR2004 -- else no gain
     return max(worth, key=lambda root: (worth[root], root), default="")
 
 
 def _lines(actions: Sequence[Action]) -> Iterator[str]:
     folder = ""
     for is_joined, alike in groupby(actions, key=_joined_as):
-        some = list(alike)
         if is_joined:
-            yield from _joined_lines(some)
+            yield from _joined_lines(list(alike))
             continue
-        for action in some:
-            if not action.verb:
-                yield f"({action.runs} more, not listed)"
-                continue
-            yield line_of(action, folder)
-            if action.verb == "$" and action.folder:
-                folder = action.folder
+        for action in alike:
+            yield line_of(action, folder) if action.verb else f"({action.runs} more, not listed)"
+            folder = action.folder or folder
 
 
 def _joined_as(action: Action) -> str:
-    return (
-        action.verb
-        if action.verb in JOINED and (not action.outcome or action.verb in {"search", "list"})
-        else ""
-    )
+    """The verb of actions that share a line if they are adjacent."""
+    return action.verb if action.verb in FILES and not action.outcome else ""
 
 
 def _joined_lines(actions: Sequence[Action]) -> Iterator[str]:
     """Lines that each tell of several actions of one kind; parts of one file stand together."""
     line = ""
-    for _, alike in groupby(actions, key=attrgetter("target")):
+    for file, alike in groupby(actions, key=attrgetter("target")):
         some = list(alike)
         parts = ", ".join(filter(None, map(attrgetter("part"), some)))
-        told = _with_runs(
-            f"{some[0].target} {parts}".strip(), sum(a.runs for a in some) if not parts else 1
-        )
-        outcome = f" -> {some[-1].outcome}" if some[-1].outcome else ""
-        if line and len(line) + len(told) + len(outcome) < LINE_MAX:
-            line += f"; {told}{outcome}"
+        told = f"{file} {parts}" if parts else _with_runs(file, sum(a.runs for a in some))
+        if line and len(line) + len(told) < LINE_MAX:
+            line += f"; {told}"
             continue
         if line:
             yield line
-        line = f"{_label(some[0])}{some[0].verb} {told}{outcome}"
+        line = f"{_label(some[0])}{some[0].verb} {told}"
     yield line
 
 

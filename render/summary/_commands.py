@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import basename, join, normpath
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
@@ -23,8 +23,6 @@ from render.summary._identifiers import one_line, searched
 
 LINE_MAX: Final = 160
 """Characters of one line of an error."""
-WORD_MAX: Final = 72
-"""A word or argument of a command with more characters is shortened in its middle."""
 COMMAND_MAX: Final = 20_000
 """Characters of a command that are looked at."""
 LIMITS_MAX: Final = 300
@@ -57,7 +55,9 @@ _DOCUMENT: Final = re.compile(
 )
 _QUOTED_LINES: Final = re.compile(r"'[^']*+'|\"(?:[^\"\\]|\\.)*+\"", re.DOTALL)
 _COMMENT: Final = re.compile(r"^\s*#[^\n]*\n?", re.MULTILINE)
-_PART: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\S+", re.DOTALL)
+_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
+_COMMANDS: Final = ("cmd", "command", "script")
+_FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
 
 
 @attrs.frozen
@@ -71,64 +71,63 @@ class Command:
 
 def command_of(call: ToolCall, envelope: Envelope | None = None) -> Command | None:
     """The command of a call; None if it has none."""
-    for name in _COMMANDS:
-        if written := _written_command(call.input.get(name)):
-            break
-    else:
-        written = tool_target(call.input, envelope)
-    text, folder = written.strip(), _folder(call.input)
+    text, folder = _script(call.input) or tool_target(call.input, envelope), _folder(call.input)
+    text = text.strip()
     while entered := _ENTERED.match(text):
         text, folder = text[entered.end() :], join(folder, _said(entered["folder"]))
     return Command(text, folder) if text else None
 
 
-def _written_command(value: Any) -> str:
-    """A command as one text; of a shell with its script only the script."""
-    match value:
-        case [str(shell), str(option), str(script), *_] if basename(
-            shell
-        ) in _SHELLS and re.fullmatch(r"-\w*c", option):
-            return script
-        case _:
-            return _text(value)
+def _script(arguments: Mapping[str, Any]) -> str:
+    """The script that a call runs, also if it is given as a list of words, without the shell that runs it; empty: none."""
+    for value in map(arguments.get, _COMMANDS):
+        match value:
+            case str() if value.strip():
+                return value
+            case [str(shell), str(option), str(script), *_] if basename(
+                shell
+            ) in _SHELLS and re.fullmatch(r"-\w*c", option):
+                return script
+            case [*words] if words:
+                return shlex.join(word for word in words if isinstance(word, str))
+            case _:
+                pass
+    return ""
+
+
+def _folder(arguments: Mapping[str, Any]) -> str:
+    given = map(arguments.get, _FOLDERS)
+    return next((folder for folder in given if isinstance(folder, str)), "")
 
 
 def shown_command(command: Command, characters_max: int) -> str:
-    """The command on one line: documents and quoted scripts as their first line or length, long arguments and then the
-    whole shortened in the middle."""
+    """The command on one line: documents and quoted scripts as their first line or length, the whole shortened in the
+    middle."""
     text = _DOCUMENT.sub(_measured, f"{command.text[:COMMAND_MAX]}\n")
     text = text[:-LIMITS_MAX] + _LIMITS.sub("", text[-LIMITS_MAX:])
     text = _QUOTED_LINES.sub(_first_of, text)
     text = _COMMENT.sub("", text) or text
     lines = (line.strip() for line in text.replace("\\\n", " ").split("\n"))
     text = "; ".join(line.rstrip(";") for line in lines if line)
-    if len(text) > characters_max:
-        text = _PART.sub(lambda word: _middle(word[0], WORD_MAX), text)
-    return _middle(" ".join(text.split()), characters_max)
+    return shortened(" ".join(text.split()), characters_max)
 
 
 def _measured(document: re.Match[str]) -> str:
     """A here-document as its length; one that is an argument, as a commit's message is, with its first line."""
-    lines = document["text"].count("\n")
-    first = document["text"].strip().split("\n")[0] if document["argument"] else ""
-    opened = f"{first}" if first else f"<<{document['word']}{document['rest']}"
-    return f"{opened} ({_number_of(lines)})"
+    text = document["text"].strip()
+    first = (
+        text.split("\n")[0] if document["argument"] else f"<<{document['word']}{document['rest']}"
+    )
+    return f"{first} ({document['text'].count(chr(10))} lines)"
 
 
 def _first_of(quoted: re.Match[str]) -> str:
     """A quoted argument of several lines as its first one."""
-    lines = [line.strip() for line in quoted[0][1:-1].split("\n") if line.strip()]
-    mark = quoted[0][0]
-    if len(lines) > 1:
-        return f"{mark}{lines[0]}…{mark} ({_number_of(len(lines))})"
-    return f"{mark}{lines[0]}{mark}" if lines and "\n" in quoted[0] else quoted[0]
+    mark, lines = quoted[0][0], quoted[0][1:-1].strip().split("\n")
+    return f"{mark}{lines[0]}…{mark} ({len(lines)} lines)" if len(lines) > 1 else quoted[0]
 
 
-def _number_of(lines: int) -> str:
-    return f"{lines} line{'s' * (lines != 1)}"
-
-
-def _middle(text: str, characters_max: int) -> str:
+def shortened(text: str, characters_max: int) -> str:
     """The text, without its middle if it is too long."""
     if len(text) <= characters_max:
         return text
@@ -151,28 +150,12 @@ def status_of(result: ToolResult | None) -> str:
 def telling_error(output: str) -> str:
     """The line of an output that says best why it failed: the last one that names an error, or else the last."""
     lines = [line for part in searched(output, _SEARCHED_MAX) for line in part.splitlines()]
-    lowered = ((line, line.lower().strip()) for line in lines if re.search(r"\w", line))
-    lowered = [(line, low) for line, low in lowered if not _NO_ERROR.search(low)]
-    named = [line for line, low in lowered if _ERROR.search(low)]
-    lines = [line for line, _ in lowered]
-    return one_line((named or lines or [""])[-1], LINE_MAX)
+    telling = [x for x in lines if re.search(r"\w", x) and not _NO_ERROR.search(x.lower().strip())]
+    named = [line for line in telling if _ERROR.search(line.lower())]
+    return one_line((named or telling or [""])[-1], LINE_MAX)
 
 
 # Outcomes of tests, read from the summary lines at the end of a test runner's output.
-#
-# | runner | line |
-# |---|---|
-# | pytest | `== 3 failed, 40 passed, 1 warning in 2.10s ==` |
-# | unittest | `Ran 12 tests in 0.1s`, an empty line, `FAILED (failures=1, errors=2)` |
-# | jest, vitest | `Tests:  1 failed, 12 passed, 13 total`, `Tests  1 failed \| 12 passed (13)` |
-# | mocha | `12 passing (30ms)`, `1 failing` |
-# | node --test | `# pass 12`, `# fail 1` |
-# | cargo test | `test result: FAILED. 5 passed; 1 failed; 0 ignored; ...`, one for each target |
-# | ctest | `95% tests passed, 1 tests failed out of 20` |
-# | Maven | `Tests run: 12, Failures: 1, Errors: 0, Skipped: 2` |
-# | Gradle | `12 tests completed, 1 failed` |
-# | RSpec, bats | `12 examples, 1 failure`, `12 tests, 1 failure` |
-# | go test | `ok  pkg  0.1s` and `FAIL  pkg  0.1s`: counted as packages; a shortened output shows only some of them |
 
 
 SEARCHED: Final = 4000
@@ -181,23 +164,24 @@ _COUNTS: Final = r"\d{1,9} [a-z]+(?:(?:, | \| |; )\d{1,9} [a-z]+)*"
 _LINES: Final = tuple(
     re.compile(rf"\n{line}", re.MULTILINE)
     for line in (
-        rf"(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",
-        r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",
-        rf"Tests: +(?P<counts>{_COUNTS})$",
-        rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",
-        r" +(?P<counts>\d{1,9} passing)\b",
-        r" +(?P<counts>\d{1,9} failing)\b",
-        r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",
-        r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",
-        r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",
-        r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",
-        r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",
-        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",
+        rf"(?:=+ )?(?P<counts>{_COUNTS}) in [\d.]+s\b",  # pytest
+        r"Ran (?P<total>\d{1,9}) tests? in [\d.]+s\n\n(?:OK|FAILED)(?: \((?P<named>[\w=, ]+)\))?$",  # unittest
+        rf"Tests: +(?P<counts>{_COUNTS})$",  # jest
+        rf" *Tests +(?P<counts>{_COUNTS}) \(\d+\)$",  # vitest
+        r" +(?P<counts>\d{1,9} passing)\b",  # mocha
+        r" +(?P<counts>\d{1,9} failing)\b",  # mocha
+        r"[#ℹ] (?P<named>pass \d{1,9})\n[#ℹ] (?P<more>fail \d{1,9})$",  # node --test
+        r"test result: \w+\. (?P<counts>\d{1,9} passed; \d{1,9} failed; \d{1,9} ignored)",  # cargo test, for each target
+        r"\d{1,9}% tests passed, (?P<failed>\d{1,9}) tests failed out of (?P<total>\d{1,9})",  # ctest
+        r"(?:\[\w+\] +)?Tests run: (?P<total>\d{1,9}), (?P<named>Failures: \d{1,9}, Errors: \d{1,9}, Skipped: \d{1,9})$",  # Maven
+        r"(?P<total>\d{1,9}) tests completed, (?P<failed>\d{1,9}) failed",  # Gradle
+        r"(?P<total>\d{1,9}) (?:examples?|tests?), (?P<failed>\d{1,9}) failures?",  # RSpec, bats
     )
 )
 """The summary line of each runner. Searching for a newline is faster than for `^`, and never finds a line whose beginning
 is cut off."""
 _PACKAGE: Final = re.compile(r"\n(ok|FAIL)[ \t]+[\w./-]+[ \t]+(?:[\d.]+s|\(cached\)|\[)")
+"""go test: `ok  pkg  0.1s`, counted as packages; a shortened output shows only some of them."""
 _MENTIONED: Final = re.compile(
     r"pass|fail|tests? in|^ok\s|test result", re.IGNORECASE | re.MULTILINE
 )
@@ -252,11 +236,10 @@ def _counted(found: re.Match[str]) -> Counter[str]:
     return counts
 
 
-# Shell commands that show or write a file: `sed -n 10,20p F`, `cat > F <<'EOF'`.
+# What a script does with files: `sed -n 10,20p F`, `cat > F <<'EOF'`, `grep -n total F`.
 #
 # Only literal words are understood: a file name that the shell would expand is unknown, and a script with
-# other syntax (substitutions, functions, groups) is ignored. A script shows a file if its last command prints
-# a part of it and the commands before print nothing.
+# other syntax (substitutions, functions, groups) is ignored.
 
 
 SCRIPT_MAX: Final = 100_000
@@ -274,29 +257,23 @@ _LITERAL: Final = re.compile(r"'[^']*'|[^$`'\"*?\[\]{}\\]|\"[^$`\"\\]*\"", re.DO
 _VALUE: Final = re.compile(r"[$`\\]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _PRINTS: Final = re.compile(
-    r"cat(?P<all>)(?: -n)?|nl(?P<numbered>) -b ?a|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
+    r"(?P<all>cat(?: -n)?|nl -b ?a)|sed -n (?P<first>\d{1,7})(?:,(?P<last>\+?\d{1,7}|\$))?p"
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
 )
 """Commands that print their input, or a part of it."""
-_RANGES: Final = re.compile(r"sed -n ((?:\d{1,7}(?:,\d{1,7})?p[; ]*)+)")
-_RANGE: Final = re.compile(r"(\d{1,7})(?:,(\d{1,7}))?p")
 _SEARCHES: Final = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
 _SHORTENING: Final = re.compile(
     r"-[a-zA-Z]*[ocLlqvz]|--(?:only|count|files|replace|json|no-line|heading)"
 )
 """Options of searches that print something else than whole lines with the lines around them."""
-_RECURSIVE: Final = re.compile(r"-[a-zA-Z]*[rRe]|--(?:recursive|include|glob|regexp|type)")
 _NUMBERING: Final = frozenset({"cat", "nl"})
 """Commands that can number lines; they number their input, so after another command the numbers are not the
 file's."""
 _SILENT: Final = frozenset({"cd", "set", "export", "unset", "mkdir", "touch", "true", ":"})
 _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function", "{", "!"})
 """Words that decide whether the following commands run."""
-_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
-_COMMANDS: Final = ("cmd", "command", "script")
-_FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
-_TELLING: Final = re.compile(r"\b(?:cat|sed|head|tail|nl|tee|apply_patch|patch|apply)\b|>")
-"""A script without one of these neither shows nor writes a file in a known way."""
+_TELLING: Final = re.compile(r"\b(?:cat|sed|head|tail|nl|tee|patch|apply|[ef]?grep|[ra]g)\b|>")
+"""A script without one of these does nothing known with files."""
 ALL: Final = 10**9
 """Stands for an unknown number of lines."""
 HEAD_LINES: Final = 10
@@ -326,210 +303,154 @@ class Written:
     """The folder that a patch's paths are relative to."""
     is_added: bool = False
     """Whether the text is appended."""
-    is_part: bool = False
-    """Whether the text lacks the lines that the shell changes."""
 
 
 @attrs.frozen
 class Script:
-    """The effects of a script on files."""
+    """What a script does with files."""
 
-    shown: Shown | None = None
+    parts: tuple[Shown | str, ...] = ()
+    """What it prints, in order: parts of files, and single lines; empty if that is not known of all of it."""
     written: tuple[Written, ...] = ()
+    searched: str | None = None
+    """The only file in which it only searches, empty if it searches in several."""
     is_all: bool = False
     """Whether it has no other effects or output."""
+
+    @property
+    def shown(self) -> Shown | None:
+        """The part of a file that is all that it prints."""
+        match self.parts:
+            case [Shown() as shown]:
+                return shown
+            case _:
+                return None
 
 
 NOTHING: Final = Script()
 
 
 @attrs.define
-class _Command:
-    """One command of a script: its literal words, its input, and the target of its output."""
+class _Stage:
+    """One command of a pipeline: its literal words, its input, and the target of its output."""
 
     words: list[str] = attrs.field(factory=list[str])
     document: str | None = None
-    is_part: bool = False
-    """Whether the document lacks lines that the shell changes."""
+    """A here-document; None also if the shell changes it."""
     target: str = ""
     is_added: bool = False
     is_fed: bool = False
-    """Whether a redirection gives it a file as input."""
+    """Whether a redirection gives it an input."""
     end: str = ""
     """The operator after it."""
 
 
 def script_of(call: ToolCall, envelope: Envelope | None = None) -> Script:
-    """The file effects of a shell call; `NOTHING` for any other call."""
+    """What a shell call does with files; `NOTHING` for any other call."""
     if tool_kind(call.name, call.input, envelope) != "command":
         return NOTHING
-    for name in _COMMANDS:
-        text = _text(call.input.get(name))
-        if text and len(text) <= SCRIPT_MAX and _TELLING.search(text):
-            return parsed(text, _folder(call.input))
-    return NOTHING
+    text = _script(call.input)
+    is_told = len(text) <= SCRIPT_MAX and _TELLING.search(text)
+    return parsed(text, _folder(call.input)) if is_told else NOTHING
 
 
-def _commands_of(call: ToolCall, envelope: Envelope | None) -> tuple[list[_Command], str]:
-    """The commands of a shell call, and the folder they run in; none if one is not understood, or one guards others."""
-    if tool_kind(call.name, call.input, envelope) != "command":
-        return [], ""
-    texts = filter(None, (_text(call.input.get(name)) for name in _COMMANDS))
-    commands, folder = _commands(next(texts, "")[:SCRIPT_MAX]), _folder(call.input)
-    while commands and commands[0].words[0] == "cd":
-        folder = _joined(folder, commands[0].words[-1]) or ""
-        del commands[0]
-    is_plain = not any(each.words[0] in _GUARDING or each.words[0] == "cd" for each in commands)
-    return (commands, folder) if is_plain else ([], "")
-
-
-def shown_parts(call: ToolCall, envelope: Envelope | None = None) -> list[Shown | str]:
+def shown_parts(call: ToolCall, envelope: Envelope | None = None) -> Sequence[Shown | str]:
     """What several commands print one after the other: parts of files of a known length, and single lines; empty if that
     is not known of one of them."""
-    commands, folder = _commands_of(call, envelope)
-    parts, stages = list[Shown | str](), list[_Command]()
-    for command in commands:
-        stages.append(command)
-        if command.end in {"|", "|&"}:
-            continue
-        words = list(map(_said, stages[0].words))
-        ranges = _RANGES.fullmatch(" ".join(words[:-1]))
-        if (
-            len(stages) == 1
-            and words[0] == "echo"
-            and not command.target
-            and "\\n" not in words[-1]
-        ):
-            parts.append(" ".join(words[1:]))
-        elif len(stages) == 1 and ranges and (file := _joined(folder, stages[0].words[-1])):
-            for first, last in _RANGE.findall(ranges[1]):
-                parts.append(Shown(file, int(first), int(last or first) - int(first) + 1))
-        elif (shown := _shown(stages, folder)) and shown.line and shown.lines < ALL:
-            parts.append(shown)
-        else:
-            return []
-        stages = []
+    parts = script_of(call, envelope).parts
     files = [part for part in parts if isinstance(part, Shown)]
-    return parts if files and all(part.lines > 0 for part in files) and not stages else []
+    return parts if files and all(each.line and 0 < each.lines < ALL for each in files) else ()
 
 
 def searched_file(call: ToolCall, envelope: Envelope | None = None) -> str | None:
     """The only file in which a search command looks, empty if it looks in several; None for any other command."""
-    commands, folder = _commands_of(call, envelope)
-    if not commands or any(each.target or each.is_fed for each in commands):
-        return None
-    first, *others = map(_said, commands[0].words)
-    is_limited = all(each.words[0] in {"head", "tail"} for each in commands[1:])
-    if (
-        first not in _SEARCHES
-        or not is_limited
-        or any(each.end not in {"|", ""} for each in commands)
-    ):
-        return None
-    options = [word for word in others if word.startswith("-")]
-    if any(_SHORTENING.match(option) for option in options):
-        return None
-    names = [word for word in others if not word.startswith("-") and not word.isdigit()]
-    is_one = len(names) == 2 and not any(_RECURSIVE.match(option) for option in options)  # noqa: PLR2004 -- pattern, file
-    file = _joined(folder, commands[0].words[-1]) if is_one and "." in basename(names[-1]) else ""
-    return file or ""
-
-
-def _text(value: Any) -> str:
-    """A command as one text, also if it is given as a list of words."""
-    if isinstance(value, str):
-        return value
-    words = cast("list[Any]", value) if isinstance(value, list) else []
-    return shlex.join(word for word in words if isinstance(word, str))
-
-
-def _folder(arguments: Mapping[str, Any]) -> str:
-    given = (arguments.get(name) for name in _FOLDERS)
-    return next((folder for folder in given if isinstance(folder, str)), "")
+    return script_of(call, envelope).searched
 
 
 @lru_cache(maxsize=128)
-def parsed(text: str, folder: str = "") -> Script:
-    """The file effects of a script that runs in `folder`; `NOTHING` if they are not certain."""
-    commands = _commands(text)
-    if not commands:
+def parsed(text: str, folder: str | None = "") -> Script:
+    """What a script that runs in `folder` does with files; `NOTHING` if that is not certain."""
+    stages = _stages(text)
+    if any(stage.words[0] in _GUARDING for stage in stages):
         return NOTHING
-    first, *others = commands[0].words
-    if len(commands) == 1 and basename(first) in _SHELLS:
-        is_given = len(others) > 1 and re.fullmatch(r"-\w*c", others[0])
-        return parsed(_said(others[1]), folder) if is_given else NOTHING
-    if any(command.words[0] in _GUARDING for command in commands):
-        return NOTHING
-    return _followed(commands, folder)
-
-
-def _followed(commands: Sequence[_Command], folder: str | None) -> Script:
-    """The combined effects of consecutive commands."""
-    written, start, before = list[Written](), 0, ""
-    for number, command in enumerate(commands):
-        if command.words[0] == "cd":
-            folder = _joined(folder, command.words[-1])
-        if before not in {"|", "|&"}:
-            start = number
+    written, parts, searches = list[Written](), list[Shown | str](), list[str]()
+    is_all, before, pipeline = bool(stages), "", list[_Stage]()
+    for stage in stages:
+        pipeline.append(stage)
+        if stage.words[0] == "cd":
+            folder = _joined(folder, stage.words[-1])
         if before != "||":
-            written += _written(command, folder)
-        before = command.end
-    silent = [_is_silent(command) for command in commands]
-    shown = _shown(commands[start:], folder) if all(silent[:start]) else None
-    return Script(shown, tuple(written), is_all=all(silent[:start]) and (silent[-1] or bool(shown)))
+            written += _written(stage, folder)
+        if stage.end in {"|", "|&"}:
+            continue
+        if len(pipeline) == 1 and _is_silent(stage):
+            pass
+        elif before == "||":
+            is_all = False
+        elif shown := _shown(pipeline, folder):
+            parts.append(shown)
+        elif (line := _echoed(pipeline)) is not None:
+            parts.append(line)
+        elif (file := _searched(pipeline, folder)) is not None:
+            searches.append(file)
+        else:
+            is_all = False
+        before, pipeline = stage.end, []
+    searched = searches[0] if is_all and len(searches) == 1 and not parts else None
+    is_known = is_all and not searches and not pipeline
+    return Script(tuple(parts) if is_known else (), tuple(written), searched, is_all=is_all)
 
 
-def _commands(text: str) -> list[_Command]:
+def _stages(text: str) -> list[_Stage]:
     """The commands of a script; empty if any part of it is not understood."""
-    commands, position, redirect = [_Command()], 0, ""
-    waiting = list[tuple[_Command, str]]()
+    stages, position, redirect = [_Stage()], 0, ""
+    waiting = list[tuple[_Stage, str]]()
     while position < len(text):
         token = _TOKEN.match(text, position)
         if token is None or "$(" in token[0]:
             return []
-        command, position = commands[-1], token.end()
+        stage, position = stages[-1], token.end()
         kind, said = token.lastgroup, token[token.lastindex or 0]
         if kind == "document":
-            waiting.append((command, said))
+            waiting.append((stage, said))
+            stage.is_fed = True
         elif kind == "redirect":
             redirect = said
         elif kind == "word":
-            _take(command, said, redirect)
+            _take(stage, said, redirect)
             redirect = ""
         elif kind == "end":
             if said == "\n":
                 position = _documents(text, position, waiting)
                 if waiting:
                     break
-            if command.words:
-                command.end = said
-                commands.append(_Command())
-    return [] if waiting or redirect else [each for each in commands if each.words]
+            if stage.words:
+                stage.end = said
+                stages.append(_Stage())
+    return [] if waiting or redirect else [each for each in stages if each.words]
 
 
-def _take(command: _Command, word: str, redirect: str) -> None:
+def _take(stage: _Stage, word: str, redirect: str) -> None:
     """Add a word to a command, or set the file of its redirection."""
     if not redirect:
-        if command.words or not _ASSIGNMENT.match(word):
-            command.words.append(word)
+        if stage.words or not _ASSIGNMENT.match(word):
+            stage.words.append(word)
     elif "<" in redirect:
-        command.is_fed = True
+        stage.is_fed = True
     elif not redirect.endswith("&") and redirect[0] != "2":
-        command.target, command.is_added = word, ">>" in redirect
+        stage.target, stage.is_added = word, ">>" in redirect
 
 
-def _documents(text: str, position: int, waiting: list[tuple[_Command, str]]) -> int:
+def _documents(text: str, position: int, waiting: list[tuple[_Stage, str]]) -> int:
     """Assign the here-documents that begin here to their commands; returns where the script continues."""
     while waiting:
-        command, word = waiting[0]
-        ends = re.compile(rf"^\t*{_said(word)}[ \t\r]*$", re.MULTILINE)
-        end = ends.search(text, position)
+        stage, word = waiting[0]
+        end = re.compile(rf"^\t*{_said(word)}[ \t\r]*$", re.MULTILINE).search(text, position)
         if end is None:
             break  # stays in `waiting`: no end found
-        lines = text[position : end.start()].split("\n")
-        is_plain = word[0] in "'\"\\"
-        known = [x for x in lines if is_plain or not _VALUE.search(x)]
-        command.document, command.is_part = "\n".join(known), len(known) < len(lines)
+        document = text[position : end.start()]
+        is_known = word[0] in "'\"\\" or not _VALUE.search(document)
+        stage.document = document if is_known else None
         position = end.end()
         del waiting[0]
     return position
@@ -540,54 +461,73 @@ def _said(word: str) -> str:
     return _QUOTED.sub(lambda match: next(filter(None, match.groups()), ""), word)
 
 
-def _name(word: str) -> str:
-    """The file that a word names; empty if the shell would expand it."""
-    is_literal = not _LITERAL.sub("", word) and not word.startswith("~")
-    name = _said(word) if is_literal or word.startswith("~/") else ""
-    return "" if name == "-" or name.startswith("/dev/") else name
-
-
 def _joined(folder: str | None, word: str) -> str | None:
-    """The path of a name in a folder; None if it is not known."""
-    name = _name(word)
-    if not name or (folder is None and not name.startswith(("/", "~"))):
+    """The path of the file that a word names in a folder; None if it is not known, or the shell would expand it."""
+    is_literal = word.startswith("~/") or (not _LITERAL.sub("", word) and word[0] != "~")
+    name = _said(word) if is_literal else ""
+    if name in {"", "-"} or name.startswith("/dev/"):
+        return None
+    if folder is None and not name.startswith(("/", "~")):
         return None
     return normpath(name if name.startswith("~") else join(folder or "", name))
 
 
-def _written(command: _Command, folder: str | None) -> Iterator[Written]:
-    first, *others = command.words
-    if first == "apply_patch" or [first, *others[:1]] == ["git", "apply"] or first == "patch":
-        others = others if first == "apply_patch" else []
-        text = _said(others[0]) if others else command.document
+def _written(stage: _Stage, folder: str | None) -> Iterator[Written]:
+    first, *others = stage.words
+    if first in {"apply_patch", "patch"} or stage.words[:2] == ["git", "apply"]:
+        text = _said(others[0]) if first == "apply_patch" and others else stage.document
         if text and folder is not None:
             yield Written("", text, folder)
         return
     is_tee = first == "tee"
-    word = others[-1] if is_tee and others else command.target
+    word = others[-1] if is_tee and others else stage.target
     if word and (file := _joined(folder, word)):
-        is_added = command.is_added or (is_tee and "-a" in others)
-        is_known = is_tee or first == "cat"
-        text = command.document if is_known and not command.is_fed else None
+        is_added = stage.is_added or (is_tee and "-a" in others)
+        text = stage.document if is_tee or first == "cat" else None
         if text is not None or not is_added:
-            yield Written(file, text, is_added=is_added, is_part=command.is_part)
+            yield Written(file, text, is_added=is_added)
 
 
-def _is_silent(command: _Command) -> bool:
+def _is_silent(stage: _Stage) -> bool:
     """Whether it prints nothing when it succeeds."""
-    first, *others = command.words
+    first, *others = stage.words
     if first == "set":
         return "x" not in "".join(others)
-    return first in _SILENT or (first == "cat" and bool(command.target))
+    return first in _SILENT or (first == "cat" and bool(stage.target))
 
 
-def _shown(stages: Sequence[_Command], folder: str | None) -> Shown | None:
-    """The part of a file that a pipeline of commands prints; None if it is not known."""
-    if any(each.target or each.is_fed or each.document is not None for each in stages):
+def _echoed(stages: Sequence[_Stage]) -> str | None:
+    """The line that an `echo` prints; None for anything else."""
+    first, *others = stages[0].words
+    if len(stages) > 1 or first != "echo" or stages[0].target or "\\n" in " ".join(others):
         return None
+    return " ".join(map(_said, others))
+
+
+def _searched(stages: Sequence[_Stage], folder: str | None) -> str | None:
+    """The only file in which a search command looks, empty if it looks in several; None for any other command."""
+    first, *others = map(_said, stages[0].words)
+    is_limited = all(each.words[0] in {"head", "tail"} for each in stages[1:])
+    if (
+        first not in _SEARCHES
+        or not is_limited
+        or any(each.target or each.is_fed for each in stages)
+    ):
+        return None
+    names = [word for word in others if not word.startswith("-") and not word.isdigit()]
+    if any(word.startswith("-") and _SHORTENING.match(word) for word in others):
+        return None
+    is_one = len(names) == 2 and "." in basename(names[-1])  # noqa: PLR2004 -- pattern, file
+    return (_joined(folder, stages[0].words[-1]) or "") if is_one else ""
+
+
+def _shown(stages: Sequence[_Stage], folder: str | None) -> Shown | None:
+    """The part of a file that a pipeline prints; None if it is not known."""
     *options, word = stages[0].words
-    file = _joined(folder, word)
-    shown = _narrowed(Shown(file), options) if file else None
+    file = _joined(folder, word) if options else None
+    if not file or any(each.target or each.is_fed for each in stages):
+        return None
+    shown = _narrowed(Shown(file), options)
     for stage in stages[1:]:
         keeps = stage.words[0] not in _NUMBERING
         shown = _narrowed(shown, stage.words) if shown and keeps else None
@@ -599,21 +539,15 @@ def _narrowed(shown: Shown, words: Sequence[str]) -> Shown | None:
     found = _PRINTS.fullmatch(" ".join(map(_said, words)))
     if found is None:
         return None
-    first, lines = _part(found)
-    line = shown.line + first - 1 if shown.line and first else 0
-    return attrs.evolve(shown, line=line, lines=min(lines, shown.lines))
-
-
-def _part(found: re.Match[str]) -> tuple[int, int]:
-    """Number of the first printed line (0 if it depends on the length of the input), and the most lines."""
+    first, lines = 1, ALL
     if found["first"]:
         first, last = int(found["first"]), found["last"] or found["first"]
-        if last == "$":
-            return first, ALL
-        return first, int(last) + 1 if last[0] == "+" else max(int(last) - first, 0) + 1
-    if found["tail"]:
+        if last != "$":
+            lines = int(last) + 1 if last[0] == "+" else max(int(last) - first, 0) + 1
+    elif found["tail"]:
         number = int(found["tail"])
-        return (max(number, 1), ALL) if found["tail"][0] == "+" else (0, number)
-    if found["all"] is not None or found["numbered"] is not None:
-        return 1, ALL
-    return 1, int(found["head"] or HEAD_LINES)
+        first, lines = (max(number, 1), ALL) if found["tail"][0] == "+" else (0, number)
+    elif not found["all"]:
+        lines = int(found["head"] or HEAD_LINES)
+    line = shown.line + first - 1 if shown.line and first else 0
+    return Shown(shown.file, line, min(lines, shown.lines))

@@ -19,24 +19,19 @@ between named the file without being followed.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
-from posixpath import basename, join
-from typing import Any, Final, TypeAlias, cast
+from posixpath import join
+from typing import Any, Final, cast
 
 import attrs
 
 from blocks import Envelope, ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
 from render.summary._commands import ALL, WENT_WELL, Script, Shown, script_of, status_of
 from render.summary._copy import Edit
-from render.summary._identifiers import is_cut, is_output
-from render.summary._reading import LINE_CHARACTERS, Line, Source
-from render.view._group import Entry
+from render.summary._identifiers import is_cut
 
 LOOKING: Final = frozenset({"read", "search", "web"})
 """Kinds of calls that change no file."""
 _FIRST: Final = ("offset", "start_line", "line_start", "view_range")
-_Place: TypeAlias = tuple[Source, int, int]
-"""One sighting of a line: its source, its offset there, and its number in the file (0: not known)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,231 +44,6 @@ class Change:
     new: tuple[str, ...]
     is_run: bool = True
     """Whether the new lines are adjacent in the file."""
-
-
-@attrs.frozen
-class Run:
-    """Adjacent lines that the agent wrote."""
-
-    done: int
-    """Version of the result that confirmed the write."""
-    lines: tuple[str, ...]
-
-
-@attrs.define(eq=False)
-class _File:
-    """The sightings of each line of one file."""
-
-    lines: dict[str, list[_Place]] = attrs.field(factory=dict[str, list[_Place]])
-    """By the text of the line, oldest first."""
-    numbers: dict[int, _Place] = attrs.field(factory=dict[int, _Place])
-    fragments: set[str] = attrs.field(factory=set[str])
-    """Lines that may be only a part of a real line, because an edit can begin and end within a line."""
-    runs: list[Run] = attrs.field(factory=list[Run])
-    """Adjacent lines that the agent wrote and has not changed since."""
-
-    def recall(self, source: Source, held: set[str] | None) -> None:
-        """Record the current lines of a source (None: all but its stale ones)."""
-        lines = lines_in(source)
-        if held is not None:
-            lines = [line for line in lines if line[2] in held]
-        elif source.stale:
-            lines = [line for line in lines if line[0] not in source.stale]
-        self.add(source, lines)
-        if held is None and source.is_call:
-            self.fragments.update(text for _, _, text in lines)
-
-    def read(self, source: Source, lines: Sequence[Line], since: int) -> None:
-        """Record lines that a read showed, which was asked for at version `since`; earlier copies become
-        stale."""
-        before = (run for run in self.runs if run.done < since)
-        source.is_changed = any(contradicts(source.text, lines, run) for run in before)
-        for _, number, text in lines:
-            if place := self.numbers.pop(number, None):
-                shown, offset, _ = place
-                shown.give_up(offset)
-            if len(text) >= TELLING:
-                self._give_up(text)
-        self.add(source, lines)
-
-    def add(self, source: Source, lines: Iterable[Line]) -> None:
-        for start, number, text in lines:
-            place = source, start, number
-            self.lines.setdefault(text, []).append(place)
-            if number:
-                self.numbers[number] = place
-
-    def change(self, change: Change) -> int:
-        """Mark the lines that a change replaces as stale; returns the line number of the change, 0 if not
-        known."""
-        if change.old is None:
-            gone, known = list(self.lines), set[str]()
-        else:
-            old, new = dict.fromkeys(change.old), set(change.new)  # each line once, however often
-            gone = [text for text in old if text not in new]
-            gone += [*self._longer(change.old), *self._shorter(gone)]
-            known = {*gone, *old}
-            if not all(map(self._is_known, (*change.old[:1], *change.old[-1:]))):
-                self.fragments.update(change.new[:1], change.new[-1:])
-        places = (place for text in known for place in self.lines.get(text, ()))
-        numbers = [number for _, _, number in places if number]
-        for text in gone:
-            self._give_up(text)
-        return min(numbers, default=0) if known else 1
-
-    def _give_up(self, text: str) -> None:
-        for source, start, _ in self.lines.pop(text, ()):
-            source.give_up(start)
-
-    def _longer(self, old: Sequence[str]) -> Iterator[str]:
-        """Known lines that contain the first or last replaced line only as a part."""
-        if not old:
-            return
-        first, last = old[0], old[-1]
-        if not self._is_known(first):
-            yield from (
-                text
-                for text in self.lines
-                if text.endswith(first) or (len(old) == 1 and first in text)
-            )
-        if not self._is_known(last) and len(old) > 1:
-            yield from (text for text in self.lines if text.startswith(last))
-
-    def _is_known(self, text: str) -> bool:
-        """Whether the text is known as a whole line."""
-        return text in self.lines and text not in self.fragments
-
-    def _shorter(self, gone: Sequence[str]) -> Iterator[str]:
-        """Known parts of the replaced lines: parts written by an edit, and pieces of very long lines."""
-        replaced = "\n".join(gone)  # a part contains no line end
-        yield from (part for part in self.fragments if part in replaced)
-        if long := "\n".join(text for text in gone if len(text) > LINE_CHARACTERS):
-            yield from (part for part in self.lines if part in long)
-
-
-@attrs.define(eq=False)
-class _Files:
-    """The files that the texts show or change, by name."""
-
-    read: dict[str, _File] = attrs.field(factory=dict[str, _File])
-    _waiting: dict[str, list[tuple[Source, set[str] | None]]] = attrs.field(
-        factory=dict[str, list[tuple[Source, set[str] | None]]]
-    )
-    """Arguments of `_File.recall`. A source is read only when its file is named again, because most files are
-    named once."""
-
-    def wait(self, name: str, source: Source, held: set[str] | None) -> None:
-        """Add a source to a file."""
-        self._waiting.setdefault(name, []).append((source, held))
-
-    def show(self, name: str, source: Source, since: int) -> None:
-        """Record a view of a file that was asked for at version `since`; it waits if the file is new."""
-        if name in self.read or name in self._waiting:
-            self.file(name).read(source, lines_in(source), since)
-        else:
-            self.wait(name, source, None)
-
-    def file(self, name: str) -> _File:
-        """The file, after the sources that wait for it have been read."""
-        file = self.read.get(name)
-        if file is None:
-            file = self.read[name] = _File()
-        for source, held in self._waiting.pop(name, ()):
-            file.recall(source, held)
-        return file
-
-
-def follow(earlier: Iterable[Source], folded: Sequence[tuple[Entry, Sequence[Source]]]) -> None:
-    """Mark the stale lines of each source, and set the file it belongs to.
-
-    `earlier` are the excerpts of the previous index, in log order.
-    """
-    files = _Files()
-    for source in earlier:
-        if source.file:
-            files.wait(source.file, source, None)
-    calls = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolCall)}
-    done = {e.pair: (e.version, e.block) for e, _ in folded if isinstance(e.block, ToolResult)}
-    for entry, sources in folded:
-        asked, answer = calls.get(entry.pair), done.get(entry.pair)
-        if asked is None:
-            continue
-        (called, call), (answered, result) = asked, answer or (0, None)
-        if entry.block is call:
-            _forget(call, result, files.read)
-        if result is None or _failed(result):
-            continue
-        if entry.block is call:
-            _apply(list(changes_of(call, result.envelope)), sources, files, answered)
-        else:
-            _show(call, result, sources, files, called)
-
-
-def _forget(call: ToolCall, result: ToolResult | None, files: Mapping[str, _File]) -> None:
-    """Forget what the agent wrote to the files that a call names, if the call's effect cannot be followed."""
-    known, text = result.envelope if result else None, text_of(call)
-    named = {name: file for name, file in files.items() if file.runs and basename(name) in text}
-    if not named or tool_kind(call.name, call.input, known) in LOOKING:
-        return
-    if not script_of(call, known).is_all:
-        followed = {change.file for change in changes_of(call, known) if change.is_run}
-        for name in named.keys() - followed:
-            named[name].runs.clear()
-
-
-def _failed(result: ToolResult) -> bool:
-    return result.is_error or result.envelope.outcome == "failure"
-
-
-def _apply(changes: Sequence[Change], sources: Iterable[Source], files: _Files, done: int) -> None:
-    """Apply the changes of a call; if they are all in one file, its new lines are current there."""
-    numbers = {change.file: list[int]() for change in changes}
-    for change in changes:
-        file = files.file(change.file)
-        numbers[change.file].append(file.change(change))
-        file.runs = runs_after(file.runs, change, done)
-    names = {change.file for change in changes if change.new or change.old}
-    if len(names) != 1:
-        return
-    (name,) = names
-    line = min(filter(None, numbers[name]), default=0)
-    new = _left(change for change in changes if change.file == name)
-    for source in sources:
-        source.file, source.line = name, line
-        files.wait(name, source, new)
-
-
-def _left(changes: Iterable[Change]) -> set[str]:
-    """The lines that consecutive changes of one file wrote and did not replace again."""
-    left = set[str]()
-    for change in changes:
-        left.difference_update(left if change.old is None else change.old)
-        left.update(change.new)
-    return left
-
-
-def _show(
-    call: ToolCall,
-    result: ToolResult,
-    sources: Iterable[Source],
-    files: _Files,
-    since: int,
-) -> None:
-    """Record the file lines that a result shows: a view of a file, or the numbered lines after a change."""
-    shown = shown_by(call, result)
-    if shown is None:
-        return
-    line = shown.line
-    is_change = tool_kind(call.name, call.input, result.envelope) == "write"
-    for source in sources:
-        if not is_output(source.text) or source.text.rstrip().count("\n") >= shown.lines:
-            continue
-        source.line, line = line, 0  # only the first part of a divided text
-        if is_change and not any(number for _, number, _ in lines_in(source)):
-            continue  # a message about the change
-        if WORD.search(source.text):
-            source.file = name_of(shown.file)
-            files.show(source.file, source, since)
 
 
 def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
@@ -363,7 +133,6 @@ def _by_shell(script: Script) -> Iterator[Edit]:
                 old=None,
                 new=written.text,
                 is_added=written.is_added,
-                is_part=written.is_part,
             )
             continue
         for edit in _patched(written.text or ""):
@@ -441,44 +210,6 @@ def without_number(text: str) -> str:
     return _NUMBER.sub("", text, count=1)
 
 
-def lines_in(source: Source) -> Sequence[Line]:
-    """The lines of a source as they are in the file; lines without a word character are left out.
-
-    The result is cached per text, because the next compaction needs most texts again.
-    """
-    place, known = (source.is_call, source.line), source.reading.in_file
-    if known is None or known[0] != place:
-        known = source.reading.in_file = place, list(_looked_for(source))
-    return known[1]
-
-
-def _looked_for(source: Source) -> Iterator[Line]:
-    texts = source.text.split("\n")
-    starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
-    numbers = [] if source.is_call else numbers_in(texts, source.line)
-    if not any(numbers):
-        shift = source.line if not source.is_call else 0
-        for place, text in enumerate(texts):
-            plain = text[1:] if source.is_call and text.startswith("+") else text
-            if WORD.search(plain):
-                yield starts[place], shift and shift + place, plain.strip()
-        return
-    for place, number in enumerate(numbers):
-        plain = _NUMBER.sub("", texts[place], count=1) if number else texts[place]
-        if WORD.search(plain) and (number or not place):  # an excerpt may begin within a line
-            yield starts[place], number or source.line, plain.strip()
-
-
-def line_at(source: Source, position: int) -> int:
-    """The line number in the file for a position in the text; 0 if it is not known."""
-    if not source.file or source.is_call:
-        return source.line
-    start = source.text.rfind("\n", 0, position) + 1
-    if shown := _NUMBER.match(source.text, start):
-        return int(shown[1])
-    return source.line and source.line + source.text.count("\n", 0, position)
-
-
 def numbers_in(texts: Sequence[str], first: int) -> list[int]:
     """The line number that the text shows before each line; 0 for a line without one.
 
@@ -492,47 +223,3 @@ def numbers_in(texts: Sequence[str], first: int) -> list[int]:
         number if number > 0 and number in {first, before + 1, after - 1} else 0
         for before, number, after in around
     ]
-
-
-# Changes from outside.
-
-
-TELLING: Final = 20
-"""A line of this many characters hardly occurs twice in a file."""
-RUN_MIN: Final = 3
-"""The least lines of a run, so that there is one between the first and the last."""
-RUNS_MAX: Final = 50
-"""The most runs kept per file, the newest."""
-COMPARED: Final = 200
-"""Characters of a line that are compared, because viewers cut long lines."""
-
-
-def runs_after(runs: Sequence[Run], change: Change, done: int) -> list[Run]:
-    """The agent's runs that are unchanged after one more change, plus the new run."""
-    left = [run for run in runs if change.old and not _is_touched(run, change.old)]
-    if change.is_run and len(change.new) >= RUN_MIN:
-        left.append(Run(done, change.new))
-    return left[-RUNS_MAX:]
-
-
-def _is_touched(run: Run, old: Sequence[str]) -> bool:
-    text = "\n".join(run.lines)
-    return any(line in text for line in old)
-
-
-def contradicts(text: str, lines: Sequence[Line], run: Run) -> bool:
-    """Whether a view of a file shows other lines where the agent wrote this run."""
-    first, last = run.lines[0], run.lines[-1]
-    shown = [line for _, _, line in lines]
-    if min(len(first), len(last)) < TELLING or shown.count(first) != 1 or shown.count(last) != 1:
-        return False
-    begin, end = shown.index(first), shown.index(last)
-    (start, number, _), (stop, number_last, _) = lines[begin], lines[end]
-    is_whole = number > 0 and number_last - number == text.count("\n", start, stop)
-    if begin >= end or not is_whole:
-        return False
-    return list(map(_compared, shown[begin : end + 1])) != list(map(_compared, run.lines))
-
-
-def _compared(line: str) -> str:
-    return " ".join(line.split())[:COMPARED]

@@ -5,11 +5,10 @@ never plain words.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from string import ascii_letters
 from typing import Final
-
-import attrs
 
 LENGTH_MAX = 160
 """Longer tokens are taken as data."""
@@ -19,7 +18,6 @@ saw."""
 
 WORD_MAX = 240
 """Longer words are not cached."""
-NOTHING = frozenset[str]()
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _COLON = r":(?://|\\)"
@@ -45,12 +43,10 @@ _TOKEN = re.compile(
     r"|(?:[-.@~+]|[^\W\dA-Za-z_])++"  # not an identifier
     r")"
 )
-_TOKEN_OR_END = re.compile(rf"\n|{_TOKEN.pattern}")
 _WORD = re.compile(
     rf"{_UUID}|[0-9a-f]{{7,}}+|\d{{4,}}+"
     r"|[A-Za-z_]\w{5,}+"  # a name, if it has an inner mark of one
 )
-_RUN = re.compile(r"[\w.@~+/-]{4,}+")
 _LETTERS = frozenset("_" + ascii_letters)
 _WINDOWS = re.compile("(?=[@~+])")
 _INNER = re.compile(r"[/\\]|\w\.\w|[^\W_]_+[^\W_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
@@ -70,83 +66,20 @@ def one_line(text: str, characters_max: int) -> str:
     return line if len(line) <= characters_max else f"{line[: characters_max - 1]}…"
 
 
-def identifiers(text: str) -> frozenset[str]:
-    """The identifiers of a text."""
-    return frozenset(filter(_is_rare, {token.rstrip(".-:/") for token in _tokens(text)}))
+def identifiers(text: str) -> set[str]:
+    """The identifiers of a text; none contains white space."""
+    found = set[str]()
+    for word in set(text.split()):
+        if not (word.isalpha() and word[1:].islower()):
+            found |= _in_word(word) if len(word) <= WORD_MAX else _in_word.__wrapped__(word)
+    return found
 
 
-@attrs.define(eq=False)
-class Vocabulary:
-    """A cache of words with their identifiers; an identifier never contains white space.
-
-    Every compaction reads the earlier excerpts again, and most words of new texts have occurred before. The
-    size is bounded by keeping two generations: recently used words are in one of them.
-    """
-
-    words_max: int = 30_000
-    _named: dict[str, frozenset[str]] = attrs.field(factory=dict[str, frozenset[str]], init=False)
-    """Words with identifiers."""
-    _plain: set[str] = attrs.field(factory=set[str], init=False)
-    """Words without identifiers."""
-    _before: tuple[dict[str, frozenset[str]], set[str]] = attrs.field(
-        factory=lambda: (dict[str, frozenset[str]](), set[str]()), init=False
-    )
-
-    @property
-    def words(self) -> int:
-        """Number of cached words."""
-        return sum(map(len, (self._named, self._plain, *self._before)))
-
-    def identifiers(self, text: str) -> set[str]:
-        """As the function `identifiers`."""
-        found: set[str] = set()
-        new: list[str] = []
-        named = self._named
-        for word in set(text.split()).difference(self._plain):
-            if word in named:
-                found |= named[word]
-            else:
-                new.append(word)
-        if new:
-            self._learn(new, found)
-        return found
-
-    def _learn(self, words: Iterable[str], found: set[str]) -> None:
-        """Find the identifiers of new words, and add them to `found`."""
-        named, plain = self._before
-        new = list[str]()
-        for word in words:
-            if word in plain:
-                self._plain.add(word)
-            elif (names := named.get(word)) is not None:
-                self._named[word] = names
-                found.update(names)
-            elif len(word) > WORD_MAX:
-                found.update(identifiers(word))
-            else:
-                new.append(word)
-        for word, names in zip(new, _each(new), strict=True):
-            if names:
-                self._named[word] = names
-                found.update(names)
-            else:
-                self._plain.add(word)
-        if len(self._named) + len(self._plain) >= self.words_max // 2:
-            self._before = self._named, self._plain
-            self._named, self._plain = {}, set()
-
-
-def _each(words: Sequence[str]) -> Iterator[frozenset[str]]:
-    """The identifiers of each word."""
-    names = set[str]()
-    for run in _TOKEN_OR_END.findall("\n".join((*words, ""))):
-        if run == "\n":
-            yield frozenset(names) if names else NOTHING
-            names.clear()
-        elif not (run.isalpha() and run[1:].islower()):
-            for part in _parts(run):
-                if _is_rare(name := part.rstrip(".-:/")):
-                    names.add(name)
+@lru_cache(maxsize=60_000)
+def _in_word(word: str) -> frozenset[str]:
+    """The identifiers of a text without white space. Most words occur again: in other texts, at the next compaction."""
+    names = (part.rstrip(".-:/") for token in _TOKEN.findall(word) for part in _parts(token))
+    return frozenset(filter(_is_rare, names))
 
 
 def _parts(token: str) -> Sequence[str]:
@@ -156,25 +89,6 @@ def _parts(token: str) -> Sequence[str]:
     if "/" in token or ("." in token and token[0] in _LETTERS):
         return (token,)
     return _WORD.findall(token)
-
-
-def _tokens(text: str) -> set[str]:
-    """All tokens that may be identifiers."""
-    tokens = set(_TOKEN.findall("\n".join(_looked_into(text))))
-    return {part for token in tokens for part in _parts(token)}
-
-
-def _looked_into(text: str) -> Iterator[str]:
-    """The parts of a text that can contain tokens, each once. A token contains no white space and, except
-    in URLs and Windows paths, only characters of `_RUN`. Plain words are left out."""
-    if ":/" in text or ":\\" in text:
-        parts = set(text.split())
-        with_colon = {part for part in parts if ":/" in part or ":\\" in part}
-        yield from with_colon
-        text = "\n".join(parts - with_colon)
-    for run in set(_RUN.findall(text)):
-        if not (run.isalpha() and run[1:].islower()):
-            yield run
 
 
 def _is_rare(term: str) -> bool:
@@ -222,11 +136,6 @@ def output_of(text: str) -> tuple[int, int]:
     is_plain = all(text.find(mark, tail) < 0 for mark in _BEHIND_MARKS)
     behind = None if is_plain else _BEHIND.search(text, tail)
     return start, behind.start() if behind else len(text)
-
-
-def is_output(text: str) -> bool:
-    """Whether a part of a result is the output."""
-    return not (_BEFORE.fullmatch(text) or _BEHIND.fullmatch(text))
 
 
 def is_cut(text: str) -> bool:

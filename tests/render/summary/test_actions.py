@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from blocks import Action, Block, CommandRecord, Envelope, ToolKind
 from render.summary._actions import (
     LINE_MAX,
+    OLD_MAX,
     OUTCOME_MAX,
     TARGET_MAX,
     advance,
     fitted,
-    names_used,
     of_commands,
     text_of_actions,
 )
@@ -39,6 +39,10 @@ def ran(command: object, output: str = "", **fields: Any) -> list[str]:
     return told(call("a", name="bash", command=command), result("a", output, **fields))
 
 
+def ran_with(**given: Any) -> list[str]:
+    return told(call("a", name="bash", **given), result("a", ""))
+
+
 def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> None:
     view = view_of(
         call("a", name="Bash", command="go test ./..."),
@@ -54,8 +58,8 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
         "[v1] $ go test ./... -> 1 package failed: FAIL shop/tax 0.2s",
         "[v3] edit a.py",
         "[v5] read b.py 1-80",
-        '[v7] search "foo" in src -> 4 matches',
-        "[v9] web https://a.org -> The title",
+        '[v7] search "foo" in src -> 4 lines: a.py',
+        "[v9] web https://a.org -> # The title / and more",
         "[v11] mcp__tracker__get_issue 7 -> Totals are wrong",
     ]
 
@@ -90,7 +94,6 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
         ("Task", {"description": "Look around", "prompt": "Look at all"}, "Task Look around"),
         ("book_hotel", {"guest": {"name": "Ann"}, "nights": 3}, "book_hotel Ann"),
         ("ping", {}, "ping"),
-        ("TodoWrite", {"todos": [{"content": "x", "status": "done"}]}, "TodoWrite"),
     ],
 )  # fmt: skip
 def test_a_call_is_told_by_what_it_did_whichever_client_made_it(
@@ -142,12 +145,16 @@ def test_of_a_commit_its_branch_and_id_are_told() -> None:
     assert ran("git commit -m x", output) == ["$ git commit -m x -> main 3f2a1b0c"]
 
 
-def test_of_a_long_commit_the_message_is_told() -> None:
-    files = " ".join(f"src/module_{n}.py" for n in range(20))
-    command = f"git add {files} && git commit -m \"$(cat <<'EOF'\nFix the total\n\nIt was off.\nEOF\n)\" && git push"
-    assert ran(command, "[main 3f2a1b0c] Fix") == [
-        '$ git commit -m "Fix the total (3 lines)" -> main 3f2a1b0c'
-    ]
+def test_a_long_command_is_told_with_what_the_call_says_of_it() -> None:
+    line = "make " + "one two " * 60 + "all"
+    (said_too,) = ran_with(command=line, description="Build all of it")
+    assert said_too.endswith(" all # Build all of it")
+    assert ran_with(command="make", description="Build all of it") == ["$ make"]
+
+
+def test_a_change_of_the_list_of_steps_is_not_told() -> None:
+    steps = [{"content": "x", "status": "done"}]
+    assert told(call("a", name="TodoWrite", todos=steps), result("a", "modified")) == []
 
 
 def test_of_a_look_the_number_of_lines_is_enough() -> None:
@@ -266,10 +273,18 @@ def test_what_is_left_out_is_counted_over_all_compactions() -> None:
     assert sum(action.runs for action in again) == 150
 
 
-def test_a_command_whose_name_comes_back_is_told_before_others() -> None:
-    first = Action(seen=1, verb="$", target="make src/load_ledger.py", weight=1)
-    uses = [Action(seen=2, verb="$", target=f"run src/load_ledger.py {n}") for n in range(2)]
-    assert names_used((first, *uses))["src/load_ledger.py"] == 3
+def test_a_command_is_told_in_full_if_it_is_new_or_was_run_again() -> None:
+    line = f"make {'x' * 200} all"
+    often, once = (
+        Action(seen=n, verb="$", target=f"{name} {line}", runs=runs)
+        for n, name, runs in ((1, "often", 2), (2, "once", 1))
+    )
+    newest = replace(once, seen=99)
+    left = fitted((often, once, *many(20), newest), ENDLESS, count)
+    assert left[0] == often
+    assert len(left[1].target) <= OLD_MAX
+    assert left[-1] == newest
+    assert fitted(left, ENDLESS, count) == left
 
 
 ACTIONS = st.lists(

@@ -10,12 +10,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from blocks import Block, Excerpt, Index, Layer, Term
-from render.summary._excerpts import Beside, choose, readable, text_of_excerpts, uses_after
+from render.summary._excerpts import (
+    LONG_MIN,
+    Beside,
+    choose,
+    readable,
+    text_of_excerpts,
+    uses_after,
+)
 from render.summary._identifiers import SEARCHED_MAX
-from render.summary._reading import LINE_CHARACTERS, Reader, Source, pieces_of
 from render.view._group import Entry
 from tests._builders import attachment, call, prompt, result, said, view_of
 from tests._table import for_each
+from tests.render.summary.disk import FILE, code, edit, ran, viewed
 from tests.render.summary.samples import count
 
 CODE = """import decimal
@@ -38,7 +45,7 @@ def chosen(
     *items: Block, tokens: int = 400, visible: Sequence[str] = (), uses: Sequence[str] = ()
 ) -> tuple[Excerpt, ...]:
     beside = Beside(visible=visible, uses=dict.fromkeys(uses, 3))
-    return choose((), view_of(*items).entries, beside, tokens, Reader(count))
+    return choose((), view_of(*items).entries, beside, tokens, count)
 
 
 def shown(*items: Block, **more: Any) -> str:
@@ -50,13 +57,20 @@ def read(text: str, path: str = "src/ledger.py") -> tuple[Block, Block]:
 
 
 def test_an_excerpt_stands_under_its_file_and_the_first_line_of_its_function_and_class() -> None:
-    text = shown(*read(CODE + FILLER), tokens=45, uses=["entry.amount_paid"])
+    body = FILLER.replace("    ", "        ")
+    text = shown(
+        *read(CODE + body + "\n        call_it(entry.amount_due)"),
+        tokens=90,
+        uses=["entry.amount_due"],
+    )
     assert text.startswith(
         "### src/ledger.py\n"
         "class Ledger:\n"
+        "…\n"
         "    def total_amount(self, currency_code):\n"
+        "…\n"
     )  # fmt: skip
-    assert "amount += entry.amount_paid" in text
+    assert "call_it(entry.amount_due)" in text
 
 
 def test_what_a_command_said_stands_under_the_command() -> None:
@@ -65,34 +79,6 @@ def test_what_a_command_said_stands_under_the_command() -> None:
         result("a", "see src/ledger.py:12 for the cause of it all, please"),
     )
     assert text == "### [v2] $ make test\nsee src/ledger.py:12 for the cause of it all, please"
-
-
-def test_a_row_of_a_table_stands_under_the_tables_heading() -> None:
-    rows = [f"| shop_{n} | {n} |" for n in range(30)]
-    table = "\n".join(["| Name | Count |", "|---|---|", *rows, "| load_ledger | 7 of them |"])
-    text = shown(
-        call("a", name="bash", command="report"),
-        result("a", table),
-        tokens=34,
-        uses=["load_ledger"],
-    )
-    _, first, *others = text.split("\n")
-    assert first == "| Name | Count |"
-    assert "| load_ledger | 7 of them |" in others
-
-
-def test_what_a_command_prints_in_columns_stands_under_their_names() -> None:
-    rows = [f"pod_{n}  Running  {n}" for n in range(40)]
-    table = "\n".join(["NAME  STATUS  RESTARTS", *rows, "load_ledger  CrashLoop  7 of them"])
-    text = shown(
-        call("a", name="bash", command="kubectl"),
-        result("a", table),
-        tokens=32,
-        uses=["load_ledger"],
-    )
-    _, first, *others = text.split("\n")
-    assert first == "NAME  STATUS  RESTARTS"
-    assert "load_ledger  CrashLoop  7 of them" in others
 
 
 def test_the_arguments_of_calls_are_no_excerpts_but_what_the_agent_wrote_in_them_is() -> None:
@@ -130,30 +116,18 @@ def test_lines_that_the_model_sees_anyway_are_not_quoted_again() -> None:
     assert line.strip() not in text
 
 
-def test_a_long_line_of_json_is_quoted_by_its_fields() -> None:
-    fields = ", ".join(f'"field_{n}": {{"id": {n}}}' for n in range(30))
-    line = f'{{{fields}, "head_ref": "fix/load_ledger", "draft": false, "body": "One\\nTwo load_ledger_2 more"}}'
-    assert readable(line).split("\n")[-3:] == [
-        "head_ref: fix/load_ledger",
-        "body: One",
-        "Two load_ledger_2 more",
-    ]
-    assert readable("{" + line) == "", "what is not JSON as a whole is left out"
-
-
-def test_data_is_left_out() -> None:
+def test_data_and_lines_that_a_terminal_shows_no_more_are_left_out() -> None:
     assert readable(f"a\n{'x' * 500}\nb") == "a\nb"
-    assert readable(f"say {'it ' * 100}") == f"say {'it ' * 100}"
+    assert readable(f'a\n{{"id": {"1, " * 200}}}\nb') == "a\nb"
     assert readable("\x1b[31mred\x1b[0m") == "red"
+    assert readable("10%\r50%\rdone\r\nb") == "done\nb"
 
 
-def test_a_part_of_a_long_line_has_marks_where_the_rest_is_left_out() -> None:
-    prose = " ".join(f"Sentence number {n} says nothing at all." for n in range(30))
-    text = f"{prose} Then load_ledger_v2 is called for it. {prose}"
-    (excerpt, *_) = chosen(said(text), tokens=90, uses=["load_ledger_v2"])
-    assert "load_ledger_v2" in excerpt.text
-    assert excerpt.text[0] == excerpt.text[-1] == "…"
-    assert excerpt.text.strip("…").strip() in text
+@given(st.text("ab .\n", max_size=900))
+def test_long_lines_are_divided_and_nothing_is_lost(text: str) -> None:
+    parts = readable(text)
+    assert parts.split() == text.split() or max(map(len, text.split())) > LONG_MIN // 2
+    assert all(len(line) <= LONG_MIN for line in parts.split("\n"))
 
 
 def test_where_lines_between_are_left_out_there_is_a_mark() -> None:
@@ -161,7 +135,7 @@ def test_where_lines_between_are_left_out_there_is_a_mark() -> None:
     lines = shown(
         call("a", name="bash", command="x"),
         result("a", text),
-        tokens=40,
+        tokens=120,
         uses=["gateway_port", "ledger_port"],
     ).split("\n")
     assert lines[1] == "gateway_port = 48231 of the host"
@@ -182,7 +156,7 @@ def test_names_that_the_agent_uses_come_before_others() -> None:
 def test_a_long_text_is_searched_at_its_beginning_and_end() -> None:
     filler = "nothing to see here\n" * (SEARCHED_MAX // 10)
     text = f"first is src/first.py here for all of us\n{filler}see src/middle.py\n{filler}last is src/last.py"
-    found = shown(call("a", name="bash", command="x"), result("a", text), tokens=60)
+    found = shown(call("a", name="bash", command="x"), result("a", text), tokens=400)
     assert "src/first.py" in found
     assert "src/last.py" in found
     assert "src/middle.py" not in found
@@ -201,21 +175,21 @@ def test_what_is_forgotten_is_not_quoted() -> None:
     view = view_of(said("see src/ledger_v2.py for everything about that"))
     (entry,) = view.entries
     hidden = replace(entry, original=entry.block)
-    assert choose((), [hidden], Beside(), 400, Reader(count)) == ()
-    assert uses_after((), [hidden], Reader(count)) == ()
+    assert choose((), [hidden], Beside(), 400, count) == ()
+    assert uses_after((), [hidden]) == ()
 
 
 def test_uses_of_names_add_up_over_compactions() -> None:
     entries = view_of(said("see src/ledger_v2.py"), call("a", path="src/ledger_v2.py")).entries
-    once = uses_after((), entries, Reader(count))
+    once = uses_after((), entries)
     assert [(term.term, term.uses) for term in once] == [("src/ledger_v2.py", 2)]
-    assert uses_after(once, entries, Reader(count))[0].uses == 4
+    assert uses_after(once, entries)[0].uses == 4
 
 
 def test_earlier_excerpts_compete_with_what_is_new_and_keep_their_places() -> None:
     first = chosen(*read(CODE + FILLER), tokens=45, uses=["entry.amount_paid"])
     beside = Beside(uses={"entry.amount_paid": 3})
-    again = choose(first, [], beside, 400, Reader(count))
+    again = choose(first, [], beside, 400, count)
     assert text_of_excerpts(again) == text_of_excerpts(first)
 
 
@@ -238,7 +212,39 @@ def test_excerpts_of_an_older_release_are_shown_without_its_layers() -> None:
         "### [v1] tc:t1.c1.result\nthe old_name_1 = 17 of all of them, as it was\n"
         "### [v3] tc:t1.c1.result\nthe old_name_3 = 17 of all of them, as it was"
     )
-    assert choose(index.all_excerpts(), [], Beside(), 400, Reader(count))
+    assert choose(index.all_excerpts(), [], Beside(), 400, count)
+
+
+# Files.
+
+
+def grown(earlier: tuple[Excerpt, ...], *calls: Sequence[Entry]) -> tuple[Excerpt, ...]:
+    return choose(earlier, [e for each in calls for e in each], Beside(), 100_000, len)
+
+
+def test_a_view_of_a_file_that_was_changed_later_is_not_quoted() -> None:
+    read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
+    before = grown((), read)
+    for after in (
+        grown((), read, edit(3, code(7), code(99))),
+        grown(before, edit(3, code(7), code(99))),
+    ):
+        text = text_of_excerpts(after)
+        assert "value_0007" not in text
+        assert "value_0099" in text
+
+
+def test_an_edit_that_failed_changed_nothing_and_is_not_quoted() -> None:
+    read = ran(1, "Read", viewed(code(*range(40))), {"file_path": FILE})
+    text = text_of_excerpts(grown((), read, edit(3, code(7), code(99), is_error=True)))
+    assert "     8→" + code(7)[0] in text
+    assert "value_0099" not in text
+
+
+def test_what_a_shell_shows_of_a_file_stands_under_the_file() -> None:
+    shown = "\n".join(code(*range(20)))
+    text = text_of_excerpts(grown((), ran(1, "bash", shown, {"command": f"sed -n 1,20p {FILE}"})))
+    assert text.startswith(f"### {FILE}\n")
 
 
 # Whatever is folded.
@@ -279,9 +285,9 @@ def entries_of(texts: Sequence[str]) -> Sequence[Entry]:
 def test_whatever_is_folded_excerpts_fit_and_every_line_says_something_under_a_heading(
     old: list[str], new: list[str], tokens: int
 ) -> None:
-    first = choose((), entries_of(old), Beside(), tokens, Reader(count))
+    first = choose((), entries_of(old), Beside(), tokens, count)
     later = entries_of([*old, *new])[len(entries_of(old)) :]
-    again = choose(first, later, Beside(uses={"load_ledger": 2}), tokens, Reader(count))
+    again = choose(first, later, Beside(uses={"load_ledger": 2}), tokens, count)
     for excerpts in (first, again):
         text = text_of_excerpts(excerpts)
         assert count(text) <= max(tokens, 0) + 1
@@ -293,23 +299,7 @@ def test_whatever_is_folded_excerpts_fit_and_every_line_says_something_under_a_h
         headings = [line for line in lines if line.startswith("### ")]
         assert len(headings) == len(set(headings))
         assert not any(a.startswith("### ") and b.startswith("### ") for a, b in pairwise(lines))
-    assert choose(first, later, Beside(uses={"load_ledger": 2}), tokens, Reader(count)) == again
-
-
-@given(st.text("ab _.,;/\t\n", max_size=900))
-def test_the_pieces_of_a_text_are_all_of_it(text: str) -> None:
-    pieces = pieces_of(text)
-    assert all(
-        end - start <= LINE_CHARACTERS
-        for start, end in zip(pieces.starts, pieces.ends, strict=True)
-    )
-    joined = "".join(text[a:b] for a, b in zip(pieces.starts, pieces.ends, strict=True))
-    assert joined == text.replace("\n", "")
-    source = Source("p", 1, text)
-    for number, (start, end) in enumerate(
-        zip(source.pieces.starts, source.pieces.ends, strict=True)
-    ):
-        assert all(source.piece_at(at) == number for at in range(start, end))
+    assert choose(first, later, Beside(uses={"load_ledger": 2}), tokens, count) == again
 
 
 @for_each("tokens", [0, 3, 8, 20])

@@ -5,7 +5,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from render.summary._identifiers import Vocabulary, _is_rare, identifiers
+from render.summary._identifiers import _is_rare, identifiers
 from tests._table import for_each
 from timeline.replay import _recall
 from timeline.replay._recall import rare_names
@@ -53,18 +53,6 @@ def test_both_recognisers_find_what_their_grammar_says(text: str) -> None:
     assert identifiers(text) == {token for token in tokens if _is_rare(token)}
     names = {name.rstrip(".-:/") for name in RECALLED.findall(text)}
     assert rare_names(text) == {name for name in names if _recall._is_rare(name)}
-
-
-@given(st.lists(texts, max_size=6), st.integers(1, 40))
-@example(["see C:\\a.b@c/d.e\nhttp://a.b/c", "see C:\\a.b@c/d.e"], 30)
-@example([f"src/{'x' * 300}/a.py main.py", "main.py"], 4)
-def test_a_vocabulary_finds_the_same_however_little_it_remembers(
-    read: list[str], words_max: int
-) -> None:
-    vocabulary = Vocabulary(words_max=words_max)
-    for text in (*read, *read):
-        assert vocabulary.identifiers(text) == identifiers(text)
-        assert vocabulary.words <= words_max + len(text.split())
 
 
 @for_each("find", [identifiers, rare_names])

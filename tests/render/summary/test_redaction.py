@@ -68,7 +68,7 @@ def layered(*layers: Layer) -> RangeSummary:
 
 
 def test_the_path_of_a_file_is_taken_back_when_only_the_hidden_call_says_it() -> None:
-    excerpt = Excerpt(path="p1", seen=1, text="a key", file="vault/tamarind.md", line=7, stale=(0,))
+    excerpt = Excerpt(path="p1", seen=1, text="a key", file="vault/tamarind.md")
     layer = Layer(excerpts=(excerpt,))
     (left,) = redaction(layer).redacted(layer).excerpts
     assert "tamarind" not in left.file

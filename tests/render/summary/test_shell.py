@@ -5,7 +5,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.summary._commands import ALL, NOTHING, Script, Shown, Written, parsed, script_of
+from render.summary._commands import (
+    ALL,
+    NOTHING,
+    Script,
+    Shown,
+    Written,
+    parsed,
+    script_of,
+    searched_file,
+    shown_parts,
+)
 from tests._builders import call
 from tests._table import for_each
 
@@ -25,7 +35,6 @@ SHOWN = {
     "cat F | tail -n +11 | head -5": Shown("F", 11, 5),
     "cd /x && sed -n 1,5p y/../F 2>/dev/null": Shown("/x/F", 1, 5),
     "set -e\n# what's there\ncd /x; cat F": Shown("/x/F"),
-    "bash -lc 'cd /x && head -3 F'": Shown("/x/F", 1, 3),
     "cat 'app/[id].ts'": Shown("app/[id].ts"),
     "cat F 2>&1 | head -5": Shown("F", 1, 5),
 }
@@ -52,7 +61,7 @@ def test_where_it_is_not_sure_whose_lines_they_are_nothing_is_shown(command: str
 
 WRITTEN = {
     "cat > F <<'EOF'\na $b\nc\nEOF": Written("F", "a $b\nc\n"),
-    "cat <<EOF > F\na $b\nc\nEOF\npython F": Written("F", "c\n", is_part=True),
+    "cat <<EOF > F\na $b\nc\nEOF\npython F": Written("F", None),
     "cat >> F <<'EOF'\na\nEOF": Written("F", "a\n", is_added=True),
     "tee F <<'EOF'\na\nEOF": Written("F", "a\n"),
     "cd /x && cat > F <<'EOF' && make\na\nEOF": Written("/x/F", "a\n"),
@@ -79,7 +88,33 @@ def test_a_script_is_told_from_one_that_also_does_something_else() -> None:
     assert parsed(document).is_all
     assert parsed("cd x && cat F").is_all
     assert not parsed(f"{document}python F").is_all
+    assert parsed("grep -n total F").is_all
     assert not parsed("make > F").is_all
+
+
+def test_of_several_commands_each_part_is_known_or_none() -> None:
+    command = "sed -n 1,5p F; echo ---; cd /x && head -3 G"
+    parts = [Shown("F", 1, 5), "---", Shown("/x/G", 1, 3)]
+    assert list(shown_parts(call("a", name="bash", command=command))) == parts
+    for other in ("; make", "; cat H", "; cat H | grep x", " || echo no"):
+        assert not shown_parts(call("a", name="bash", command=f"sed -n 1,5p F{other}"))
+
+
+@for_each(
+    ("command", "file"),
+    [
+        ("grep -n total src/cart.py", "src/cart.py"),
+        ("cd src && rg -n -A 3 total cart.py | head -20", "src/cart.py"),
+        ("grep -rn total src", ""),
+        ("grep -n total a.py b.py", ""),
+        ("grep -c total src/cart.py", None),
+        ("make | grep total", None),
+        ("grep -n total F.py; make", None),
+        ("cat F.py", None),
+    ],
+)
+def test_a_search_says_in_which_file_it_looks(command: str, file: str | None) -> None:
+    assert searched_file(call("a", name="bash", command=command)) == file
 
 
 @for_each(
