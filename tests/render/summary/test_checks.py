@@ -1,7 +1,7 @@
 """Tests, builds and linters with their last result, and errors that are open."""
 
 from blocks import Block, CheckRecord, Progress
-from render.summary._checks import (
+from render.summary._runs import (
     CHECK_VERSIONS,
     FAILING_MAX,
     OPEN_VERSIONS,
@@ -9,7 +9,7 @@ from render.summary._checks import (
     suite_of,
     telling,
 )
-from render.summary._progress import advance
+from render.summary._state import advance
 from render.summary._runs import commands_in
 from render.summary._state import CHECKS_MAX, text
 from tests._builders import call, prompt, result, view_of

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, Envelope, FileChange, Progress
 from render.summary._edits import defined
-from render.summary._progress import advance
+from render.summary._state import advance
 from render.summary._state import FILES_MAX, NAMES_MAX, PLAIN_MAX, text
 from tests._builders import call, result, view_of
 from tests._table import for_each

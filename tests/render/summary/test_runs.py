@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, Progress, Repository
-from render.summary._progress import advance
+from render.summary._state import advance
 from render.summary._runs import commands_in
 from render.summary._state import text
 from tests._builders import attachment, call, result, view_of
