@@ -297,10 +297,8 @@ class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Version of the result of the newest edit."""
     how: str = ""
     """`created`, `written` (the whole text), `deleted`; empty: edited."""
-    added: tuple[str, ...] = ()
-    """Names of definitions, headings, keys or tests; the newest last."""
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    names: dict[str, str] = {}
+    """What became of definitions, headings, keys or tests, by their names: `added`, `changed`, `removed`; the newest last."""
     more: int = 0
     """How many names are not listed."""
     line: str = ""
@@ -308,24 +306,12 @@ class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CheckRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The last result of a test suite, a build, a linter."""
-
-    command: str
-    result: str = ""
-    """`3 failed, 40 passed`, `ok`, `failed (2)`; of a command whose status a pipe hides, its most telling line."""
-    failing: tuple[str, ...] = ()
-    """The tests that failed, as the output names them."""
-    error: str = ""
-    """The line that says why, if no failing tests are named."""
-    seen: int = 0
-
-
-class OpenError(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A failure after which the same thing has not succeeded."""
+    """The last result of a test suite, a build, a linter; or a failure after which the same thing has not succeeded."""
 
     command: str
     """The command, or the tool with its target."""
-    error: str = ""
+    result: str = ""
+    """`3 failed, 40 passed: TestX`, `ok`, `failed (2): error: ...`; of a command whose status a pipe hides, its error."""
     seen: int = 0
 
 
@@ -372,7 +358,7 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     others: int = 0
     """How many changed files are not listed."""
     checks: tuple[CheckRecord, ...] = ()
-    errors: tuple[OpenError, ...] = ()
+    errors: tuple[CheckRecord, ...] = ()
     processes: tuple[Process, ...] = ()
     repository: Repository = Repository()
 

@@ -22,14 +22,14 @@ from render.summary._identifiers import one_line
 from render.summary._runs import Command, Run
 
 FILES_MAX: Final = 40
-NAMES_MAX: Final = 8
-"""The most names of a kind for one file."""
+NAMES_MAX: Final = 13
+"""The most names for one file."""
 NAME_CHARACTERS: Final = 60
 LINE_CHARACTERS: Final = 80
+SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compared only
+"""Folders whose files are not the work."""
 WHOLE: Final = frozenset({"created", "written"})
 """How a file came to be whose text the agent wrote as a whole."""
-SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compared only
-"""Folders of which a deletion says nothing."""
 
 
 @attrs.frozen
@@ -41,7 +41,7 @@ class _Edit:
     """The replaced lines; None: the whole file."""
     new: Sequence[str] = ()
     how: str = ""
-    """As `FileChange.how`."""
+    """As `FileChange.how`, or `restored`."""
 
 
 def changes_after(
@@ -51,8 +51,9 @@ def changes_after(
     changes = {change.path: change for change in before}
     for edit in () if run.failed else chain(_made(run), *map(_by_command, run.commands)):
         old = changes.pop(_known(edit.file, changes), None) or FileChange(path=edit.file)
-        new = _changed(old, edit, run, views)
-        if new.edits:
+        is_own = old.how in WHOLE and edit.how == "deleted"
+        if not (is_own or edit.how == "restored" or edit.file.startswith(SCRATCH)):
+            new = _changed(old, edit, run.version, views)
             changes[new.path] = new
     views.see(run)
     left = list(changes.values())[-FILES_MAX:]
@@ -72,9 +73,8 @@ def _made(run: Run) -> Iterator[_Edit]:
     is_patch = "*** Begin Patch" in str(run.call.input)
     made = "created" if "created" in run.text[:200].lower() else "written"
     for change in changes_of(run.call, run.result.envelope):
-        is_whole = change.old is None
-        how = "" if not is_whole else "deleted" if is_patch and not change.new else made
-        yield _Edit(change.file, change.old, change.new, how)
+        how = "deleted" if is_patch and not change.new else made
+        yield _Edit(change.file, change.old, change.new, how if change.old is None else "")
 
 
 _IN_PLACE: Final = re.compile(r"-\w*i\S*|--in-place\S*")
@@ -93,75 +93,53 @@ def _by_command(command: Command) -> Iterator[_Edit]:
         yield from map(_Edit, files)
 
 
-def _changed(change: FileChange, edit: _Edit, run: Run, views: "Views") -> FileChange:
-    """The change of a file with one more edit; of one that leaves nothing, with no edits."""
-    if edit.how in {"deleted", "restored"}:
-        is_trifle = change.how in WHOLE or (not change.edits and edit.file.startswith(SCRATCH))
-        edits = 0 if is_trifle or edit.how == "restored" else max(change.edits, 1)
-        return FileChange(path=change.path, edits=edits, seen=run.version, how="deleted")
-    new, altered, gone = _names(edit, views)
-    added = [*change.added, *(n for n in new if n not in (*change.removed, *change.changed))]
-    again = [n for n in (*altered, *new) if n not in added]
-    changed = [*(n for n in change.changed if n not in again), *again]
-    removed = [*change.removed, *(n for n in gone if n not in change.added)]
-    how = change.how if not edit.how or change.how == "created" else edit.how
-    left = replace(
-        change,
-        path=max(change.path, edit.file, key=len),
-        edits=change.edits + 1,
-        seen=run.version,
-        how="" if how == "deleted" else how,
-        added=tuple(dict.fromkeys(n for n in added if n not in gone)),
-        changed=tuple(dict.fromkeys(n for n in changed if n not in gone)),
-        removed=tuple(dict.fromkeys(n for n in removed if n not in new)),
-    )
-    is_named = left.added or left.changed or left.removed
-    return less(replace(left, line="" if is_named else _line(edit) or change.line), NAMES_MAX)
+def _changed(change: FileChange, edit: _Edit, version: int, views: "Views") -> FileChange:
+    """The change of a file with one more edit."""
+    path, edits = max(change.path, edit.file, key=len), change.edits + 1
+    if edit.how == "deleted":
+        return FileChange(path=path, edits=edits, seen=version, how="deleted")
+    names = dict(change.names)
+    for name, now in _names(edit, views).items():
+        was = names.pop(name, "")
+        if was == "added" and now == "removed":
+            continue  # it was never there
+        is_back = was == "removed" and now == "added"
+        names[name] = "changed" if is_back else was if was == "added" else now
+    is_new = change.how in {"", "deleted"} and change.edits == 0
+    how = edit.how if is_new or edit.how == "created" else change.how or edit.how
+    told = next((line for line in edit.new if line not in (edit.old or edit.new)), change.line)
+    line = "" if names else one_line(told, LINE_CHARACTERS)
+    new = replace(change, path=path, edits=edits, seen=version, how=how, names=names, line=line)
+    return less(new, NAMES_MAX)
 
 
 def less(change: FileChange, names_max: int) -> FileChange:
-    """The change with at most so many names of each kind: the newest, but of a new file the first, which say what it is."""
-    more, cut = change.more, dict[str, tuple[str, ...]]()
-    for kind in ("added", "changed", "removed"):
-        names: tuple[str, ...] = getattr(change, kind)
-        spare = max(len(names) - names_max, 0)
-        is_first = kind == "added" and change.how in WHOLE
-        cut[kind] = names[:names_max] if is_first else names[spare:]
-        more += spare
-    return replace(change, more=more, **cut)
+    """The change with at most so many names, the newest."""
+    spare = max(len(change.names) - names_max, 0)
+    return replace(change, names=dict(list(change.names.items())[spare:]), more=change.more + spare)
 
 
 # What an edit is about.
 
 
-def _names(edit: _Edit, views: "Views") -> tuple[list[str], list[str], list[str]]:
-    """The names that an edit adds, changes and removes."""
+def _names(edit: _Edit, views: "Views") -> dict[str, str]:
+    """What an edit does to definitions, by their names."""
     old, new = _sections(edit.old or (), edit.file), _sections(edit.new, edit.file)
-    added = [name for name in new if name and name not in old]
-    removed = [name for name in old if name and name not in new]
-    changed = [name for name in new if name and name in old and new[name] != old[name]]
-    if edit.old is not None and old.get("") != new.get(""):
-        around = views.around(edit)
-        changed += [around] if around and around not in {*added, *removed, *changed} else []
-    return added, changed, removed
+    told = {n: "changed" if n in old else "added" for n in new if n and new[n] != old.get(n)}
+    told |= {name: "removed" for name in old if name and name not in new}
+    is_within = edit.old is not None and old.get("") != new.get("")
+    if is_within and (around := views.around(edit)):
+        told.setdefault(around, "changed")
+    return told
 
 
 def _sections(lines: Iterable[str], file: str) -> dict[str, list[str]]:
     """The lines by the definition that they follow; those before the first one under an empty name."""
     sections, name = dict[str, list[str]](), ""
-    for line in filter(str.strip, lines):
+    for line in lines:
         name = defined(line, file) or name
-        sections.setdefault(name, []).append(line.strip())
+        sections.setdefault(name, []).append(line)
     return sections
-
-
-def _line(edit: _Edit) -> str:
-    """The first new line of an edit, else the first that is gone."""
-    for lines, others, sign in ((edit.new, edit.old, "+"), (edit.old, edit.new, "-")):
-        told = [line for line in lines or () if line not in (others or ())]
-        if told and edit.old is not None:
-            return f"{sign} {one_line(told[0], LINE_CHARACTERS)}"
-    return ""
 
 
 VIEWS_MAX: Final = 8
@@ -187,9 +165,9 @@ class Views:
 
     def around(self, edit: _Edit) -> str:
         """The definition above the first line of an edit, and indented less; empty if it is not known."""
-        wanted = next((line.strip() for line in edit.old or () if line.strip()), "")
+        first = list(edit.old or ())[:1]
         for lines in reversed(self.texts.get(basename(edit.file), [])):
-            place = next((n for n, line in enumerate(lines) if line.strip() == wanted), -1)
+            place = next((n for n, line in enumerate(lines) if [line.strip()] == first), -1)
             for line in reversed(lines[: place + 1]):
                 is_outer = _indent(line) < _indent(lines[place]) or _kind(edit.file) != "code"
                 if is_outer and (name := defined(line, edit.file)):
@@ -206,7 +184,7 @@ def _indent(line: str) -> int:
 # | form | languages | source |
 # |---|---|---|
 # | a test with its title as a text | jest, mocha, RSpec, Go's t.Run, bats | the documentation of the runners |
-# | a keyword, then the name | nearly all | the keywords of git's patterns for hunk headers (gitattributes: ada to zig) |
+# | a keyword, then the name | nearly all | the keywords of git's patterns for hunk headers (gitattributes) |
 # | a name that is bound to a function; an exported or upper-case constant | JavaScript, Python, Go, Rust | the languages |
 # | a name, parameters in parentheses, a brace at the end | C, Java, C#, TypeScript methods, shell | git's patterns |
 # | a heading | Markdown | CommonMark |
@@ -224,7 +202,7 @@ _MODIFIERS: Final = (
 )
 _STATEMENTS: Final = (
     r"(?:if|for|while|switch|catch|return|else|with|match|loop|do|try|foreach|until|when|case|elif|using|lock|new|throw"
-    r"|await|defer|go|yield|unless|assert|not|finally|select|guard|function|super|func|async)\b"
+    r"|await|defer|go|yield|unless|assert|not|finally|select|guard)\b"
 )
 """Keywords that begin a statement, which may look like the head of a method: `if is_new(x) {`."""
 _FORMS: Final[Mapping[str, Sequence[re.Pattern[str]]]] = {
@@ -233,20 +211,20 @@ _FORMS: Final[Mapping[str, Sequence[re.Pattern[str]]]] = {
             r"\s*(?:@test |(?:it|test|describe|context|[tb]\.Run)(?:\.\w+)*\s*\(?\s*)"
             r"(?P<name>\"[^\"]+\"|'[^']+'|`[^`]+`)"
         ),
-        re.compile(r"\s*(?:unsafe )?impl\b(?:<[^{]*?>)?\s+(?:[^{]+\sfor\s+)?(?P<name>\w+)"),
         re.compile(
             rf"\s*{_MODIFIERS}(?:def|defp|defmodule|class|func|fn|function\*?|fun|interface|struct|enum|trait|type|module"
-            r"|namespace|record|protocol|extension|object|union|sub|procedure|macro_rules!|service|message|contract|mod)"
+            r"|namespace|record|protocol|extension|object|union|sub|service|message|contract|mod|impl(?:.* for)?)"
             r"\s+(?:\([^)]*\)\s*|self\.)?(?P<name>[A-Za-z_$](?:[\w$.!?']|::)*+)(?=\s*(?:[({<:=\[;|,]|$|[a-z-]|\w+$))"
         ),
         re.compile(
-            rf"\s*{_MODIFIERS}(?:const|let|var|val)\s+(?P<name>[\w$]+)(?:\s*:[^=]+)?\s*=\s*"
-            r"(?:async\s*)?(?:function\b|\([^)]*\)\s*(?::[^=]+)?=>|\w+\s*=>|\(\{?$|use\w+\(|memo\()"
+            rf"\s*{_MODIFIERS}(?:const|let|var|val)\s+(?P<name>[\w$]+)(?:\s*:[^=]+)?\s*=\s*(?:async\s*)?"
+            r"(?:function\b|\([^)]*\)\s*(?::[^=]+)?=>|\w+\s*=>|\(\{?$|(?:React\.)?(?:useCallback|memo|forwardRef)\b)"
         ),
         re.compile(r"(?:export|pub(?:\([^)]*\))?)\s+(?:const|let|var|static)\s+(?P<name>\w+)"),
         re.compile(r"\s*(?:const\s+)?(?P<name>[A-Z][A-Z0-9_]{2,})\s*(?::[^=]+)? = "),
         re.compile(
-            rf"(?!\s*{_STATEMENTS})\s*{_MODIFIERS}(?:[\w<>\[\],.?*&:]+[\s*&]+)?(?P<name>[\w$~:#]+)"
+            rf"(?!\s*{_STATEMENTS})\s*{_MODIFIERS}(?:[\w<>\[\],.?*&:]+[\s*&]+)?"
+            r"(?P<name>(?!(?:function|super|func|async)\b)[\w$~:#]+)"
             r"\s*\([^;]*\)\s*(?::\s*[^;{]+|->[^;{]+|const|noexcept|override|throws [\w., ]+)*\s*\{\s*$"
         ),
     ),
@@ -256,8 +234,8 @@ _FORMS: Final[Mapping[str, Sequence[re.Pattern[str]]]] = {
         re.compile(r"\s*(?:-\s+)?\"?(?P<name>[A-Za-z_@$.][\w.@/$ -]{0,60}?)\"?\s*(?::(?=\s|$)|=)"),
     ),
 }
-_LONG: Final = 400
-"""A longer line is data."""
+LINE_MAX: Final = 400
+"""Characters; a longer line is data."""
 
 
 def _kind(file: str) -> str:
@@ -267,7 +245,7 @@ def _kind(file: str) -> str:
 
 def defined(line: str, file: str) -> str:
     """The name that a line of a file defines; empty if it defines none."""
-    for form in _FORMS[_kind(file)] if len(line) <= _LONG else ():
+    for form in _FORMS[_kind(file)] if len(line) <= LINE_MAX else ():
         if found := form.match(line):
             return one_line(found["name"].strip(" "), NAME_CHARACTERS)
     return ""

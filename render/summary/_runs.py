@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from blocks import (
     CheckRecord,
     Commit,
-    OpenError,
     Process,
     Repository,
     ToolCall,
@@ -57,12 +56,6 @@ class Command:
     end: str = ""
     """The operator after it."""
 
-    @property
-    def task(self) -> str:
-        """The program with its first word that is no option: `git commit`, `go test`."""
-        plain = (word for word in self.words[1:] if word[:1] not in {"-", "/", "."})
-        return " ".join([self.words[0], *list(plain)[:1]])
-
 
 @attrs.frozen
 class Run:
@@ -96,11 +89,10 @@ def run_of(call: ToolCall, result: ToolResult, version: int) -> Run:
     kind = tool_kind(call.name, call.input, known)
     text = "" if is_sealed(result) else text_of(result)
     failed = result.is_error or known.outcome == "failure"
+    if kind in {"write", "command"} and not failed:
+        is_write = kind == "write"
+        failed = bool(_REFUSED.match(text)) if is_write else status_of(result) not in WENT_WELL
     command = command_of(call, known) if kind == "command" else None
-    if command:
-        failed = failed or status_of(result) not in WENT_WELL
-    elif kind == "write":
-        failed = failed or bool(_REFUSED.match(text[:200]))
     commands = commands_in(command.text) if command and not _NOT_RUN.match(text) else ()
     start, end = output_of(text)
     return Run(call, result, version, kind, text[start:end], failed, commands)
@@ -172,6 +164,10 @@ _OTHERS: Final = listed(
     "git gh glab curl wget ssh pip install add clean fmt format --write --version --help"
 )
 """Programs, tasks and options with which a word like `test` is a name, or files change."""
+_FAULT: Final = re.compile(
+    r"error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:", re.IGNORECASE
+)
+"""Names a fault in a line."""
 _FAILED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -199,10 +195,10 @@ def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
         checking = [c for c in run.commands if c.words[0] not in _LOOKING][-1:]
     if not checking or checking[-1].end == "&":
         return list(before)
-    new = _checked(checking, run, tests)
-    since = run.version - CHECK_VERSIONS
-    left = [old for old in before if old.seen >= since and not _covers(new.command, old)]
-    return [*left, new][-CHECKS_MAX:]
+    command, since = _joined(checking), run.version - CHECK_VERSIONS
+    result = _result(run, tests, is_hidden=checking[-1].end == "|")
+    left = [old for old in before if old.seen >= since and not _covers(command, old)]
+    return [*left, CheckRecord(command=command, result=result, seen=run.version)][-CHECKS_MAX:]
 
 
 def suite_of(command: Command) -> str:
@@ -217,38 +213,30 @@ def suite_of(command: Command) -> str:
 
 
 def _covers(new: str, old: CheckRecord) -> bool:
-    """Whether each suite of an older check ran again, with fewer arguments than then; with others, if nothing had
-    failed."""
-    ran, before = ({suite_of(c) or c.task for c in commands_in(t)} for t in (new, old.command))
-    failed = "fail" in old.result or "error" in old.result
-    words_max = len(old.command.split()) - failed
+    """Whether the suites of an older check ran again, with fewer arguments than then; with others, if nothing had failed."""
+    ran, before = ({suite_of(c) or c.words[0] for c in commands_in(t)} for t in (new, old.command))
+    words_max = len(old.command.split()) - bool(_FAULT.search(old.result))
     return new == old.command or (before <= ran and len(new.split()) <= words_max)
 
 
-def _checked(commands: Sequence[Command], run: Run, tests: str) -> CheckRecord:
-    failed = run.failed or "failed" in tests or "errors" in tests
-    failing = failing_in(run.text) if failed else ()
-    why = telling_error(run.text)
-    is_hidden = commands[-1].end == "|"  # a pipe hides the status
-    status = status_of(run.result)
-    how = f"failed ({status})" if status.lstrip("-").isdigit() and status != "0" else "failed"
-    return CheckRecord(
-        command=_joined(commands),
-        result=tests or (how if failed else (why or "no output") if is_hidden else "ok"),
-        failing=failing,
-        error=why if failed and not failing else "",
-        seen=run.version,
-    )
+def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
+    """What came of a check; of one whose status a pipe hides, the line that tells of a fault."""
+    why, status = telling_error(run.text), status_of(run.result)
+    if run.failed or "failed" in tests or "errors" in tests:
+        how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
+        return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
+    is_fault = is_hidden and (not why or _FAULT.search(why))
+    return tests or ((why or "no output") if is_fault else "ok")
 
 
-def failing_in(text: str) -> tuple[str, ...]:
+def failing_in(text: str) -> list[str]:
     """The tests that failed, as an output names them."""
     for form in _FAILED:
         found = (name for part in searched(text) for name in form.findall(part))
         if named := list(dict.fromkeys(one_line(name, 100) for name in found)):
             left = len(named) - FAILING_MAX
-            return (*named[:FAILING_MAX], *([f"{left} more"] if left > 0 else []))
-    return ()
+            return [*named[:FAILING_MAX], *([f"{left} more"] if left > 0 else [])]
+    return []
 
 
 # Open errors.
@@ -259,28 +247,24 @@ OPEN_VERSIONS: Final = 60
 """An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
 
 
-def errors_after(before: Iterable[OpenError], run: Run) -> list[OpenError]:
+def errors_after(before: Iterable[CheckRecord], run: Run) -> list[CheckRecord]:
     """The open errors after one more call: those that it did not close, and its own."""
-    keys = [c.task for c in run.commands if c.words[0] not in _LOOKING]
+    told = [c.text for c in run.commands if c.words[0] not in _LOOKING]
     if run.kind in {"write", "other"}:
         verb = run.kind if run.kind == "write" else run.call.name
-        keys = [f"{verb} {one_line(tool_target(run.call.input, run.result.envelope), 120)}"]
-    left = [
-        error
-        for error in before
-        if run.version - error.seen <= OPEN_VERSIONS
-        and not any(f" {key} " in f" {error.command} " for key in keys)
-    ]
-    if run.failed and keys and not any(map(suite_of, run.commands)):
-        told = run.commands[-1].text if run.commands else keys[0]
-        left.append(
-            OpenError(
-                command=one_line(told, COMMAND_CHARACTERS),
-                error=telling_error(run.text),
-                seen=run.version,
-            )
-        )
+        told = [f"{verb} {tool_target(run.call.input, run.result.envelope)}"]
+    since, closed = run.version - OPEN_VERSIONS, set(map(_task, told))
+    left = [e for e in before if e.seen >= since and _task(e.command) not in closed]
+    if run.failed and told and not any(map(suite_of, run.commands)):
+        command, error = one_line(told[-1], COMMAND_CHARACTERS), telling_error(run.text)
+        left.append(CheckRecord(command=command, result=error, seen=run.version))
     return left[-ERRORS_MAX:]
+
+
+def _task(command: str) -> str:
+    """What a failure and a later success have in common: the program with its first argument that is no option."""
+    words = _WRAPPERS.sub("", command, count=1).split()
+    return " ".join([*words[:1], *[word for word in words[1:] if word[:1] != "-"][:1]])
 
 
 # Processes.
@@ -337,7 +321,7 @@ _COMMITTED: Final = re.compile(
     r"^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
 )
 _ON: Final = re.compile(
-    r"^(?:On branch |## (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* |(?=[\w/.-]+\n?\Z))"
+    r"^(?:On branch |## (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
     r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$",
     re.MULTILINE,
 )
@@ -349,25 +333,23 @@ _LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls
 def git_after(old: Repository, run: Run) -> Repository:
     """What is known of branch and commits after one more call, as far as the output of git tells."""
     told = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
-    verbs = {word for command in told for word in command.words[1:4]}
+    words = {word for command in told for word in command.words}
     text = run.text[:40_000] if told else ""
-    if made := _COMMITTED.findall(text):
-        known = old.commits[: -1 if any("--amend" in c.words for c in told) else None]
-        subjects = {one_line(subject, 100) for _, _, subject in made}
-        commits = [commit for commit in known if commit.subject not in subjects]
-        for branch, number, subject in made:
-            commits.append(
-                Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
-            )
-            old = replace(old, branch=one_line(branch, 80))
-        old = replace(old, commits=tuple(commits[-COMMITS_MAX:]))
+    for branch, number, subject in _COMMITTED.findall(text):
+        known = old.commits[: -1 if "--amend" in words else None]
+        commits = [commit for commit in known if commit.subject != one_line(subject, 100)]
+        new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
+        old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
     if run.failed or not told:
         return old
-    if verbs & {"status", "switch", "checkout", "branch", "--abbrev-ref"}:
-        old = replace(old, branch=one_line((_ON.findall(text) or [old.branch])[-1], 80))
-    if "push" in verbs and (pushed := _PUSHED.findall(text)):
+    names = _ON.findall(text) if words & {"status", "switch", "checkout", "branch"} else ()
+    if words & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
+        names = text.split()
+    if names:
+        old = replace(old, branch=one_line(names[-1], 80))
+    if "push" in words and (pushed := _PUSHED.findall(text)):
         old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
-    if verbs & {"pr", "mr"} and verbs & {"create", "edit", "merge"}:
-        links = tuple(dict.fromkeys([*old.links, *_LINK.findall(text)]))
-        old = replace(old, links=links[-LINKS_MAX:])
+    if words & {"pr", "mr"} and words & {"create", "edit", "merge"}:
+        links = dict.fromkeys([*old.links, *_LINK.findall(text)])
+        old = replace(old, links=tuple(links)[-LINKS_MAX:])
     return old

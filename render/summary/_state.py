@@ -22,7 +22,6 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from blocks import (
-    CheckRecord,
     FileChange,
     Progress,
     Repository,
@@ -48,7 +47,7 @@ from render.summary._runs import (
     processes_after,
     run_of,
 )
-from render.view._group import Entry, Place
+from render.view._group import Entry
 
 
 def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Progress:
@@ -56,35 +55,24 @@ def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry
 
     `before` are entries that `previous` covers and that are still at hand: calls whose result is new, and what was read.
     """
-    calls = {e.pair: e for e in (*before, *entries) if isinstance(e.block, ToolCall)}
+    known = [e for e in (*before, *entries) if e.original is None and not standing_of(e.source)]
+    calls = {e.pair: e.block for e in known if isinstance(e.block, ToolCall)}
+    newest = max((e.version for e in before), default=0)
     is_over = entries and all(_meaning(step.status) == DONE for step in previous.steps)
-    state = replace(previous, steps=()) if is_over else previous
-    views = Views()
-    for entry in before:
-        if run := _run(entry, calls):
-            views.see(run)
-    for entry in entries:
-        block = entry.block
-        if entry.original is not None or standing_of(entry.source):
-            continue
+    state, views = replace(previous, steps=()) if is_over else previous, Views()
+    for entry in known:
+        block, call = entry.block, calls.get(entry.pair)
         if isinstance(block, ToolResult):
-            if run := _run(entry, calls):
+            run = run_of(call, block, entry.version) if call else None
+            if run and entry.version > newest:
                 state = _after(state, run, views)
-        elif words := words_of(block):
+            elif run:
+                views.see(run)
+        elif entry.version > newest and (words := words_of(block)):
             state = _asked(state, entry, words)
-        elif isinstance(block, UserAttachment | SystemMessage):
+        elif entry.version > newest and isinstance(block, UserAttachment | SystemMessage):
             state = replace(state, processes=noticed(state.processes, text_of(block)))
     return state
-
-
-def _run(entry: Entry, calls: Mapping[str, Entry]) -> Run | None:
-    """The call that an entry is the result of, with it; None if it is no result, or either is hidden."""
-    asked = calls.get(entry.pair) if entry.place is Place.RESULT else None
-    if asked is None or asked.original is not None or entry.original is not None:
-        return None
-    if not isinstance(asked.block, ToolCall) or not isinstance(entry.block, ToolResult):
-        return None
-    return run_of(asked.block, entry.block, entry.version)
 
 
 def _after(state: Progress, run: Run, views: Views) -> Progress:
@@ -148,10 +136,11 @@ DONE: Final = "done"
 OPEN: Final = "open"
 GONE: Final = "gone"
 _STATES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("completed", "complete", "done", "finished", "closed", "resolved"), DONE),
-    **dict.fromkeys(("in_progress", "doing", "active", "started", "pending", "todo", "open"), OPEN),
-    **dict.fromkeys(("not_started", "blocked", "waiting", "planned"), OPEN),
-    **dict.fromkeys(("cancelled", "canceled", "deleted", "removed", "skipped"), GONE),
+    **dict.fromkeys(listed("completed complete done finished closed resolved"), DONE),
+    **dict.fromkeys(listed("cancelled canceled deleted removed skipped"), GONE),
+    **dict.fromkeys(
+        listed("in_progress doing active started pending todo open not_started blocked"), OPEN
+    ),
 }
 """What the states of steps mean, by the words of the tools: Claude Code and Codex (pending, in_progress, completed),
 opencode and Gemini CLI (also cancelled, blocked), OpenHands (todo, in_progress, done), Copilot (not-started)."""
@@ -180,20 +169,19 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
             old = before if arguments.get("merge") is True else ()
             steps = {step.id or step.text: step for step in (*old, *rows)}
             return [step for step in steps.values() if _meaning(step.status) != GONE]
-    said = _step(arguments)
-    if any(step.id and step.id == said.id for step in before):
-        news = {"text": said.text, "status": said.status if _meaning(said.status) else ""}
-        new = {key: value for key, value in news.items() if value}
-        steps = [replace(step, **new) if step.id == said.id else step for step in before]
-        return [step for step in steps if _meaning(step.status) != GONE] if new else None
+    said, known = _step(arguments), [step.id for step in before if step.id]
+    if said.id in known and (said.text or _meaning(said.status)):
+        old = before[[step.id for step in before].index(said.id)]
+        status = said.status if _meaning(said.status) else old.status
+        new = replace(old, text=said.text or old.text, status=status)
+        steps = [new if step is old else step for step in before]
+        return [step for step in steps if _meaning(step.status) != GONE]
     created = _CREATED.search(run.text[:200]) if run.kind == "other" and said.text else None
     if not created:
         return None
     is_over = all(_meaning(step.status) == DONE for step in before)
-    return [
-        *(() if is_over else before),
-        replace(said, id=created[1], status=said.status or "pending"),
-    ]
+    new = replace(said, id=created[1], status=said.status or "pending")
+    return [*(() if is_over else before), new]
 
 
 def _rows(value: Any) -> list[Step]:
@@ -224,7 +212,12 @@ def _step(row: Mapping[str, Any]) -> Step:
 def text(progress: Progress) -> str:
     """The body of the section; empty if nothing is known."""
     edited = max((change.seen for change in progress.changes), default=0)
-    errors = (f"{_at(each.seen)} {each.command}: {each.error}" for each in progress.errors)
+    checks = (
+        f"{_at(each.seen)} {each.command} -> {each.result}"
+        + (" (before the last edits)" if each.seen < edited else "")
+        for each in progress.checks
+    )
+    errors = (f"{_at(each.seen)} {each.command} -> {each.result}" for each in progress.errors)
     processes = (
         f"{_at(each.seen)} {each.command}{f' (id {each.id})' if each.id else ''}"
         for each in progress.processes
@@ -234,7 +227,7 @@ def text(progress: Progress) -> str:
         goal + progress.goal if progress.goal else "",
         _steps(progress),
         _changes(progress),
-        _section("Tests and builds:", (_check(check, edited) for check in progress.checks)),
+        _section("Tests and builds:", checks),
         _section("Open errors:", errors),
         _section("Running in the background:", processes),
         _section("Branch and commits:", _git(progress.repository)),
@@ -263,18 +256,28 @@ def _steps(progress: Progress) -> str:
 
 def _changes(progress: Progress) -> str:
     root = _root([change.path for change in progress.changes])
-    others = f"({progress.others} files that were changed earlier are not listed)"
-    lines = (_change(change, root) for change in progress.changes)
-    title = f"Changes by file{f' (in {root})' if root else ''}, the newest last:"
-    return _section(title, [*([others] if progress.others else []), *lines])
+    plain = [change for change in progress.changes if is_plain(change)]
+    written = ", ".join(f"{each.path.removeprefix(root)} {_at(each.seen)}" for each in plain)
+    lines = [
+        f"({progress.others} files that were changed earlier are not listed)"
+        * (progress.others > 0),
+        f"written once: {written}" if plain else "",
+        *(_change(change, root) for change in progress.changes if change not in plain),
+    ]
+    place = f" (in {root})" if root else ""
+    return _section(f"Changes by file{place}, the newest last:", filter(None, lines))
+
+
+def is_plain(change: FileChange) -> bool:
+    """Whether nothing more is known of a file than that it was written."""
+    return change.how in WHOLE and change.edits == 1 and not change.names
 
 
 def _root(paths: Sequence[str]) -> str:
-    """The longest folder in which more than half of the files are; empty if that is none of a whole path."""
+    """The folder that makes the paths shortest, if it is left out of them; empty if there is none."""
     folders = Counter(folder for path in paths for folder in accumulate(_FOLDER.findall(path)))
-    shared = [folder for folder, files in folders.items() if files > max(len(paths) / 2, 1)]
-    root = max(shared, key=len, default="")
-    return root if _WHOLE.match(root) else ""
+    shared = (folder for folder, files in folders.items() if files > 1 and _WHOLE.match(folder))
+    return max(shared, key=lambda folder: len(folder) * folders[folder], default="")
 
 
 _WHOLE: Final = re.compile(r"/.|[A-Za-z]:[\\/]")
@@ -283,23 +286,15 @@ _FOLDER: Final = re.compile(r"[^\\/]*[\\/]")
 
 def _change(change: FileChange, root: str) -> str:
     times = f"{change.edits} edits" if change.edits > 1 else ""
+    details = ", ".join(filter(None, (change.how, times, _at(change.seen))))
     told = {
-        "with" if change.how in WHOLE else "added": ", ".join(change.added),
-        "changed": ", ".join(change.changed),
-        "removed": ", ".join(change.removed),
+        word: ", ".join(name for name, now in change.names.items() if now == word)
+        for word in ("added", "changed", "removed")
     }
     said = [f"{word} {names}" for word, names in told.items() if names]
-    said += [f"`{change.line}`"] if change.line else []
+    said += [f"`+ {change.line}`"] if change.line else []
     said += [f"{change.more} other names"] if change.more else []
-    details = ", ".join(filter(None, (change.how, times, _at(change.seen))))
     return f"{change.path.removeprefix(root)} ({details}){': ' if said else ''}{'; '.join(said)}"
-
-
-def _check(check: CheckRecord, edited: int) -> str:
-    before = " (before the last edits)" if check.seen < edited else ""
-    why = ", ".join(check.failing) or check.error
-    said = f"{check.result}: {why}" if why else check.result
-    return f"{_at(check.seen)} {check.command} -> {said}{before}"
 
 
 def _git(repository: Repository) -> Iterator[str]:
@@ -319,11 +314,11 @@ def _git(repository: Repository) -> Iterator[str]:
 
 
 _MOST: Final = (40, 30, 24, 18, 12, 8, 5, 3, 2, 1, 0)
-"""How many files there may be, and so many entries of the other lists at most; a fifth of it of each file's names."""
+"""How many files there may be, and so many entries of the other lists; a third of it of each file's names."""
 
 
 def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> Progress:
-    """The state with as much of each list as fits into `tokens_max`: details of files give way first, then what is oldest."""
+    """The state with as much of each list as fits into `tokens_max`: names of files give way first, then what is oldest."""
     for most in _MOST:
         smaller = _smaller(progress, most)
         if count(text(smaller)) <= tokens_max:
@@ -337,12 +332,13 @@ def _smaller(progress: Progress, most: int) -> Progress:
         told = progress
         return Progress(goal=told.goal, goal_turn=told.goal_turn, goal_seen=told.goal_seen)
     spare = max(len(progress.changes) - most, 0)
+    gone = sorted(progress.changes, key=lambda change: (not is_plain(change), change.seen))[:spare]
     steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[:most]
     commits = progress.repository.commits[-most:]
     return replace(
         progress,
         steps=tuple(step for step in progress.steps if step in steps),
-        changes=tuple(less(change, most // 5) for change in progress.changes[spare:]),
+        changes=tuple(less(c, most // 3) for c in progress.changes if c not in gone),
         others=progress.others + spare,
         checks=progress.checks[-most:],
         errors=progress.errors[-most:],
