@@ -358,7 +358,6 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     others: int = 0
     """How many changed files are not listed."""
     checks: tuple[CheckRecord, ...] = ()
-    errors: tuple[CheckRecord, ...] = ()
     processes: tuple[Process, ...] = ()
     repository: Repository = Repository()
 

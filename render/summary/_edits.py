@@ -8,9 +8,9 @@ in a text of the file that the agent has just seen. If that is not known, a line
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from posixpath import basename, normpath, splitext
+from posixpath import basename, normpath
 from typing import Final
 
 import attrs
@@ -169,7 +169,9 @@ class Views:
         for lines in reversed(self.texts.get(basename(edit.file), [])):
             place = next((n for n, line in enumerate(lines) if [line.strip()] == first), -1)
             for line in reversed(lines[: place + 1]):
-                is_outer = _indent(line) < _indent(lines[place]) or _kind(edit.file) != "code"
+                is_outer = _indent(line) < _indent(lines[place]) or edit.file.lower().endswith(
+                    _PROSE
+                )
                 if is_outer and (name := defined(line, edit.file)):
                     return name
         return ""
@@ -188,14 +190,10 @@ def _indent(line: str) -> int:
 # | a name that is bound to a function; an exported or upper-case constant | JavaScript, Python, Go, Rust | the languages |
 # | a name, parameters in parentheses, a brace at the end | C, Java, C#, TypeScript methods, shell | git's patterns |
 # | a heading | Markdown | CommonMark |
-# | a key, a section in brackets | JSON, YAML, TOML, INI | the formats |
 
 
-_KINDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys((".md", ".mdx", ".rst", ".txt"), "prose"),
-    **dict.fromkeys((".json", ".jsonc", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".env"), "data"),
-}
-"""Which forms apply, by the ending of a file; to all others those of code."""
+_PROSE: Final = (".md", ".mdx", ".rst", ".txt")
+_HEADING: Final = re.compile(r"\s*#{1,6}\s+(?P<name>\S.*)")
 _MODIFIERS: Final = (
     r"(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|internal|static|final|abstract|virtual|override"
     r"|async|unsafe|extern|inline|constexpr|sealed|partial|open|data|suspend|declare|readonly|get|set)\s+)*"
@@ -205,47 +203,36 @@ _STATEMENTS: Final = (
     r"|await|defer|go|yield|unless|assert|not|finally|select|guard)\b"
 )
 """Keywords that begin a statement, which may look like the head of a method: `if is_new(x) {`."""
-_FORMS: Final[Mapping[str, Sequence[re.Pattern[str]]]] = {
-    "code": (
-        re.compile(
-            r"\s*(?:@test |(?:it|test|describe|context|[tb]\.Run)(?:\.\w+)*\s*\(?\s*)"
-            r"(?P<name>\"[^\"]+\"|'[^']+'|`[^`]+`)"
-        ),
-        re.compile(
-            rf"\s*{_MODIFIERS}(?:def|defp|defmodule|class|func|fn|function\*?|fun|interface|struct|enum|trait|type|module"
-            r"|namespace|record|protocol|extension|object|union|sub|service|message|contract|mod|impl(?:.* for)?)"
-            r"\s+(?:\([^)]*\)\s*|self\.)?(?P<name>[A-Za-z_$](?:[\w$.!?']|::)*+)(?=\s*(?:[({<:=\[;|,]|$|[a-z-]|\w+$))"
-        ),
-        re.compile(
-            rf"\s*{_MODIFIERS}(?:const|let|var|val)\s+(?P<name>[\w$]+)(?:\s*:[^=]+)?\s*=\s*(?:async\s*)?"
-            r"(?:function\b|\([^)]*\)\s*(?::[^=]+)?=>|\w+\s*=>|\(\{?$|(?:React\.)?(?:useCallback|memo|forwardRef)\b)"
-        ),
-        re.compile(r"(?:export|pub(?:\([^)]*\))?)\s+(?:const|let|var|static)\s+(?P<name>\w+)"),
-        re.compile(r"\s*(?:const\s+)?(?P<name>[A-Z][A-Z0-9_]{2,})\s*(?::[^=]+)? = "),
-        re.compile(
-            rf"(?!\s*{_STATEMENTS})\s*{_MODIFIERS}(?:[\w<>\[\],.?*&:]+[\s*&]+)?"
-            r"(?P<name>(?!(?:function|super|func|async)\b)[\w$~:#]+)"
-            r"\s*\([^;]*\)\s*(?::\s*[^;{]+|->[^;{]+|const|noexcept|override|throws [\w., ]+)*\s*\{\s*$"
-        ),
+_FORMS: Final = (
+    re.compile(
+        r"\s*(?:@test |(?:it|test|describe|context|[tb]\.Run)(?:\.\w+)*\s*\(?\s*)"
+        r"(?P<name>\"[^\"]+\"|'[^']+'|`[^`]+`)"
     ),
-    "prose": (re.compile(r"\s*#{1,6}\s+(?P<name>\S.*)"),),
-    "data": (
-        re.compile(r"\s*\[+\s*(?P<name>[\w.\" /@:-]+?)\s*\]+\s*(?:#.*)?$"),
-        re.compile(r"\s*(?:-\s+)?\"?(?P<name>[A-Za-z_@$.][\w.@/$ -]{0,60}?)\"?\s*(?::(?=\s|$)|=)"),
+    re.compile(
+        rf"\s*{_MODIFIERS}(?:def|defp|defmodule|class|func|fn|function\*?|fun|interface|struct|enum|trait|type|module"
+        r"|namespace|record|protocol|extension|object|union|sub|service|message|contract|mod|impl(?:.* for)?)"
+        r"\s+(?:\([^)]*\)\s*|self\.)?(?P<name>[A-Za-z_$](?:[\w$.!?']|::)*+)(?=\s*(?:[({<:=\[;|,]|$|[a-z-]|\w+$))"
     ),
-}
+    re.compile(
+        rf"\s*{_MODIFIERS}(?:const|let|var|val)\s+(?P<name>[\w$]+)(?:\s*:[^=]+)?\s*=\s*(?:async\s*)?"
+        r"(?:function\b|\([^)]*\)\s*(?::[^=]+)?=>|\w+\s*=>|\(\{?$|(?:React\.)?(?:useCallback|memo|forwardRef)\b)"
+    ),
+    re.compile(r"(?:export|pub(?:\([^)]*\))?)\s+(?:const|let|var|static)\s+(?P<name>\w+)"),
+    re.compile(r"\s*(?:const\s+)?(?P<name>[A-Z][A-Z0-9_]{2,})\s*(?::[^=]+)? = "),
+    re.compile(
+        rf"(?!\s*{_STATEMENTS})\s*{_MODIFIERS}(?:[\w<>\[\],.?*&:]+[\s*&]+)?"
+        r"(?P<name>(?!(?:function|super|func|async)\b)[\w$~:#]+)"
+        r"\s*\([^;]*\)\s*(?::\s*[^;{]+|->[^;{]+|const|noexcept|override|throws [\w., ]+)*\s*\{\s*$"
+    ),
+)
 LINE_MAX: Final = 400
 """Characters; a longer line is data."""
 
 
-def _kind(file: str) -> str:
-    """Which forms of definitions a file can have: `code`, `prose` or `data`."""
-    return _KINDS.get(splitext(file.lower())[1], "code")
-
-
 def defined(line: str, file: str) -> str:
     """The name that a line of a file defines; empty if it defines none."""
-    for form in _FORMS[_kind(file)] if len(line) <= LINE_MAX else ():
+    forms = (_HEADING,) if file.lower().endswith(_PROSE) else _FORMS
+    for form in forms if len(line) <= LINE_MAX else ():
         if found := form.match(line):
-            return one_line(found["name"].strip(" "), NAME_CHARACTERS)
+            return one_line(found["name"], NAME_CHARACTERS)
     return ""

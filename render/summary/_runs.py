@@ -138,12 +138,15 @@ def _joined(commands: Iterable[Command]) -> str:
     return one_line(" && ".join(dict.fromkeys(c.text for c in commands)), COMMAND_CHARACTERS)
 
 
-# Tests, builds, linters.
+# Tests, builds, linters, and open errors.
 
 
 CHECKS_MAX: Final = 6
+ERRORS_MAX: Final = 3
 CHECK_VERSIONS: Final = 300
 """A check that did not run again for this many blocks, some hundred calls, belongs to other work."""
+OPEN_VERSIONS: Final = 60
+"""An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
 FAILING_MAX: Final = 6
 """The most failing tests that are named."""
 _CHECK: Final = re.compile(
@@ -161,7 +164,7 @@ _LOOKING: Final = listed(
 )
 """Programs that say or do nothing about whether the work is right: their failure is an answer, or a trifle."""
 _OTHERS: Final = listed(
-    "git gh glab curl wget ssh pip install add clean fmt format --write --version --help"
+    "write git gh glab curl wget ssh pip install add clean fmt format --write --version --help"
 )
 """Programs, tasks and options with which a word like `test` is a name, or files change."""
 _FAULT: Final = re.compile(
@@ -188,17 +191,30 @@ _FAILED: Final = tuple(
 
 
 def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
-    """The checks after one more call: its own replaces those of the same suites that are not broader."""
-    tests = outcome(run.text)
-    checking = [command for command in run.commands if suite_of(command)]
-    if tests and not checking:
-        checking = [c for c in run.commands if c.words[0] not in _LOOKING][-1:]
-    if not checking or checking[-1].end == "&":
-        return list(before)
-    command, since = _joined(checking), run.version - CHECK_VERSIONS
-    result = _result(run, tests, is_hidden=checking[-1].end == "|")
-    left = [old for old in before if old.seen >= since and not _covers(command, old)]
-    return [*left, CheckRecord(command=command, result=result, seen=run.version)][-CHECKS_MAX:]
+    """The checks and open errors after one more call: without those that it replaces or closes, and with its own."""
+    told, tests = _told(run), outcome(run.text)
+    checking = [c for c in told if suite_of(c)] or (told[-1:] if tests or run.failed else [])
+    command = _joined(checking or told)
+    left = [
+        old
+        for old in before
+        if run.version - old.seen <= (CHECK_VERSIONS if _suites(old) else OPEN_VERSIONS)
+        and not _covers(command, old)
+    ]
+    if checking and checking[-1].end != "&":
+        result = _result(run, tests, is_hidden=checking[-1].end == "|")
+        left.append(CheckRecord(command=command, result=result, seen=run.version))
+    checks, errors = [c for c in left if _suites(c)], [c for c in left if not _suites(c)]
+    kept = [*checks[-CHECKS_MAX:], *errors[-ERRORS_MAX:]]
+    return sorted(kept, key=lambda check: check.seen)
+
+
+def _told(run: Run) -> Sequence[Command]:
+    """The commands of a call whose result says something; of a tool that is none, its name with its target."""
+    if run.kind in {"write", "other"}:
+        verb = run.kind if run.kind == "write" else run.call.name
+        return commands_in(f"{verb} {tool_target(run.call.input, run.result.envelope)}")[:1]
+    return [c for c in run.commands if c.words[0] not in _LOOKING]
 
 
 def suite_of(command: Command) -> str:
@@ -208,15 +224,32 @@ def suite_of(command: Command) -> str:
     if program in _LOOKING or not _OTHERS.isdisjoint((program, *others[:2])):
         return ""
     names = [splitext(basename(word))[0] for word in (program, *plain) if "://" not in word]
-    task = plain[:1] if program == "make" else list(filter(_CHECK.fullmatch, names))[:1]
+    task = (
+        plain[:1] if program == "make" else [name for name in names if _CHECK.fullmatch(name)][:1]
+    )
     return " ".join(dict.fromkeys([program, *task])) if task or program == "make" else ""
 
 
-def _covers(new: str, old: CheckRecord) -> bool:
-    """Whether the suites of an older check ran again, with fewer arguments than then; with others, if nothing had failed."""
-    ran, before = ({suite_of(c) or c.words[0] for c in commands_in(t)} for t in (new, old.command))
+def _covers(command: str, old: CheckRecord) -> bool:
+    """Whether the tasks of an older record ran again; of a check with fewer arguments than then, or with others if nothing
+    had failed."""
+    ran, before = (
+        {suite_of(c) or " ".join(c.words[:2]) for c in commands_in(text)}
+        for text in (command, old.command)
+    )
     words_max = len(old.command.split()) - bool(_FAULT.search(old.result))
-    return new == old.command or (before <= ran and len(new.split()) <= words_max)
+    is_narrow = _suites(old) and len(command.split()) > words_max
+    return command == old.command or (before <= ran and not is_narrow)
+
+
+def _suites(record: CheckRecord) -> list[str]:
+    """The suites of a record; none if it is an open error."""
+    return list(filter(None, map(suite_of, commands_in(record.command))))
+
+
+def without_errors(checks: Iterable[CheckRecord]) -> tuple[CheckRecord, ...]:
+    """The checks when the user asks for something new: errors of the work before are closed."""
+    return tuple(check for check in checks if _suites(check))
 
 
 def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
@@ -237,34 +270,6 @@ def failing_in(text: str) -> list[str]:
             left = len(named) - FAILING_MAX
             return [*named[:FAILING_MAX], *([f"{left} more"] if left > 0 else [])]
     return []
-
-
-# Open errors.
-
-
-ERRORS_MAX: Final = 3
-OPEN_VERSIONS: Final = 60
-"""An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
-
-
-def errors_after(before: Iterable[CheckRecord], run: Run) -> list[CheckRecord]:
-    """The open errors after one more call: those that it did not close, and its own."""
-    told = [c.text for c in run.commands if c.words[0] not in _LOOKING]
-    if run.kind in {"write", "other"}:
-        verb = run.kind if run.kind == "write" else run.call.name
-        told = [f"{verb} {tool_target(run.call.input, run.result.envelope)}"]
-    since, closed = run.version - OPEN_VERSIONS, set(map(_task, told))
-    left = [e for e in before if e.seen >= since and _task(e.command) not in closed]
-    if run.failed and told and not any(map(suite_of, run.commands)):
-        command, error = one_line(told[-1], COMMAND_CHARACTERS), telling_error(run.text)
-        left.append(CheckRecord(command=command, result=error, seen=run.version))
-    return left[-ERRORS_MAX:]
-
-
-def _task(command: str) -> str:
-    """What a failure and a later success have in common: the program with its first argument that is no option."""
-    words = _WRAPPERS.sub("", command, count=1).split()
-    return " ".join([*words[:1], *[word for word in words[1:] if word[:1] != "-"][:1]])
 
 
 # Processes.
@@ -291,10 +296,12 @@ def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process],
     named = {str(value) for value in run.call.input.values() if isinstance(value, str | int)}
     if asked := next((each for each in before if each.id and each.id in named), None):
         if started or not _EXITED.search(head):
-            return left, attrs.evolve(run, commands=())
+            return left, attrs.evolve(run, kind="command", commands=())
         failed = run.failed or status_of(run.result) not in WENT_WELL
         left.remove(asked)
-        return left, attrs.evolve(run, commands=commands_in(asked.command), failed=failed)
+        return left, attrs.evolve(
+            run, kind="command", commands=commands_in(asked.command), failed=failed
+        )
     if started and run.commands:
         left.append(Process(command=_joined(run.commands), id=started[1], seen=run.version))
         return left[-PROCESSES_MAX:], attrs.evolve(run, commands=())

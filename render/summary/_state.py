@@ -6,7 +6,7 @@
     - 3 [in_progress] Wire the clicks
     Changes by file (in /home/ann/app/), the newest last:
     - src/color/gradient.go (4 edits, [v145]): added autoShade; changed Blend
-    Tests and builds:
+    Tests, builds, open errors:
     - [v120] go test ./... -> 3 failed, 40 passed: TestX, TestY (before the last edits)
 
 It is a state, not a history: what a later call replaces, closes or ends is gone. It is computed from calls and results, so
@@ -40,12 +40,12 @@ from render.summary._identifiers import one_line
 from render.summary._runs import (
     Run,
     checks_after,
-    errors_after,
     git_after,
     listed,
     noticed,
     processes_after,
     run_of,
+    without_errors,
 )
 from render.view._group import Entry
 
@@ -88,7 +88,6 @@ def _after(state: Progress, run: Run, views: Views) -> Progress:
         steps=state.steps if steps is None else tuple(steps[-STEPS_MAX:]),
         steps_seen=state.steps_seen if steps is None else run.version,
         checks=tuple(checks_after(state.checks, run)),
-        errors=tuple(errors_after(state.errors, run)),
         repository=git_after(state.repository, run),
     )
 
@@ -96,8 +95,6 @@ def _after(state: Progress, run: Run, views: Views) -> Progress:
 # The goal.
 
 
-GOAL_MIN: Final = 60
-"""Characters: a first sentence that is shorter ("Two things.") is followed by the next one."""
 GOAL_CHARACTERS: Final = 240
 _ASSENT: Final = listed(
     "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
@@ -108,23 +105,17 @@ _ASSENT: Final = listed(
 _ELEMENT: Final = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
 _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash-)")
 """How a text begins that a client writes in the user's place: Claude Code."""
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n\s*")
 
 
 def _asked(state: Progress, entry: Entry, words: str) -> Progress:
-    """The state after a text of the user: its goal, unless it only agrees; errors of the work before are closed."""
+    """The state after a text of the user: its goal, unless it only agrees."""
     state = replace(state, processes=noticed(state.processes, words))
     spoken = set(re.findall(r"[^\W\d_]+", words[:400].lower()))
     if entry.block.author != "user" or _NOTICE.match(words) or spoken <= _ASSENT:
         return state
-    goal = ""
-    for sentence in _SENTENCE_END.split(_ELEMENT.sub("\n", words[:4000]).strip()):
-        goal = f"{goal} {sentence.strip('# ')}".strip()
-        if len(goal) >= GOAL_MIN:
-            break
-    said = one_line(goal, GOAL_CHARACTERS)
-    turn = str(entry.block.turn)
-    return replace(state, goal=said, goal_turn=turn, goal_seen=entry.version, errors=())
+    goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
+    state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
+    return replace(state, checks=without_errors(state.checks))
 
 
 # The steps.
@@ -217,7 +208,6 @@ def text(progress: Progress) -> str:
         + (" (before the last edits)" if each.seen < edited else "")
         for each in progress.checks
     )
-    errors = (f"{_at(each.seen)} {each.command} -> {each.result}" for each in progress.errors)
     processes = (
         f"{_at(each.seen)} {each.command}{f' (id {each.id})' if each.id else ''}"
         for each in progress.processes
@@ -227,8 +217,7 @@ def text(progress: Progress) -> str:
         goal + progress.goal if progress.goal else "",
         _steps(progress),
         _changes(progress),
-        _section("Tests and builds:", checks),
-        _section("Open errors:", errors),
+        _section("Tests, builds, open errors:", checks),
         _section("Running in the background:", processes),
         _section("Branch and commits:", _git(progress.repository)),
     ]
@@ -341,7 +330,6 @@ def _smaller(progress: Progress, most: int) -> Progress:
         changes=tuple(less(c, most // 3) for c in progress.changes if c not in gone),
         others=progress.others + spare,
         checks=progress.checks[-most:],
-        errors=progress.errors[-most:],
         processes=progress.processes[-most:],
         repository=replace(progress.repository, commits=commits),
     )

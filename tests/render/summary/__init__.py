@@ -7,7 +7,6 @@ _excerpts: test_excerpts.py, test_files.py, test_mentions.py
 _frames: test_excerpts.py
 _identifiers: test_identifiers.py, test_output.py
 _merge: test_merge.py, test_lasting.py, ../../timeline/summarizers/test_rooms.py
-_progress: test_state.py
 _reading: test_excerpts.py, test_mentions.py
 _text: test_text.py, test_dates.py
 """
