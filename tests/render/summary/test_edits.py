@@ -120,7 +120,7 @@ def test_a_patch_is_told_hunk_by_hunk_and_file_by_file(tool: dict[str, object]) 
     arguments = {key: value for key, value in tool.items() if key != "name"}
     a, b, c = after(call("p", name=name, **arguments), result("p", "Success")).changes
     assert (a.path, named(a, "added"), named(a, "changed")) == ("src/a.go", ("sum",), ("Total",))
-    assert (b.path, b.how, named(b, "added")) == ("src/b.go", "created", ("Item",))
+    assert (b.path, b.how, named(b, "added")) == ("src/b.go", "written", ("Item",))
     assert (c.path, c.how) == ("src/c.go", "deleted")
 
 

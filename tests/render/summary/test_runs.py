@@ -1,5 +1,7 @@
 """What commands tell: tests and builds, open errors, processes in the background, branch and commits."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -276,7 +278,7 @@ def test_checks_are_bounded_and_those_of_other_work_expire() -> None:
 # Open errors.
 
 
-FAILED = {"is_error": True}
+FAILED: dict[str, Any] = {"is_error": True}
 
 
 def test_an_error_is_open_until_the_same_thing_succeeds() -> None:
