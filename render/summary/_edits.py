@@ -3,21 +3,20 @@
     src/color/gradient.go (4 edits, [v145]): added autoShade, TestAutoShade; changed Blend
 
 Definitions are found by the form of their line (`_FORMS`). The lines of an edit's old and new text belong to the
-definition before them; where there is none (an edit within a function), to the one that encloses the first replaced line
-in a text of the file that the agent has just seen. If that is not known, a line of the edit says what it is about.
+definition before them; of an edit that has none, as one within a function, a line says what it is about.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from posixpath import basename, normpath
+from posixpath import normpath
 from typing import Final
 
 import attrs
 from msgspec.structs import replace
 
-from blocks import FileChange, text_of
-from render.summary._files import changes_of, edits_of, name_of, shown_by, without_number
+from blocks import FileChange
+from render.summary._files import changes_of, name_of
 from render.summary._identifiers import one_line
 from render.summary._runs import Command, Run
 
@@ -44,18 +43,15 @@ class _Edit:
     """As `FileChange.how`, or `restored`."""
 
 
-def changes_after(
-    before: Sequence[FileChange], run: Run, views: "Views"
-) -> tuple[list[FileChange], int]:
+def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
     """The changes by file after one more call, and how many are no longer listed. A failed call changed nothing."""
     changes = {change.path: change for change in before}
     for edit in () if run.failed else chain(_made(run), *map(_by_command, run.commands)):
         old = changes.pop(_known(edit.file, changes), None) or FileChange(path=edit.file)
         is_own = old.how in WHOLE and edit.how == "deleted"
         if not (is_own or edit.how == "restored" or edit.file.startswith(SCRATCH)):
-            new = _changed(old, edit, run.version, views)
+            new = _changed(old, edit, run.version)
             changes[new.path] = new
-    views.see(run)
     left = list(changes.values())[-FILES_MAX:]
     return left, len(changes) - len(left)
 
@@ -93,13 +89,13 @@ def _by_command(command: Command) -> Iterator[_Edit]:
         yield from map(_Edit, files)
 
 
-def _changed(change: FileChange, edit: _Edit, version: int, views: "Views") -> FileChange:
+def _changed(change: FileChange, edit: _Edit, version: int) -> FileChange:
     """The change of a file with one more edit."""
     path, edits = max(change.path, edit.file, key=len), change.edits + 1
     if edit.how == "deleted":
         return FileChange(path=path, edits=edits, seen=version, how="deleted")
     names = dict(change.names)
-    for name, now in _names(edit, views).items():
+    for name, now in _names(edit).items():
         was = names.pop(name, "")
         if was == "added" and now == "removed":
             continue  # it was never there
@@ -122,15 +118,11 @@ def less(change: FileChange, names_max: int) -> FileChange:
 # What an edit is about.
 
 
-def _names(edit: _Edit, views: "Views") -> dict[str, str]:
+def _names(edit: _Edit) -> dict[str, str]:
     """What an edit does to definitions, by their names."""
     old, new = _sections(edit.old or (), edit.file), _sections(edit.new, edit.file)
     told = {n: "changed" if n in old else "added" for n in new if n and new[n] != old.get(n)}
-    told |= {name: "removed" for name in old if name and name not in new}
-    is_within = edit.old is not None and old.get("") != new.get("")
-    if is_within and (around := views.around(edit)):
-        told.setdefault(around, "changed")
-    return told
+    return told | {name: "removed" for name in old if name and name not in new}
 
 
 def _sections(lines: Iterable[str], file: str) -> dict[str, list[str]]:
@@ -140,45 +132,6 @@ def _sections(lines: Iterable[str], file: str) -> dict[str, list[str]]:
         name = defined(line, file) or name
         sections.setdefault(name, []).append(line)
     return sections
-
-
-VIEWS_MAX: Final = 8
-"""Texts of one file that are kept, the newest."""
-
-
-@attrs.define
-class Views:
-    """Texts of files that the agent has seen in these entries, to find the definition around a line."""
-
-    texts: dict[str, list[list[str]]] = attrs.field(factory=dict[str, list[list[str]]])
-    """By the last part of the path, newest last."""
-
-    def see(self, run: Run) -> None:
-        """Add what a call shows or writes of a file."""
-        seen = [(edit.file, edit.new or "") for edit in edits_of(run.call, run.result.envelope)]
-        if shown := shown_by(run.call, run.result):
-            seen.append((shown.file, text_of(run.result)))
-        for file, text in () if run.failed else seen:
-            texts = self.texts.setdefault(basename(file), [])
-            texts.append(list(map(without_number, text.split("\n"))))
-            del texts[:-VIEWS_MAX]
-
-    def around(self, edit: _Edit) -> str:
-        """The definition above the first line of an edit, and indented less; empty if it is not known."""
-        first = list(edit.old or ())[:1]
-        for lines in reversed(self.texts.get(basename(edit.file), [])):
-            place = next((n for n, line in enumerate(lines) if [line.strip()] == first), -1)
-            for line in reversed(lines[: place + 1]):
-                is_outer = _indent(line) < _indent(lines[place]) or edit.file.lower().endswith(
-                    _PROSE
-                )
-                if is_outer and (name := defined(line, edit.file)):
-                    return name
-        return ""
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 # Forms of definitions.

@@ -34,7 +34,7 @@ from blocks import (
     standing_of,
     text_of,
 )
-from render.summary._edits import WHOLE, Views, changes_after, less
+from render.summary._edits import WHOLE, changes_after, less
 from render.summary._findings import words_of
 from render.summary._identifiers import one_line
 from render.summary._runs import (
@@ -53,32 +53,29 @@ from render.view._group import Entry
 def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Progress:
     """The state after `entries`, which are newer than `previous`, in log order.
 
-    `before` are entries that `previous` covers and that are still at hand: calls whose result is new, and what was read.
+    `before` are entries that `previous` covers and that are still at hand: calls whose result is new.
     """
-    known = [e for e in (*before, *entries) if e.original is None and not standing_of(e.source)]
-    calls = {e.pair: e.block for e in known if isinstance(e.block, ToolCall)}
-    newest = max((e.version for e in before), default=0)
+    shown = [e for e in (*before, *entries) if e.original is None]
+    calls = {e.pair: e.block for e in shown if isinstance(e.block, ToolCall)}
     is_over = entries and all(_meaning(step.status) == DONE for step in previous.steps)
-    state, views = replace(previous, steps=()) if is_over else previous, Views()
-    for entry in known:
+    state = replace(previous, steps=()) if is_over else previous
+    for entry in entries:
+        if entry.original is not None or standing_of(entry.source):
+            continue
         block, call = entry.block, calls.get(entry.pair)
         if isinstance(block, ToolResult):
-            run = run_of(call, block, entry.version) if call else None
-            if run and entry.version > newest:
-                state = _after(state, run, views)
-            elif run:
-                views.see(run)
-        elif entry.version > newest and (words := words_of(block)):
+            state = _after(state, run_of(call, block, entry.version)) if call else state
+        elif words := words_of(block):
             state = _asked(state, entry, words)
-        elif entry.version > newest and isinstance(block, UserAttachment | SystemMessage):
+        elif isinstance(block, UserAttachment | SystemMessage):
             state = replace(state, processes=noticed(state.processes, text_of(block)))
     return state
 
 
-def _after(state: Progress, run: Run, views: Views) -> Progress:
+def _after(state: Progress, run: Run) -> Progress:
     """The state after one call and its result."""
     processes, run = processes_after(state.processes, run)
-    changes, others = changes_after(state.changes, run, views)
+    changes, others = changes_after(state.changes, run)
     steps = _steps_after(state.steps, run)
     return replace(
         state,

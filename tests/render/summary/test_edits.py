@@ -70,16 +70,6 @@ def test_an_edit_is_told_by_the_definitions_that_it_adds_changes_and_removes() -
     ]
 
 
-def test_an_edit_within_a_function_is_told_by_the_function_that_was_read_around_it() -> None:
-    shown = "     1→def total():\n     2→    x = 1\n     3→\n     4→def other():\n     5→    y = 2"
-    change = change_of(
-        call("r", name="Read", file_path="/w/a.py"),
-        result("r", shown),
-        *edit("a", "    y = 2", "    y = 3", path="/w/a.py"),
-    )
-    assert named(change, "changed") == ("other",)
-
-
 def test_an_edit_of_nothing_that_has_a_name_is_told_by_a_line_of_it() -> None:
     change = change_of(*edit("a", "x: 1", "import os\nx: 2; y", path="a.unknown"))
     assert change.line == "import os"
