@@ -216,7 +216,6 @@ from blocks._summary import Finding as Finding
 from blocks._summary import Index as Index
 from blocks._summary import Layer as Layer
 from blocks._summary import NamedList as NamedList
-from blocks._summary import OpenError as OpenError
 from blocks._summary import OpenItem as OpenItem
 from blocks._summary import Process as Process
 from blocks._summary import Progress as Progress

@@ -283,52 +283,25 @@ class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     path: str
     edits: int = 0
-    since: int = 0
-    """Version of the result of the first edit."""
     seen: int = 0
     """Version of the result of the newest edit."""
     how: str = ""
-    """`created`, `written` (the whole text), `deleted`, `renamed`; empty: edited."""
-    was: str = ""
-    """The path before, of a file that was renamed."""
-    about: str = ""
-    """What the tool declared of it: type, visibility, sources."""
-    added: tuple[str, ...] = ()
-    """Names of definitions, headings, keys or tests; the newest last."""
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    """`created`, `written` (the whole text), `deleted`; empty: edited."""
+    names: dict[str, str] = {}
+    """What became of definitions, headings, keys or tests, by their names: `added`, `changed`, `removed`; the newest last."""
     more: int = 0
     """How many names are not listed."""
-    lines: tuple[str, ...] = ()
-    """A line of each of the newest edits outside any definition that is known."""
-    marks: tuple[int, ...] = ()
-    """Checksums of the newest edits, to know one that takes an earlier one back."""
+    line: str = ""
+    """A line of the newest edit, if no names are known."""
 
 
 class CheckRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The last result of a test suite, a build, a linter."""
-
-    command: str
-    result: str = ""
-    """`3 failed, 40 passed`, `ok`, `failed (2)`."""
-    failing: tuple[str, ...] = ()
-    """The tests that failed, as the output names them."""
-    error: str = ""
-    """Lines that say why, if no failing tests are named."""
-    suites: tuple[str, ...] = ()
-    """Program and task of each command, which runs with other arguments share."""
-    seen: int = 0
-
-
-class OpenError(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A failure after which the same thing has not succeeded."""
+    """The last result of a test suite, a build, a linter; or a failure after which the same thing has not succeeded."""
 
     command: str
     """The command, or the tool with its target."""
-    error: str = ""
-    key: str = ""
-    """What a later success has in common with it."""
-    turn: str = ""
+    result: str = ""
+    """`3 failed, 40 passed: TestX`, `ok`, `failed (2): error: ...`; of a command whose status a pipe hides, its error."""
     seen: int = 0
 
 
@@ -350,22 +323,15 @@ class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Repository(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What commands told of a repository."""
+    """What git told."""
 
     branch: str = ""
-    folder: str = ""
-    """The folder of the commands; empty: the one where they run if nothing is said."""
-    tree: str = ""
-    """Whether there are uncommitted changes, as the newest status told."""
-    told: int = 0
-    """Version of that status."""
     commits: tuple[Commit, ...] = ()
     pushed: str = ""
     pushed_at: int = 0
     """Version of the newest push."""
     links: tuple[str, ...] = ()
     """Pull requests."""
-    seen: int = 0
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -382,9 +348,8 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     others: int = 0
     """How many changed files are not listed."""
     checks: tuple[CheckRecord, ...] = ()
-    errors: tuple[OpenError, ...] = ()
     processes: tuple[Process, ...] = ()
-    repositories: tuple[Repository, ...] = ()
+    repository: Repository = Repository()
 
 
 class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):

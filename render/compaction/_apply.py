@@ -71,10 +71,9 @@ from render.summary._excerpts import Beside, choose, uses_after
 from render.summary._findings import words_of
 from render.summary._identifiers import searched
 from render.summary._merge import SummaryRoom, merge_summaries
-from render.summary._progress import advance
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
-from render.summary._state import fitted
+from render.summary._state import advance, fitted
 from render.summary._working_set import working_set, working_text
 from render.summary._written import format_written
 from render.view._fold import commit, decide

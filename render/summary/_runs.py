@@ -1,24 +1,25 @@
-"""Calls with their results, the commands that a script runs, and what they did to processes and repositories.
+"""Calls with their results, and what their commands tell: tests and builds, open errors, processes, branch and commits.
 
-A script is divided into its commands by form (`&&`, `;`, `|`, line ends; texts in quotation marks and here-documents are
-not divided), because agents chain them: `cd web && npm test 2>&1 | tail -20`. Less is certain here than in `_commands`,
-which follows what a script does to files, and no script is too unusual.
+A script is divided into its commands by form (`&&`, `;`, `|`, line ends), because agents chain them:
+`cd web && npm test 2>&1 | tail -20`. No script is too unusual for that; `_commands` knows less scripts, but more of them.
 
-    process       a command that runs on after its call, until a call, a notice or `kill` says that it has ended
-    repository    branch, commits, pushes, uncommitted files, as git told
+    check      a command that says whether the work is right, with its last result
+    error      a failure after which the same program and task has not succeeded
+    process    a command that runs on after its call, until a call or a notice says that it has ended
+    git        branch, commits, pushes and pull requests, as git told
 """
 
 import re
-import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from posixpath import basename, join, normpath
-from typing import Any, Final, cast
+from posixpath import basename, splitext
+from typing import Final
 
 import attrs
 from msgspec.structs import replace
 
 from blocks import (
+    CheckRecord,
     Commit,
     Process,
     Repository,
@@ -30,9 +31,10 @@ from blocks import (
     tool_kind,
     tool_target,
 )
-from render.summary._commands import WENT_WELL, status_of
-from render.summary._identifiers import one_line, output_of
-from render.summary._state import COMMITS_MAX, PROCESSES_MAX
+from render.summary._commands import WENT_WELL, command_of, outcome, status_of, telling_error
+from render.summary._identifiers import one_line, output_of, searched
+
+COMMAND_CHARACTERS: Final = 160
 
 
 def listed(words: str) -> frozenset[str]:
@@ -40,10 +42,22 @@ def listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-# A finished call.
+# A finished call, and the commands of its script.
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
+class Command:
+    """One command of a script."""
+
+    text: str
+    """Without redirections."""
+    words: tuple[str, ...]
+    """Without assignments and wrappers (`timeout 60`); the program without its folder."""
+    end: str = ""
+    """The operator after it."""
+
+
+@attrs.frozen
 class Run:
     """A call with its result."""
 
@@ -55,53 +69,18 @@ class Run:
     text: str
     """What the tool returned, without the lines that it adds around a command's output."""
     failed: bool
-    commands: tuple["Command", ...] = ()
-    """The commands of a shell script, in order."""
-
-    @property
-    def target(self) -> str:
-        """The file, the query or the like that the call is about."""
-        return tool_target(self.call.input, self.result.envelope)
-
-
-@attrs.frozen(kw_only=True)
-class Command:
-    """One command of a script."""
-
-    text: str
-    words: tuple[str, ...]
-    """Without redirections, assignments and wrappers; the program without its folder."""
-    folder: str = ""
-    """Where it runs, if the call says so."""
-    is_piped: bool = False
-    """Whether another command gets its output, so that its status is not known."""
-    added_to: str = ""
-    """The file to which its output is appended."""
-    is_left: bool = False
-    """Whether it runs on in the background."""
-
-    @property
-    def task(self) -> str:
-        """The program with its first word that is no option: `git commit`, `go test`."""
-        words = [self.words[0], *(w for w in self.words[1:] if w[:1] not in {"-", "/", "."})]
-        return " ".join(words[:2])
+    commands: Sequence[Command] = ()
 
 
 _REFUSED: Final = re.compile(
-    r"\W*(?:<tool_use_error>|error\b|failed\b|invalid\b|no replacement\b|no changes\b|could not\b|cannot\b"
-    r"|unable\b|apply_patch verification failed|your proposed edit has introduced)",
+    r"\W*(?:<tool_use_error>|error\b|failed\b|invalid\b|no replacement\b|no changes\b|could not\b|cannot\b|unable\b"
+    r"|apply_patch verification failed|your proposed edit has introduced)",
     re.IGNORECASE,
 )
 """How the answer of an editor begins that changed nothing although the call counts as a success: OpenHands, SWE-agent,
 Claude Code, Codex."""
-
-
 _NOT_RUN: Final = re.compile(r"\s*(?:<tool_use_error>|The user doesn't want|\[Request interrupted)")
 """How a result begins of a command that did not run: Claude Code."""
-_REPORT: Final = re.compile(
-    r"Command: [^\n]*\n(?:[^\n]*\n)*?Directory: [^\n]*\n(?:Output|Stdout): "
-)
-"""The lines before a command's output in Gemini CLI and Qwen Code."""
 
 
 def run_of(call: ToolCall, result: ToolResult, version: int) -> Run:
@@ -110,392 +89,274 @@ def run_of(call: ToolCall, result: ToolResult, version: int) -> Run:
     kind = tool_kind(call.name, call.input, known)
     text = "" if is_sealed(result) else text_of(result)
     failed = result.is_error or known.outcome == "failure"
-    script = script_in(call) if kind in {"command", "other"} else ""
-    if script:
-        failed = failed or status_of(result) not in WENT_WELL
-    elif kind == "write":
-        failed = failed or bool(_REFUSED.match(text[:200]))
-    is_word = kind == "other" and not re.search(r"\s", script.strip())  # the function of a tool
-    script = "" if is_word or _NOT_RUN.match(text) else script
+    if kind in {"write", "command"} and not failed:
+        is_write = kind == "write"
+        failed = bool(_REFUSED.match(text)) if is_write else status_of(result) not in WENT_WELL
+    command = command_of(call, known) if kind == "command" else None
+    commands = commands_in(command.text) if command and not _NOT_RUN.match(text) else ()
     start, end = output_of(text)
-    if report := _REPORT.match(text):
-        start = report.end()
-    return Run(
-        call=call,
-        result=result,
-        version=version,
-        kind="command" if script else kind,
-        text=text[start:end],
-        failed=failed,
-        commands=commands_in(script, _folder(call.input)) if script else (),
-    )
+    return Run(call, result, version, kind, text[start:end], failed, commands)
 
 
-# The commands of a script.
-
-
-_SCRIPTS: Final = ("cmd", "command", "script")
-_FOLDERS: Final = ("workdir", "cwd", "directory", "dir_path")
-_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
 SCRIPT_MAX: Final = 20_000
 """Characters of a script that are divided; what follows is seldom more than a long here-document."""
 _DOCUMENT: Final = re.compile(
     r"<<-?[ \t]*(['\"\\]?)(\w+)\1?(?P<rest>[^\n]*)\n.*?(?:\n[ \t]*\2\b|\Z)", re.DOTALL
 )
 _PIECE: Final = re.compile(
-    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?P<end>&&|\|\|?&?|[;\n]|(?<![<>&|\d])&(?![&>\d]))|[^'\"\\&|;\n]+|.",
+    r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?P<end>&&|\|\|?|[;\n]|(?<![<>])&(?!>))"
+    r"|(?P<redirection>(?:&|\d)?(?:>>?|<)(?:&\d?|[ \t]*[^\s;&|<>]+)?)|\w+|.",
     re.DOTALL,
 )
-_WORD: Final = re.compile(r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"\\])+", re.DOTALL)
-_REDIRECTION: Final = re.compile(r"&?\d?(?:>|(?P<more>>>))(?:&\d|(?P<file>[^>]*))|\d?<.*")
-_ASSIGNMENT: Final = re.compile(r"\w+=")
-_WRAPPERS: Final = listed(
-    "sudo time env nice nohup exec command timeout stdbuf setsid xvfb-run cross-env dotenv npx bunx uvx pipx"
-    " winpty then do else"
+_WRAPPERS: Final = re.compile(
+    r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|-\S+\s+|timeout\s+\d\S*\s+|(?:\S*/)?python[\d.]*\s+-m\s+"
+    r"|(?:sudo|time|env|nice|nohup|exec|xvfb-run|cross-env|npx|bunx|uvx|then|do|else)\s+"
+    r"|(?:uv|poetry|pdm|pipenv|hatch|rye)\s+run\s+|(?:bundle|pnpm|yarn|npm|mise)\s+exec\s+)*"
 )
-"""Commands (and words of the shell's syntax) before the command that counts; `timeout` has a number before it."""
-_WRAPPER_PAIRS: Final = frozenset(
-    {
-        ("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("pipenv", "run"), ("hatch", "run"), ("rye", "run"),
-        ("bundle", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("yarn", "exec"), ("npm", "exec"), ("mise", "exec"),
-        ("direnv", "exec"),
-    }
-)  # fmt: skip
-"""The same, of two words: package managers' ways to run a program of a project."""
-
-
-def script_in(call: ToolCall) -> str:
-    """The shell script that a call runs; empty if it runs none."""
-    given = (call.input.get(name) for name in _SCRIPTS)
-    return next((text for value in given if (text := _script(value))), "")
-
-
-def _script(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    words = (
-        [w for w in cast("list[Any]", value) if isinstance(w, str)]
-        if isinstance(value, list)
-        else []
-    )
-    if len(words) > 2 and basename(words[0]) in _SHELLS and words[1].startswith("-"):  # noqa: PLR2004
-        return words[2]
-    return shlex.join(words)
-
-
-def _folder(arguments: dict[str, Any]) -> str:
-    given = (arguments.get(name) for name in _FOLDERS)
-    return next((folder for folder in given if isinstance(folder, str)), "")
+"""What only changes how a command runs, with package managers' ways to run a program of a project."""
 
 
 @lru_cache(maxsize=256)
-def commands_in(script: str, folder: str = "") -> tuple[Command, ...]:
-    """The commands of a script that runs in `folder`."""
-    plain = _DOCUMENT.sub(r"\g<rest>", script[:SCRIPT_MAX])
-    found = list[Command]()
-    for text, end in _divided(plain):
-        words, added_to = _words(text)
-        if not words:
+def commands_in(script: str) -> tuple[Command, ...]:
+    """The commands of a script, in order."""
+    found, text = list[Command](), ""
+    for piece in _PIECE.finditer(_DOCUMENT.sub(r"\g<rest>", script[:SCRIPT_MAX]) + "\n"):
+        if not piece["end"]:
+            text += "" if piece["redirection"] else piece[0]
             continue
-        if words[0] == "cd" and len(words) > 1:
-            folder = normpath(join(folder, words[1]))
-            continue
-        found.append(
-            Command(
-                text=one_line(text.strip(" \t({"), 200),
-                words=words,
-                folder=folder,
-                is_piped=end.startswith("|") and end != "||",
-                added_to=added_to,
-                is_left=end == "&",
-            )
-        )
+        said = text.strip()
+        said = said.strip("(){} ") if said[:1] in {"(", "{"} else said
+        words = [word.strip("'\"") for word in _WRAPPERS.sub("", said, count=1).split()]
+        if words and words[0] != "cd":
+            program = basename(words[0]) or words[0]
+            found.append(Command(one_line(said, 200), (program, *words[1:]), piece["end"]))
+        text = ""
     return tuple(found)
 
 
-def _divided(script: str) -> Iterator[tuple[str, str]]:
-    """The commands' texts, each with the operator after it."""
-    text = list[str]()
-    for piece in _PIECE.finditer(script):
-        if end := piece["end"]:
-            yield "".join(text), end
-            text = []
-        else:
-            text.append(piece[0])
-    yield "".join(text), ""
+def _joined(commands: Iterable[Command]) -> str:
+    return one_line(" && ".join(dict.fromkeys(c.text for c in commands)), COMMAND_CHARACTERS)
 
 
-def _words(text: str) -> tuple[tuple[str, ...], str]:
-    """The words of a command from its program on, and the file to which its output is appended."""
-    words, is_target, added_to = list[str](), False, ""
-    for written in _WORD.findall(text.strip().lstrip("({").rstrip(")}")):
-        redirection = _REDIRECTION.fullmatch(written)
-        if redirection:
-            is_target = redirection["file"] == "" or written in {"<", "0<"}
-            if redirection["more"] and not written.startswith("2"):
-                added_to = _bare(redirection["file"] or "") or ">>"
-        elif is_target:
-            is_target = False
-            added_to = _bare(written) if added_to == ">>" else added_to
-        else:
-            words.append(_bare(written))
-    words = _unwrapped(words)
-    return ((basename(words[0]) or words[0], *words[1:]) if words else ()), added_to
+# Tests, builds, linters, and open errors.
 
 
-def _bare(word: str) -> str:
-    is_quoted = len(word) > 1 and word[0] == word[-1] and word[0] in "'\""
-    return word[1:-1] if is_quoted else word
+CHECKS_MAX: Final = 6
+ERRORS_MAX: Final = 3
+CHECK_VERSIONS: Final = 300
+"""A check that did not run again for this many blocks, some hundred calls, belongs to other work."""
+OPEN_VERSIONS: Final = 60
+"""An error that the agent has left alone for this many blocks, some twenty calls, is one that it went around."""
+FAILING_MAX: Final = 6
+"""The most failing tests that are named."""
+_CHECK: Final = re.compile(
+    r"(?:[\w.-]*[:_-])?(?:(?:run)?tests?|--test|checks?|--check|build|--build|lint|type-?check|compile|vet|clippy|verify"
+    r"|validate|ci|e2e|unit|spec|nextest|analyze)(?:[:_-][\w:.-]*)?"
+    r"|make|pytest|unittest|tox|nox|mypy|pyright|ruff|flake8|pylint|tsc|vue-tsc|svelte-check|eslint|biome|jest|vitest"
+    r"|mocha|playwright|cypress|ctest|ninja|golangci-lint|staticcheck|rubocop|rspec|phpunit|phpstan|shellcheck|ktlint"
+    r"|detekt|xcodebuild|bats|clang-tidy|rustc|gcc|g\+\+|cc|clang|clang\+\+|javac|webpack|rollup|vite|msbuild|pre-commit"
+)
+"""Names of tasks, scripts and programs that check or build; from the documentation of each language's tools."""
+_LOOKING: Final = listed(
+    "cat head tail grep egrep rg ag find fd ls tree stat file wc sed awk cut sort uniq jq less which type test [ [[ diff"
+    " cmp echo printf pwd true false sleep wait date ps pgrep kill pkill killall mkdir touch cp mv rm ln chmod export"
+    " source . set read xargs tee exit if for while until case fi done esac"
+)
+"""Programs that say or do nothing about whether the work is right: their failure is an answer, or a trifle."""
+_OTHERS: Final = listed(
+    "write git gh glab curl wget ssh pip install add clean fmt format --write --version --help"
+)
+"""Programs, tasks and options with which a word like `test` is a name, or files change."""
+_FAULT: Final = re.compile(
+    r"error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:", re.IGNORECASE
+)
+"""Names a fault in a line."""
+_FAILED: Final = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^[ \t]*--- FAIL: (\S+)",  # go test
+        r"^(?:FAILED|ERROR) (\S+::[^\n]+?)(?: - |$)",  # pytest
+        r"^(?:FAIL|ERROR): (\w+ \([\w.]+\))",  # unittest
+        r"^test (\S+) \.\.\. FAILED$",  # cargo
+        r"^ +● (.+ › .+)$",  # jest
+        r"^ *(?:FAIL|×|✗|✖) +(\S.* > .*\S)",  # vitest
+        r"^not ok \d+ -? ?(.+)$",  # TAP: node, bats, prove
+        r"^[ \t]+\d+ - (\S+) \((?:Failed|Timeout)\)",  # ctest
+        r"^\[ERROR\] +(\w[\w.]+\.\w+:\d+)",  # Maven
+        r"^rspec (\./\S+:\d+)",  # RSpec
+        r"^FAIL[ \t]+([\w.-]+(?:/[\w.-]+)+)(?:[ \t]|$)",  # go test, a package; jest, a file
+    )
+)
+"""How each runner names a test that failed, the more exact form first; see the table in `_commands`."""
 
 
-def _unwrapped(words: list[str]) -> list[str]:
-    """The words without what only changes how the command runs."""
-    while words:
-        if _ASSIGNMENT.match(words[0]) or words[0].startswith("-"):
-            del words[0]
-        elif basename(words[0]) in _WRAPPERS:
-            is_timed = words[0] == "timeout"
-            del words[0]
-            while words and (words[0].startswith("-") or (is_timed and words[0][:1].isdigit())):
-                del words[0]
-        elif tuple(words[:2]) in _WRAPPER_PAIRS or (
-            basename(words[0]).startswith("python") and words[1:2] == ["-m"]
-        ):
-            del words[:2]
-        elif basename(words[0]) in _SHELLS and len(words) > 2 and re.fullmatch(r"-\w*c", words[1]):  # noqa: PLR2004
-            words = _WORD.findall(words[2])
-        else:
-            break
-    return words
+def checks_after(before: Sequence[CheckRecord], run: Run) -> list[CheckRecord]:
+    """The checks and open errors after one more call: without those that it replaces or closes, and with its own."""
+    told, tests = _told(run), outcome(run.text)
+    checking = [c for c in told if suite_of(c)] or (told[-1:] if tests or run.failed else [])
+    command = _joined(checking or told)
+    left = [
+        old
+        for old in before
+        if run.version - old.seen <= (CHECK_VERSIONS if _suites(old) else OPEN_VERSIONS)
+        and not _covers(command, old)
+    ]
+    if checking and checking[-1].end != "&":
+        result = _result(run, tests, is_hidden=checking[-1].end == "|")
+        left.append(CheckRecord(command=command, result=result, seen=run.version))
+    checks, errors = [c for c in left if _suites(c)], [c for c in left if not _suites(c)]
+    kept = [*checks[-CHECKS_MAX:], *errors[-ERRORS_MAX:]]
+    return sorted(kept, key=lambda check: check.seen)
+
+
+def _told(run: Run) -> Sequence[Command]:
+    """The commands of a call whose result says something; of a tool that is none, its name with its target."""
+    if run.kind in {"write", "other"}:
+        verb = run.kind if run.kind == "write" else run.call.name
+        return commands_in(f"{verb} {tool_target(run.call.input, run.result.envelope)}")[:1]
+    return [c for c in run.commands if c.words[0] not in _LOOKING]
+
+
+def suite_of(command: Command) -> str:
+    """Program and task of a command that checks or builds; empty if it does neither."""
+    program, *others = command.words
+    plain = [word for word in others[:6] if word[:1] != "-" or _CHECK.fullmatch(word)][:2]
+    if program in _LOOKING or not _OTHERS.isdisjoint((program, *others[:2])):
+        return ""
+    names = [splitext(basename(word))[0] for word in (program, *plain) if "://" not in word]
+    task = (
+        plain[:1] if program == "make" else [name for name in names if _CHECK.fullmatch(name)][:1]
+    )
+    return " ".join(dict.fromkeys([program, *task])) if task or program == "make" else ""
+
+
+def _covers(command: str, old: CheckRecord) -> bool:
+    """Whether the tasks of an older record ran again; of a check with fewer arguments than then, or with others if nothing
+    had failed."""
+    ran, before = (
+        {suite_of(c) or " ".join(c.words[:2]) for c in commands_in(text)}
+        for text in (command, old.command)
+    )
+    words_max = len(old.command.split()) - bool(_FAULT.search(old.result))
+    is_narrow = _suites(old) and len(command.split()) > words_max
+    return command == old.command or (before <= ran and not is_narrow)
+
+
+def _suites(record: CheckRecord) -> list[str]:
+    """The suites of a record; none if it is an open error."""
+    return list(filter(None, map(suite_of, commands_in(record.command))))
+
+
+def without_errors(checks: Iterable[CheckRecord]) -> tuple[CheckRecord, ...]:
+    """The checks when the user asks for something new: errors of the work before are closed."""
+    return tuple(check for check in checks if _suites(check))
+
+
+def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
+    """What came of a check; of one whose status a pipe hides, the line that tells of a fault."""
+    why, status = telling_error(run.text), status_of(run.result)
+    if run.failed or "failed" in tests or "errors" in tests:
+        how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
+        return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
+    is_fault = is_hidden and (not why or _FAULT.search(why))
+    return tests or ((why or "no output") if is_fault else "ok")
+
+
+def failing_in(text: str) -> list[str]:
+    """The tests that failed, as an output names them."""
+    for form in _FAILED:
+        found = (name for part in searched(text) for name in form.findall(part))
+        if named := list(dict.fromkeys(one_line(name, 100) for name in found)):
+            left = len(named) - FAILING_MAX
+            return [*named[:FAILING_MAX], *([f"{left} more"] if left > 0 else [])]
+    return []
 
 
 # Processes.
 
 
-COMMAND_CHARACTERS: Final = 160
+PROCESSES_MAX: Final = 4
 _STARTED: Final = re.compile(
     r"^(?:Command|Process|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)",
     re.MULTILINE | re.IGNORECASE,
 )
 """How a tool says that the command runs on, and under which id: Claude Code, Codex."""
-_EXITED: Final = re.compile(r"\b(?:exited|completed|finished|failed)\b", re.IGNORECASE)
-_GONE: Final = re.compile(
-    r"\b(?:stopped|killed|terminated|not found|no (?:such|longer)|does not exist)\b", re.IGNORECASE
+_EXITED: Final = re.compile(
+    r"\b(?:exited|completed|finished|failed|stopped|killed|terminated|not found|no longer)\b",
+    re.IGNORECASE,
 )
-_KILLING: Final = frozenset({"kill", "pkill", "killall"})
 
 
 def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process], Run]:
     """The processes after one more call, and what the call counts as: one that starts a process has no result yet, one
     that sees it exit is a run of the command that started it."""
-    whole = text_of(run.result)
+    whole, left = text_of(run.result), list(before)
     head = whole[: output_of(whole)[0] or 600]
     started = _STARTED.search(head)
-    if asked := _asked(before, run):
-        if started and started[1] == asked.id:
-            return list(before), attrs.evolve(run, commands=())
-        left = [each for each in before if each is not asked]
-        if _EXITED.search(head):
-            return left, attrs.evolve(
-                run,
-                kind="command",
-                commands=commands_in(asked.command),
-                failed=run.failed or status_of(run.result) not in WENT_WELL or "failed" in head,
-            )
-        return (left if _GONE.search(head) else list(before)), run
+    named = {str(value) for value in run.call.input.values() if isinstance(value, str | int)}
+    if asked := next((each for each in before if each.id and each.id in named), None):
+        if started or not _EXITED.search(head):
+            return left, attrs.evolve(run, kind="command", commands=())
+        failed = run.failed or status_of(run.result) not in WENT_WELL
+        left.remove(asked)
+        return left, attrs.evolve(
+            run, kind="command", commands=commands_in(asked.command), failed=failed
+        )
     if started and run.commands:
-        new = Process(command=_joined(run.commands), id=started[1], seen=run.version)
-        return [*before, new][-PROCESSES_MAX:], attrs.evolve(run, commands=())
-    left = list(before)
+        left.append(Process(command=_joined(run.commands), id=started[1], seen=run.version))
+        return left[-PROCESSES_MAX:], attrs.evolve(run, commands=())
     for command in run.commands:
-        if command.is_left:
+        if command.end == "&":
             left.append(Process(command=_joined([command]), seen=run.version))
-        elif command.words == ("wait",):
-            left = [each for each in left if each.id or each.seen != run.version]
-        elif command.words[0] in _KILLING:
-            left = _killed(left, command)
+        elif command.words[0] in {"kill", "pkill", "killall", "wait"}:
+            left = [each for each in left if each.id]
     return left[-PROCESSES_MAX:], run
 
 
-def _asked(processes: Iterable[Process], run: Run) -> Process | None:
-    """The process that a call names in an argument."""
-    named = {str(value) for value in run.call.input.values() if isinstance(value, str | int)}
-    return next((each for each in processes if each.id and each.id in named), None)
-
-
-def _joined(commands: Iterable[Command]) -> str:
-    return one_line(" && ".join(command.text for command in commands), COMMAND_CHARACTERS)
-
-
-def _killed(processes: Sequence[Process], command: Command) -> list[Process]:
-    """The processes that a command to end some leaves; a number means one that has no id."""
-    words = [word for word in command.words[1:] if not word.startswith("-")]
-    if command.words[0] != "kill":
-        return [
-            p
-            for p in processes
-            if not any(word in p.command or p.command in word for word in words)
-        ]
-    nameless = [each for each in processes if not each.id]
-    return [each for each in processes if each.id not in words and each not in nameless[-1:]]
-
-
-def noticed(processes: Sequence[Process], text: str) -> list[Process]:
+def noticed(processes: Sequence[Process], text: str) -> tuple[Process, ...]:
     """The processes after a notice of the client: it names one, and says that it ended."""
-    head = text[:2000]
-    if not (_EXITED.search(head) or _GONE.search(head)):
-        return list(processes)
-    return [each for each in processes if not each.id or each.id not in head]
+    head = text[:2000] if _EXITED.search(text[:2000]) else ""
+    return tuple(each for each in processes if not each.id or each.id not in head)
 
 
 # Branch and commits.
 
 
-REPOSITORIES_MAX: Final = 3
+COMMITS_MAX: Final = 8
 LINKS_MAX: Final = 3
-FILES_TOLD: Final = 4
-"""The most uncommitted files that are named."""
 _COMMITTED: Final = re.compile(
-    r"^\[(?P<branch>[^\]\n]+?)(?: \(root-commit\))? (?P<hash>[0-9a-f]{7,40})\] (?P<subject>.+)$",
-    re.MULTILINE,
+    r"^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
 )
 _ON: Final = re.compile(
-    r"^(?:On branch |## (?:No commits yet on |Initial commit on )?|Switched to (?:a new )?branch '|Already on '|\* )"
-    r"(?P<branch>[^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$",
+    r"^(?:On branch |## (?:No commits yet on )?|Switched to (?:a new )?branch '|Already on '|\* )"
+    r"([^\s'.(][^\s']*?)(?:\.\.\.\S+|')?(?: \[.*\])?$",
     re.MULTILINE,
 )
-_DETACHED: Final = re.compile(
-    r"^(?:HEAD detached at (?P<at>\S+)|## HEAD \(no branch\)|HEAD is now at (?P<now>[0-9a-f]+)\b)",
-    re.MULTILINE,
-)
-_PUSHED: Final = re.compile(
-    r"^ [ *+!=-] ?\S*(?: ?\[new (?:branch|tag)\])? +(?P<from>\S+) +-> +(?P<to>\S+)$", re.MULTILINE
-)
-_CLEAN: Final = re.compile(r"^nothing to commit, working tree clean", re.MULTILINE)
-_LONG: Final = re.compile(
-    r"^(?:\t|[ \t]+(?=[a-z ]+: ))(?:(?:new file|modified|deleted|renamed|both \w+): +)?(?P<file>\S.*)$",
-    re.MULTILINE,
-)
-_SHORT: Final = re.compile(r"^(?:[ MADRCU?!]{2}) (?P<file>\S.*)$", re.MULTILINE)
-_LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls|pullrequest)/\d+")
-"""What git prints (`git commit`, `status`, `switch`, `push`), and the addresses of GitHub, GitLab, Gitea, Azure."""
+_PUSHED: Final = re.compile(r"^ [ *+!=-] ?\S*(?: ?\[new \w+\])? +(\S+ +-> +\S+)$", re.MULTILINE)
+_LINK: Final = re.compile(r"https?://[^\s\"'<>)\]]+/(?:pull|merge_requests|pulls)/\d+")
+"""What git prints (`git commit`, `status`, `switch`, `push`), and the addresses of GitHub, GitLab, Gitea."""
 
 
-def repositories_after(before: Sequence[Repository], run: Run) -> list[Repository]:
-    """What is known of repositories after one more call."""
-    told = [c for c in run.commands if c.words[0] in {"git", "gh", "glab", "hub"}]
-    if not told:
-        return list(before)
-    folder = next((f for c in told if (f := _at(c))), "")
-    branch = _told(Repository(folder=folder), told, run).branch
-    old = _repository_at(folder, before, branch)
-    new = _told(old, told, run)
-    if new == old:
-        return list(before)
-    left = [each for each in before if each is not old and _is_worked_in(each)]
-    named = folder if branch or not old.seen else old.folder
-    return [*left, replace(new, seen=run.version, folder=named or old.folder)][-REPOSITORIES_MAX:]
-
-
-def _is_worked_in(repository: Repository) -> bool:
-    """Whether there is more to say than that the agent looked at it."""
-    return bool(repository.commits or repository.pushed_at or repository.links)
-
-
-def _repository_at(folder: str, known: Sequence[Repository], branch: str) -> Repository:
-    """The repository of a call in this folder that told this branch. Where one of two calls names no folder, both may have
-    run in the same one: they did if they told the same branch, or the later one none."""
-    same = [each for each in known if each.folder == folder]
-    near = [each for each in known if not (folder and each.folder)]
-    alike = [each for each in near if branch in {"", each.branch}]
-    found = same or alike[-1:]
-    return found[-1] if found else Repository(folder=folder)
-
-
-def _at(command: Command) -> str:
-    words = command.words
-    return words[2] if len(words) > 2 and words[1] == "-C" else command.folder  # noqa: PLR2004
-
-
-def _verb(command: Command) -> str:
-    words = command.words[3:] if command.words[1:2] == ("-C",) else command.words[1:]
-    return next((word for word in words if not word.startswith("-")), "")
-
-
-def _told(old: Repository, commands: Sequence[Command], run: Run) -> Repository:
-    """The repository after commands that succeeded or failed, as far as their output tells."""
-    verbs = {_verb(command) for command in commands}
-    text = run.text[:40_000]
-    new = old
-    if verbs & {"commit", "cherry-pick", "merge", "revert", "am", "rebase"}:
-        new = _committed(new, text, commands, run.version)
-    if not run.failed:
-        new = _branched(new, verbs, text, commands)
-    if verbs & {"status", "commit", "stash"}:
-        new = _treed(new, text, run)
-    if "push" in verbs and not run.failed:
-        pushed = [f"{m['from']} -> {m['to']}" for m in _PUSHED.finditer(text)]
-        if pushed or "Everything up-to-date" in text:
-            new = replace(new, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
-    if any(
-        c.words[0] != "git"
-        and c.words[1:3] in {("pr", "create"), ("mr", "create"), ("pr", "edit"), ("pr", "merge")}
-        for c in commands
-    ):
-        links = dict.fromkeys([*new.links, *_LINK.findall(text)])
-        new = replace(new, links=tuple(links)[-LINKS_MAX:])
-    return new
-
-
-def _committed(old: Repository, text: str, commands: Sequence[Command], version: int) -> Repository:
-    made = [
-        Commit(subject=one_line(m["subject"], 100), hash=m["hash"][:10], seen=version)
-        for m in _COMMITTED.finditer(text)
-    ]
-    if not made:
+def git_after(old: Repository, run: Run) -> Repository:
+    """What is known of branch and commits after one more call, as far as the output of git tells."""
+    told = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
+    words = {word for command in told for word in command.words}
+    text = run.text[:40_000] if told else ""
+    for branch, number, subject in _COMMITTED.findall(text):
+        known = old.commits[: -1 if "--amend" in words else None]
+        commits = [commit for commit in known if commit.subject != one_line(subject, 100)]
+        new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
+        old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
+    if run.failed or not told:
         return old
-    is_again = any("--amend" in command.words for command in commands)
-    subjects = {commit.subject for commit in made}
-    before = [c for c in old.commits[: -1 if is_again else None] if c.subject not in subjects]
-    branch = next((m["branch"] for m in _COMMITTED.finditer(text)), old.branch)
-    is_named = not branch.startswith("detached")
-    return replace(
-        old,
-        commits=(*before, *made)[-COMMITS_MAX:],
-        branch=one_line(branch, 80) if is_named else "",
-        tree="",
-    )
-
-
-def _branched(
-    old: Repository, verbs: set[str], text: str, commands: Sequence[Command]
-) -> Repository:
-    if verbs & {"status", "switch", "checkout", "branch", "stash"}:
-        names = [m["branch"] for m in _ON.finditer(text)]
-        if names:
-            return replace(old, branch=one_line(names[-1], 80))
-        if found := _DETACHED.search(text):
-            return replace(old, branch=f"detached at {found['at'] or found['now'] or 'HEAD'}")
-    asks = any({"--show-current", "--abbrev-ref"} & set(command.words) for command in commands)
-    if asks and len(commands) == 1 and re.fullmatch(r"\S{1,100}", text.strip()):
-        return replace(old, branch=text.strip())
-    return old
-
-
-def _treed(old: Repository, text: str, run: Run) -> Repository:
-    """The repository with what a status says of its files; a short status that says nothing means a clean tree."""
-    files = list(dict.fromkeys(m["file"] for form in (_LONG, _SHORT) for m in form.finditer(text)))
-    commands = [c for c in run.commands if c.words[0] == "git" and _verb(c) == "status"]
-    if files:
-        named = ", ".join(files[:FILES_TOLD])
-        more = f" and {len(files) - FILES_TOLD} more" if len(files) > FILES_TOLD else ""
-        return replace(old, tree=one_line(f"{named}{more}", 240), told=run.version)
-    is_short = any({"--short", "-s", "--porcelain", "-sb"} & set(c.words) for c in commands)
-    is_silent = (
-        is_short
-        and len(run.commands) == 1
-        and not text.strip().removeprefix("##").partition("\n")[2]
-    )
-    if _CLEAN.search(text) or (is_silent and not run.failed):
-        return replace(old, tree="clean", told=run.version)
+    names = _ON.findall(text) if words & {"status", "switch", "checkout", "branch"} else ()
+    if words & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
+        names = text.split()
+    if names:
+        old = replace(old, branch=one_line(names[-1], 80))
+    if "push" in words and (pushed := _PUSHED.findall(text)):
+        old = replace(old, pushed=one_line(", ".join(pushed[:2]), 80), pushed_at=run.version)
+    if words & {"pr", "mr"} and words & {"create", "edit", "merge"}:
+        links = dict.fromkeys([*old.links, *_LINK.findall(text)])
+        old = replace(old, links=tuple(links)[-LINKS_MAX:])
     return old

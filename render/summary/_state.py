@@ -1,4 +1,4 @@
-"""Where the work stands, as it is read: goal, steps, changes by file, tests, open errors, processes, commits.
+"""Where the work stands: goal, steps, changes by file, tests, open errors, processes, branch and commits.
 
     Goal, as the user last put it (t4 [v812]): Make the shading smoother on narrow segments.
     Steps, as of [v700]:
@@ -6,224 +6,292 @@
     - 3 [in_progress] Wire the clicks
     Changes by file (in /home/ann/app/), the newest last:
     - src/color/gradient.go (4 edits, [v145]): added autoShade; changed Blend
-    Tests and builds:
+    Tests, builds, open errors:
     - [v120] go test ./... -> 3 failed, 40 passed: TestX, TestY (before the last edits)
 
-Lines of which nothing is known are not written. If there is too little room, details of files give way first, then what
-is oldest. `_progress` computes the state.
+It is a state, not a history: what a later call replaces, closes or ends is gone. It is computed from calls and results, so
+it says what happened, whatever the agent said about it. Lines of which nothing is known are not written.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
-from typing import Final, TypeVar
+from itertools import accumulate
+from typing import Any, Final, cast
 
-import attrs
 from msgspec.structs import replace
 
 from blocks import (
-    CheckRecord,
     FileChange,
-    OpenError,
-    Process,
     Progress,
     Repository,
     Step,
+    SystemMessage,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
     label_of,
+    standing_of,
+    text_of,
 )
+from render.summary._edits import WHOLE, changes_after, less
+from render.summary._findings import words_of
 from render.summary._identifiers import one_line
+from render.summary._runs import (
+    Run,
+    checks_after,
+    git_after,
+    listed,
+    noticed,
+    processes_after,
+    run_of,
+    without_errors,
+)
+from render.view._group import Entry
 
-_T = TypeVar("_T")
 
-FILES_MAX: Final = 40
-PLAIN_MAX: Final = 12
-"""The most files of which only that is known that they were written once; many are scratch files."""
-NAMES_MAX: Final = 8
-"""The most names of a kind for one file."""
-LINES_MAX: Final = 2
+def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry] = ()) -> Progress:
+    """The state after `entries`, which are newer than `previous`, in log order.
+
+    `before` are entries that `previous` covers and that are still at hand: calls whose result is new.
+    """
+    shown = [e for e in (*before, *entries) if e.original is None]
+    calls = {e.pair: e.block for e in shown if isinstance(e.block, ToolCall)}
+    is_over = entries and all(_meaning(step.status) == DONE for step in previous.steps)
+    state = replace(previous, steps=()) if is_over else previous
+    for entry in entries:
+        if entry.original is not None or standing_of(entry.source):
+            continue
+        block, call = entry.block, calls.get(entry.pair)
+        if isinstance(block, ToolResult):
+            state = _after(state, run_of(call, block, entry.version)) if call else state
+        elif words := words_of(block):
+            state = _asked(state, entry, words)
+        elif isinstance(block, UserAttachment | SystemMessage):
+            state = replace(state, processes=noticed(state.processes, text_of(block)))
+    return state
+
+
+def _after(state: Progress, run: Run) -> Progress:
+    """The state after one call and its result."""
+    processes, run = processes_after(state.processes, run)
+    changes, others = changes_after(state.changes, run)
+    steps = _steps_after(state.steps, run)
+    return replace(
+        state,
+        processes=tuple(processes),
+        changes=tuple(changes),
+        others=state.others + others,
+        steps=state.steps if steps is None else tuple(steps[-STEPS_MAX:]),
+        steps_seen=state.steps_seen if steps is None else run.version,
+        checks=tuple(checks_after(state.checks, run)),
+        repository=git_after(state.repository, run),
+    )
+
+
+# The goal.
+
+
+GOAL_CHARACTERS: Final = 240
+_ASSENT: Final = listed(
+    "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
+    " great i is it just keep let lets like looks me nice no now ok okay on perfect please pls proceed right s so sounds"
+    " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
+)
+"""Words with which a user only agrees, or tells the agent to go on; a text of nothing else is no goal."""
+_ELEMENT: Final = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
+_NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash-)")
+"""How a text begins that a client writes in the user's place: Claude Code."""
+
+
+def _asked(state: Progress, entry: Entry, words: str) -> Progress:
+    """The state after a text of the user: its goal, unless it only agrees."""
+    state = replace(state, processes=noticed(state.processes, words))
+    spoken = set(re.findall(r"[^\W\d_]+", words[:400].lower()))
+    if entry.block.author != "user" or _NOTICE.match(words) or spoken <= _ASSENT:
+        return state
+    goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
+    state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
+    return replace(state, checks=without_errors(state.checks))
+
+
+# The steps.
+
+
 STEPS_MAX: Final = 40
-CHECKS_MAX: Final = 6
-ERRORS_MAX: Final = 3
-PROCESSES_MAX: Final = 6
-COMMITS_MAX: Final = 8
-WHOLE: Final = frozenset({"created", "written"})
-"""How a file came to be whose text the agent wrote as a whole."""
-SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compared only
-"""Folders of which a deletion says nothing."""
+STEP_CHARACTERS: Final = 160
 DONE: Final = "done"
-DOING: Final = "doing"
 OPEN: Final = "open"
 GONE: Final = "gone"
 _STATES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("completed", "complete", "done", "finished", "closed", "resolved", "x"), DONE),
-    **dict.fromkeys(("in_progress", "doing", "active", "started", "running", "current"), DOING),
+    **dict.fromkeys(listed("completed complete done finished closed resolved"), DONE),
+    **dict.fromkeys(listed("cancelled canceled deleted removed skipped"), GONE),
     **dict.fromkeys(
-        ("pending", "todo", "to_do", "open", "not_started", "blocked", "waiting", "planned", "new"),
-        OPEN,
+        listed("in_progress doing active started pending todo open not_started blocked"), OPEN
     ),
-    **dict.fromkeys(("cancelled", "canceled", "deleted", "removed", "skipped", "abandoned"), GONE),
 }
 """What the states of steps mean, by the words of the tools: Claude Code and Codex (pending, in_progress, completed),
 opencode and Gemini CLI (also cancelled, blocked), OpenHands (todo, in_progress, done), Copilot (not-started)."""
+_STATUS_KEYS: Final = ("status", "state")
+_FLAG_KEYS: Final = ("done", "completed", "checked")
+_TEXT_KEYS: Final = ("content", "step", "subject", "title", "description", "text", "task", "name")
+"""The argument that says what a step is, the shortest first where a tool has two."""
+_ID_KEYS: Final = ("id", "taskId", "task_id", "todo_id")
+_CREATED: Final = re.compile(
+    r"\b(?:task|todo|item|step)\s+#?([\w-]+)\s+(?:created|added)", re.IGNORECASE
+)
 
 
-def meaning(status: str) -> str:
-    """What a state of a step means: `DONE`, `DOING`, `OPEN`, `GONE`; empty if that is not known."""
+def _meaning(status: str) -> str:
+    """What a state of a step means: `DONE`, `OPEN`, `GONE`; empty if that is not known."""
     return _STATES.get(re.sub(r"[\s-]+", "_", status.strip().lower()), "")
 
 
-def is_done(step: Step) -> bool:
-    """Whether a step is done."""
-    return meaning(step.status) == DONE
+def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
+    """The steps after one more call, which lists them all, or creates or updates one; None if it says nothing of them."""
+    if run.failed or run.kind in {"write", "command", "web"}:
+        return None
+    arguments = run.call.input
+    for value in arguments.values():
+        if rows := _rows(value):
+            old = before if arguments.get("merge") is True else ()
+            steps = {step.id or step.text: step for step in (*old, *rows)}
+            return [step for step in steps.values() if _meaning(step.status) != GONE]
+    said, known = _step(arguments), [step.id for step in before if step.id]
+    if said.id in known and (said.text or _meaning(said.status)):
+        old = before[[step.id for step in before].index(said.id)]
+        status = said.status if _meaning(said.status) else old.status
+        new = replace(old, text=said.text or old.text, status=status)
+        steps = [new if step is old else step for step in before]
+        return [step for step in steps if _meaning(step.status) != GONE]
+    created = _CREATED.search(run.text[:200]) if run.kind == "other" and said.text else None
+    if not created:
+        return None
+    is_over = all(_meaning(step.status) == DONE for step in before)
+    new = replace(said, id=created[1], status=said.status or "pending")
+    return [*(() if is_over else before), new]
+
+
+def _rows(value: Any) -> list[Step]:
+    """The steps that an argument lists: objects with a text and a state."""
+    listed = cast("list[Any]", value) if isinstance(value, list) else []
+    rows = [_step(cast("dict[str, Any]", row)) for row in listed if isinstance(row, dict)]
+    is_list = len(rows) == len(listed) and all(row.text and row.status for row in rows)
+    return rows if is_list and any(_meaning(row.status) for row in rows) else []
+
+
+def _step(row: Mapping[str, Any]) -> Step:
+    """What an object says of a step."""
+    texts = (v for key in _TEXT_KEYS if isinstance(v := row.get(key), str) and v.strip())
+    status = next((v for key in _STATUS_KEYS if isinstance(v := row.get(key), str)), "")
+    flag = next((v for key in _FLAG_KEYS if isinstance(v := row.get(key), bool)), None)
+    given = next((v for key in _ID_KEYS if isinstance(v := row.get(key), str | int)), "")
+    said = status or {True: "completed", False: "pending", None: ""}[flag]
+    return Step(
+        text=one_line(next(texts, ""), STEP_CHARACTERS),
+        status=one_line(said, 20),
+        id=one_line(str(given).lstrip("#"), 40),
+    )
+
+
+# The text.
 
 
 def text(progress: Progress) -> str:
     """The body of the section; empty if nothing is known."""
+    edited = max((change.seen for change in progress.changes), default=0)
+    checks = (
+        f"{_at(each.seen)} {each.command} -> {each.result}"
+        + (" (before the last edits)" if each.seen < edited else "")
+        for each in progress.checks
+    )
+    processes = (
+        f"{_at(each.seen)} {each.command}{f' (id {each.id})' if each.id else ''}"
+        for each in progress.processes
+    )
+    goal = f"Goal, as the user last put it ({progress.goal_turn} {_at(progress.goal_seen)}): "
     parts = [
-        _goal(progress),
+        goal + progress.goal if progress.goal else "",
         _steps(progress),
         _changes(progress),
-        _listed("Tests and builds:", [_check(c, progress) for c in progress.checks]),
-        _listed("Open errors:", map(_error, progress.errors)),
-        _listed("Running in the background:", map(_process, progress.processes)),
-        _repositories(progress),
+        _section("Tests, builds, open errors:", checks),
+        _section("Running in the background:", processes),
+        _section("Branch and commits:", _git(progress.repository)),
     ]
     return "\n".join(filter(None, parts))
 
 
-def _listed(title: str, lines: Iterable[str]) -> str:
-    found = list(lines)
-    return "\n".join([title, *(f"- {line}" for line in found)]) if found else ""
+def _section(title: str, lines: Iterable[str]) -> str:
+    found = [f"- {line}" for line in lines]
+    return "\n".join([title, *found]) if found else ""
 
 
-def _at_version(version: int) -> str:
+def _at(version: int) -> str:
     return f"[{label_of(version)}]"
-
-
-def _goal(progress: Progress) -> str:
-    if not progress.goal:
-        return ""
-    return f"Goal, as the user last put it ({progress.goal_turn} {_at_version(progress.goal_seen)}): {progress.goal}"
 
 
 def _steps(progress: Progress) -> str:
     """The steps: those that are done on one line, the others one by one."""
-    if not progress.steps:
-        return ""
-    done = [f"{n} {_short(step)}" for n, step in enumerate(progress.steps, 1) if is_done(step)]
-    left = [
-        f"- {n} [{step.status}] {step.text}"
-        for n, step in enumerate(progress.steps, 1)
-        if not is_done(step)
-    ]
-    said = [f"- done: {'; '.join(done)}"] if done else []
+    steps = list(enumerate(progress.steps, 1))
+    done = [f"{n} {one_line(s.text, 60)}" for n, s in steps if _meaning(s.status) == DONE]
+    left = [f"{n} [{s.status}] {s.text}" for n, s in steps if _meaning(s.status) != DONE]
     later = ", before the newest request" if progress.goal_seen > progress.steps_seen else ""
-    return "\n".join([f"Steps, as of {_at_version(progress.steps_seen)}{later}:", *said, *left])
-
-
-def _short(step: Step) -> str:
-    return one_line(step.text, 60)
+    said = [f"done: {'; '.join(done)}"] if done else []
+    return _section(f"Steps, as of {_at(progress.steps_seen)}{later}:", [*said, *left])
 
 
 def _changes(progress: Progress) -> str:
-    if not progress.changes:
-        return ""
-    root = _root(change.path for change in progress.changes)
-    title = f"Changes by file{f' (in {root})' if root else ''}, the newest last:"
-    older = (
-        [f"({progress.others} files that were changed earlier are not listed)"]
-        if progress.others
-        else []
-    )
+    root = _root([change.path for change in progress.changes])
     plain = [change for change in progress.changes if is_plain(change)]
-    written = ", ".join(f"{c.path.removeprefix(root)} {_at_version(c.seen)}" for c in plain)
-    lines = [_change(change, root) for change in progress.changes if change not in plain]
-    return _listed(title, [*older, *([f"written once: {written}"] if written else []), *lines])
-
-
-def _root(paths: Iterable[str]) -> str:
-    """The folder that most files with a whole path share; those in folders for scratch files do not count."""
-    whole = [p for p in paths if _WHOLE.match(p) and not p.startswith(SCRATCH)]
-    parts = [tuple(_FOLDER.findall(path)[:-1]) for path in whole]
-    homes = Counter(each[: HOME - (each[0] != "/")] for each in parts)
-    home = max(homes, key=homes.__getitem__, default=())
-    split = [each for each in parts if each[: len(home)] == home]
-    shared = [
-        parts[0]
-        for parts in takewhile(lambda parts: len(set(parts)) == 1, zip(*split, strict=False))
+    written = ", ".join(f"{each.path.removeprefix(root)} {_at(each.seen)}" for each in plain)
+    lines = [
+        f"({progress.others} files that were changed earlier are not listed)"
+        * (progress.others > 0),
+        f"written once: {written}" if plain else "",
+        *(_change(change, root) for change in progress.changes if change not in plain),
     ]
-    return "".join(shared) if len(split) > 1 and len(shared) > 1 else ""
+    place = f" (in {root})" if root else ""
+    return _section(f"Changes by file{place}, the newest last:", filter(None, lines))
 
 
-HOME: Final = 3
-"""Parts of a path that tell one place of work from another: `/`, `home/`, `me/`; one less after a drive."""
-_WHOLE: Final = re.compile(r"/|[A-Za-z]:[\\/]")
-_FOLDER: Final = re.compile(r"[^\\/]*[\\/]|[^\\/]+$")
+def is_plain(change: FileChange) -> bool:
+    """Whether nothing more is known of a file than that it was written."""
+    return change.how in WHOLE and change.edits == 1 and not change.names
+
+
+def _root(paths: Sequence[str]) -> str:
+    """The folder that makes the paths shortest, if it is left out of them; empty if there is none."""
+    folders = Counter(folder for path in paths for folder in accumulate(_FOLDER.findall(path)))
+    shared = (folder for folder, files in folders.items() if files > 1 and _WHOLE.match(folder))
+    return max(shared, key=lambda folder: len(folder) * folders[folder], default="")
+
+
+_WHOLE: Final = re.compile(r"/.|[A-Za-z]:[\\/]")
+_FOLDER: Final = re.compile(r"[^\\/]*[\\/]")
 
 
 def _change(change: FileChange, root: str) -> str:
     times = f"{change.edits} edits" if change.edits > 1 else ""
-    was = f"renamed from {change.was.removeprefix(root)}" if change.was else ""
-    how = change.how if change.how != "renamed" else ""
-    details = ", ".join(filter(None, (was, how, change.about, times, _at_version(change.seen))))
-    told = [
-        f"{word} {', '.join(names)}"
-        for word, names in (
-            ("added" if change.how not in {"created", "written"} else "with", change.added),
-            ("changed", change.changed),
-            ("removed", change.removed),
-        )
-        if names
-    ]
-    told += [f"`{line}`" for line in change.lines]
-    told += [f"{change.more} other names"] if change.more else []
-    about = f": {'; '.join(told)}" if told else ""
-    return f"{change.path.removeprefix(root)} ({details}){about}"
+    details = ", ".join(filter(None, (change.how, times, _at(change.seen))))
+    told = {
+        word: ", ".join(name for name, now in change.names.items() if now == word)
+        for word in ("added", "changed", "removed")
+    }
+    said = [f"{word} {names}" for word, names in told.items() if names]
+    said += [f"`+ {change.line}`"] if change.line else []
+    said += [f"{change.more} other names"] if change.more else []
+    return f"{change.path.removeprefix(root)} ({details}){': ' if said else ''}{'; '.join(said)}"
 
 
-def _check(check: CheckRecord, progress: Progress) -> str:
-    edited = max((change.seen for change in progress.changes), default=0)
-    before = " (before the last edits)" if check.seen < edited else ""
-    failing = f": {', '.join(check.failing)}" if check.failing else ""
-    lines = [f"{_at_version(check.seen)} {check.command} -> {check.result}{failing}{before}"]
-    return "\n  ".join([*lines, *check.error.splitlines()])
-
-
-def _error(error: OpenError) -> str:
-    return "\n  ".join([f"{_at_version(error.seen)} {error.command}", *error.error.splitlines()])
-
-
-def _process(process: Process) -> str:
-    name = f" (id {process.id})" if process.id else ""
-    return f"{_at_version(process.seen)} {process.command}{name}"
-
-
-def _repositories(progress: Progress) -> str:
-    return _listed(
-        "Branch and commits:",
-        (line for each in progress.repositories for line in _repository(each)),
-    )
-
-
-def _repository(repository: Repository) -> Iterator[str]:
-    folder = f"in {repository.folder}: " if repository.folder else ""
-    branch = f"branch {repository.branch}" if repository.branch else ""
-    tree = repository.tree
-    state = "nothing uncommitted" if tree == "clean" else f"uncommitted: {tree}" if tree else ""
-    state = f"{state} {_at_version(repository.told)}" if state else ""
-    said = "; ".join(filter(None, (branch, state)))
-    if said:
-        yield f"{folder}{said}"
-    if repository.commits:
-        made = (f"{c.hash} {c.subject} {_at_version(c.seen)}" for c in repository.commits)
-        yield f"{folder if not said else ''}commits: {'; '.join(made)}"
+def _git(repository: Repository) -> Iterator[str]:
+    if repository.branch:
+        yield f"branch {repository.branch}"
+    if commits := [f"{c.hash} {c.subject} {_at(c.seen)}" for c in repository.commits]:
+        yield f"commits: {'; '.join(commits)}"
     if repository.pushed_at:
-        newer = [c for c in repository.commits if c.seen > repository.pushed_at]
-        later = f", before {len(newer)} of these commits" if newer else ""
-        yield f"pushed {repository.pushed} {_at_version(repository.pushed_at)}{later}".replace(
-            "  ", " "
-        )
+        newer = sum(commit.seen > repository.pushed_at for commit in repository.commits)
+        later = f", before {newer} of these commits" if newer else ""
+        yield f"pushed {repository.pushed} {_at(repository.pushed_at)}{later}"
     if repository.links:
         yield f"pull requests: {', '.join(repository.links)}"
 
@@ -231,90 +299,34 @@ def _repository(repository: Repository) -> Iterator[str]:
 # The room.
 
 
-@attrs.frozen(kw_only=True)
-class _Size:
-    """How much of each list there may be."""
-
-    files: int = FILES_MAX
-    names: int = NAMES_MAX
-    steps: int = STEPS_MAX
-    checks: int = CHECKS_MAX
-    errors: int = ERRORS_MAX
-    processes: int = PROCESSES_MAX
-    commits: int = COMMITS_MAX
-
-
-_SIZES: Final = (
-    _Size(),
-    _Size(files=30, names=6),
-    _Size(files=24, names=5, steps=30),
-    _Size(files=18, names=4, steps=24, checks=6, commits=6),
-    _Size(files=12, names=3, steps=16, checks=5, errors=2, processes=4, commits=4),
-    _Size(files=8, names=2, steps=10, checks=4, errors=2, processes=3, commits=3),
-    _Size(files=5, names=1, steps=8, checks=3, errors=1, processes=2, commits=2),
-    _Size(files=3, names=1, steps=5, checks=2, errors=1, processes=1, commits=1),
-    _Size(files=1, names=0, steps=3, checks=1, errors=0, processes=1, commits=1),
-    _Size(files=0, names=0, steps=0, checks=1, errors=0, processes=0, commits=0),
-)
-"""What there is, from all to nearly nothing: details of files give way first, then what is oldest."""
+_MOST: Final = (40, 30, 24, 18, 12, 8, 5, 3, 2, 1, 0)
+"""How many files there may be, and so many entries of the other lists; a third of it of each file's names."""
 
 
 def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> Progress:
-    """The state with as much of each list as fits into `tokens_max`."""
-    for size in _SIZES:
-        smaller = _sized(progress, size)
+    """The state with as much of each list as fits into `tokens_max`: names of files give way first, then what is oldest."""
+    for most in _MOST:
+        smaller = _smaller(progress, most)
         if count(text(smaller)) <= tokens_max:
             return smaller
-    goal = replace(
-        Progress(),
-        goal=progress.goal,
-        goal_turn=progress.goal_turn,
-        goal_seen=progress.goal_seen,
-    )
-    return goal if count(text(goal)) <= tokens_max else Progress()
+    return Progress()
 
 
-def _sized(progress: Progress, size: _Size) -> Progress:
-    waiting = [step for step in progress.steps if not is_done(step)][: size.steps]
-    done = [step for step in progress.steps if is_done(step)]
-    steps = [*waiting, *_newest(done, size.steps - len(waiting))]
-    spare = max(len(progress.changes) - size.files, 0)
+def _smaller(progress: Progress, most: int) -> Progress:
+    """The state with at most so many files, steps, ...: the newest, and of the steps those that are left."""
+    if not most:
+        told = progress
+        return Progress(goal=told.goal, goal_turn=told.goal_turn, goal_seen=told.goal_seen)
+    spare = max(len(progress.changes) - most, 0)
     gone = sorted(progress.changes, key=lambda change: (not is_plain(change), change.seen))[:spare]
+    steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[:most]
+    commits = progress.repository.commits[-most:]
     return replace(
         progress,
         steps=tuple(step for step in progress.steps if step in steps),
-        changes=tuple(less(c, size.names) for c in progress.changes if c not in gone),
+        changes=tuple(less(c, most // 3) for c in progress.changes if c not in gone),
         others=progress.others + spare,
-        checks=_newest(progress.checks, size.checks),
-        errors=_newest(progress.errors, size.errors),
-        processes=_newest(progress.processes, size.processes),
-        repositories=tuple(
-            replace(each, commits=_newest(each.commits, size.commits))
-            for each in progress.repositories
-        ),
-    )
-
-
-def _newest(items: Sequence[_T], most: int) -> tuple[_T, ...]:
-    return tuple(items[max(len(items) - most, 0) :])
-
-
-def less(change: FileChange, names_max: int) -> FileChange:
-    """The change with at most so many names of each kind: the newest, but of a new file the first, which say what it is."""
-    more = change.more
-    cut = dict[str, tuple[str, ...]]()
-    for kind in ("added", "changed", "removed"):
-        names: tuple[str, ...] = getattr(change, kind)
-        more += max(len(names) - names_max, 0)
-        is_first = kind == "added" and change.how in WHOLE
-        cut[kind] = names[:names_max] if is_first else names[max(len(names) - names_max, 0) :]
-    return replace(change, more=more, **cut)
-
-
-def is_plain(change: FileChange) -> bool:
-    """Whether nothing more is known of a file than that it was written."""
-    return (
-        change.how in WHOLE
-        and change.edits <= 1
-        and not (change.added or change.was or change.about)
+        checks=progress.checks[-most:],
+        processes=progress.processes[-most:],
+        repository=replace(progress.repository, commits=commits),
     )

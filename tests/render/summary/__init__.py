@@ -6,5 +6,6 @@ _copy: test_copies.py
 _identifiers: test_identifiers.py, test_output.py
 _merge: test_merge.py, test_lasting.py, ../../timeline/summarizers/test_rooms.py
 _progress: test_state.py
+_reading: test_excerpts.py, test_mentions.py
 _text: test_text.py, test_dates.py
 """

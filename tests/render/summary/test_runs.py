@@ -1,13 +1,22 @@
-"""Commands of scripts, processes in the background, and what git told."""
+"""What commands tell: tests and builds, open errors, processes in the background, branch and commits."""
+
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Block, Progress, Repository
-from render.summary._progress import advance
-from render.summary._runs import commands_in
-from render.summary._state import text
-from tests._builders import attachment, call, result, view_of
+from blocks import Block, CheckRecord, Progress, Repository
+from render.summary._runs import (
+    CHECK_VERSIONS,
+    CHECKS_MAX,
+    FAILING_MAX,
+    OPEN_VERSIONS,
+    commands_in,
+    failing_in,
+    suite_of,
+)
+from render.summary._state import advance, text
+from tests._builders import attachment, call, prompt, result, view_of
 from tests._table import for_each
 
 
@@ -20,8 +29,7 @@ def ran(call_id: str, command: str, answer: str = "", **arguments: object) -> li
 
 
 def repository_of(*items: Block) -> Repository:
-    [repository] = after(*items).repositories
-    return repository
+    return after(*items).repository
 
 
 # Scripts.
@@ -38,20 +46,15 @@ def words_in(script: str) -> list[tuple[str, ...]]:
         ("A=1 timeout 60 uv run pytest -q > out.log", [("pytest", "-q")]),
         (".venv/bin/python -m pytest tests", [("pytest", "tests")]),
         ("python3 -m unittest", [("unittest",)]),
-        ("git commit -m 'a && b; c'", [("git", "commit", "-m", "a && b; c")]),
+        ("echo 'a && b; c' && make", [("echo", "a", "&&", "b;", "c"), ("make",)]),
         ("cat > a <<'EOF'\nmake test\nEOF\nmake lint", [("cat",), ("make", "lint")]),
-        ('git commit -m "$(cat <<EOF\nit\'s | done\nEOF\n)"', [("git", "commit", "-m", "$(cat \n)")]),
+        ('git commit -m "$(cat <<EOF\nit\'s | done\nEOF\n)"', [("git", "commit", "-m", "$(cat", ")")]),
         ("(make) || echo no", [("make",), ("echo", "no")]),
         ("", []),
     ],
 )  # fmt: skip
 def test_a_script_is_divided_into_its_commands(script: str, words: list[tuple[str, ...]]) -> None:
     assert words_in(script) == words
-
-
-def test_a_command_knows_its_folder_and_where_its_output_goes() -> None:
-    first, second = commands_in("cd sub && make | tee log", "/w")
-    assert (first.folder, first.is_piped, second.is_piped) == ("/w/sub", True, False)
 
 
 @given(st.text("ab'\"\\&|;<>()$ \n`{}-=", max_size=80))
@@ -136,46 +139,177 @@ def test_a_commit_that_is_amended_or_made_again_is_told_once() -> None:
 
 
 @for_each(
-    "command, answer, branch, tree",
+    "command, answer, branch",
     [
-        ("git status", "On branch main\n\nnothing to commit, working tree clean", "main", "clean"),
-        ("git status", "On branch x/y\nChanges not staged for commit:\n\tmodified:   a.py\n\nUntracked files:\n\tb.py", "x/y", "a.py, b.py"),
-        ("git status --short --branch", "## main...origin/main [ahead 1]\n M a.py\n?? b.py", "main", "a.py, b.py"),
-        ("git status --short", "", "", "clean"),
-        ("git branch --show-current", "cart\n", "cart", ""),
-        ("git checkout cart", "Already on 'cart'", "cart", ""),
-        ("git branch", "  main\n* cart\n", "cart", ""),
-        ("git status", "HEAD detached at 1a2b3c4\nnothing to commit, working tree clean", "detached at 1a2b3c4", "clean"),
+        ("git status", "On branch main\n\nnothing to commit, working tree clean", "main"),
+        (
+            "git status --short --branch",
+            "## main...origin/main [ahead 1]\n M a.py\n?? b.py",
+            "main",
+        ),
+        ("git branch --show-current", "cart\n", "cart"),
+        ("git checkout cart", "Already on 'cart'", "cart"),
+        ("git branch", "  main\n* cart\n", "cart"),
+        ("git log --oneline | wc -l", "7", ""),
     ],
-)  # fmt: skip
-def test_branch_and_tree_are_as_git_last_told(
-    command: str, answer: str, branch: str, tree: str
-) -> None:
-    repository = repository_of(*ran("a", command, answer))
-    assert (repository.branch, repository.tree) == (branch, tree)
+)
+def test_the_branch_is_as_git_last_told(command: str, answer: str, branch: str) -> None:
+    assert repository_of(*ran("a", command, answer)).branch == branch
 
 
 def test_a_commit_that_failed_is_none() -> None:
     failed = [call("a", name="bash", command="git commit -m x"), result("a", "hook failed", is_error=True)]  # fmt: skip
-    assert after(*failed).repositories == ()
+    assert after(*failed).repository == Repository()
 
 
-def test_repositories_are_told_apart_by_folder_and_a_look_at_one_is_not_kept() -> None:
-    state = after(
-        *ran("a", "cd /a && git commit -m x", "[main 1a2b3c4] x"),
-        *ran("b", "cd /b && git status", "On branch other\nnothing to commit, working tree clean"),
-        *ran("c", "cd /c && git commit -m y", "[main 2b3c4d5] y"),
+# Tests, builds, linters, and open errors.
+
+
+def tried(
+    call_id: str, command: str, answer: str = "ok", turn: str = "t1", **fields: object
+) -> list[Block]:
+    return [
+        call(call_id, turn, name="bash", command=command),
+        result(call_id, answer, turn, **fields),
+    ]
+
+
+def check_of(*items: Block) -> CheckRecord:
+    [check] = after(*items).checks
+    return check
+
+
+@for_each(
+    "command, suite",
+    [
+        ("go test ./...", "go test"),
+        ("npm run test:unit", "npm test:unit"),
+        ("pnpm --filter web typecheck", "pnpm typecheck"),
+        ("cargo clippy -- -D warnings", "cargo clippy"),
+        ("npx tsc --noEmit", "tsc"),
+        ("python -m pytest -x", "pytest"),
+        ("python tests/runtests.py", "python runtests"),
+        ("python manage.py test shop", "python test"),
+        ("./gradlew build", "gradlew build"),
+        ("scripts/run-tests.sh", "run-tests.sh run-tests"),
+        ("make", "make"),
+        ("make lint", "make lint"),
+        ("cmake --build build", "cmake --build"),
+        ("prettier --check .", "prettier --check"),
+        ("prettier --write .", ""),
+        ("cargo fmt", ""),
+        ("cat test.log", ""),
+        ("npm install", ""),
+        ("pytest --version", ""),
+        ("git checkout test", ""),
+        ("node scripts/serve.mjs build-of/x", ""),
+    ],
+)
+def test_a_check_is_known_by_its_program_and_task(command: str, suite: str) -> None:
+    assert suite_of(commands_in(command)[0]) == suite
+
+
+@for_each(
+    "output, failing",
+    [
+        ("--- FAIL: TestTotal (0.00s)\n    --- FAIL: TestTotal/empty (0.00s)\nFAIL\nFAIL\tx/cart\t0.1s", ("TestTotal", "TestTotal/empty")),
+        ("FAILED tests/test_cart.py::test_total - assert 2 == 3\n1 failed in 0.1s", ("tests/test_cart.py::test_total",)),
+        ("test cart::total ... FAILED\ntest cart::sum ... ok", ("cart::total",)),
+        ("not ok 2 - adds up", ("adds up",)),
+        ("FAIL: test_total (tests.Cart)", ("test_total (tests.Cart)",)),
+        ("all is well", ()),
+    ],
+)  # fmt: skip
+def test_failing_tests_are_named_as_the_runner_names_them(
+    output: str, failing: tuple[str, ...]
+) -> None:
+    assert failing_in(output) == list(failing)
+
+
+def test_many_failing_tests_are_counted() -> None:
+    output = "\n".join(f"--- FAIL: Test{n}" for n in range(FAILING_MAX + 3))
+    assert failing_in(output)[-1] == "3 more"
+
+
+def test_a_check_stands_with_its_last_result_and_says_if_files_were_edited_since() -> None:
+    failed = "--- FAIL: TestTotal (0.00s)\nFAIL\nFAIL\tx/cart\t0.1s\nok  \tx/shop\t0.1s"
+    tested = [
+        *tried("a", "cd /w && go test ./... 2>&1 | tail -30", failed),
+        *[call("e", name="Edit", file_path="a.go", old_string="x", new_string="y"), result("e")],
+    ]
+    assert "- [v2] go test ./... -> 1 package failed: TestTotal (before the last edits)" in text(after(*tested))  # fmt: skip
+    again = check_of(*tested, *tried("b", "go test ./...", "ok  \tx/cart\t0.1s"))
+    assert (again.result, again.seen) == ("packages ok", 6)
+
+
+def test_a_failed_build_stands_with_the_line_that_says_why() -> None:
+    output = "Exit code 2\nsrc/a.ts(3,1): error TS2304: Cannot find name 'x'."
+    check = check_of(*tried("a", "npx tsc --noEmit", output, is_error=True))
+    assert check.result == "failed (2): src/a.ts(3,1): error TS2304: Cannot find name 'x'."
+
+
+def test_a_pipe_hides_the_status_so_the_output_decides() -> None:
+    output = "src/a.go:3:1: undefined: x"
+    assert check_of(*tried("a", "go build ./... 2>&1 | head", output)).result == output
+    assert check_of(*tried("a", "go build ./... 2>&1 | head", "")).result == "no output"
+
+
+def test_a_narrower_run_leaves_the_broader_one_and_a_broader_one_replaces_it() -> None:
+    whole, one = (
+        tried("a", "go test ./...", "fine"),
+        tried("b", "go test ./cart -run TestTotal", "fine"),
     )
-    assert [each.folder for each in state.repositories] == ["/a", "/c"]
+    assert len(after(*whole, *one).checks) == 2
+    assert [c.command for c in after(*one, *whole).checks] == ["go test ./..."]
 
 
-def test_a_call_without_a_folder_is_in_the_repository_whose_branch_it_tells() -> None:
-    state = after(
-        *ran("a", "cd /a && git commit -m x", "[cart 1a2b3c4] x"),
-        *ran("b", "git status", "On branch cart\nnothing to commit, working tree clean"),
-        *ran("c", "git commit -m y", "[main 2b3c4d5] y"),
-        *ran("d", "git push", "To x\n   1a2b3c4..2b3c4d5  main -> main"),
+def test_a_check_that_did_not_run_says_nothing() -> None:
+    assert after(*tried("a", "make test", "<tool_use_error>no", is_error=True)).checks == ()
+
+
+def test_checks_are_bounded_and_those_of_other_work_expire() -> None:
+    many = [block for n in range(CHECKS_MAX + 2) for block in tried(f"c{n}", f"make test{n} x{n}")]
+    assert len(after(*many).checks) == CHECKS_MAX
+    rest = [block for n in range(CHECK_VERSIONS // 2 + 1) for block in tried(f"n{n}", "date")]
+    late = after(*many, *rest, *tried("z", "go vet ./..."))
+    assert [check.command for check in late.checks] == ["go vet ./..."]
+
+
+# Open errors.
+
+
+FAILED: dict[str, Any] = {"is_error": True}
+
+
+def test_an_error_is_open_until_the_same_thing_succeeds() -> None:
+    failed = after(*tried("a", "npm publish", "Exit code 1\nnpm ERR! 403", **FAILED))
+    assert "Tests, builds, open errors:\n- [v2] npm publish -> failed (1): npm ERR! 403" in text(
+        failed
     )
-    cart, main = state.repositories
-    assert (cart.folder, cart.tree, cart.pushed) == ("/a", "clean", "")
-    assert (main.folder, main.branch, main.pushed) == ("", "main", "main -> main")
+    assert after(*tried("b", "date"), before=failed).checks == failed.checks
+    assert after(*tried("c", "npm publish --tag next"), before=failed).checks == ()
+
+
+def test_an_edit_that_failed_is_open_until_one_of_that_file_succeeds() -> None:
+    failed = [call("a", name="edit", path="a.py", oldText="x", newText="y"), result("a", "no match", is_error=True)]  # fmt: skip
+    edited = [call("b", name="edit", path="a.py", oldText="z", newText="y"), result("b")]
+    assert len(after(*failed).checks) == 1
+    assert after(*failed, *edited).checks == ()
+
+
+@for_each("command", ["grep -rn x src", "ls none", "test -f x", "cat none", "diff a b"])
+def test_an_answer_is_no_error(command: str) -> None:
+    assert after(*tried("a", command, "Exit code 1", **FAILED)).checks == ()
+
+
+def test_an_error_ends_with_its_turn_and_when_the_agent_went_around_it() -> None:
+    failed = tried("a", "npm publish", "Exit code 1", **FAILED)
+    later = [prompt("Now write the release notes for it.", "t2"), *tried("b", "date", turn="t2")]
+    assert after(*failed, *later).checks == ()
+    others = [block for n in range(OPEN_VERSIONS // 2 + 1) for block in tried(f"n{n}", "date")]
+    assert after(*failed, *others).checks == ()
+
+
+def test_an_output_of_blank_lines_is_read_at_once() -> None:
+    """A form that may cross lines would take minutes."""
+    assert failing_in("\n" * 100_000) == []
