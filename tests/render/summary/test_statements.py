@@ -1,6 +1,7 @@
 """What a statement is worth: by its names and numbers in any language, by a few words in English."""
 
 from render.summary._statements import claim_of, is_guess, offers, worth
+
 from tests._table import for_each
 
 
