@@ -31,7 +31,6 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
-    asks_user,
     is_sealed,
     leaves,
     text_of,
@@ -41,7 +40,6 @@ from blocks import (
 from render.summary._identifiers import identifiers, one_line, output_of
 from render.summary._prose import (
     Piece,
-    is_prose,
     read_prose,
     sentences_of,
     text_of_pieces,
@@ -137,7 +135,7 @@ def _on_the_way(entry: Entry) -> Iterator[str]:
 WORTH_MIN: Final = 4
 """A statement on the way tells at least this much: a cause or decision with a name, a result with two."""
 LENGTH_MIN: Final = 60
-LENGTH_POWER: Final = 0.4
+LENGTH_POWER: Final = 0.6
 NAMES_MAX: Final = 2
 """The most names, and the most numbers, that count."""
 _NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:%-]*")
@@ -234,34 +232,25 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     that has one keeps one."""
     turns: dict[str, list[Finding]] = {}
     later: list[str] = []
-    replaced: set[str] = set()
     for finding in reversed(findings):
+        kept = turns.get(finding.turn, [])
         is_gone = finding.kind == "found" and any(supersedes(each, finding.text) for each in later)
-        if _once(finding) in replaced or (is_gone and finding.turn in turns):
+        is_over = finding.kind == "doing" and any(e.kind in ("doing", "report") for e in kept)
+        is_reread = finding.kind == "document" and finding.source in later
+        if is_reread or (kept and (is_gone or is_over)):
             continue
-        turns.setdefault(finding.turn, []).insert(0, finding)
-        if finding.kind != "found":
-            replaced.add(_once(finding))
+        turns[finding.turn] = [finding, *kept]
         if finding.kind != "doing":
             pieces = (piece.text for piece in read_prose(finding.text))
-            later = [*later, finding.text, *pieces][-LOOKED_BACK:]
+            later = [*later, finding.source, finding.text, *pieces][-LOOKED_BACK:]
     for kept in turns.values():
         most = TURN_STATEMENTS if any(e.kind == "report" for e in kept) else OPEN_STATEMENTS
         best = best_first([each for each in kept if each.kind == "found"])[:most]
-        yield from (each for each in kept if each.kind != "found" or each in best)
-
-
-def _once(finding: Finding) -> str:
-    """What there is one of: a document of a name; what is being done in a turn, which its report replaces."""
-    match finding.kind:
-        case "document":
-            return f"document {finding.source}"
-        case "doing":
-            return f"turn {finding.turn}"
-        case "report":
-            return f"report {finding.version}"
-        case _:
-            return f"{finding.kind} {finding.version}"
+        told = [each.text for each in best]
+        for each in kept:
+            is_told = each.kind == "doing" and any(each.text in one for one in told)
+            if each in best or (each.kind != "found" and not is_told):
+                yield each
 
 
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
@@ -308,8 +297,6 @@ Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, 
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
 DOCUMENTS: Final = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".org")
 """Endings of files in prose: Markdown, reStructuredText, AsciiDoc, Org."""
-SENTENCES_MIN: Final = 6
-"""Whole sentences that another output has at least if it is a document."""
 SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 4_000
 """Characters of a report or document that are kept at most; there is never room for more."""
@@ -354,15 +341,11 @@ def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str, str]:
             _ACKNOWLEDGED.sub("", _texts_in(told)),
             min(given, key=len, default=call.name),
         )
-    kind = tool_kind(call.name, call.input, result.envelope)
     target = tool_target(call.input, result.envelope)
-    if kind == "read":
-        is_document = target.lower().endswith(DOCUMENTS)
-        told = _NUMBERED.sub("", told)
-    else:
-        is_document = kind in ("web", "command", "other") and is_prose(told, SENTENCES_MIN)
-    is_told = is_document and not asks_user(call.name)
-    return "document", told if is_told else "", target or call.name
+    is_document = {"read": target.lower().endswith(DOCUMENTS), "web": True}.get(
+        tool_kind(call.name, call.input, result.envelope), False
+    )
+    return "document", _NUMBERED.sub("", told) if is_document else "", target or call.name
 
 
 def _texts_in(told: str) -> str:

@@ -44,10 +44,6 @@ KNOWN: Final = 512
 LETTERS_MIN: Final = 12
 LETTERS_SHARE: Final = 0.8
 """A line of words has at least this many letters, and they are at least this share of its characters besides spaces."""
-PROSE_SHARE: Final = 0.6
-"""Share of the lines of a text in prose that are lines of words."""
-WHOLE_SHARE: Final = 0.2
-"""Share of them that are whole sentences; in code with comments there are fewer."""
 
 _FENCES: Final = ("```", "~~~")
 _BULLETS: Final = " \t-*+•>#0123456789.)"
@@ -261,18 +257,6 @@ def is_prose_line(line: str) -> bool:
     return letters >= min(LETTERS_MIN, len(characters)) and letters >= LETTERS_SHARE * len(
         characters
     )
-
-
-def is_prose(text: str, lines_min: int = 1) -> bool:
-    """Whether a text is prose: most of its lines are of words, and many different ones, at least `lines_min`, are long and
-    end as sentences do."""
-    lines = [line for line in text[:TEXT_CHARACTERS].split("\n") if line.strip()]
-    told = [line for line in lines if is_prose_line(line)]
-    whole = {
-        line for line in told if len(line) >= SHORT_CHARACTERS and line.rstrip()[-1:] in _STOPS
-    }
-    is_told = len(told) >= PROSE_SHARE * len(lines) and len(whole) >= WHOLE_SHARE * len(lines)
-    return is_told and len(whole) >= lines_min
 
 
 def shortened(text: str, characters: int) -> str:

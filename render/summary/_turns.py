@@ -112,10 +112,16 @@ def _size(turn: Sequence[Finding], count: Counter) -> int:
 
 
 def _shortest(turn: Sequence[Finding], tokens: int, count: Counter) -> Finding:
-    """The one line of a turn: the first statement of its newest report, or of its most telling finding."""
+    """The one line of a turn: the beginning of its newest report, or of its most telling finding."""
     best = next((e for e in reversed(turn) if e.kind == "report"), best_first(turn)[0])
-    told = _first(read_prose(best.text))
-    return _cut(structs.replace(best, text=told.text if told else best.text), tokens, count)
+    return _cut(structs.replace(best, text=_beginning(best.text)), tokens, count)
+
+
+def _beginning(told: str) -> str:
+    """The first statement of a text, with its lead on the same line."""
+    pieces = read_prose(told)
+    last = next((i for i, piece in enumerate(pieces) if piece.form != "lead"), len(pieces))
+    return " ".join(piece.text for piece in pieces[: last + 1]) or " ".join(told.split())
 
 
 def _cut(finding: Finding, tokens: int, count: Counter) -> Finding:
@@ -128,12 +134,6 @@ def _cut(finding: Finding, tokens: int, count: Counter) -> Finding:
         if _size([finding], count) <= tokens:
             break
     return finding
-
-
-def _first(pieces: Sequence[Piece]) -> Piece | None:
-    """The statement that stands for a text: its first sentence, else its first item."""
-    told = [piece for piece in pieces if piece.form != "lead"]
-    return next((piece for piece in told if piece.form == "sentence"), told[0] if told else None)
 
 
 def _within(turn: Sequence[Finding], tokens: int, count: Counter) -> list[Finding]:
@@ -165,20 +165,21 @@ def _condensed(finding: Finding, tokens: int, count: Counter) -> Finding | None:
     for is_listed, run in groupby(leads, key=lambda i: pieces[i].is_listed):
         items = list(run)
         values |= dict.fromkeys(items, max(values[i] for i in items)) if is_listed else {}
-    first = _first(pieces)
     left = tokens - _size([structs.replace(finding, text="", gone=MORE)], count)
     kept: set[int] = set()
-    for index in sorted(leads, key=lambda i: (pieces[i] is not first, -values[i], i)):
+    for index in sorted(leads, key=lambda i: (i != min(leads), -values[i], i)):
         wanted = {index, leads[index]} - kept - {-1}
         cost = sum(count(pieces[each].line) + 2 for each in wanted)
         if cost <= left:
             kept |= wanted
             left -= cost
+        elif not kept:
+            break
     gone = finding.gone + sum(i not in kept for i in leads if pieces[i].is_listed)
     told = text_of_pieces(tidy([pieces[i] for i in sorted(kept)]))
     short = structs.replace(finding, text=told, gone=gone)
-    if not kept and first and finding.kind not in GIVEN:
-        short = _cut(structs.replace(finding, text=first.text), tokens, count)
+    if not kept and finding.kind not in GIVEN:
+        short = _cut(structs.replace(finding, text=_beginning(finding.text)), tokens, count)
     is_whole = kept or len(short.text) >= SHORT_CHARACTERS
     return short if is_whole and _size([short], count) <= tokens else None
 
