@@ -132,8 +132,8 @@ def _on_the_way(entry: Entry) -> Iterator[str]:
 # What a statement is worth.
 
 
-WORTH_MIN: Final = 4
-"""A statement on the way tells at least this much: a cause or decision with a name, a result with two."""
+WORTH_MIN: Final = 3
+"""A statement on the way tells at least this much: a cause or decision, or a result with a name."""
 LENGTH_MIN: Final = 60
 LENGTH_POWER: Final = 0.6
 NAMES_MAX: Final = 2
@@ -204,8 +204,8 @@ def offers(statement: str) -> bool:
 # What later statements do to earlier ones.
 
 
-TURN_STATEMENTS: Final = 4
-"""The most statements on the way that are kept of a turn that has a report, or by another turn's end."""
+TURN_STATEMENTS: Final = 6
+"""The most statements on the way that are kept of a turn that has a report."""
 OPEN_STATEMENTS: Final = 12
 """The same for a turn without a report, which has nothing else to tell."""
 NEWER: Final = 1.0
@@ -235,7 +235,7 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     for finding in reversed(findings):
         kept = turns.get(finding.turn, [])
         is_gone = finding.kind == "found" and any(supersedes(each, finding.text) for each in later)
-        is_over = finding.kind == "doing" and any(e.kind in ("doing", "report") for e in kept)
+        is_over = finding.kind == "doing" and any(e.version > finding.version for e in kept)
         is_reread = finding.kind == "document" and finding.source in later
         if is_reread or (kept and (is_gone or is_over)):
             continue

@@ -94,17 +94,24 @@ def _shared(turns: Sequence[list[Finding]], room: int, count: Counter) -> Iterat
     turns = turns[-max(room // least, 1) :]
     line = min(max(room // (2 * len(turns)), least), most)
     needs = [_size(turn, count) for turn in turns]
-    left = room - sum(min(need, line) for need in needs)
-    told: list[list[Finding]] = []
+    limits = [min(need, line) for need in needs]
+    left = room - sum(limits)
     for index in reversed(range(len(turns))):
-        first = min(needs[index], line)
         older = sum(max(need - line, 0) for need in needs[:index])
         part = max(int(max(NEWEST_SHARE, 1 / (index + 1)) * left), left - older)
-        short = _within(turns[index], first + min(part, needs[index] - first), count)
-        short = short or [_shortest(turns[index], first, count)]
-        left += first - _size(short, count)
-        told.append(short)
-    return (finding for turn in reversed(told) for finding in turn)
+        more = min(max(part, 0), needs[index] - limits[index])
+        limits[index], left = limits[index] + more, left - more
+    told = [
+        _within(turn, limit, count) or [_shortest(turn, limit, count)]
+        for turn, limit in zip(turns, limits, strict=True)
+    ]
+    spare = room - sum(_size(turn, count) for turn in told)
+    for index in reversed(range(len(turns))):  # what is left goes to the newest that need it
+        if limits[index] < needs[index] and spare > 0:
+            size = _size(told[index], count)
+            told[index] = _within(turns[index], size + spare, count) or told[index]
+            spare -= _size(told[index], count) - size
+    return (finding for turn in told for finding in turn)
 
 
 def _size(turn: Sequence[Finding], count: Counter) -> int:
