@@ -20,7 +20,6 @@ import msgspec
 from msgspec import structs
 
 from blocks import (
-    Block,
     BlockId,
     BlocksHidden,
     Carried,
@@ -71,6 +70,7 @@ from render.summary._excerpts import Beside, choose, uses_after
 from render.summary._findings import words_of
 from render.summary._identifiers import searched
 from render.summary._merge import SummaryRoom, merge_summaries
+from render.summary._prose import is_prose_line
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
@@ -398,11 +398,7 @@ END_LINES: Final = 2
 """Lines that stay at each end of a run."""
 LINE_CHARACTERS: Final = 200
 """Characters that stay of such a line."""
-LETTERS_MIN: Final = 12
-LETTERS_SHARE: Final = 0.8
-"""A sentence has at least this many letters, and they are at least this share of its characters besides spaces."""
 _FENCES: Final = ("```", "~~~")
-_BULLETS: Final = " \t-*+•>0123456789.)"
 
 
 def without_pasted(text: str, begin: int = 0) -> str:
@@ -438,18 +434,9 @@ def _runs(lines: Sequence[str]) -> Iterator[tuple[bool, list[str]]]:
         elif not begin:
             flags.append(bool(flags) and flags[-1])
         else:
-            flags.append(not is_sentence(line))
+            flags.append(not is_prose_line(line))
     for is_pasted, run in groupby(zip(flags, lines, strict=True), key=lambda each: each[0]):
         yield is_pasted, [line for _, line in run]
-
-
-def is_sentence(line: str) -> bool:
-    """Whether a line is mostly words, as sentences and headings are."""
-    characters = "".join(line.lstrip(_BULLETS).split())
-    letters = sum(map(str.isalpha, characters))
-    return letters >= min(LETTERS_MIN, len(characters)) and letters >= LETTERS_SHARE * len(
-        characters
-    )
 
 
 def _short(line: str) -> str:
@@ -750,7 +737,7 @@ def _with_past(
     """The digest with what was found and done in everything that is folded."""
     folded = [entry for entry in fold.folded if not standing_of(entry.source)]
     running = fold.kept[0].block.turn
-    findings = _findings.advance(earlier.findings, folded, running, _no_longer_whole(fold))
+    findings = _findings.advance(earlier.findings, folded, running)
     share = BESIDE_WRITTEN if block.summary.complete else 1.0
     findings = _turns.fitted(findings, int(share * room.found), count)
     actions = advance_actions((*of_commands(earlier.commands), *earlier.actions), folded)
@@ -794,17 +781,6 @@ def _shown(fold: FoldRange) -> set[int]:
         for entry in fold.kept
         if entry.replacement is None and entry.block.id not in cut
     }
-
-
-def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
-    """The user's texts that are shortened or left out, each with its version and what is left of it."""
-    for item in fold.carried:
-        if item.clipped and not item.withheld:
-            yield item.version, item.block, item.clipped
-    carried = {item.version for item in fold.carried}
-    for entry in (*fold.given_up, *fold.folded):
-        if is_said(entry) and entry.version not in carried and entry.original is None:
-            yield entry.version, entry.block, ""
 
 
 def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> PageRoom:

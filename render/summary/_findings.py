@@ -3,30 +3,23 @@
 A *finding* is a text condensed to its statements (see `_prose`), with the block that it came from:
 
     report     the agent's last words in a turn that ended, or before the user spoke again: they sum the turn up
-    found      a statement on the way: a cause, a result, a decision with its reason, a rejected alternative
-    guess      one that is not sure, or a plan; it goes when a report of its turn follows
+    found      a statement on the way: a cause, a result, a decision with its reason
     agent      the report of a sub-agent
     document   what was read: a design, an issue, a page; the newest reading of each
-    rule       a demand of the user in a text that is no longer shown whole
-    now        what is just being done in the turn that goes on
+    doing      what the agent was doing last in a turn that has no report, or goes on
 
-A report is taken by its position alone. The other statements of the agent are judged by their form (names, numbers) and by
-a few English words; the last sentence before a call mostly says what the call will do, so it must tell more. What a later
-statement repeats, or takes back, goes.
-
-The turns share the room: newer ones, and those in which much was found, get more. A turn first loses its details (remarks
-in parentheses, clauses), then its least telling statements, at last all but its first one. Nothing is written anew, so
-what is folded again and again only gets shorter.
+A report is taken by its position alone. Of the other statements only the most telling are kept, judged by their form (names,
+numbers) and by a few English words, which only add. What a later statement repeats, or takes back, goes.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
 import attrs
 import msgspec
-from msgspec import structs
 
 from blocks import (
     AssistantCompletion,
@@ -38,261 +31,256 @@ from blocks import (
     UserFollowup,
     UserPrompt,
     UserSteer,
-    asks_user,
     is_sealed,
     leaves,
     text_of,
     tool_kind,
     tool_target,
 )
-from render.summary._identifiers import one_line, output_of
+from render.summary._identifiers import identifiers, one_line, output_of
 from render.summary._prose import (
     Piece,
-    is_prose,
-    is_prose_line,
-    plain_line,
     read_prose,
     sentences_of,
-    shortened,
     text_of_pieces,
     tidy,
 )
-from render.summary._statements import Claim, claim_of, is_guess, offers, worth
 from render.view._group import Entry
+
+_SAID: Final = UserPrompt, UserFollowup, UserSteer
 
 
 def advance(
-    previous: Sequence[Finding],
-    entries: Sequence[Entry],
-    running: str = "",
-    cut: Iterable[tuple[int, Block, str]] = (),
+    previous: Sequence[Finding], entries: Sequence[Entry], running: str = ""
 ) -> tuple[Finding, ...]:
-    """The findings after these entries were folded, too.
+    """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any."""
+    shown = [e for e in entries if e.original is None and not is_sealed(e.block)]
+    findings = [*previous, *_told(shown, running), *_given(shown)]
+    return tuple(_settled(sorted(findings, key=attrgetter("version"))))
 
-    `running` is the turn that goes on after them, if any; `cut` are the user's texts that are no longer shown whole, each
-    with its version and what is shown of it.
-    """
-    new = [*_said(entries, running), *_given(entries)]
-    rules = [rule for version, block, shown in cut for rule in _rules(version, block, shown)]
-    again = {rule.version for rule in rules}
-    old = [
-        _over(each, running)
-        for each in previous
-        if not (each.kind == "rule" and each.version in again)
-    ]
-    findings = sorted([*old, *new, *rules], key=attrgetter("version"))
-    return tuple(_settled(findings))
+
+def words_of(block: Block) -> str:
+    """The user's words in a block, without attachments; empty for other blocks."""
+    if not isinstance(block, _SAID):
+        return ""
+    texts = (part.text for part in block.parts if isinstance(part, TextPart))
+    return "\n".join(filter(None, (block.text, *texts)))
+
+
+def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
+    turn = entry.block.turn
+    return Finding(turn=turn, version=entry.version, kind=kind, text=told, source=source)
 
 
 # What the agent said.
 
 
-WORTH_MIN: Final = 2
-"""A statement on the way tells at least this much."""
-TEXT_MAX: Final = 3
-"""The most statements of one text on the way."""
-STATEMENT_MIN: Final = 12
-STATEMENT_CHARACTERS: Final = 320
-NOW_CHARACTERS: Final = 160
-LIST_WORTH: Final = 3
-"""What a list is worth at most beyond its words."""
-_SAID: Final = UserPrompt, UserFollowup, UserSteer
-
-
-def _said(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
-    """The findings in the agent's texts, each turn's last words as its report."""
-    turns: dict[str, list[Entry]] = {}
+def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
+    """The findings in the agent's texts; the user's words divide a turn."""
+    turns: dict[str, list[list[Entry]]] = {}
     for entry in entries:
-        is_quotable = entry.original is None and not is_sealed(entry.block)
-        if is_quotable and isinstance(entry.block, (AssistantCompletion, ToolCall, *_SAID)):
-            turns.setdefault(entry.block.turn, []).append(entry)
-    for turn, said in turns.items():
-        yield from _stretches(said, is_open=turn == running)
+        stretches = turns.setdefault(entry.block.turn, [[]])
+        if isinstance(entry.block, _SAID):
+            stretches.append([])
+        elif isinstance(entry.block, ToolCall) or (
+            isinstance(entry.block, AssistantCompletion) and entry.block.text.strip()
+        ):
+            stretches[-1].append(entry)
+    for turn, stretches in turns.items():
+        for number, said in enumerate(stretches, 1):
+            yield from _stretch(said, is_open=turn == running and number == len(stretches))
 
 
-def _stretches(said: Sequence[Entry], *, is_open: bool) -> Iterator[Finding]:
-    """The findings of a turn; the user's words divide it."""
-    texts: list[tuple[Entry, bool]] = []  # each with whether a call follows it
-    for entry in said:
-        if isinstance(entry.block, AssistantCompletion):
-            if entry.block.text.strip():
-                texts.append((entry, False))
-        elif isinstance(entry.block, ToolCall):
-            texts = [(each, True) for each, _ in texts] if texts and not texts[-1][1] else texts
-        elif texts:
-            yield from _stretch(texts, is_open=False)
-            texts = []
-    if texts:
-        yield from _stretch(texts, is_open=is_open)
-
-
-def _stretch(texts: Sequence[tuple[Entry, bool]], *, is_open: bool) -> Iterator[Finding]:
-    closing = (
-        0
-        if is_open
-        else next((n for n, (_, is_before) in enumerate(reversed(texts)) if is_before), len(texts))
-    )
-    on_the_way, last = texts[: len(texts) - closing], texts[-1][0]
-    found = [one for entry, is_before in on_the_way for one in _on_the_way(entry, is_before)]
-    yield from found
-    if report := _report("\n\n".join(map(_text, texts[len(texts) - closing :]))):
-        yield _finding(last, "report", report)
-    elif (doing := _doing(_text(texts[-1]))) and not any(doing in each.text for each in found):
-        yield _finding(last, "now" if is_open else "guess", doing)
-
-
-def _text(said: tuple[Entry, bool]) -> str:
-    return text_of(said[0].block)
-
-
-def _doing(told: str) -> str:
-    """What is being done, by a text before a call: its last sentence."""
-    sentences = sentences_of(plain_line(told.strip().rpartition("\n")[2]))
-    return shortened(sentences[-1].strip(), NOW_CHARACTERS) if sentences else ""
-
-
-def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
-    return Finding(
-        turn=entry.block.turn, version=entry.version, kind=kind, text=told, source=source
-    )
-
-
-def _report(told: str) -> str:
-    """The statements of a closing text, without offers and announcements."""
-    pieces = read_prose(told)
-    return text_of_pieces(list(_stated(pieces)) or pieces)
+def _stretch(said: Sequence[Entry], *, is_open: bool) -> Iterator[Finding]:
+    """The statements on the way, then the report; without one, what is being done."""
+    texts = [entry for entry in said if isinstance(entry.block, AssistantCompletion)]
+    last_call = max((e.version for e in said if isinstance(e.block, ToolCall)), default=0)
+    closing = [] if is_open else [entry for entry in texts if entry.version > last_call]
+    for entry in texts[: len(texts) - len(closing)]:
+        yield from (_finding(entry, "found", told) for told in _on_the_way(entry))
+    if pieces := read_prose("\n\n".join(text_of(entry.block) for entry in closing)):
+        told = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
+        yield _finding(closing[-1], "report", told)
+    elif texts and (pieces := read_prose(text_of(texts[-1].block).strip().rpartition("\n")[2])):
+        yield _finding(texts[-1], "doing", sentences_of(pieces[-1].text)[-1].strip())
 
 
 def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """The pieces without sentences that offer, greet, or only say what the agent is about to do."""
     for piece in pieces:
+        told = [each for each in sentences_of(piece.text) if not offers(each)]
         if piece.form != "sentence":
             yield piece
-        elif stated := [each for each in sentences_of(piece.text) if not offers(each)]:
-            yield attrs.evolve(piece, text=" ".join(stated))
+        elif told:
+            yield attrs.evolve(piece, text=" ".join(map(str.strip, told)))
 
 
-def _on_the_way(entry: Entry, is_before_call: bool) -> Iterator[Finding]:  # noqa: FBT001
-    """The statements of a text on the way that tell something, in their order; a list stays with its lead."""
-    found: list[tuple[float, int, str]] = []
-    pieces = read_prose(text_of(entry.block))
-    told = [[*_stated(whole)] for whole in _wholes(pieces)]
-    for index, whole in enumerate(told):
-        statement = text_of_pieces(whole)
-        is_last = is_before_call and index == len(told) - 1
-        if len(statement) < STATEMENT_MIN or (
-            is_last and statement.endswith((":", "：", "…", "..."))
-        ):
-            continue
-        value = worth(" ".join(piece.text for piece in whole)) + (not index and len(told) > 1)
-        value += min(len(whole) - 1, LIST_WORTH) - 2 * is_last
-        if value >= WORTH_MIN:
-            found.append((value, index, statement))
-    best = sorted(found, key=lambda each: (-each[0], each[1]))[:TEXT_MAX]
-    for _, _, statement in sorted(best, key=lambda each: each[1]):
-        yield _finding(entry, "guess" if is_guess(statement) else "found", statement)
+def _on_the_way(entry: Entry) -> Iterator[str]:
+    """The statements of a text on the way that tell something; a list stays with its lead."""
+    wholes: list[list[Piece]] = []
+    for piece in _stated(read_prose(text_of(entry.block))):
+        before = wholes[-1][-1] if wholes else None
+        if before and (before.form == "lead" or (piece.is_listed and before.is_listed)):
+            wholes[-1].append(piece)
+        else:
+            wholes.append([piece])
+    for whole in wholes:
+        if worth(" ".join(piece.text for piece in whole)) >= WORTH_MIN:
+            yield text_of_pieces(whole)
 
 
-def _wholes(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Pieces that have sense alone: a sentence; a lead with what it leads to; the items of a list."""
-    whole: list[Piece] = []
-    for piece in pieces:
-        is_part = whole and (
-            (piece.form in ("item", "row") and whole[-1].form != "sentence")
-            or (whole[-1].form == "lead")
-        )
-        if whole and not is_part:
-            yield whole
-            whole = []
-        whole.append(piece)
-    if whole:
-        yield whole
+# What a statement is worth.
+
+
+WORTH_MIN: Final = 3
+"""A statement on the way tells at least this much: a cause or decision, or a result with a name."""
+LENGTH_MIN: Final = 60
+LENGTH_POWER: Final = 0.6
+NAMES_MAX: Final = 2
+"""The most names, and the most numbers, that count."""
+_NUMBER: Final = re.compile(r"(?<![\w.])\d[\w.:%-]*")
+_CAUSE: Final = re.compile(
+    r"\b(?:causes?|caused|because|since|due to|reasons?|culprit|turns out|means that|that(?:'|’)?s why|root"
+    r"|confirm(?:s|ed)|missing|wrong|incorrect|bug|issue|problem|regression|fix(?:ed)?"
+    r"|decided?|decision|instead of|rather than|reject(?:s|ed)?|chose|prefer|better|safer|simpler|should(?:n(?:'|’)t| not)"
+    r"|must|policy|approach|keep|option|so that|not needed|no need)\b",
+    re.IGNORECASE,
+)
+"""English words for causes and corrections, decisions and their reasons: what a successor needs first."""
+_RESULT: Final = re.compile(
+    r"\b(?:pass(?:es|ed)?|fail(?:s|ed|ure)?|found|committed|pushed|merged|verified|reproduced|works?|removed|renamed|reverted"
+    r"|created|added|updated|succeed(?:s|ed)?|blocked|skipped|resolved|returns?|shows?|no longer|never|only)\b",
+    re.IGNORECASE,
+)
+"""English words for results and limits."""
+_UNSURE: Final = re.compile(
+    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|i (?:think|guess|suspect|wonder)|hmm)\b|[?？]$",
+    re.IGNORECASE,
+)
+_REASON: Final = re.compile(
+    r"\b(?:because|since|instead of|rather than|so that|due to)\b", re.IGNORECASE
+)
+"""English words with which an announcement gives its reason."""
+_ANNOUNCED: Final = re.compile(
+    r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
+    r"(?:let me|let(?:'|’)?s|let us|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
+    r"|(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?\w+ing\b|still \w+ing\b"
+    r"|(?:now|next),? (?:to |i |we |add|update|fix|run|implement|create|write|check|read|look|test|verify|clear|set)\b"
+    r"|(?:running|checking|looking|waiting|trying|reading|continuing)\b)",
+    re.IGNORECASE,
+)
+"""The beginning of an English sentence that says what the agent is about to do."""
+_OFFER: Final = re.compile(
+    r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like"
+    r"|do you want|want me to|shall i|should i|let me know|feel free|happy to|what would you like|is there anything"
+    r"|anything else|ready (?:for|when)|you(?:'|’)re welcome|hello\b|hi\b)|\W*\w+(?:['’ ]\w+)?\s*[!！]\W*\Z",
+    re.IGNORECASE,
+)
+"""The beginning of an English offer or greeting; or one or two words with an exclamation mark."""
+
+
+@lru_cache(maxsize=4096)
+def worth(statement: str) -> int:
+    """How much a statement tells: by its names and numbers, which every language has, and by English words."""
+    names, numbers = len(identifiers(statement)), len(_NUMBER.findall(statement))
+    cues = 3 * bool(_CAUSE.search(statement)) + 2 * bool(_RESULT.search(statement))
+    unsure = 3 * bool(_UNSURE.search(statement)) + 3 * bool(_ANNOUNCED.match(statement))
+    return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - unsure
+
+
+@lru_cache(maxsize=4096)
+def density(told: str) -> float:
+    """The worth of a text for its length, which favours short statements, but none below `LENGTH_MIN` further."""
+    worths = sum(max(worth(piece.text), 0) + 0.5 for piece in read_prose(told))
+    return worths / max(len(told), LENGTH_MIN) ** LENGTH_POWER
+
+
+def offers(statement: str) -> bool:
+    """Whether it offers, greets, exclaims, or announces without a reason."""
+    is_announced = _ANNOUNCED.match(statement) and not _REASON.search(statement)
+    return bool(is_announced or _OFFER.match(statement))
 
 
 # What later statements do to earlier ones.
 
 
+TURN_STATEMENTS: Final = 6
+"""The most statements on the way that are kept of a turn that has a report."""
+OPEN_STATEMENTS: Final = 12
+"""The same for a turn without a report, which has nothing else to tell."""
+NEWER: Final = 1.0
+"""By how much the newest statement of a turn is worth more than its oldest."""
 LOOKED_BACK: Final = 120
 """How many later statements an earlier one is compared with."""
-_LASTING: Final = frozenset({"report", "agent", "document", "rule"})
-"""Kinds that are not dropped for what later statements say; only their sentences are."""
-
-
-def _over(finding: Finding, running: str) -> Finding:
-    """The finding after its turn has ended: what was just being done is a statement like others."""
-    is_over = finding.kind == "now" and finding.turn != running
-    return structs.replace(finding, kind="guess") if is_over else finding
+WORDS_MIN: Final = 4
+LETTERS_MIN: Final = 3
+"""Statements with fewer words, and shorter words, are not compared."""
+REPEATED_SHARE: Final = 0.7
+TAKEN_BACK_SHARE: Final = 0.5
+"""A statement repeats, or takes back, another one if it has this share of its words."""
+_WORD: Final = re.compile(r"\w[\w./-]*\w")
+_TAKES_BACK: Final = re.compile(
+    r"^\W*actually\b|\b(?:i was wrong|i misread|i was mistaken|my mistake|you(?:'|’)re (?:absolutely )?right|correction|scratch that"
+    r"|on second thought|not (?:actually )?the (?:cause|problem|issue))",
+    re.IGNORECASE,
+)
+"""English words with which a statement takes back an earlier one."""
 
 
 def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings without guesses of turns that have a report, and without what a later statement repeats or takes
-    back; of what is just being done, and of each document, the newest."""
-    reported = {each.turn: each.version for each in findings if each.kind == "report"}
-    newest = {_once(each): each.version for each in findings if _once(each)}
-    later: list[Claim] = []
-    kept: list[Finding] = []
+    """The findings without what a later one repeats, takes back or replaces, and of each turn the most telling; every turn
+    that has one keeps one."""
+    turns: dict[str, list[Finding]] = {}
+    later: list[str] = []
     for finding in reversed(findings):
-        is_newest = newest.get(_once(finding), finding.version) == finding.version
-        is_unsure = finding.kind in ("guess", "now")
-        is_over = is_unsure and finding.version < reported.get(finding.turn, 0)
-        is_remark = finding.kind == "guess" and "\n" not in finding.text and offers(finding.text)
-        if not is_newest or is_over or is_remark:
+        kept = turns.get(finding.turn, [])
+        is_gone = finding.kind == "found" and any(supersedes(each, finding.text) for each in later)
+        is_over = finding.kind == "doing" and any(e.version > finding.version for e in kept)
+        is_reread = finding.kind == "document" and finding.source in later
+        if is_reread or (kept and (is_gone or is_over)):
             continue
-        if finding.kind == "report":
-            kept.append(_corrected(finding, later))
-        elif finding.kind in _LASTING or not _is_gone(finding, later):
-            kept.append(finding)
-        else:
-            continue
-        if finding.kind == "now":
-            continue
-        claims = (claim_of(piece.text) for piece in read_prose(finding.text))
-        later = [*later, claim_of(finding.text), *claims][-LOOKED_BACK:]
-    yield from _with_a_line(kept[::-1], findings)
+        turns[finding.turn] = [finding, *kept]
+        if finding.kind != "doing":
+            pieces = (piece.text for piece in read_prose(finding.text))
+            later = [*later, finding.source, finding.text, *pieces][-LOOKED_BACK:]
+    for kept in turns.values():
+        most = TURN_STATEMENTS if any(e.kind == "report" for e in kept) else OPEN_STATEMENTS
+        best = best_first([each for each in kept if each.kind == "found"])[:most]
+        told = [each.text for each in best]
+        for each in kept:
+            is_told = each.kind == "doing" and any(each.text in one for one in told)
+            if each in best or (each.kind != "found" and not is_told):
+                yield each
 
 
-def _is_gone(finding: Finding, later: Iterable[Claim]) -> bool:
-    claim = claim_of(finding.text)
-    return any(other.repeats(claim) or other.denies(claim) for other in later)
+def best_first(findings: Sequence[Finding]) -> list[Finding]:
+    """The most telling for their length first, newer ones a little before; `findings` in log order."""
+    last = max(len(findings) - 1, 1)
+    ranked = sorted(
+        (-density(each.text) * (1 + NEWER * index / last), -index)
+        for index, each in enumerate(findings)
+    )
+    return [findings[-index] for _, index in ranked]
 
 
-def _corrected(report: Finding, later: Sequence[Claim]) -> Finding:
-    """The report without the sentences that a later statement takes back."""
-    back = [claim for claim in later if claim.takes_back]
-    pieces = read_prose(report.text) if back else ()
-    left = [
-        piece
-        for piece in pieces
-        if piece.form != "sentence" or not any(c.denies(claim_of(piece.text)) for c in back)
-    ]
-    if not left or len(left) == len(pieces):
-        return report
-    return structs.replace(report, text=text_of_pieces(tidy(left)))
+def supersedes(later: str, earlier: str) -> bool:
+    """Whether a statement says what an earlier one says, or that it was wrong."""
+    known = _words(earlier)
+    share = TAKEN_BACK_SHARE if _TAKES_BACK.search(later) else REPEATED_SHARE
+    return len(known) >= WORDS_MIN and len(_words(later) & known) >= share * len(known)
 
 
-def _once(finding: Finding) -> str:
-    """What there is only one of: the document of a name, and what is being done; else empty."""
-    match finding.kind:
-        case "document":
-            return f"document {finding.source}"
-        case "now":
-            return "now"
-        case _:
-            return ""
+@lru_cache(maxsize=4096)
+def _words(statement: str) -> frozenset[str]:
+    words = _WORD.findall(statement.casefold())
+    return frozenset(word for word in words if len(word) >= LETTERS_MIN)
 
 
-def _with_a_line(kept: Sequence[Finding], findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings that are kept, and the newest of each turn that has none."""
-    turns = {each.turn for each in kept}
-    newest = {each.turn: each for each in findings if each.turn not in turns}
-    yield from sorted([*kept, *newest.values()], key=attrgetter("version"))
-
-
-# What others said: sub-agents, documents, the user.
+# What others said: sub-agents, documents.
 
 
 REPORTING_TOOLS: Final = frozenset(
-    {
+    [
         "task",
         "agent",
         "new_task",
@@ -301,7 +289,7 @@ REPORTING_TOOLS: Final = frozenset(
         "wait_agent",
         "wait",
         "codebase_investigator",
-    }
+    ]
 )
 """Tools whose results are the report of another agent, by their names in lower case: Claude Code (Task, Agent), opencode,
 Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), OpenHands (delegate), Codex (wait_agent, wait),
@@ -309,16 +297,9 @@ Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, 
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
 DOCUMENTS: Final = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".org")
 """Endings of files in prose: Markdown, reStructuredText, AsciiDoc, Org."""
-SENTENCES_MIN: Final = 6
-"""Whole sentences that an output has at least if it is a document."""
 SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 4_000
-"""Characters of a report or document that are condensed from the beginning on; there is never room for more."""
-DEMAND_CHARACTERS: Final = 240
-DEMAND_LETTERS: Final = 0.6
-"""Share of letters in a demand, which may name paths and commands."""
-_QUOTED: Final = (">", "<", "|")
-"""Beginnings of lines that the user quotes."""
+"""Characters of a report or document that are kept at most; there is never room for more."""
 _NUMBERED: Final = re.compile(r"^[ \t]*\d{1,7}(?:→|\t|\|)", re.MULTILINE)
 """The line number that a reading tool adds."""
 _ACKNOWLEDGED: Final = re.compile(
@@ -331,54 +312,40 @@ _NOTIFIED: Final = re.compile(
     re.DOTALL,
 )
 """The report of a sub-agent that ran in the background (Claude Code); it comes in the place of the user's words."""
-_DEMANDS: Final = re.compile(
-    r"\b(?:must|never|always|do not|don(?:'|’)t|only|no longer|required?|make sure|ensure|prefer|should|instead of|from now on)\b",
-    re.IGNORECASE,
-)
-"""English words in which demands are made."""
 
 
 def _given(entries: Sequence[Entry]) -> Iterator[Finding]:
     """The reports of sub-agents, and the documents that were read."""
     calls = {entry.pair: entry.block for entry in entries if isinstance(entry.block, ToolCall)}
     for entry in entries:
-        if entry.original is not None or is_sealed(entry.block):
-            continue
         call = calls.get(entry.pair) if entry.pair else None
-        if isinstance(entry.block, ToolResult) and call:
-            yield from _answer(entry, call, entry.block)
+        if isinstance(entry.block, ToolResult) and call and not entry.block.is_error:
+            kind, told, source = _answer(call, entry.block)
         elif isinstance(entry.block, _SAID) and (notified := _NOTIFIED.match(entry.block.text)):
-            told = _condensed_text(notified[2] or "")
-            if told:
-                yield _finding(entry, "agent", told, one_line(notified[1], SOURCE_CHARACTERS))
+            kind, told, source = "agent", notified[2] or "", notified[1]
+        else:
+            continue
+        if condensed := _condensed(told):
+            yield _finding(entry, kind, condensed, one_line(source, SOURCE_CHARACTERS))
 
 
-def _answer(entry: Entry, call: ToolCall, result: ToolResult) -> Iterator[Finding]:
-    if asks_user(call.name) or result.is_error:
-        return
+def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str, str]:
+    """The kind, text and source of a result; the text is empty if it is neither a report nor a document."""
     told = text_of(result)
     start, end = output_of(told)
     told = told[start:end]
     if call.name.lower() in REPORTING_TOOLS or REPORTING_KEYS & call.input.keys():
-        if report := _condensed_text(_ACKNOWLEDGED.sub("", _texts_in(told))):
-            yield _finding(entry, "agent", report, _about(call))
-        return
-    kind, target = (
-        tool_kind(call.name, call.input, result.envelope),
-        tool_target(call.input, result.envelope),
+        given = (value for value in call.input.values() if isinstance(value, str) and " " in value)
+        return (
+            "agent",
+            _ACKNOWLEDGED.sub("", _texts_in(told)),
+            min(given, key=len, default=call.name),
+        )
+    target = tool_target(call.input, result.envelope)
+    is_document = {"read": target.lower().endswith(DOCUMENTS), "web": True}.get(
+        tool_kind(call.name, call.input, result.envelope), False
     )
-    is_document = (kind == "read" and target.lower().endswith(DOCUMENTS)) or kind in (
-        "web",
-        "command",
-        "other",
-    )
-    if is_document:
-        plain = _NUMBERED.sub("", told) if kind == "read" else told
-        is_named = kind == "read"  # by its ending
-        if (is_named or is_prose(plain, SENTENCES_MIN)) and (document := _condensed_text(plain)):
-            yield _finding(
-                entry, "document", document, one_line(target or call.name, SOURCE_CHARACTERS)
-            )
+    return "document", _NUMBERED.sub("", told) if is_document else "", target or call.name
 
 
 def _texts_in(told: str) -> str:
@@ -390,53 +357,14 @@ def _texts_in(told: str) -> str:
     return "\n\n".join(text for text in leaves(reply).split("\n") if " " in text)
 
 
-def _about(call: ToolCall) -> str:
-    """What a sub-agent was asked, in the call's shortest text of several words."""
-    given = (value for value in call.input.values() if isinstance(value, str) and " " in value)
-    return one_line(min(given, key=len, default=call.name), SOURCE_CHARACTERS)
-
-
-def _condensed_text(told: str) -> str:
+def _condensed(told: str) -> str:
     """The headings and lists of a text, and the first sentence of each paragraph."""
     kept: list[Piece] = []
-    length = 0
-    block = -1
+    length, block = 0, -1
     for piece in read_prose(told):
-        is_further = piece.form == "sentence" and piece.block == block
-        block = piece.block
-        if is_further:
-            continue
+        is_first = piece.form != "sentence" or piece.block != block
+        length, block = length + is_first * len(piece.text), piece.block
         if length > GIVEN_CHARACTERS:
             break
-        kept.append(attrs.evolve(piece, text=shortened(piece.text, DEMAND_CHARACTERS)))
-        length += len(kept[-1].text)
-    while kept and kept[-1].form == "lead":
-        kept.pop()
-    return text_of_pieces(kept)
-
-
-def _rules(version: int, block: Block, shown: str) -> Iterator[Finding]:
-    """The demands in the user's own sentences that are no longer shown, each with its list or command."""
-    known = " ".join(shown.split())
-    lines = words_of(block).split("\n")
-    own = "\n".join(line for line in lines if not line.lstrip().startswith(_QUOTED))
-    for first, *others in _wholes(read_prose(own)):
-        told = [each for each in sentences_of(first.text) if _DEMANDS.search(each)]
-        new = [each for each in told if each not in known and is_prose_line(each, DEMAND_LETTERS)]
-        if new:
-            demand = attrs.evolve(first, text=" ".join(new))
-            short = (
-                attrs.evolve(each, text=shortened(each.text, DEMAND_CHARACTERS))
-                for each in (demand, *others)
-            )
-            yield Finding(
-                turn=block.turn, version=version, kind="rule", text=text_of_pieces([*short])
-            )
-
-
-def words_of(block: Block) -> str:
-    """The user's words in a block, without attachments; empty for other blocks."""
-    if not isinstance(block, _SAID):
-        return ""
-    texts = (part.text for part in block.parts if isinstance(part, TextPart))
-    return "\n".join(filter(None, (block.text, *texts)))
+        kept += [piece] if is_first else []
+    return text_of_pieces(tidy(kept))

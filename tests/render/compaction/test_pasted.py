@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from render.compaction._apply import is_sentence, without_pasted
+from render.compaction._apply import without_pasted
+from render.summary._prose import is_prose_line
 
 LOG = "\n".join(f"2026-11-23 08:54:{n:02} ERROR [worker-{n}] 0x{n:04x}: -> {{}}" for n in range(40))
 CODE = "\n".join(f"    x[{n}] = f({n}, {n + 1})" for n in range(40))
@@ -30,8 +31,8 @@ def test_a_list_of_wishes_is_no_pasted_material() -> None:
 
 
 def test_languages_without_spaces_have_sentences() -> None:
-    assert is_sentence("请检查这个函数为什么会失败。")
-    assert not is_sentence("        return {a: b, c: d}[0]")
+    assert is_prose_line("请检查这个函数为什么会失败。")
+    assert not is_prose_line("        return {a: b, c: d}[0]")
 
 
 @given(st.text("ab1:={}[]\n `", max_size=600), st.integers(0, 400))

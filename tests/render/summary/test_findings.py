@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blocks import Block, BlocksHidden, EventId, Finding, Hidden
-from render.summary._findings import advance
+from render.summary._findings import (
+    OPEN_STATEMENTS,
+    TURN_STATEMENTS,
+    advance,
+    offers,
+    supersedes,
+    worth,
+)
 from render.summary._turns import text
 from tests import _builders as make
 from tests._builders import call, prompt, result, said, steer, view_of
@@ -61,14 +68,14 @@ def test_a_turn_that_goes_on_has_no_report_but_what_is_being_done() -> None:
     blocks = (said("The cause is in ledger.py: the sign is lost."), *worked("read"))
     assert found(prompt("go"), *blocks, said("Let me fix the reader."), *worked("edit"), running="t1") == [
         "found: The cause is in ledger.py: the sign is lost.",
-        "now: Let me fix the reader.",
+        "doing: Let me fix the reader.",
     ]  # fmt: skip
 
 
-def test_when_it_has_ended_its_report_replaces_guesses_and_what_was_being_done() -> None:
+def test_when_it_has_ended_its_report_replaces_what_was_being_done() -> None:
     first = view_of(prompt("go"), said("Maybe the clock of node-7 is wrong."), *worked("read"))
     before = advance((), first.entries, "t1")
-    assert [each.kind for each in before] == ["guess", "now"] or before[-1].kind == "now"
+    assert [each.kind for each in before] == ["doing"]
     later = make.grown(first, said("It was the queue."), NEXT)
     after = advance(before, later.entries[-2:], "t2")
     assert [(each.kind, each.text) for each in after] == [("report", "It was the queue.")]
@@ -76,7 +83,7 @@ def test_when_it_has_ended_its_report_replaces_guesses_and_what_was_being_done()
 
 def test_a_turn_that_broke_off_still_has_a_line() -> None:
     told = found(prompt("go"), said("Let me look at the reader."), *worked("read"), NEXT)
-    assert told == ["guess: Let me look at the reader."]
+    assert told == ["doing: Let me look at the reader."]
 
 
 # On the way.
@@ -115,7 +122,69 @@ def test_what_is_said_again_is_told_once_at_its_newest() -> None:
     told = found(
         prompt("go"), said(one), *worked("a"), said(f"So: {one}"), *worked("b"), running="t1"
     )
-    assert sum("row_7.py failed" in each for each in told if not each.startswith("now")) == 1
+    assert sum("row_7.py failed" in each for each in told) == 1
+
+
+# What a statement is worth, and what it does to earlier ones.
+
+
+@for_each(
+    "told",
+    [
+        "The cause is that `parse_amount` drops the sign.",
+        "All 214 tests pass after the change to ledger.py.",
+        "Rounding is kept per line instead of per invoice.",
+        "Die Ursache liegt in buchung_lesen: Zeile 48231 hat kein Vorzeichen.",
+        "原因は parse_amount が 48231 行で符号を落とすことです。",
+    ],
+)
+def test_a_result_a_cause_a_decision_tells_something(told: str) -> None:
+    assert worth(told) >= 2
+    assert not offers(told)
+
+
+@for_each(
+    "said",
+    [
+        "Let me check why the test in ledger_test.py fails.",
+        "Now I'll run all the tests again.",
+        "Now update the reader.",
+        "I’m checking the reader next.",
+        "Still waiting for the run.",
+        "Would you like me to push it?",
+        "If you want, I can push it.",
+        "Great!",
+    ],
+)
+def test_an_announcement_or_offer_tells_nothing(said: str) -> None:
+    assert offers(said)
+
+
+def test_an_announcement_with_its_reason_is_no_remark() -> None:
+    assert not offers("Let me keep the old reader instead of a new one, because it is safer.")
+    assert offers("I'm running the two regression suites now.")
+
+
+def test_a_later_statement_repeats_or_takes_back_an_earlier_one() -> None:
+    early = "The queue of the ledger has a race between its readers."
+    assert supersedes("So the queue of the ledger has a race between its two readers.", early)
+    assert supersedes("I was wrong: no race of the queue, its readers share a lock.", early)
+    assert not supersedes("The port of the server is 48231.", early)
+
+
+@for_each(("running", "most"), [("t1", OPEN_STATEMENTS), ("t2", TURN_STATEMENTS)])
+def test_of_a_turn_only_the_most_telling_statements_are_kept(running: str, most: int) -> None:
+    names = [f"{chr(97 + n) * 9}_{n}" for n in range(26)]
+    texts = [
+        block
+        for name in names
+        for block in (
+            said(f"{name} failed because {name}.{name} has {name}/{name}."),
+            *worked(name),
+        )
+    ]
+    told = found(prompt("go"), *texts, said("Done with all of it."), running=running)
+    assert sum(each.startswith("found") for each in told) == most
 
 
 # What others said.
@@ -158,13 +227,13 @@ def test_a_document_that_was_read_is_told_by_its_newest_reading() -> None:
 @for_each(
     ("name", "fields", "told"),
     [
-        ("Bash", {"command": "gh issue view 7"}, True),
+        ("Bash", {"command": "cat notes"}, False),
         ("WebFetch", {"url": "https://x.example"}, True),
         ("Read", {"file_path": "ledger.py"}, False),
         ("AskUserQuestion", {"question": "Which?"}, False),
     ],
 )
-def test_a_document_is_what_is_prose_but_no_code_and_no_answer_of_the_user(
+def test_a_document_is_a_file_in_prose_or_a_page(
     name: str, fields: dict[str, str], *, told: bool
 ) -> None:
     told_of = found(prompt("go"), *worked(name, DOCUMENT, **fields), NEXT)
@@ -181,31 +250,6 @@ def test_nothing_is_told_of_what_was_hidden_on_request() -> None:
     )
     view = view_of(prompt("go"), report, NEXT, event)
     assert "tangerine" not in text(advance((), view.entries))
-
-
-# Rules.
-
-
-def rules(words: str, shown: str = "") -> list[str]:
-    return [each.text for each in advance((), (), "", [(2, prompt(words), shown)])]
-
-
-def test_a_demand_in_a_text_that_is_no_longer_shown_is_a_rule_with_its_list() -> None:
-    words = (
-        "Please begin. Always run both:\n- `make lint`\n- `make test`\nNever touch db-2! It rains."
-    )
-    assert rules(words) == ["Always run both:\n- `make lint`\n- `make test`", "Never touch db-2!"]
-
-
-def test_a_demand_that_is_still_shown_is_none() -> None:
-    assert rules("Never touch db-2! It rains.", "Never touch db-2! [… cut …]") == []
-
-
-def test_a_demand_in_pasted_material_is_none() -> None:
-    assert (
-        rules("It says:\n```\nYou must never call this.\n```\n> Never do this.\n<log>never</log>")
-        == []
-    )
 
 
 # Any log.

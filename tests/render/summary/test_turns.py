@@ -29,22 +29,16 @@ def on_the_way(turn: int, number: int, told: str = "", kind: str = "found") -> F
 
 
 def test_a_turn_begins_with_its_report_and_each_line_has_its_label() -> None:
-    shown = text((on_the_way(3, 1), on_the_way(3, 2, kind="now"), report(3, "Done.\n\n- a\n- b")))
+    shown = text((on_the_way(3, 1), on_the_way(3, 2, kind="doing"), report(3, "Done.\n\n- a\n- b")))
     row = "of ledger_3.py failed because the lock was held."
     assert shown.split("\n") == [
-        "t3 [v30]: Done.", "  - a", "  - b", f"- [v22]: Row 1 {row}", f"- [v23]: now: Row 2 {row}",
+        "t3 [v30]: Done.", "  - a", "  - b", f"- [v22]: Row 1 {row}", f"- [v23]: doing: Row 2 {row}",
     ]  # fmt: skip
 
 
 def test_what_fits_stays_as_it_is() -> None:
     findings = (on_the_way(1, 1), report(1), report(2))
     assert fitted(findings, 10_000, count) == findings
-
-
-def test_a_list_keeps_all_its_items_and_shortens_each() -> None:
-    [short] = fitted((report(1),), count(REPORT) * 3 // 4, count)
-    assert short.text.count("\n- file_") == 5
-    assert "(see row" not in short.text
 
 
 def test_if_items_must_go_it_is_told_how_many() -> None:
@@ -73,17 +67,16 @@ def test_each_turn_has_a_line_as_long_as_there_is_room_for_one_each() -> None:
     assert few == [f"t{n}" for n in range(31 - len(few), 31)], "else the newest"
 
 
-def test_a_rule_of_the_user_outlives_the_lines_of_its_time() -> None:
-    rule = on_the_way(1, 1, "Never touch db-2!", "rule")
-    left = fitted([rule, *(report(n) for n in range(1, 40))], 200, count)
-    assert any(each.text == "Never touch db-2!" for each in left)
-
-
-@for_each("kind", ["now", "rule"])
-def test_what_is_being_done_stands_before_what_was_found(kind: str) -> None:
+def test_what_is_being_done_stands_before_what_was_found() -> None:
     others = [on_the_way(1, n) for n in range(9)]
-    left = fitted([*others, on_the_way(1, 9, "The reader of b is next.", kind)], 60, count)
-    assert any(each.kind == kind for each in left)
+    left = fitted([*others, on_the_way(1, 9, "The reader of b is next.", "doing")], 60, count)
+    assert any(each.kind == "doing" for each in left)
+
+
+def test_items_are_told_whole_or_not_at_all() -> None:
+    [short] = fitted((report(1),), count(REPORT) * 3 // 4, count)
+    assert all(line in REPORT.split("\n") for line in short.text.split("\n"))
+    assert short.gone + short.text.count("\n- ") == 5
 
 
 def test_of_many_statements_the_most_telling_stay_whole() -> None:
@@ -105,7 +98,7 @@ FINDINGS = st.lists(
         Finding,
         turn=st.sampled_from(["t1", "t2", "t3", "t4"]),
         version=st.integers(1, 40),
-        kind=st.sampled_from(["report", "found", "guess", "agent", "document", "rule", "now"]),
+        kind=st.sampled_from(["report", "found", "agent", "document", "doing"]),
         text=TEXTS.filter(str.strip),
         source=st.sampled_from(["", "a.md"]),
     ),
