@@ -74,6 +74,7 @@ from render.summary._prose import is_prose_line
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
+from render.summary._text import summary_texts
 from render.summary._working_set import working_set, working_text
 from render.summary._written import format_written
 from render.view._fold import commit, decide
@@ -618,8 +619,8 @@ BESIDE_WRITTEN: Final = 1 / 3
 """Share of their room that computed findings have beside those of a model, which has read the same blocks."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room even if the target leaves none."""
-FOLDED_SHARE: Final = 2 / 3
-"""The most that a page takes of what it replaces: a page of a short talk is shorter than the talk."""
+FOLDED_SHARE: Final = 0.5
+"""The most that a page grows, as a share of what is newly folded: a page of a short talk is shorter than the talk."""
 
 
 def summary_block(
@@ -789,9 +790,17 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     rest = fixed_tokens(context) + fold.kept_tokens + carried + written
     sizes = account(view, context)
     target = (target_of(context) - sizes.prefix) / sizes.ratio  # in tokens as they are counted here
-    folded = sizes.estimated - rest
-    most = min(target - rest, FOLDED_SHARE * folded)
+    before = _page_tokens(view, context)
+    new = sizes.estimated - rest - before
+    most = min(target - rest, before + FOLDED_SHARE * new)
     return PageRoom.of(context, max(int(most), PAGE_TOKENS_MIN))
+
+
+def _page_tokens(view: View, context: Context) -> int:
+    """Tokens of the page in force; 0 if there is none."""
+    if view.compaction is None:
+        return 0
+    return sum(map(context.counter.count, summary_texts(view.compaction.event.summary)))
 
 
 def _carried(fold: FoldRange, context: Context, *, standing: bool = False) -> int:

@@ -134,16 +134,6 @@ def test_a_chain_of_compactions_leaves_no_gap() -> None:
     assert digest.rounds >= 59
 
 
-def test_words_that_were_read_once_are_known_to_the_next_compaction_and_to_no_other_timeline() -> (
-    None
-):
-    first = compacted(make.view_of(*turns(3)), context())
-    second = compacted(grown(first, *turns(3)), context())
-    assert first.shared["words"].words > 0
-    assert second.shared["words"] is first.shared["words"]
-    assert make.view_of(*turns(3)).shared == {}
-
-
 def test_ten_compactions_lose_no_constraint_and_no_decision() -> None:
     """Whatever the limit forces out, and whatever the model forgets to repeat."""
     within = context(limit=6000)
