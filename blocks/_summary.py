@@ -265,7 +265,7 @@ class Region(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     joins: bool = False
     """Without a number: whether they follow the region before directly."""
     sources: tuple[int, ...] = ()
-    """Versions of the blocks that their parts come from, if it is not that of `seen` alone."""
+    """Versions of the other blocks that parts of them come from."""
 
 
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -75,7 +75,7 @@ from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
 from render.summary._text import summary_texts
-from render.summary._working_set import working_set, working_text
+from render.summary._working_set import oldest_of, working_set, working_text
 from render.summary._written import format_written
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place, response_of
@@ -722,7 +722,7 @@ def _with_present(
     before = [entry for entry in at_hand if entry.version <= earlier.seen]
     progress = fitted(advance(earlier.progress, new, before), room.state, count)
     copies = followed(earlier.regions, at_hand, earlier.seen)
-    regions = working_set(copies, _shown(fold), room.working, count)
+    regions = working_set(copies, _shown(fold), oldest_of(at_hand), room.working, count)
     seen = max(entry.version for entry in at_hand)
     return structs.replace(digest, progress=progress, regions=regions, seen=max(seen, earlier.seen))
 

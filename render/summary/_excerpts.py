@@ -39,8 +39,7 @@ from blocks import (
 )
 from render.summary._actions import action_of
 from render.summary._commands import outcome
-from render.summary._copy import Edit
-from render.summary._files import edits_of, shown_by
+from render.summary._files import Edit, edits_of, shown_by
 from render.summary._identifiers import identifiers, one_line, output_of, searched
 from render.view._group import Entry
 

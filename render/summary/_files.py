@@ -1,84 +1,88 @@
-"""Files in folded texts: which of their lines are still current, and their line numbers.
+"""What calls show of files and do to them, as far as their arguments and results say it.
 
-Reads, writes, edits and patches of a file are followed in log order; newer ones win:
+    edits_of(call)           the changes: a write, an edit, a patch, a shell script
+    view_of(call, result)    the lines that are shown, with their numbers: a read, `cat f`, `sed -n 10,20p f`
 
-    read      its lines are current; earlier copies, and earlier lines with the same numbers, are stale
-    edit      its new text is current, what it replaced is stale
-    write     its text is current, everything before is stale
-
-Lines are compared by their text, without surrounding white space and viewer numbers. If a file has the same
-line twice, both may become stale together; a line that an edit removed is never shown as current. Shell
-commands are followed if they plainly show or write a file (see `_commands`). Other changes to a file are not
-known until it is read again.
-
-A change from outside is detected by the agent's own lines that no call has changed since. If a later view of the file
-has the first and last of them once each, but other lines between them, then a command, another program or a person
-changed the file. This is only reported if it is certain: both lines are there, the view has no gap, and no call in
-between named the file without being followed.
+Lines whose number is not known are not shown, nor is a line that a viewer has cut.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from posixpath import join
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import attrs
 
 from blocks import Envelope, ToolCall, ToolResult, text_of, tool_kind, tool_target, written_paths
 from render.summary._commands import ALL, WENT_WELL, Script, Shown, script_of, status_of
-from render.summary._copy import Edit
-from render.summary._identifiers import is_cut
+from render.summary._identifiers import is_cut, output_of
 
-LOOKING: Final = frozenset({"read", "search", "web"})
-"""Kinds of calls that change no file."""
-_FIRST: Final = ("offset", "start_line", "line_start", "view_range")
+
+class Row(NamedTuple):
+    """One line of a file."""
+
+    text: str
+    seen: int
+    """Version of the block that showed or wrote it last."""
+    edited: int = 0
+    """Version of the last change of it; 0: none that is known."""
+    sources: tuple[int, ...] = ()
+    """Versions of the other blocks that parts of it come from."""
+
+
+@attrs.define(eq=False)
+class Stretch:
+    """Adjacent lines of a file."""
+
+    line: int
+    """Number of the first; 0: not known."""
+    rows: list[Row]
+
+    @property
+    def text(self) -> str:
+        """The lines as one text."""
+        return "\n".join(row.text for row in self.rows)
+
+    def numbered(self) -> Iterable[tuple[int, Row]]:
+        """The lines with their numbers; none if these are not known."""
+        return enumerate(self.rows, self.line) if self.line else ()
 
 
 @attrs.frozen(kw_only=True)
-class Change:
-    """One change of a file."""
+class Edit:
+    """A change of a file: one text instead of another."""
+
+    file: str
+    old: str | None
+    """What is replaced, exactly; None: the whole file, or with `is_added` nothing."""
+    new: str | None
+    """None: it is not known as a whole."""
+    is_all: bool = False
+    """Whether every occurrence is replaced, not the only one."""
+    is_lines: bool = False
+    """Whether the texts are whole lines, each with its line end, and the place is the first that matches, as in a patch."""
+    is_added: bool = False
+    """Whether the new text is added at the end of the file."""
+
+
+class Change(NamedTuple):
+    """A change of a file in lines that have a word, without white space around them."""
 
     file: str
     old: tuple[str, ...] | None
     """The lines that are replaced; None: the whole file."""
     new: tuple[str, ...]
-    is_run: bool = True
-    """Whether the new lines are adjacent in the file."""
 
 
-def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
-    """The part of a file that a result shows; None if it does not plainly show one."""
-    kind = tool_kind(call.name, call.input, result.envelope)
-    names: Sequence[str] = ()
-    line, lines = 0, ALL
-    if kind == "read":
-        names = (tool_target(call.input, result.envelope),)
-        line = _first_line(call.input)
-    elif kind == "write":
-        names = written_paths(call.name, call.input, result.envelope)
-    elif shown := script_of(call, result.envelope).shown:
-        well = status_of(result) in WENT_WELL
-        names, line, lines = (shown.file,) if well else (), shown.line, shown.lines
-    if len(names) != 1 or not names[0]:
-        return None
-    return Shown(names[0], 0 if is_cut(text_of(result)) else line, lines)
+def name_of(path: str) -> str:
+    """The path in the form that `tool_target` gives."""
+    return " ".join(path.split())
 
 
-def _first_line(arguments: Mapping[str, Any]) -> int:
-    for name in _FIRST:
-        value = arguments.get(name)
-        if isinstance(value, list) and value:
-            value = cast("list[Any]", value)[0]
-        if isinstance(value, int) and value > 0:
-            return value
-    return 1
+# Changes: writes, edits, patches, shell scripts.
 
 
-# The changes that calls make, as far as their arguments show: writes, edits, patches, shell scripts.
-
-
-WORD: Final = re.compile(r"\w")
-"""A line without a word character is ignored."""
+_WORD: Final = re.compile(r"\w")
 _WHOLE: Final = ("content", "contents", "file_text")
 _PATCHES: Final = ("input", "patch", "patchText")
 """Codex; opencode."""
@@ -90,17 +94,15 @@ _UNIFIED_NEW: Final = re.compile(r"\+\+\+ (?:b/)?([^\t]*[^\s])")
 _PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
 
 
-def name_of(path: str) -> str:
-    """The path in the form that `tool_target` gives."""
-    return " ".join(path.split())
-
-
 def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
-    """The changes that a call makes to files, in lines without white space around them."""
+    """The changes that a call makes to files, in lines."""
     for edit in edits_of(call, envelope):
-        old = () if edit.is_added else None if edit.old is None else _said(edit.old.split("\n"))
-        new = _said((edit.new or "").split("\n"))
-        yield Change(file=edit.file, old=old, new=new)
+        old = () if edit.is_added else None if edit.old is None else _worded(edit.old)
+        yield Change(edit.file, old, _worded(edit.new or ""))
+
+
+def _worded(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.split("\n") if _WORD.search(line))
 
 
 def edits_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Edit]:
@@ -126,29 +128,13 @@ def edits_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Edit]
 
 def _by_shell(script: Script) -> Iterator[Edit]:
     """The changes that a script makes."""
-    for written in script.written:
-        if written.file:
-            yield Edit(
-                file=name_of(written.file),
-                old=None,
-                new=written.text,
-                is_added=written.is_added,
-            )
-            continue
-        for edit in _patched(written.text or ""):
-            yield attrs.evolve(edit, file=join(written.folder, edit.file))
-
-
-def written_by(script: Script) -> Iterable[str]:
-    """The files into which a script writes a known text."""
-    return dict.fromkeys(
-        edit.file for edit in _by_shell(script) if _said((edit.new or "").split("\n"))
-    )
-
-
-def _said(lines: Iterable[str]) -> tuple[str, ...]:
-    """The lines that have a word character, stripped."""
-    return tuple(line.strip() for line in lines if WORD.search(line))
+    for each in script.written:
+        if each.file:
+            file, new, is_added = name_of(each.file), each.text, each.is_added
+            yield Edit(file=file, old=None, new=new, is_added=is_added)
+        else:
+            for edit in _patched(each.text or ""):
+                yield attrs.evolve(edit, file=join(each.folder, edit.file))
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str, bool]]:
@@ -198,16 +184,42 @@ def _patched(text: str) -> Iterator[Edit]:
     yield from hunk()
 
 
-# The lines of a file that a text shows, and their numbers. Tools that show files often put a line number before each
-# line: `   12→total = 0`. It is not part of the line.
+# Views: the lines that results show.
+
+
+_FIRST: Final = ("offset", "start_line", "line_start", "view_range")
+
+
+def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
+    """The part of a file that a result shows; None if it does not plainly show one."""
+    kind = tool_kind(call.name, call.input, result.envelope)
+    names: Sequence[str] = ()
+    line, lines = 0, ALL
+    if kind == "read":
+        names = (tool_target(call.input, result.envelope),)
+        line = _first_line(call.input)
+    elif kind == "write":
+        names = written_paths(call.name, call.input, result.envelope)
+    elif shown := script_of(call, result.envelope).shown:
+        well = status_of(result) in WENT_WELL
+        names, line, lines = (shown.file,) if well else (), shown.line, shown.lines
+    if len(names) != 1 or not names[0]:
+        return None
+    return Shown(names[0], 0 if is_cut(text_of(result)) else line, lines)
+
+
+def _first_line(arguments: Mapping[str, Any]) -> int:
+    for name in _FIRST:
+        value = arguments.get(name)
+        if isinstance(value, list) and value:
+            value = cast("list[Any]", value)[0]
+        if isinstance(value, int) and value > 0:
+            return value
+    return 1
 
 
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|:(?: |$)|\|)")
-
-
-def without_number(text: str) -> str:
-    """A line without the number that a viewer put before it."""
-    return _NUMBER.sub("", text, count=1)
+"""The number that a viewer puts before a line: `   12→total = 0`."""
 
 
 def numbers_in(texts: Sequence[str], first: int) -> list[int]:
@@ -223,3 +235,49 @@ def numbers_in(texts: Sequence[str], first: int) -> list[int]:
         number if number > 0 and number in {first, before + 1, after - 1} else 0
         for before, number, after in around
     ]
+
+
+def without_number(text: str) -> str:
+    """A line without the number that a viewer put before it."""
+    return _NUMBER.sub("", text, count=1)
+
+
+_NOTE: Final = re.compile(r"\s*\[[^\n]*\]|</?[\w-]+>|\.\.\. \(\d+ more lines?\b.*")
+"""What a viewer adds as a last line: how many lines follow (pi), a tag (opencode, mini-swe-agent)."""
+_CUT_CHARACTERS: Final = 400
+"""A line of so many characters that ends like a cut one is not taken as whole: viewers cut at 2,000
+characters (Claude Code, opencode, Gemini CLI)."""
+_CUT: Final = re.compile(r"(?:…|\.\.\.)\s?(?:[\[(][^\])]*[\])])?$|\[[^\]]*truncated[^\]]*\]$")
+
+
+def view_of(call: ToolCall, result: ToolResult, version: int) -> tuple[str, list[Stretch]] | None:
+    """The file of which a result shows lines, with these; `version` is that of the result."""
+    shown, text = shown_by(call, result), text_of(result)
+    if shown is None:
+        return None
+    start, end = output_of(text)
+    texts = text[start:end].rstrip().split("\n")
+    numbers, rows = numbers_in(texts, shown.line), list[tuple[int, str]]()
+    is_change = tool_kind(call.name, call.input, result.envelope) == "write"
+    if any(numbers):
+        rows = [(n, without_number(each)) for n, each in zip(numbers, texts, strict=True) if n]
+    elif shown.line and not is_change and not any(map(is_cut, texts)):  # else a message
+        if _NOTE.fullmatch(texts[-1]):
+            texts = "\n".join(texts[:-1]).rstrip().split("\n")
+        is_short = shown.line > 1 and len(texts) < shown.lines < ALL  # without blank lines before?
+        is_known = any(texts) and not is_short and len(texts) <= shown.lines
+        rows = list(enumerate(texts, shown.line)) if is_known else []
+    rows = [(n, each) for n, each in rows if len(each) < _CUT_CHARACTERS or not _CUT.search(each)]
+    return name_of(shown.file), joined((n, Row(each, version)) for n, each in rows)
+
+
+def joined(rows: Iterable[tuple[int, Row]]) -> list[Stretch]:
+    """Rows with their numbers, in order, as stretches."""
+    stretches, after = list[Stretch](), 0
+    for number, row in rows:
+        if stretches and number == after:
+            stretches[-1].rows.append(row)
+        else:
+            stretches.append(Stretch(number, [row]))
+        after = number + 1
+    return stretches

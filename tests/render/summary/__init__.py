@@ -2,7 +2,6 @@
 
 _actions: test_actions.py
 _commands: test_actions.py, test_outcomes.py, test_shell.py
-_copy: test_copies.py
 _identifiers: test_identifiers.py, test_output.py
 _merge: test_merge.py, test_lasting.py, ../../timeline/summarizers/test_rooms.py
 _progress: test_state.py

@@ -1,8 +1,74 @@
-"""What calls change in files, and the numbers that viewers put before lines."""
+"""What calls show of files and do to them: their lines as they are there, and nothing that a viewer added."""
 
-from blocks import ToolCall
-from render.summary._files import changes_of, numbers_in
-from tests.render.summary.disk import ran
+from typing import Any
+
+from blocks import ToolCall, ToolResult
+from render.summary._files import changes_of, numbers_in, view_of
+from tests._table import for_each
+from tests.render.summary.disk import FILE, FRAME, code, ran
+
+LONG = "x" * 600
+
+
+def shown(tool: str, said: str, given: dict[str, Any]) -> list[tuple[int, list[str]]]:
+    """Of the file that is shown, the number of the first line and the lines of each stretch."""
+    call, result = ran(1, tool, said, given)
+    assert isinstance(call.block, ToolCall)
+    assert isinstance(result.block, ToolResult)
+    file, stretches = view_of(call.block, result.block, 2) or (FILE, [])
+    assert file == FILE
+    return [(stretch.line, [row.text for row in stretch.rows]) for stretch in stretches]
+
+
+@for_each(
+    ("tool", "said", "given"),
+    [
+        ("Read", "     7→a = 1\n     8→\n\n<system-reminder>no</system-reminder>", {"file_path": FILE, "offset": 7}),
+        ("read", "a = 1\n\n\n[90 more lines in file. Use offset=9 to continue]", {"path": FILE, "offset": 7}),
+        ("read", "<path>x</path>\n<content>6: x\n7: a = 1\n8: \n\n(End of file)\n</content>", {"filePath": FILE, "offset": 6}),
+        ("str_replace_editor", "Here's the result:\n     7\ta = 1\n     8\t\n", {"command": "view", "path": FILE, "view_range": [7, 8]}),
+        ("exec_command", f"{FRAME}     7\ta = 1\n     8\t\n", {"cmd": f"nl -ba {FILE} | sed -n '7,8p'"}),
+    ],
+    ids=["Claude Code", "pi", "opencode", "OpenHands", "nl"],
+)  # fmt: skip
+def test_a_view_has_the_lines_of_the_file_without_the_numbers(
+    tool: str, said: str, given: dict[str, Any]
+) -> None:
+    ((line, lines),) = shown(tool, said, given)
+    assert line == 7
+    assert lines in (["a = 1", ""], ["a = 1"])
+
+
+def test_a_line_that_a_viewer_has_cut_is_not_shown() -> None:
+    said = f"     1→a\n     2→{LONG}... [truncated]\n     3→c"
+    assert shown("Read", said, {"file_path": FILE}) == [(1, ["a"]), (3, ["c"])]
+    said = f"a\n{LONG}…\nc"
+    assert shown("read", said, {"path": FILE}) == [(1, ["a"]), (3, ["c"])]
+
+
+@for_each(
+    ("command", "said"),
+    [
+        (f"cat {FILE}", "\n".join([*code(1, 2), "… 40 lines truncated …", *code(43)])),
+        (f"sed -n '20,40p' {FILE}", "\n".join(code(1, 2))),
+        (f"tail -n 2 {FILE}", "\n".join(code(1, 2))),
+        (f"cd src && make && cat {FILE}", "\n".join(code(1, 2))),
+        (f"sed -n '1,2p' {FILE}", "\n".join(code(1, 2, 3))),
+        (f"cat {FILE}", f"<returncode>1</returncode>\n<output>\ncat: {FILE}: no\n</output>"),
+        (f"grep -A 2 compute {FILE}", "\n".join(code(1, 2, 3))),
+    ],
+    ids=["gap", "fewer", "end", "other output", "more", "failed", "search"],
+)
+def test_what_are_not_certainly_lines_with_a_known_number_is_not_shown(
+    command: str, said: str
+) -> None:
+    assert shown("bash", said, {"command": command}) == []
+
+
+def test_numbers_are_those_of_a_viewer_where_they_count_up() -> None:
+    assert numbers_in(["  7→a", "  8→b", "a note"], 0) == [7, 8, 0]
+    assert numbers_in(["7: a", "9: b"], 0) == [0, 0]
+    assert numbers_in(["7\ta"], 7) == [7]
 
 
 def test_a_patch_replaces_what_it_takes_out_of_each_file() -> None:
@@ -18,9 +84,3 @@ def test_a_patch_replaces_what_it_takes_out_of_each_file() -> None:
         ("c.py", None, ("all of it",)),
         ("d.py", None, ()),
     ]
-
-
-def test_numbers_are_those_of_a_viewer_where_they_count_up() -> None:
-    assert numbers_in(["  7→a", "  8→b", "a note"], 0) == [7, 8, 0]
-    assert numbers_in(["7: a", "9: b"], 0) == [0, 0]
-    assert numbers_in(["7\ta"], 7) == [7]

@@ -4,7 +4,7 @@ import msgspec
 
 from blocks import Digest, Region
 from render.summary._copies import followed
-from render.summary._working_set import working_set, working_text
+from render.summary._working_set import oldest_of, working_set, working_text
 from render.view._group import Entry
 from tests.render.summary.disk import FILE, code, edit, ran, viewed
 
@@ -17,7 +17,9 @@ def read(version: int, first: int, last: int, file: str = FILE) -> list[Entry]:
 def page(
     log: list[Entry], visible: set[int] | None = None, tokens: int = 9999
 ) -> tuple[Region, ...]:
-    return working_set(followed((), log, 0), visible or set(), tokens, lambda text: len(text) // 4)
+    return working_set(
+        followed((), log, 0), visible or set(), 0, tokens, lambda text: len(text) // 4
+    )
 
 
 def test_regions_are_shown_under_their_file_with_numbers_and_gaps() -> None:
@@ -60,9 +62,19 @@ def test_the_surroundings_of_a_change_are_as_new_as_the_change() -> None:
     assert text.index("### a.py") == 0
 
 
-def test_a_file_in_which_only_a_word_was_found_is_not_shown() -> None:
-    said = f"a.py:7:{code(7)[0]}\nb.py:9:{code(9)[0]}"
-    assert page(ran(1, "Grep", said, {"pattern": "x"})) == ()
+def test_an_overview_of_a_file_that_was_never_changed_stands_behind_what_is_worked_on() -> None:
+    log = [*read(1, 1, 30), *edit(3, code(4), code(40)), *read(5, 1, 99, "log.json")]
+    assert {region.file for region in page(log, tokens=400)} == {FILE}
+    assert {region.file for region in page(log)} == {FILE, "log.json"}
+
+
+def test_what_was_not_seen_for_two_windows_is_left_out_unless_it_was_changed_since() -> None:
+    log = [*read(1, 1, 9), *read(3, 1, 9, "b.py"), *edit(31, code(4), code(40))]
+    assert oldest_of(log[-4:]) == 32 - 2 * (32 - 3)
+    copies = followed((), log, 0)
+    regions = working_set(copies, set(), 5, 9999, len)
+    assert {region.file for region in regions} == {FILE}
+    assert sum(region.text.count("\n") + 1 for region in regions) == 9
 
 
 def test_a_page_made_of_the_page_before_is_the_same_if_nothing_happened() -> None:
@@ -72,7 +84,7 @@ def test_a_page_made_of_the_page_before_is_the_same_if_nothing_happened() -> Non
         *edit(5, code(70), code(71, 72, 73, 74)),
     ]
     regions = page(log)
-    again = working_set(followed(regions, (), 6), set(), 9999, len)
+    again = working_set(followed(regions, (), 6), set(), 0, 9999, len)
     assert working_text(again) == working_text(regions)
 
 
