@@ -272,7 +272,9 @@ file's."""
 _SILENT: Final = frozenset({"cd", "set", "export", "unset", "mkdir", "touch", "true", ":"})
 _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function", "{", "!"})
 """Words that decide whether the following commands run."""
-_TELLING: Final = re.compile(r"\b(?:cat|sed|head|tail|nl|tee|patch|apply|[ef]?grep|[ra]g)\b|>")
+_TELLING: Final = re.compile(
+    r"\b(?:cat|sed|head|tail|nl|tee|apply_patch|patch|apply|[ef]?grep|[ra]g)\b|>"
+)
 """A script without one of these does nothing known with files."""
 ALL: Final = 10**9
 """Stands for an unknown number of lines."""

@@ -44,7 +44,7 @@ def test_a_view_has_the_lines_of_the_file_without_the_numbers(
 
 
 def test_commands_that_print_parts_of_files_one_after_the_other_show_each() -> None:
-    command = f"sed -n '1,2p;9p' {FILE}; echo === && sed -n 5,6p b.py"
+    command = f"sed -n 1,2p {FILE}; sed -n 9p {FILE}; echo === && sed -n 5,6p b.py"
     said = "\n".join([*code(1, 2, 9), "===", *code(50, 60)])
     parts = shown("bash", said, {"command": command})
     assert parts[FILE] == [(9, code(9))]
