@@ -273,7 +273,7 @@ _SILENT: Final = frozenset({"cd", "set", "export", "unset", "mkdir", "touch", "t
 _GUARDING: Final = frozenset({"if", "for", "while", "until", "case", "function", "{", "!"})
 """Words that decide whether the following commands run."""
 _TELLING: Final = re.compile(
-    r"\b(?:cat|sed|head|tail|nl|tee|(?:apply_)?patch|apply|[ef]?grep|[ra]g)\b|>"
+    r"\b(?:cat|sed|head|tail|nl|tee|apply_patch|patch|apply|[ef]?grep|[ra]g)\b|>"
 )
 """A script without one of these does nothing known with files."""
 ALL: Final = 10**9

@@ -4,7 +4,6 @@ _actions: test_actions.py
 _commands: test_actions.py, test_outcomes.py, test_shell.py
 _identifiers: test_identifiers.py, test_output.py
 _merge: test_merge.py, test_lasting.py, ../../timeline/summarizers/test_rooms.py
-_progress: test_state.py
-_reading: test_excerpts.py, test_mentions.py
+_room: ../compaction/test_fitting.py
 _text: test_text.py, test_dates.py
 """

@@ -129,6 +129,12 @@ def test_a_command_is_read_however_a_harness_gives_it(given: dict[str, Any]) -> 
     assert script_of(call("a", name="shell", **given)).shown == Shown("/x/F")
 
 
+def test_a_patch_in_a_shell_is_read() -> None:
+    script = "apply_patch <<'EOF'\n*** Begin Patch\n*** End Patch\nEOF"
+    (written,) = script_of(call("a", name="shell", command=["bash", "-lc", script])).written
+    assert written.text == "*** Begin Patch\n*** End Patch\n"
+
+
 def test_another_tool_runs_no_script() -> None:
     assert script_of(call("a", name="ask", command="cat F")) == NOTHING
 
