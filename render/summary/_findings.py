@@ -42,6 +42,7 @@ from render.summary._prose import (
     Piece,
     read_prose,
     sentences_of,
+    shortened,
     text_of_pieces,
     tidy,
 )
@@ -75,6 +76,10 @@ def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
 # What the agent said.
 
 
+DOING_CHARACTERS: Final = 160
+"""What is being done comes before all that was found, and must not take its room."""
+
+
 def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
     """The findings in the agent's texts; the user's words divide a turn."""
     turns: dict[str, list[list[Entry]]] = {}
@@ -102,7 +107,8 @@ def _stretch(said: Sequence[Entry], *, is_open: bool) -> Iterator[Finding]:
         told = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
         yield _finding(closing[-1], "report", told)
     elif texts and (pieces := read_prose(text_of(texts[-1].block).strip().rpartition("\n")[2])):
-        yield _finding(texts[-1], "doing", sentences_of(pieces[-1].text)[-1].strip())
+        doing = sentences_of(pieces[-1].text)[-1].strip()
+        yield _finding(texts[-1], "doing", shortened(doing, DOING_CHARACTERS))
 
 
 def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:

@@ -81,6 +81,11 @@ def test_when_it_has_ended_its_report_replaces_what_was_being_done() -> None:
     assert [(each.kind, each.text) for each in after] == [("report", "It was the queue.")]
 
 
+def test_what_is_being_done_is_short_however_long_it_was_told() -> None:
+    [told] = found(prompt("go"), said("words " * 300), *worked("read"), running="t1")
+    assert len(told) <= len("doing: ") + 160
+
+
 def test_a_turn_that_broke_off_still_has_a_line() -> None:
     told = found(prompt("go"), said("Let me look at the reader."), *worked("read"), NEXT)
     assert told == ["doing: Let me look at the reader."]
