@@ -704,32 +704,31 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
     room = _page_room(view, fold, count(format_written(block.summary)), context)
-    digest = fitted_lists(counted(earlier, fold.folded), room.done, count)
+    digest = fitted_lists(counted(earlier, fold.folded), room.done + room.excerpts, count)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
-    digest = structs.replace(digest, turns=digest.turns - again, commands=())
-    digest = _with_past(digest, earlier, fold, room, block, count)
-    digest = _with_present(digest, earlier, fold, room, count)
+    digest = structs.replace(digest, turns=digest.turns - again)
+    digest = _with_past(digest, fold, room, block, count)
+    digest = _with_present(digest, fold, room, count)
     return _with_excerpts(digest, fold, room, block, count)
 
 
 def _with_present(
-    digest: Digest, earlier: Digest, fold: FoldRange, room: PageRoom, count: Callable[[str], int]
+    digest: Digest, fold: FoldRange, room: PageRoom, count: Callable[[str], int]
 ) -> Digest:
     """The digest with how things are now, after everything that is folded or kept."""
     at_hand = (*fold.folded, *fold.kept)
-    new = [entry for entry in at_hand if entry.version > earlier.seen]
-    before = [entry for entry in at_hand if entry.version <= earlier.seen]
-    progress = fitted(advance(earlier.progress, new, before), room.state, count)
-    copies = followed(earlier.regions, at_hand, earlier.seen)
+    new = [entry for entry in at_hand if entry.version > digest.seen]
+    before = [entry for entry in at_hand if entry.version <= digest.seen]
+    progress = fitted(advance(digest.progress, new, before), room.state, count)
+    copies = followed(digest.regions, at_hand, digest.seen)
     regions = working_set(copies, _shown(fold), oldest_of(at_hand), room.working, count)
     seen = max(entry.version for entry in at_hand)
-    return structs.replace(digest, progress=progress, regions=regions, seen=max(seen, earlier.seen))
+    return structs.replace(digest, progress=progress, regions=regions, seen=max(seen, digest.seen))
 
 
 def _with_past(
     digest: Digest,
-    earlier: Digest,
     fold: FoldRange,
     room: PageRoom,
     block: RangeSummary,
@@ -738,13 +737,12 @@ def _with_past(
     """The digest with what was found and done in everything that is folded."""
     folded = [entry for entry in fold.folded if not standing_of(entry.source)]
     running = fold.kept[0].block.turn
-    findings = _findings.advance(earlier.findings, folded, running)
+    findings = _findings.advance(digest.findings, folded, running)
     share = BESIDE_WRITTEN if block.summary.complete else 1.0
     findings = _turns.fitted(findings, int(share * room.found), count)
-    actions = advance_actions((*of_commands(earlier.commands), *earlier.actions), folded)
-    return structs.replace(
-        digest, findings=findings, actions=fitted_actions(actions, room.done, count)
-    )
+    actions = advance_actions((*of_commands(digest.commands), *digest.actions), folded)
+    actions = fitted_actions(actions, room.done, count)
+    return structs.replace(digest, findings=findings, actions=actions, commands=())
 
 
 def _with_excerpts(
