@@ -572,10 +572,22 @@ def excerpts_of(
     names = {name for piece in searched(text) for name in identifiers(piece) & used.keys()}
     known = {name: used[name] for name in sorted(names)}
     excerpts = choose((), [entry], Beside(uses=known), tokens_max, count)
-    return (
-        "\n…\n".join(excerpt.text for excerpt in excerpts)
-        or text.strip()[: HEAD_CHARACTERS * tokens_max]
+    shown = "\n…\n".join(excerpt.text for excerpt in excerpts) or _named_lines(
+        text, known, tokens_max
     )
+    return shown or text.strip()[: HEAD_CHARACTERS * tokens_max]
+
+
+def _named_lines(text: str, used: Mapping[str, int], tokens_max: int) -> str:
+    """The first lines with names that the agent used, where there is no room for a passage."""
+    named = (line for line in text.split("\n") if not used.keys().isdisjoint(identifiers(line)))
+    lines, left = list[str](), HEAD_CHARACTERS * tokens_max
+    for line in named:
+        left -= len(line) + 1
+        if left < 0:
+            break
+        lines.append(line)
+    return "\n".join(lines)
 
 
 # Drift: whether a source has changed.

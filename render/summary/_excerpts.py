@@ -77,8 +77,7 @@ def choose(
     new = chain.from_iterable(_texts(entry, calls.get(entry.pair)) for entry in done)
     known = [excerpt for excerpt in earlier if excerpt.path not in again]
     texts = list(_current([*known, *new], [*done, *beside.calls.values()]))
-    run = min(max(tokens_max // LINE_TOKENS, 1), RUN_LINES)  # in a small room, single lines
-    passages = [each for text in texts for each in passages_of(text, run)]
+    passages = [each for text in texts for each in passages_of(text)]
     visible = [part for text in beside.visible for part in searched(text)]
     names = set[str]().union(*map(identifiers, visible))
     shown = {plain(line) for text in visible for line in text.split("\n")}
@@ -228,8 +227,6 @@ WHOLE_CHARACTERS: Final = 500
 WHOLE_LINES: Final = 12
 RUN_LINES: Final = 6
 """The most lines of a passage of a longer text."""
-LINE_TOKENS: Final = 40
-"""A room of so many tokens has one line of a passage."""
 ABOVE_LINES: Final = 400
 """Lines above a passage that are searched for those that it is indented under."""
 ABOVE_MAX: Final = 2
@@ -256,11 +253,11 @@ class Passage:
     """These lines."""
 
 
-def passages_of(source: Excerpt, run: int = RUN_LINES) -> Iterator[Passage]:
-    """The passages of a text, which end at blank lines, gaps and after so many lines."""
+def passages_of(source: Excerpt) -> Iterator[Passage]:
+    """The passages of a text, which end at blank lines, gaps and after `RUN_LINES` lines."""
     lines = source.text.split("\n")
     is_whole = len(source.text) <= WHOLE_CHARACTERS and len(lines) <= WHOLE_LINES
-    most = WHOLE_LINES if is_whole else run
+    most = WHOLE_LINES if is_whole else RUN_LINES
     first = 0
     for number in range(len(lines) + 1):
         line = bare(lines[number]) if number < len(lines) else ""
