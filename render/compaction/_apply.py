@@ -20,6 +20,7 @@ import msgspec
 from msgspec import structs
 
 from blocks import (
+    Block,
     BlockId,
     BlocksHidden,
     Carried,
@@ -737,7 +738,7 @@ def _with_past(
     """The digest with what was found and done in everything that is folded."""
     folded = [entry for entry in fold.folded if not standing_of(entry.source)]
     running = fold.kept[0].block.turn
-    findings = _findings.advance(digest.findings, folded, running)
+    findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
     share = BESIDE_WRITTEN if block.summary.complete else 1.0
     findings = _turns.fitted(findings, int(share * room.found), count)
     actions = advance_actions((*of_commands(digest.commands), *digest.actions), folded)
@@ -780,6 +781,17 @@ def _shown(fold: FoldRange) -> set[int]:
         for entry in fold.kept
         if entry.replacement is None and entry.block.id not in cut
     }
+
+
+def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
+    """The user's texts that are shortened or left out, each with its version and what is left of it."""
+    for item in fold.carried:
+        if item.clipped and not item.withheld:
+            yield item.version, item.block, item.clipped
+    carried = {item.version for item in fold.carried}
+    for entry in (*fold.given_up, *fold.folded):
+        if is_said(entry) and entry.version not in carried and entry.original is None:
+            yield entry.version, entry.block, ""
 
 
 def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> PageRoom:

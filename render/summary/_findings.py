@@ -40,6 +40,7 @@ from blocks import (
 from render.summary._identifiers import identifiers, one_line, output_of
 from render.summary._prose import (
     Piece,
+    is_prose_line,
     read_prose,
     sentences_of,
     shortened,
@@ -52,12 +53,38 @@ _SAID: Final = UserPrompt, UserFollowup, UserSteer
 
 
 def advance(
-    previous: Sequence[Finding], entries: Sequence[Entry], running: str = ""
+    previous: Sequence[Finding],
+    entries: Sequence[Entry],
+    running: str = "",
+    cut: Iterable[tuple[int, Block, str]] = (),
 ) -> tuple[Finding, ...]:
-    """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any."""
+    """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any.
+
+    `cut` are the user's texts that are no longer shown whole, each with its version and what is shown of it.
+    """
     shown = [e for e in entries if e.original is None and not is_sealed(e.block)]
-    findings = [*previous, *_told(shown, running), *_given(shown)]
+    rules = [rule for version, block, left in cut for rule in _rules(version, block, left)]
+    again = {rule.version for rule in rules}
+    known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
+    findings = [*known, *rules, *_told(shown, running), *_given(shown)]
     return tuple(_settled(sorted(findings, key=attrgetter("version"))))
+
+
+DEMAND_CHARACTERS: Final = 240
+_DEMANDS: Final = re.compile(
+    r"\b(?:must|never|always|do not|don(?:'|’)t|only|no longer|required?|make sure|ensure|from now on)\b",
+    re.IGNORECASE,
+)
+"""English words in which demands are made."""
+
+
+def _rules(version: int, block: Block, left: str) -> Iterator[Finding]:
+    """The user's own sentences that demand something and are no longer shown; quoted and pasted lines are not theirs."""
+    own = (line for line in words_of(block).split("\n") if is_prose_line(line))
+    told = [each for line in own for each in sentences_of(line) if _DEMANDS.search(each)]
+    known = " ".join(left.split())
+    if new := [shortened(each, DEMAND_CHARACTERS) for each in told if each not in known]:
+        yield Finding(turn=block.turn, version=version, kind="rule", text=" ".join(new))
 
 
 def words_of(block: Block) -> str:

@@ -21,7 +21,11 @@ from render.summary._prose import Piece, read_prose, shortened, text_of_pieces, 
 
 Counter = Callable[[str], int]
 
-LABELS: Final[Mapping[str, str]] = {"agent": "report of ", "doing": "doing: "}
+LABELS: Final[Mapping[str, str]] = {
+    "agent": "report of ",
+    "doing": "doing: ",
+    "rule": "the user: ",
+}
 """What stands before the source or text of a finding."""
 
 
@@ -70,6 +74,8 @@ GIVEN: Final = ("agent", "document")
 """What can be read back; it is mostly longer than what was found in it."""
 SHARES: Final = {"report": 0.6, "agent": 0.35, "document": 0.2}
 """Shares of a turn's room for each of these, if there is more to tell."""
+RULES_SHARE: Final = 1 / 3
+"""What the user demanded in texts that are gone has this share of the room, before all else."""
 SHORT_CHARACTERS: Final = 40
 """A statement is not shortened to fewer characters, except the only one of a turn: it would say nothing."""
 MORE: Final = 99
@@ -80,8 +86,14 @@ def fitted(findings: Sequence[Finding], tokens_max: int, count: Counter) -> tupl
     """The findings condensed until their text fits."""
     if count(text(findings)) <= tokens_max:
         return tuple(findings)
+    rules = [each for each in findings if each.kind == "rule"]
+    while rules and count(text(rules)) > RULES_SHARE * tokens_max:
+        del rules[0]
+    others = _turns([each for each in findings if each.kind != "rule"])
     for share in ROOMS:
-        left = tuple(_shared(_turns(findings), int(share * tokens_max), count))
+        room = int(share * tokens_max) - count(text(rules))
+        told = _shared(others, room, count) if others else ()
+        left = tuple(sorted([*rules, *told], key=attrgetter("version")))
         if count(text(left)) <= tokens_max:
             return left
     return ()

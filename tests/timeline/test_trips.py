@@ -94,5 +94,5 @@ def test_a_request_with_news_adds_its_commit(talk: Timeline) -> None:
 def test_a_compaction_adds_who_takes_part_in_it(talk: Timeline) -> None:
     entered = trip_of(talk, "compact")
     assert talk.view.compaction is not None
-    assert len(files(entered)) <= 44, files(entered)
+    assert len(files(entered)) <= 54, files(entered)
     assert len(files(entered, "timeline/")) <= 11, files(entered, "timeline/")
