@@ -71,6 +71,8 @@ def advance(
 
 
 DEMAND_CHARACTERS: Final = 240
+DEMAND_LETTERS: Final = 0.6
+"""The least share of letters in a demand: it may name a path or a number."""
 _DEMANDS: Final = re.compile(
     r"\b(?:must|never|always|do not|don(?:'|’)t|only|no longer|required?|make sure|ensure|from now on)\b",
     re.IGNORECASE,
@@ -80,8 +82,8 @@ _DEMANDS: Final = re.compile(
 
 def _rules(version: int, block: Block, left: str) -> Iterator[Finding]:
     """The user's own sentences that demand something and are no longer shown; quoted and pasted lines are not theirs."""
-    own = (line for line in words_of(block).split("\n") if is_prose_line(line))
-    told = [each for line in own for each in sentences_of(line) if _DEMANDS.search(each)]
+    said = (each for line in words_of(block).split("\n") for each in sentences_of(line))
+    told = [each for each in said if _DEMANDS.search(each) and is_prose_line(each, DEMAND_LETTERS)]
     known = " ".join(left.split())
     if new := [shortened(each, DEMAND_CHARACTERS) for each in told if each not in known]:
         yield Finding(turn=block.turn, version=version, kind="rule", text=" ".join(new))

@@ -250,13 +250,11 @@ def sentences_of(line: str) -> list[str]:
     return [each for each in _END.sub(r"\1\n", line).split("\n") if _WORDED.search(each)]
 
 
-def is_prose_line(line: str) -> bool:
-    """Whether a line is mostly words, as sentences, items and headings are."""
+def is_prose_line(line: str, share: float = LETTERS_SHARE) -> bool:
+    """Whether at least this share of a line is letters, as of sentences, items and headings."""
     characters = "".join(line.lstrip(_BULLETS).split())
     letters = sum(map(str.isalpha, characters))
-    return letters >= min(LETTERS_MIN, len(characters)) and letters >= LETTERS_SHARE * len(
-        characters
-    )
+    return letters >= min(LETTERS_MIN, len(characters)) and letters >= share * len(characters)
 
 
 def shortened(text: str, characters: int) -> str:
