@@ -78,7 +78,7 @@ def test_1_coverage(all_steps: list[Step], options: dict[str, Any]) -> None:
     timeline = played(all_steps, options).timeline
     view = timeline.view
     cut = view.compaction.event.cut if view.compaction else 0
-    head = view.compaction.head.entries[1:] if view.compaction else ()
+    head = view.compaction.head.entries[:-1] if view.compaction else ()
     logged = [version for version, _ in blocks_in(timeline)]
     kept = [entry.version for entry in view.entries]
     carried = [entry.version for entry in head]
