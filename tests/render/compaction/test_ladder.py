@@ -18,6 +18,7 @@ from blocks import (
     StructuredSummary,
     Trigger,
     artifact_id,
+    text_of,
 )
 from render import (
     RUNGS,
@@ -267,7 +268,9 @@ def test_one_that_was_asked_for_goes_on_until_the_summary(trigger: Trigger) -> N
     view = talk(number=12)
     context = within("externalize", "summarize", "drop", limit=100_000, keep_ratio=0.01)
     assert draft_of(view, context, trigger).rungs == ("externalize", "summarize")
-    assert draft_compaction(view, context, "proactive").draft.rungs == ("externalize",)  # type: ignore[union-attr]
+    offered = draft_compaction(view, context, "proactive")
+    assert offered is not None
+    assert offered.draft.rungs == ("externalize",)
 
 
 def test_one_that_was_asked_for_goes_on_to_its_goal_where_no_rung_summarises() -> None:
@@ -381,7 +384,7 @@ def test_what_was_moved_is_named_by_the_digest_when_it_is_folded() -> None:
     text = make.text_in(make.shown(after))
     [section] = [s for s in text.split("## ") if s.startswith("Moved to the artifact store")]
     entry = view.entries[2]
-    artifact = artifact_id(entry.block.parts[0].text.encode())  # type: ignore[union-attr]
+    artifact = artifact_id(text_of(entry.block).encode())
     assert f"{artifact}: read_file src/file_0.py" in section
 
 
