@@ -4,7 +4,7 @@ A log is a list of steps (plain data, so that a failing example can be read and 
 them to a timeline and notes every request that was handed out.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, TypeAlias, get_args
 
@@ -163,7 +163,10 @@ class WildRung:
 
     def propose(self, scope: RungScope) -> Iterable[object]:
         luck = Random(self.seed * 1_000_003 + scope.view.state.blocks)  # noqa: S311 -- no secret
-        return getattr(self, f"_{luck.choice(MOODS)}")(scope, luck)  # type: ignore[no-any-return]
+        acts: Callable[[RungScope, Random], Iterator[object]] = getattr(
+            self, f"_{luck.choice(MOODS)}"
+        )
+        return acts(scope, luck)
 
     def _fails(self, scope: RungScope, luck: Random) -> Iterator[object]:
         yield from self._clears(scope, luck)

@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import attrs
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from blocks import (
@@ -42,7 +42,8 @@ from render import (
     validate_request,
 )
 from render.summary._merge import LASTING
-from tests._builders import blocks_in, context, events_of, flat, request_bytes, shown
+from tests import _builders as make
+from tests._builders import blocks_in, context, events_of, flat, request_bytes, shown, steady
 from tests.strategies import Play, Step, answers, settings, steps
 from timeline import SummaryRequest
 
@@ -506,7 +507,18 @@ def test_10_the_log_shows_again_what_was_sent(
 # 11
 
 
+CUT_TAIL: Final[list[Step]] = [
+    *(("user", 2), ("round", ("c1",), ("c1",), 20), ("render",)),
+    *(("round", ("c1",), ("c1",), 20), ("respond", False, (("text", 20),))),
+    *(("result", "c1", "text", 20), ("wait", 1.0)),
+]
+"""A log whose fold cuts a result in the tail that it keeps."""
+
+
 @given(steps(), settings())
+@example(
+    CUT_TAIL, {"window": 300, "policy": steady(keep_ratio=0.2, clip_ratio=0.1), "model": make.LOOSE}
+)
 def test_11_undo(all_steps: list[Step], options: dict[str, Any]) -> None:
     """An undone compaction leaves what there was without it, whatever its rungs did."""
     play = played(all_steps, options)

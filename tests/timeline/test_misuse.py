@@ -539,7 +539,7 @@ def test_an_old_log_with_half_a_character_still_renders() -> None:
 
 
 @for_each(
-    "written",
+    "written",  # the second has a wrong type on purpose
     [StructuredSummary(task=HALF), StructuredSummary(task=5), "text", None],  # type: ignore[arg-type]
     ids=repr,
 )

@@ -194,8 +194,6 @@ def _misuse(error: click.UsageError) -> str:
     if isinstance(error, UsageError) or error.ctx is None:
         return error.message
     match error:
-        case click.exceptions.NoSuchCommand(command_name="plan"):  # its former name
-            text = "the command 'plan' is called 'propose'"
         case click.exceptions.NoSuchCommand(command_name=name):
             text = f"there is no command {name!r}{did_you_mean(name, COMMANDS)}"
         case click.NoSuchOption():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any
 
 import attrs
@@ -144,7 +144,7 @@ def _expanded(engine: Engine) -> Flow[int]:
 def _undone(batch: list[Recorded], before: View, view: View, now: float) -> Iterator[Event]:
     """The events that undo a compaction. Blocks that were hidden before it, or on request since, stay hidden."""
     hidden = {h.block for _, e in batch if isinstance(e, BlocksHidden) for h in e.hidden}
-    hidden -= {entry.block.id for entry in view.entries if entry.hidden_as not in LADDER}
+    hidden -= {e.block.id for e in view.entries if e.hidden_as not in {*LADDER, "clipped"}}
     then = [e for e in before.entries if e.block.id in hidden and e.replacement is not None]
     shown = hidden - {entry.block.id for entry in then}
     if shown:
@@ -193,16 +193,19 @@ def _batch(log: list[Recorded], version: int) -> list[Recorded]:
     """The events that one compaction committed, given one of them."""
     at = next((event.at for found, event in log if found == version), 0.0)
     index = next(i for i, (found, _) in enumerate(log) if found == version)
-    first = last = index
-    while first > 0 and _is_part(log[first - 1][1], at):
-        first -= 1
-    while last + 1 < len(log) and _is_part(log[last + 1][1], at):
-        last += 1
+    following = [*(event for _, event in log[1:]), None]
+    parts = [_is_part(event, after, at) for (_, event), after in zip(log, following, strict=True)]
+    first = index - len([*takewhile(bool, reversed(parts[:index]))])
+    last = index + len([*takewhile(bool, parts[index + 1 :])])
     return log[first : last + 1]
 
 
-def _is_part(event: Event, at: float) -> bool:
-    return event.at == at and (isinstance(event, RangeCompacted) or _is_rung(event))
+def _is_part(event: Event, following: Event | None, at: float) -> bool:
+    """Whether a compaction at this time has committed the event: a fold, a rung, or what a fold cut of its tail."""
+    if event.at != at or isinstance(event, RangeCompacted):
+        return event.at == at
+    is_cut = isinstance(event, BlocksHidden) and event.reason == "clipped"
+    return _is_rung(event) or (is_cut and isinstance(following, RangeCompacted))
 
 
 def _is_about_quotations(event: Event) -> bool:

@@ -20,7 +20,6 @@ EXAMPLE = str(ROOT / "docs" / "examples" / "invoice-service.jsonl")
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
-        (("plan",), "the command 'plan' is called 'propose'; see foldline --help"),
         (("repaly",), "there is no command 'repaly'; did you mean 'replay'? see foldline --help"),
         (("list", "--limt", "3"), "did you mean '--limit'? see foldline list --help"),
         (("list", "--limt=3"), "did you mean '--limit'?"),
