@@ -63,7 +63,7 @@ from render.stages._visibility import HEAD_SHARE, cut_text
 from render.summary import _findings, _turns
 from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions
-from render.summary._actions import of_commands, text_of_actions
+from render.summary._actions import of_commands
 from render.summary._copies import followed
 from render.summary._digest import counted
 from render.summary._digest import fitted as fitted_lists
@@ -75,8 +75,8 @@ from render.summary._prose import is_prose_line
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
-from render.summary._text import summary_texts
-from render.summary._working_set import oldest_of, working_set, working_text
+from render.summary._text import computed_sections, summary_texts
+from render.summary._working_set import oldest_of, working_set
 from render.summary._written import format_written
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place, response_of
@@ -723,9 +723,11 @@ def _with_present(
     before = [entry for entry in at_hand if entry.version <= digest.seen]
     progress = fitted(advance(digest.progress, new, before), room.state, count)
     copies = followed(digest.regions, at_hand, digest.seen)
-    regions = working_set(copies, _shown(fold), oldest_of(at_hand), room.working, count)
+    digest = structs.replace(digest, progress=progress, regions=())
+    working = room.working_beside(sum(map(count, _told(digest))))
+    regions = working_set(copies, _shown(fold), oldest_of(at_hand), working, count)
     seen = max(entry.version for entry in at_hand)
-    return structs.replace(digest, progress=progress, regions=regions, seen=max(seen, digest.seen))
+    return structs.replace(digest, regions=regions, seen=max(seen, digest.seen))
 
 
 def _with_past(
@@ -758,19 +760,20 @@ def _with_excerpts(
     entries = (*fold.given_up, *fold.folded, *hidden)
     sources = [entry for entry in entries if not standing_of(entry.source)]
     terms = uses_after(digest.index.terms, sources)
-    shown = (
-        text_of_actions(digest.actions),
-        _turns.text(digest.findings),
-        working_text(digest.regions),
-        format_written(block.summary),
-    )
+    told = _told(digest)
     beside = Beside(
-        visible=[*_visible(fold), *shown],
+        visible=[*_visible(fold), *told, format_written(block.summary)],
         uses={term.term: term.uses for term in terms},
         calls={e.pair: e for e in fold.kept if isinstance(e.block, ToolCall)},
     )
-    excerpts = choose(digest.index.all_excerpts(), sources, beside, room.excerpts, count)
+    most = room.excerpts_beside(sum(map(count, told)))
+    excerpts = choose(digest.index.all_excerpts(), sources, beside, most, count)
     return structs.replace(digest, index=Index(excerpts=excerpts, terms=terms))
+
+
+def _told(digest: Digest) -> list[str]:
+    """The page's texts so far, without the excerpts."""
+    return [text for _, text in computed_sections(digest) if text]
 
 
 def _shown(fold: FoldRange) -> set[int]:

@@ -261,9 +261,9 @@ class Policy:
     """Skips or failures in a row after which the circuit breaker stops compactions."""
 
     # What stays after a compaction.
-    target_ratio: float = attrs.field(default=0.8, validator=_share())
+    target_ratio: float = attrs.field(default=0.6, validator=_share())
     """Largest share of the whole request after a compaction."""
-    keep_ratio: float = attrs.field(default=0.08, validator=_share())
+    keep_ratio: float = attrs.field(default=0.16, validator=_share())
     """Share of the verbatim tail."""
     keep_messages: int | None = attrs.field(default=None, validator=v.optional(_whole()))
     """The tail as a number of message blocks instead; `keep_ratio` then only has to be above 0."""
@@ -284,7 +284,7 @@ class Policy:
     """Share of the page for what was found and decided, by turn."""
     done_ratio: float = attrs.field(default=0.17, validator=_share())
     """Share of the page for what was done, one line for each action."""
-    excerpts_ratio: float = attrs.field(default=0.35, validator=_share())
+    excerpts_ratio: float = attrs.field(default=0.15, validator=_share())
     """Share of the page for excerpts of the rest."""
     working_ratio: float = attrs.field(default=0.1, validator=_share())
     """Share of the working set: regions of files that are being worked on, as they are now."""

@@ -38,37 +38,36 @@ class PageRoom:
     done: int
     """What was done."""
     excerpts: int
+    total: int
+    """All parts together; a part that needs less leaves the rest to the working set and the excerpts."""
 
     @classmethod
     def of(cls, context: Context, most: int | None = None) -> "PageRoom":
-        """The rooms by the policy, in at most `most` tokens together."""
+        """The rooms by the policy, in at most `most` tokens together.
+
+        What was said and done keeps its room as long as it fits: it is short, and lost when it is cut. Of the rest, most can
+        be read again.
+        """
         policy, window = context.policy, max(context.capacity, 1)
         page = policy.page_tokens * window / (window + PAGE_HALF)
-        room = cls(
-            state=int(policy.state_ratio * page),
-            found=int(policy.found_ratio * page),
-            working=int(min(policy.working_ratio * window, WORKING_MAX)),
-            done=int(policy.done_ratio * page),
+        told = (policy.state_ratio + policy.found_ratio + policy.done_ratio) * page
+        working = min(policy.working_ratio * window, WORKING_MAX)
+        total = told + working + policy.excerpts_ratio * page
+        total = min(total, total if most is None else max(most, 0))
+        factor = min(total / max(told, 1), 1.0)
+        return cls(
+            state=int(factor * policy.state_ratio * page),
+            found=int(factor * policy.found_ratio * page),
+            done=int(factor * policy.done_ratio * page),
+            working=int(working),
             excerpts=int(policy.excerpts_ratio * page),
-        )
-        return room if most is None else room.within(most)
-
-    def within(self, most: int) -> "PageRoom":
-        """The rooms in at most so many tokens. What was said and done keeps its room as long as it fits: it is short, and
-        lost when it is cut. Of the rest, most can be read again."""
-        told = self.state + self.found + self.done
-        rest = self.working + self.excerpts
-        told_factor = min(max(most, 0) / max(told, 1), 1.0)
-        factor = min(max(most - told, 0) / max(rest, 1), 1.0)
-        return PageRoom(
-            state=int(told_factor * self.state),
-            found=int(told_factor * self.found),
-            working=int(factor * self.working),
-            done=int(told_factor * self.done),
-            excerpts=int(factor * self.excerpts),
+            total=int(total),
         )
 
-    @property
-    def total(self) -> int:
-        """All parts together."""
-        return self.state + self.found + self.working + self.done + self.excerpts
+    def working_beside(self, tokens: int) -> int:
+        """The room of the working set beside so many tokens that are told."""
+        return max(min(self.working, self.total - tokens), 0)
+
+    def excerpts_beside(self, tokens: int) -> int:
+        """The room of the excerpts beside so many tokens of all other parts."""
+        return max(min(self.excerpts, self.total - tokens), 0)

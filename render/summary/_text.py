@@ -65,12 +65,17 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     """The sections of the page in order, each with its title, including those with empty texts."""
     summary, digest = block.summary, block.digest
     yield from written_text(summary)
+    yield from computed_sections(digest)
+    yield from set_aside(digest)
+    yield EXCERPTS, text_of_excerpts(digest.index.all_excerpts())
+
+
+def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
+    """The sections of how things stand, what was found and what was done, in order."""
     yield STATE, state_text(digest.progress)
     yield FOUND, _turns.text(digest.findings)
     yield WORKING, working_text(digest.regions)
     yield DONE, text_of_actions((*of_commands(digest.commands), *digest.actions))
-    yield from set_aside(digest)
-    yield EXCERPTS, text_of_excerpts(digest.index.all_excerpts())
 
 
 def _body(sections: Iterable[tuple[str, str]]) -> str:
