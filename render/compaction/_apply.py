@@ -12,6 +12,7 @@ ended, its context becomes history.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import groupby
 from typing import Any, Final
 
@@ -701,7 +702,7 @@ def _turn_range(previous: RangeSummary | None, fold: FoldRange) -> tuple[TurnId,
 
 def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) -> Digest:
     """The digest for a summary: the computed parts of its page, each within its room."""
-    count = context.counter.count
+    count = cache(context.counter.count)
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
     room = _page_room(view, fold, count(format_written(block.summary)), context)
