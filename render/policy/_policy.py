@@ -261,7 +261,7 @@ class Policy:
     """Skips or failures in a row after which the circuit breaker stops compactions."""
 
     # What stays after a compaction.
-    target_ratio: float = attrs.field(default=0.6, validator=_share())
+    target_ratio: float = attrs.field(default=0.8, validator=_share())
     """Largest share of the whole request after a compaction."""
     keep_ratio: float = attrs.field(default=0.16, validator=_share())
     """Share of the verbatim tail."""

@@ -239,7 +239,7 @@ def _room(view: View, context: Context) -> int:
     if len(view.groups) == 1:
         return now
     room = PageRoom.of(context)
-    head = int(policy.user_ratio * context.capacity) + int(PAGE_SHARE * room.total)
+    head = int(policy.user_ratio * context.capacity) + int(PAGE_SHARE * room.whole)
     newest = context.encoder.shown(view.groups[-1]).tokens
     left = fixed_tokens(context) + sizes.standing + head + newest
     return max(now, int((fitting_of(context) - sizes.prefix) / sizes.ratio - left))

@@ -23,6 +23,9 @@ PAGE_HALF: Final = 40_000
 """The window in which the page has half of `page_tokens`."""
 WORKING_MAX: Final = 24_000
 """The most tokens of the working set."""
+FULL: Final = 0.6
+"""The share of the window that a request with its working set and excerpts may fill: the rest is for the work. Above it,
+compactions follow each other faster, and what they cost is more than what these parts are worth."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,36 +41,39 @@ class PageRoom:
     done: int
     """What was done."""
     excerpts: int
-    total: int
-    """All parts together; a part that needs less leaves the rest to the working set and the excerpts."""
+    most: int
+    """All parts together, if the working set and the excerpts are to have any."""
 
     @classmethod
-    def of(cls, context: Context, most: int | None = None) -> "PageRoom":
-        """The rooms by the policy, in at most `most` tokens together.
+    def of(cls, context: Context, most: int | None = None, filled: int = 0) -> "PageRoom":
+        """The rooms by the policy, in at most `most` tokens together; `filled` is what stands beside the page.
 
-        What was said and done keeps its room as long as it fits: it is short, and lost when it is cut. Of the rest, most can
-        be read again.
+        What was said and done keeps its room as long as it fits: it is short, and lost when it is cut. Most of the rest can
+        be read again: it gives way where the request would be fuller than `FULL`, so that there is room for the work.
         """
         policy, window = context.policy, max(context.capacity, 1)
         page = policy.page_tokens * window / (window + PAGE_HALF)
         told = (policy.state_ratio + policy.found_ratio + policy.done_ratio) * page
-        working = min(policy.working_ratio * window, WORKING_MAX)
-        total = told + working + policy.excerpts_ratio * page
-        total = min(total, total if most is None else max(most, 0))
-        factor = min(total / max(told, 1), 1.0)
+        most = int(window) if most is None else max(most, 0)
+        factor = min(most / max(told, 1), 1.0)
         return cls(
             state=int(factor * policy.state_ratio * page),
             found=int(factor * policy.found_ratio * page),
             done=int(factor * policy.done_ratio * page),
-            working=int(working),
+            working=int(min(policy.working_ratio * window, WORKING_MAX)),
             excerpts=int(policy.excerpts_ratio * page),
-            total=int(total),
+            most=max(min(most, int(FULL * window) - filled), 0),
         )
 
     def working_beside(self, tokens: int) -> int:
         """The room of the working set beside so many tokens that are told."""
-        return max(min(self.working, self.total - tokens), 0)
+        return max(min(self.working, self.most - tokens), 0)
 
     def excerpts_beside(self, tokens: int) -> int:
         """The room of the excerpts beside so many tokens of all other parts."""
-        return max(min(self.excerpts, self.total - tokens), 0)
+        return max(min(self.excerpts, self.most - tokens), 0)
+
+    @property
+    def whole(self) -> int:
+        """The page if every part fills its room."""
+        return self.state + self.found + self.done + self.working + self.excerpts
