@@ -274,17 +274,17 @@ class Policy:
     window has less of it (see `render.SummaryRoom`)."""
     prefix_tokens: int = attrs.field(default=1500, validator=_whole())
     """The most tokens of the beginning of a split turn, which has a room of its own; a smaller window has less of it."""
-    page_tokens: int = attrs.field(default=22_000, validator=_whole())
+    page_tokens: int = attrs.field(default=17_500, validator=_whole())
     """The most tokens of the computed page in any window, without the working set; a window of `render.PAGE_HALF` tokens
     has half of them (see `render.PageRoom`)."""
-    state_ratio: float = attrs.field(default=0.1, validator=_share())
+    state_ratio: float = attrs.field(default=0.12, validator=_share())
     """Share of the page for where things stand: steps, changes by file, tests, open errors. 0: no such section, as for
     each of the following."""
-    found_ratio: float = attrs.field(default=0.38, validator=_share())
+    found_ratio: float = attrs.field(default=0.48, validator=_share())
     """Share of the page for what was found and decided, by turn."""
-    done_ratio: float = attrs.field(default=0.17, validator=_share())
+    done_ratio: float = attrs.field(default=0.21, validator=_share())
     """Share of the page for what was done, one line for each action."""
-    excerpts_ratio: float = attrs.field(default=0.15, validator=_share())
+    excerpts_ratio: float = attrs.field(default=0.19, validator=_share())
     """Share of the page for excerpts of the rest."""
     working_ratio: float = attrs.field(default=0.1, validator=_share())
     """Share of the working set: regions of files that are being worked on, as they are now."""

@@ -7,10 +7,11 @@ off in a large one:
     page(window) = page_tokens * window / (window + PAGE_HALF)
 
     window      20,000   30,000   60,000   200,000   1,000,000
-    page         7,330    9,430   13,200    18,330      21,150      with the default of 22,000
+    page         5,830    7,500   10,500    14,580      16,830      with the default of 17,500
 
 The parts share it by the policy's shares. The working set is not read but used: what the next edits need grows with what
-is being worked on. It has a share of the window of its own, up to `WORKING_MAX`.
+is being worked on. It has a share of the window of its own, up to `WORKING_MAX`. It and the excerpts stand where the request
+is not full without them.
 """
 
 from typing import Final
