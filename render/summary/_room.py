@@ -43,14 +43,16 @@ class PageRoom:
     """What was done."""
     excerpts: int
     most: int
-    """All parts together, if the working set and the excerpts are to have any."""
+    """All parts together, by the target."""
+    roomy: int
+    """All parts together, by `FULL`."""
 
     @classmethod
     def of(cls, context: Context, most: int | None = None, filled: int = 0) -> "PageRoom":
         """The rooms by the policy, in at most `most` tokens together; `filled` is what stands beside the page.
 
         What was said and done keeps its room as long as it fits: it is short, and lost when it is cut. Most of the rest can
-        be read again: it gives way where the request would be fuller than `FULL`, so that there is room for the work.
+        be read again: where the request would be fuller than `FULL`, it gives way to the work, up to half of the working set.
         """
         policy, window = context.policy, max(context.capacity, 1)
         page = policy.page_tokens * window / (window + PAGE_HALF)
@@ -63,16 +65,18 @@ class PageRoom:
             done=int(factor * policy.done_ratio * page),
             working=int(min(policy.working_ratio * window, WORKING_MAX)),
             excerpts=int(policy.excerpts_ratio * page),
-            most=max(min(most, int(FULL * window) - filled), 0),
+            most=most,
+            roomy=max(min(most, int(FULL * window) - filled), 0),
         )
 
     def working_beside(self, tokens: int) -> int:
-        """The room of the working set beside so many tokens that are told."""
-        return max(min(self.working, self.most - tokens), 0)
+        """The room of the working set beside so many tokens that are told; at least half of it as long as that fits."""
+        least = min(self.working // 2, self.most - tokens)
+        return max(min(self.working, self.roomy - tokens), least, 0)
 
     def excerpts_beside(self, tokens: int) -> int:
         """The room of the excerpts beside so many tokens of all other parts."""
-        return max(min(self.excerpts, self.most - tokens), 0)
+        return max(min(self.excerpts, self.roomy - tokens), 0)
 
     @property
     def whole(self) -> int:
