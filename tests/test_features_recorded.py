@@ -35,7 +35,7 @@ from blocks import (
 from persistence import MemoryStore, Requester
 from persistence.sessions import Responded, Session, read_session
 from render import CompactionDraft, Policy, Rendered, Summary
-from render.summary._text import summary_texts
+from render.summary._text import format_summary
 from tests._builders import events_of, response, text, text_in
 from tests._sizes import sized
 from timeline import (
@@ -415,7 +415,7 @@ def test_001_12_each_span_has_one_stand_in_at_its_first_block(life: Life) -> Non
     rendered = life.moments[-1].rendered
     summaries = summary_in(rendered)
     compaction = life.timeline.view.compaction
-    assert summaries == list(summary_texts(compaction.event.summary) if compaction else ())
+    assert summaries == ([format_summary(compaction.event.summary)] if compaction else [])
     for each in summaries:
         assert rendered.messages[0]["role"] == "user"
         assert each.startswith('<summary version="4">\n')

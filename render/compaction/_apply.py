@@ -76,7 +76,7 @@ from render.summary._prose import is_prose_line
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
-from render.summary._text import computed_sections, summary_texts
+from render.summary._text import computed_sections, format_summary
 from render.summary._working_set import oldest_of, working_set
 from render.summary._written import format_written
 from render.view._fold import commit, decide
@@ -814,7 +814,7 @@ def _page_tokens(view: View, context: Context) -> int:
     """Tokens of the page in force; 0 if there is none."""
     if view.compaction is None:
         return 0
-    return sum(map(context.counter.count, summary_texts(view.compaction.event.summary)))
+    return context.counter.count(format_summary(view.compaction.event.summary))
 
 
 def _carried(fold: FoldRange, context: Context, *, standing: bool = False) -> int:

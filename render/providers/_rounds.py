@@ -50,7 +50,7 @@ from blocks import (
 from render.policy._context import Piece, Spot, TokenCounter
 from render.summary._findings import words_of
 from render.summary._quote import quoted
-from render.summary._text import summary_texts
+from render.summary._text import format_summary
 from render.view._group import Entry, Group, Json, Place, verbatim
 
 # Parts, ids and tool names in a form that every provider accepts, and the texts that replace what none accepts.
@@ -92,7 +92,7 @@ def user_parts(entry: Entry, notices: list[str]) -> Iterator[Part]:
 
 
 def _texts(entry: Entry, block: Block) -> Sequence[str]:
-    return summary_texts(block) if isinstance(block, RangeSummary) else (_text(entry, block),)
+    return (format_summary(block),) if isinstance(block, RangeSummary) else (_text(entry, block),)
 
 
 def _text(entry: Entry, block: Block) -> str:

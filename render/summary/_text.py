@@ -43,14 +43,9 @@ SET_ASIDE: Final = {
 
 
 def format_summary(block: RangeSummary) -> str:
-    """The visible text of a summary block."""
-    return "\n\n".join(summary_texts(block))
-
-
-def summary_texts(block: RangeSummary) -> tuple[str, ...]:
-    """The visible text: the page, as one piece."""
+    """The visible text of a summary block: the page."""
     parts = OPENING, _folded(block), _body(page_sections(block))
-    return (_tagged("\n\n".join(filter(None, parts))),)
+    return _tagged("\n\n".join(filter(None, parts)))
 
 
 def _folded(block: RangeSummary) -> str:

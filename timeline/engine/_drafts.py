@@ -222,7 +222,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     if compaction is None:
         return False
     before = yield from _before(engine, compaction.version)
-    # At the time of the compaction: layers that were in a warm cache then stay unchanged.
+    # At the time of the compaction, so that the same range is found.
     context = attrs.evolve(context, now=compaction.event.at)
     found = fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
     if found is None:

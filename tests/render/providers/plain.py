@@ -29,7 +29,7 @@ from blocks import (
 from blocks.formats._message import Answer
 from render import Entry, Group, Json, Model, Overflow, Place, Provider, Rates, TokenCounter, Where
 from render.policy._context import Encoder, Limits, Piece, Segment, Spot, ThinkingRule, Violation
-from render.summary._text import summary_texts
+from render.summary._text import format_summary
 
 KEPT = 600
 """Seconds."""
@@ -208,7 +208,7 @@ def _lines(group: Group) -> Iterator[tuple[int, Json]]:
     answered = {entry.pair for entry in group.placed(Place.RESULT)}
     for entry in group.entries:
         block = entry.block
-        texts = summary_texts(block) if isinstance(block, RangeSummary) else (_text(entry),)
+        texts = (format_summary(block),) if isinstance(block, RangeSummary) else (_text(entry),)
         for text in texts:
             if text.strip() and entry.place not in (Place.SILENT, Place.ORPHAN):
                 yield entry.version, {"role": SPOKEN.get(entry.place, "user"), "text": text}
