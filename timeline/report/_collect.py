@@ -610,11 +610,7 @@ def _digest(summary: RangeSummary) -> dict[str, Any]:
     without = msgspec.structs.replace(summary.digest, index=type(index)())
     digest: dict[str, Any] = msgspec.to_builtins(without)
     digest.pop("index", None)
-    return digest | {
-        "excerpts": len(index.excerpts) + sum(len(layer.excerpts) for layer in index.layers),
-        "names": len(index.terms),
-        "layers": len(index.layers),
-    }
+    return digest | {"excerpts": len(index.all_excerpts()), "names": len(index.terms)}
 
 
 # What readers may see of a log
