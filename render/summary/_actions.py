@@ -187,7 +187,9 @@ def _of_others(call: ToolCall, result: ToolResult | None, output: str, failure: 
     elif asks_user(call.name) and not failure:
         said = ""  # the user's words stand elsewhere
     weight = 0 if kind == "search" else 1 + bool(failure)
-    return Action(verb=verb, target=target or _argument(call.input), outcome=said, weight=weight)
+    return Action(
+        verb=verb, target=target or main_argument(call.input), outcome=said, weight=weight
+    )
 
 
 def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: str) -> Action:
@@ -241,7 +243,7 @@ def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
     return next((" ".join(v.split()) for v in values if isinstance(v, str) and v.strip()), "")
 
 
-def _argument(arguments: Mapping[str, Any]) -> str:
+def main_argument(arguments: Mapping[str, Any]) -> str:
     """The argument that tells most of a call of an unknown tool: the first text, as a tool's main parameter is its
     first."""
     stack: list[Any] = [arguments]
@@ -267,7 +269,7 @@ def fitted(
     for place, action in enumerate(told[: -NEW or None]):
         if action.verb not in FILES:
             target = _old(action.target) if action.runs == 1 else action.target
-            outcome = one_line(action.outcome, LINE_SAID_MAX)
+            outcome = shortened(action.outcome, LINE_SAID_MAX)
             told[place] = structs.replace(action, target=target, outcome=outcome)
     runs, kept = sum(action.runs for action in actions), _within(told, tokens_max, count)
     while kept:

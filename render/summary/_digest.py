@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from blocks import ArtifactPointer, Digest, ToolCall, ToolResult, tool_kind, tool_target
+from render.summary._actions import main_argument
 from render.summary._commands import script_of
 from render.summary._identifiers import one_line
 from render.summary._text import set_aside
@@ -54,14 +55,14 @@ def _told(digest: Digest) -> str:
 
 
 def _pointer(entry: Entry, call: ToolCall | None) -> ArtifactPointer | None:
-    """None for a call that only showed parts of files, which can be read again."""
+    """None for a call that only showed parts of files, which can be read again, or does not say of what its result is."""
     known = entry.block.envelope if isinstance(entry.block, ToolResult) else None
-    if call and (tool_kind(call.name, call.input, known) == "read" or script_of(call, known).parts):
+    target = call and (tool_target(call.input, known) or main_argument(call.input))
+    kind = tool_kind(call.name, call.input, known) if call else "other"
+    if call and (not target or kind == "read" or script_of(call, known).parts):
         return None
-    about = f"{call.name} {tool_target(call.input, known)}" if call else ""
-    return ArtifactPointer(
-        artifact=entry.artifact, path=entry.path, about=one_line(about, ABOUT_CHARACTERS)
-    )
+    about = one_line(f"{call.name} {target}", ABOUT_CHARACTERS) if call else ""
+    return ArtifactPointer(artifact=entry.artifact, path=entry.path, about=about)
 
 
 def _with(digest: Digest, name: str, items: tuple[Any, ...], known: int) -> Digest:
