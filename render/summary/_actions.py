@@ -7,7 +7,7 @@
     [v20] web https://example.com/rates -> Exchange rates
 
 A call's arguments are told only as far as they say what was done: its command, file or query on one line. What came of
-it is told in few words: the outcome of tests, the error of a failure, the number of lines, or a short output itself.
+it is told in few words: the outcome of tests, the error of a failure, a short output itself, of a longer one a line.
 
 A call that was made again is told once, at its newest place, with its last outcome. Adjacent looks and edits share a line.
 In the room given stand the newest actions, and of the older ones those that tell most: tests, commits, edits, failures.
