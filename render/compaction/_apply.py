@@ -64,7 +64,6 @@ from render.stages._visibility import HEAD_SHARE, cut_text
 from render.summary import _findings, _turns
 from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions
-from render.summary._actions import of_commands
 from render.summary._copies import followed
 from render.summary._digest import counted
 from render.summary._digest import fitted as fitted_lists
@@ -744,9 +743,9 @@ def _with_past(
     findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
     share = BESIDE_WRITTEN if block.summary.complete else 1.0
     findings = _turns.fitted(findings, int(share * room.found), count)
-    actions = advance_actions((*of_commands(digest.commands), *digest.actions), folded)
+    actions = advance_actions(digest.actions, folded)
     actions = fitted_actions(actions, room.done, count)
-    return structs.replace(digest, findings=findings, actions=actions, commands=())
+    return structs.replace(digest, findings=findings, actions=actions)
 
 
 def _with_excerpts(

@@ -133,11 +133,6 @@ def tried_out(view: View, fold: FoldRange, context: Context, squeeze: float = 1.
     )
 
 
-def fits_after(view: View, fold: FoldRange, context: Context) -> bool:
-    """Whether the request after this compaction is far enough below the trigger (see `FITTING`)."""
-    return tried_out(view, fold, context).fits
-
-
 def fitting_range(view: View, context: Context, trigger: Trigger) -> FittedRange | None:
     """The fold that keeps most and still leaves a request within its budget; None when there is nothing to
     fold.

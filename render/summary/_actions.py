@@ -7,7 +7,7 @@
     [v20] web https://example.com/rates -> Exchange rates
 
 A call's arguments are told only as far as they say what was done: its command, file or query on one line. What came of
-it is told in few words: the outcome of tests, the error of a failure, the number of lines, or a short output itself.
+it is told in few words: the outcome of tests, the error of a failure, a short output itself, of a longer one a line.
 
 A call that was made again is told once, at its newest place, with its last outcome. Adjacent looks and edits share a line.
 In the room given stand the newest actions, and of the older ones those that tell most: tests, commits, edits, failures.
@@ -15,7 +15,6 @@ The others are a number. A command is told in full if it is new or was run again
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -25,7 +24,6 @@ from msgspec import structs
 
 from blocks import (
     Action,
-    CommandRecord,
     ToolCall,
     ToolResult,
     asks_user,
@@ -47,8 +45,10 @@ from render.summary._commands import (
     status_of,
     telling_error,
 )
-from render.summary._files import edits_of, shown_by
+from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
 from render.summary._identifiers import one_line, output_of
+from render.summary._runs import COMMITTED, REJECTED, commands_in
+from render.summary._state import is_plan
 from render.view._group import Entry
 
 TARGET_MAX: Final = 300
@@ -59,20 +59,19 @@ NEW: Final = 10
 """So many of the newest actions are new."""
 ABOUT: Final = " # "
 """Between a long command and what the call says of it."""
-OUTCOME_MAX: Final = 100
-"""Characters of an outcome."""
+OUTCOME_MAX: Final = 240
+"""Characters of an outcome: an output that is no longer is told itself."""
+LINE_SAID_MAX: Final = 120
+"""Characters of a line that is told of a longer output, and of an outcome that is no longer new."""
+NOTHING: Final = "no matches"
+"""The outcome of a search that found nothing."""
 LINE_MAX: Final = 220
 """Characters after which a line that tells of several calls ends."""
-SHORT_LINES: Final = 3
-"""An output of at most so many lines is told itself if it is short; a longer one as the number of its lines."""
-SHORT_CHARACTERS: Final = 80
 NEWEST_SHARE: Final = 0.5
 """Share of the room in which the newest actions stand, whatever they are."""
 CHANGES: Final = frozenset({"edit", "write", "delete"})
 FILES: Final = CHANGES | {"read"}
 """Verbs whose target is a file."""
-ROOT_PARTS_MIN: Final = 3
-"""Parts of a path, the first of which is empty, that a folder must have to be left out."""
 _COMMITS: Final = re.compile(
     r"\b(?:git|jj|hg|svn) (?:-\S+ \S+ )?"
     r"(?:commit|push|merge|rebase|revert|reset|tag|cherry-pick|stash|checkout -b|switch -c)\b"
@@ -80,17 +79,18 @@ _COMMITS: Final = re.compile(
 )
 """Commands that change a repository's history, or what others see of it."""
 _LOOKS: Final = re.compile(
-    r"\W*(?:cat|ls|ll|tree|find|fd|grep|egrep|rg|ag|sed -n|awk|head|tail|less|wc|nl|stat|file|du|pwd|which|jq|sort|echo|ps"
+    r"\W*(?:cat|ls|ll|tree|find|fd|grep|egrep|rg|ag|sed -n|awk|head|tail|less|wc|nl|stat|file|du|pwd|which|jq|sort|uniq|cut|tr"
+    r"|echo|ps|xargs|true|sleep"
     r"|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
     r"|gh (?:\w+ (?:view|list|status|checks|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
 )
 """Commands that only print what there is."""
 _NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
 """What clients write for an empty output: Claude Code, pi."""
+_NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
+"""What search tools say if they find nothing."""
 _ESCAPES: Final = re.compile(r"\x1b\[[\d;?]*[A-Za-z]|</?\w*error>")
 """Colours of a terminal, and tags around an error."""
-_COMMITTED: Final = re.compile(r"^\[([\w./-]+(?: \([\w-]+\))? [0-9a-f]{7,40})\] ", re.MULTILINE)
-"""What git prints of a new commit: its branch and its id."""
 _QUERIES: Final = ("pattern", "query", "regex", "search_term", "keyword", "include_pattern")
 """The arguments in which search tools take what they look for."""
 _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "include")
@@ -101,34 +101,16 @@ _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "inc
 
 def advance(previous: Sequence[Action], entries: Sequence[Entry]) -> tuple[Action, ...]:
     """The actions after those of newly folded entries; calls without a result in the entries count as open. A change of
-    the list of steps is none: the page has the list."""
+    the plan is none: the page has it."""
     results = {e.pair: e for e in entries if isinstance(e.block, ToolResult)}
     actions = list(previous)
     for entry in entries:
         call = entry.block
-        if isinstance(call, ToolCall) and entry.original is None and not _is_plan(call):
-            actions.append(action_of(call, results.get(entry.pair), entry.version))
+        if isinstance(call, ToolCall) and entry.original is None:
+            answer = results.get(entry.pair)
+            if not is_plan(call, text_of(answer.block) if answer else ""):
+                actions.append(action_of(call, answer, entry.version))
     return tuple(_each_once(actions))
-
-
-def of_commands(records: Iterable[CommandRecord]) -> tuple[Action, ...]:
-    """The actions of a digest of an older release, which had commands instead."""
-    return tuple(
-        Action(
-            verb="$",
-            target=one_line(record.command, OLD_MAX),
-            outcome=one_line(record.tests or record.error or record.status, OUTCOME_MAX),
-            runs=record.runs,
-            weight=3 if record.tests_first else 1,
-        )
-        for record in records
-    )
-
-
-def _is_plan(call: ToolCall) -> bool:
-    """Whether an argument is a list of steps with a status, as tools for plans and to-do lists take."""
-    lists = (cast("list[Any]", v) for v in call.input.values() if isinstance(v, list) and v)
-    return any(all(isinstance(row, dict) and "status" in row for row in rows) for rows in lists)
 
 
 def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
@@ -155,6 +137,8 @@ def action_of(call: ToolCall, answer: Entry | None, version: int) -> Action:
     output, failure = text[start:end], "" if result else "no result"
     if result and (result.is_error or result.envelope.outcome == "failure"):
         failure = telling_error(output or text) or "failed"
+    if REJECTED.match(text):
+        failure = output = "not run: the user stopped it"
     action = _of_files(call, result, failure) or _of_others(call, result, output, failure)
     return structs.replace(
         action,
@@ -167,7 +151,7 @@ def action_of(call: ToolCall, answer: Entry | None, version: int) -> Action:
 def _of_files(call: ToolCall, result: ToolResult | None, failure: str) -> Action | None:
     """The action of a call that only reads or changes files, by a tool or by plain shell commands."""
     known = result.envelope if result else None
-    kind, part = tool_kind(call.name, call.input, known), ""
+    kind = tool_kind(call.name, call.input, known)
     if kind == "command" and (
         failure or status_of(result) not in WENT_WELL or not script_of(call, known).is_all
     ):
@@ -179,31 +163,14 @@ def _of_files(call: ToolCall, result: ToolResult | None, failure: str) -> Action
         files = ", ".join(dict.fromkeys(edit.file for edit in edits))
         return Action(verb=verb, target=files, outcome=failure, weight=2)
     if kind == "read" and (file := tool_target(call.input, known)):
-        part = _lines_read(call.input)
+        line, end = lines_asked(call.input)
     elif kind == "command" and result and (shown := shown_by(call, result)):
-        file, end = shown.file, "" if shown.lines == ALL else shown.line + shown.lines - 1
-        if shown.line > 1 or (shown.line and end):
-            part = f"{shown.line}-{end}"
+        file, line = shown.file, shown.line
+        end = 0 if shown.lines == ALL else line + shown.lines - 1
     else:
         return None
-    return Action(verb="read", target=file, part=part, outcome=failure, weight=int(bool(failure)))
-
-
-def _lines_read(arguments: Mapping[str, Any]) -> str:
-    """The lines that a reading tool was asked for, `1-80`; empty: all."""
-
-    def number(*names: str) -> int:
-        values = (arguments.get(name) for name in names)
-        return next((v for v in values if type(v) is int and 0 < v < ALL), 0)
-
-    match arguments.get("view_range"):
-        case [first, last, *_]:
-            return f"{first}-{last}"
-        case _:
-            first = max(number("offset", "start_line", "line_start", "startLine"), 1)
-            limit = number("limit", "line_count", "num_lines")
-            last = number("end_line", "line_end", "endLine") or (limit and first + limit - 1)
-            return f"{first}-{last or ''}" if first > 1 or last else ""
+    part = f"{line}-{end or ''}" if line > 1 or (line and end) else ""
+    return Action(verb="read", target=file, part=part, outcome=failure)
 
 
 def _of_others(call: ToolCall, result: ToolResult | None, output: str, failure: str) -> Action:
@@ -216,11 +183,13 @@ def _of_others(call: ToolCall, result: ToolResult | None, output: str, failure: 
     if kind == "search":
         query, where = _first(call.input, _QUERIES), _first(call.input, _WHERES)
         target = " in ".join(filter(None, (f'"{query}"' if query else "", where))) or target
-        verb, said = "search" if query else "list", said or "no matches"
+        verb, said = "search" if query else "list", _NOTHING.sub(NOTHING, said) or NOTHING
     elif asks_user(call.name) and not failure:
         said = ""  # the user's words stand elsewhere
-    weight = int(bool(failure)) + (kind != "search")
-    return Action(verb=verb, target=target or _argument(call.input), outcome=said, weight=weight)
+    weight = 0 if kind == "search" else 1 + bool(failure)
+    return Action(
+        verb=verb, target=target or main_argument(call.input), outcome=said, weight=weight
+    )
 
 
 def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: str) -> Action:
@@ -229,20 +198,23 @@ def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: st
     is_bad = result is not None and (
         result.is_error or result.envelope.outcome == "failure" or status not in WENT_WELL
     )
-    is_look, is_commit = _LOOKS.match(command.text), _COMMITS.search(command.text)
-    if is_bad:
-        error = telling_error(output)
+    is_look = all(_LOOKS.match(each.text) for each in commands_in(command.text))
+    is_commit = _COMMITS.search(command.text)
+    error = telling_error(output) if is_bad else ""
+    if is_bad and is_look and status == "1" and not error:
+        said = NOTHING
+    elif is_bad:
         ended = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
         said = ": ".join(filter(None, (tests or ended, error)))
-    elif is_commit and (made := _COMMITTED.search(output)):
-        said = made[1]
+    elif is_commit and (made := COMMITTED.search(output)):
+        said = f"{made[1]} {made[2]}"
     else:
-        said = tests or (_short(output, None if is_look else -1) if result else status)
+        said = tests or (_short(output, 0 if is_look else -1) if result else status)
     line, about = shown_command(command, TARGET_MAX), call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)
         line = shortened(line, TARGET_MAX - len(about)) + about
-    weight = 3 if tests or (is_commit and not is_bad) else 2 if is_bad else int(not is_look)
+    weight = 3 if tests or (is_commit and not is_bad) else 0 if is_look else 1 + is_bad
     return Action(verb="$", target=line, folder=command.folder, outcome=said, weight=weight)
 
 
@@ -252,19 +224,18 @@ def _old(target: str) -> str:
     return shortened(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
 
 
-def _short(output: str, telling: int | None = None) -> str:
+def _short(output: str, telling: int) -> str:
     """An output in few words: itself if it is short, else the number of its lines and the telling one of them: 0 for the
     first, -1 for the last."""
-    lines = [line.strip() for line in output.split("\n") if re.search(r"\w", line)]
-    whole = " / ".join(lines[:SHORT_LINES])
-    if len(lines) <= SHORT_LINES and len(whole) <= SHORT_CHARACTERS:
+    lines = [" ".join(line.split()) for line in output.split("\n") if re.search(r"\w", line)]
+    whole = " / ".join(lines[:OUTCOME_MAX])
+    if len(whole) <= OUTCOME_MAX and len(lines) <= OUTCOME_MAX:
         return "" if _NO_OUTPUT.fullmatch(whole) else whole
     if lines[0][0] in "{[" and lines[-1][-1] in "]}":
-        return f"JSON, {len(output)} characters"
+        return f"JSON, {len(output)} characters: {one_line(whole, LINE_SAID_MAX)}"
     if len(lines) == 1:
-        return one_line(lines[0], SHORT_CHARACTERS)
-    number = f"{len(lines)} lines"
-    return number if telling is None else f"{number}: {one_line(lines[telling], SHORT_CHARACTERS)}"
+        return one_line(lines[0], LINE_SAID_MAX)
+    return f"{len(lines)} lines: {one_line(lines[telling], LINE_SAID_MAX)}"
 
 
 def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -272,7 +243,7 @@ def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
     return next((" ".join(v.split()) for v in values if isinstance(v, str) and v.strip()), "")
 
 
-def _argument(arguments: Mapping[str, Any]) -> str:
+def main_argument(arguments: Mapping[str, Any]) -> str:
     """The argument that tells most of a call of an unknown tool: the first text, as a tool's main parameter is its
     first."""
     stack: list[Any] = [arguments]
@@ -296,8 +267,10 @@ def fitted(
     """The newest actions and the older ones that tell most, in their order; the first stands for all others."""
     told = [action for action in actions if action.verb]
     for place, action in enumerate(told[: -NEW or None]):
-        if action.verb not in FILES and action.runs == 1:
-            told[place] = structs.replace(action, target=_old(action.target))
+        if action.verb not in FILES:
+            target = _old(action.target) if action.runs == 1 else action.target
+            outcome = shortened(action.outcome, LINE_SAID_MAX)
+            told[place] = structs.replace(action, target=target, outcome=outcome)
     runs, kept = sum(action.runs for action in actions), _within(told, tokens_max, count)
     while kept:
         shown = [told[place] for place in sorted(kept)]
@@ -329,21 +302,11 @@ def _within(actions: Sequence[Action], tokens_max: int, count: Callable[[str], i
 
 def text_of_actions(actions: Sequence[Action]) -> str:
     """One line for each action, or for adjacent ones of one kind; paths are relative to the folder that most share."""
-    root = _root(actions)
-    lines = [line.replace(f"{root}/", "") if root else line for line in _lines(actions)]
-    return "\n".join([f"(paths in {root})", *lines] if root else lines)
-
-
-def _root(actions: Iterable[Action]) -> str:
-    """The folder whose name, left out, shortens the paths most; empty if that is not worth a line."""
     files = {action.target for action in actions if action.verb in FILES}
-    saved = Counter[str]()
-    for path in (*files, *(action.folder for action in actions)):
-        parts = path.split("/")
-        if path.startswith("/") and " " not in path:
-            saved.update("/".join(parts[:n]) for n in range(ROOT_PARTS_MIN, len(parts)))
-    worth = {root: len(root) * (uses - 1) for root, uses in saved.items() if uses > 2}  # noqa: PLR2004 -- else no gain
-    return max(worth, key=lambda root: (worth[root], root), default="")
+    root = shared_folder([*sorted(files), *(action.folder for action in actions)])
+    path = re.compile(rf"(?<![\w./-]){re.escape(root)}(?=\S)")
+    lines = [path.sub("", line) if root else line for line in _lines(actions)]
+    return "\n".join([f"(paths in {root})", *lines] if root else lines)
 
 
 def _lines(actions: Sequence[Action]) -> Iterator[str]:
@@ -358,23 +321,27 @@ def _lines(actions: Sequence[Action]) -> Iterator[str]:
 
 
 def _joined_as(action: Action) -> str:
-    """The verb of actions that share a line if they are adjacent."""
+    """The verb of actions that share a line if they are adjacent, as searches do that found nothing."""
+    if action.outcome == NOTHING:
+        return NOTHING
     return action.verb if action.verb in FILES and not action.outcome else ""
 
 
 def _joined_lines(actions: Sequence[Action]) -> Iterator[str]:
     """Lines that each tell of several actions of one kind; parts of one file stand together."""
-    line = ""
-    for file, alike in groupby(actions, key=attrgetter("target")):
+    line, is_found = "", actions[0].outcome != NOTHING
+    for _, alike in groupby(actions, key=attrgetter("verb", "target")):
         some = list(alike)
         parts = ", ".join(filter(None, map(attrgetter("part"), some)))
-        told = f"{file} {parts}" if parts else _with_runs(file, sum(a.runs for a in some))
+        file = some[0].target if is_found else line_of(structs.replace(some[0], seen=0, outcome=""))
+        runs = sum(action.runs for action in some) if is_found else 1
+        told = f"{file} {parts}" if parts else f"{file} x{runs}" if runs > 1 else file
         if line and len(line) + len(told) < LINE_MAX:
             line += f"; {told}"
             continue
         if line:
             yield line
-        line = f"{_label(some[0])}{some[0].verb} {told}"
+        line = f"{_label(some[0])}{some[0].verb if is_found else f'{NOTHING}:'} {told}"
     yield line
 
 
@@ -384,12 +351,9 @@ def line_of(action: Action, folder: str = "") -> str:
     if action.folder and action.folder != folder:
         target = f"cd {action.folder} && {target}"
     told = " ".join(filter(None, (action.verb, target, action.part)))
-    ended = f" -> {action.outcome}" if action.outcome else ""
-    return f"{_label(action)}{_with_runs(told, action.runs)}{ended}"
-
-
-def _with_runs(told: str, runs: int) -> str:
-    return f"{told} x{runs}" if runs > 1 else told
+    times = f" ({action.runs} times)" if action.runs > 1 else ""
+    ended = f" -> {'last: ' if times else ''}{action.outcome}" if action.outcome else ""
+    return f"{_label(action)}{told}{times}{ended}"
 
 
 def _label(action: Action) -> str:

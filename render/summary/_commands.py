@@ -236,7 +236,7 @@ def _counted(found: re.Match[str]) -> Counter[str]:
     return counts
 
 
-# What a script does with files: `sed -n 10,20p F`, `cat > F <<'EOF'`, `grep -n total F`.
+# What a script does with files: `sed -n 10,20p F`, `cat > F <<'EOF'`.
 #
 # Only literal words are understood: a file name that the shell would expand is unknown, and a script with
 # other syntax (substitutions, functions, groups) is ignored.
@@ -261,11 +261,6 @@ _PRINTS: Final = re.compile(
     r"|head(?: (?:-n ?|-)(?P<head>\d{1,7}))?|tail (?:-n ?|-)(?P<tail>\+?\d{1,7})"
 )
 """Commands that print their input, or a part of it."""
-_SEARCHES: Final = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
-_SHORTENING: Final = re.compile(
-    r"-[a-zA-Z]*[ocLlqvz]|--(?:only|count|files|replace|json|no-line|heading)"
-)
-"""Options of searches that print something else than whole lines with the lines around them."""
 _NUMBERING: Final = frozenset({"cat", "nl"})
 """Commands that can number lines; they number their input, so after another command the numbers are not the
 file's."""
@@ -311,22 +306,11 @@ class Written:
 class Script:
     """What a script does with files."""
 
-    parts: tuple[Shown | str, ...] = ()
-    """What it prints, in order: parts of files, and single lines; empty if that is not known of all of it."""
+    parts: tuple[Shown, ...] = ()
+    """The parts of files that it prints, in order; empty if that is not all."""
     written: tuple[Written, ...] = ()
-    searched: str | None = None
-    """The only file in which it only searches, empty if it searches in several."""
     is_all: bool = False
     """Whether it has no other effects or output."""
-
-    @property
-    def shown(self) -> Shown | None:
-        """The part of a file that is all that it prints."""
-        match self.parts:
-            case [Shown() as shown]:
-                return shown
-            case _:
-                return None
 
 
 NOTHING: Final = Script()
@@ -356,26 +340,13 @@ def script_of(call: ToolCall, envelope: Envelope | None = None) -> Script:
     return parsed(text, _folder(call.input)) if is_told else NOTHING
 
 
-def shown_parts(call: ToolCall, envelope: Envelope | None = None) -> Sequence[Shown | str]:
-    """What several commands print one after the other: parts of files of a known length, and single lines; empty if that
-    is not known of one of them."""
-    parts = script_of(call, envelope).parts
-    files = [part for part in parts if isinstance(part, Shown)]
-    return parts if files and all(each.line and 0 < each.lines < ALL for each in files) else ()
-
-
-def searched_file(call: ToolCall, envelope: Envelope | None = None) -> str | None:
-    """The only file in which a search command looks, empty if it looks in several; None for any other command."""
-    return script_of(call, envelope).searched
-
-
 @lru_cache(maxsize=128)
 def parsed(text: str, folder: str | None = "") -> Script:
     """What a script that runs in `folder` does with files; `NOTHING` if that is not certain."""
     stages = _stages(text)
     if any(stage.words[0] in _GUARDING for stage in stages):
         return NOTHING
-    written, parts, searches = list[Written](), list[Shown | str](), list[str]()
+    written, parts = list[Written](), list[Shown]()
     is_all, before, pipeline = bool(stages), "", list[_Stage]()
     for stage in stages:
         pipeline.append(stage)
@@ -387,20 +358,12 @@ def parsed(text: str, folder: str | None = "") -> Script:
             continue
         if len(pipeline) == 1 and _is_silent(stage):
             pass
-        elif before == "||":
-            is_all = False
-        elif shown := _shown(pipeline, folder):
+        elif before != "||" and (shown := _shown(pipeline, folder)):
             parts.append(shown)
-        elif (line := _echoed(pipeline)) is not None:
-            parts.append(line)
-        elif (file := _searched(pipeline, folder)) is not None:
-            searches.append(file)
         else:
             is_all = False
         before, pipeline = stage.end, []
-    searched = searches[0] if is_all and len(searches) == 1 and not parts else None
-    is_known = is_all and not searches and not pipeline
-    return Script(tuple(parts) if is_known else (), tuple(written), searched, is_all=is_all)
+    return Script(tuple(parts) if is_all and not pipeline else (), tuple(written), is_all=is_all)
 
 
 def _stages(text: str) -> list[_Stage]:
@@ -496,31 +459,6 @@ def _is_silent(stage: _Stage) -> bool:
     if first == "set":
         return "x" not in "".join(others)
     return first in _SILENT or (first == "cat" and bool(stage.target))
-
-
-def _echoed(stages: Sequence[_Stage]) -> str | None:
-    """The line that an `echo` prints; None for anything else."""
-    first, *others = stages[0].words
-    if len(stages) > 1 or first != "echo" or stages[0].target or "\\n" in " ".join(others):
-        return None
-    return " ".join(map(_said, others))
-
-
-def _searched(stages: Sequence[_Stage], folder: str | None) -> str | None:
-    """The only file in which a search command looks, empty if it looks in several; None for any other command."""
-    first, *others = map(_said, stages[0].words)
-    is_limited = all(each.words[0] in {"head", "tail"} for each in stages[1:])
-    if (
-        first not in _SEARCHES
-        or not is_limited
-        or any(each.target or each.is_fed for each in stages)
-    ):
-        return None
-    names = [word for word in others if not word.startswith("-") and not word.isdigit()]
-    if any(word.startswith("-") and _SHORTENING.match(word) for word in others):
-        return None
-    is_one = len(names) == 2 and "." in basename(names[-1])  # noqa: PLR2004 -- pattern, file
-    return (_joined(folder, stages[0].words[-1]) or "") if is_one else ""
 
 
 def _shown(stages: Sequence[_Stage], folder: str | None) -> Shown | None:

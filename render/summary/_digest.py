@@ -9,12 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from blocks import ArtifactPointer, Digest, ToolCall, ToolResult, tool_target
+from blocks import ArtifactPointer, Digest, ToolCall, ToolResult, tool_kind, tool_target
+from render.summary._actions import main_argument
+from render.summary._commands import script_of
 from render.summary._identifiers import one_line
 from render.summary._text import set_aside
 from render.view._group import Entry
 
-LISTS: Final = {"externalized": 40, "dropped": 20}
+LISTS: Final = {"externalized": 8, "dropped": 20}
 """The most entries of each list."""
 ABOUT_CHARACTERS: Final = 160
 
@@ -23,7 +25,7 @@ def counted(previous: Digest, folded: Sequence[Entry]) -> Digest:
     """The counts and lists of everything folded so far."""
     calls = {e.pair: e.block for e in folded if isinstance(e.block, ToolCall)}
     new: Mapping[str, list[Any]] = {
-        "externalized": [_pointer(e, calls.get(e.pair)) for e in folded if e.artifact],
+        "externalized": [p for e in folded if e.artifact and (p := _pointer(e, calls.get(e.pair)))],
         "dropped": [e.dropped for e in folded if e.dropped and not e.artifact],
     }
     digest = msgspec.structs.replace(
@@ -52,12 +54,15 @@ def _told(digest: Digest) -> str:
     return "\n".join(text for _, text in set_aside(digest))
 
 
-def _pointer(entry: Entry, call: ToolCall | None) -> ArtifactPointer:
+def _pointer(entry: Entry, call: ToolCall | None) -> ArtifactPointer | None:
+    """None for a call that only showed parts of files, which can be read again, or does not say of what its result is."""
     known = entry.block.envelope if isinstance(entry.block, ToolResult) else None
-    about = f"{call.name} {tool_target(call.input, known)}" if call else ""
-    return ArtifactPointer(
-        artifact=entry.artifact, path=entry.path, about=one_line(about, ABOUT_CHARACTERS)
-    )
+    target = call and (tool_target(call.input, known) or main_argument(call.input))
+    kind = tool_kind(call.name, call.input, known) if call else "other"
+    if call and (not target or kind == "read" or script_of(call, known).parts):
+        return None
+    about = one_line(f"{call.name} {target}", ABOUT_CHARACTERS) if call else ""
+    return ArtifactPointer(artifact=entry.artifact, path=entry.path, about=about)
 
 
 def _with(digest: Digest, name: str, items: tuple[Any, ...], known: int) -> Digest:

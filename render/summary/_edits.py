@@ -2,21 +2,21 @@
 
     src/color/gradient.go (4 edits, [v145]): added autoShade, TestAutoShade; changed Blend
 
-Definitions are found by the form of their line (`_FORMS`). The lines of an edit's old and new text belong to the
-definition before them; of an edit that has none, as one within a function, a line says what it is about.
+Definitions are found by the form of their line (`_FORMS`), in data files keys. The lines of an edit's old and new text
+belong to the definition before them; if none came or went, the most telling line of the newest edit says what it is about.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from posixpath import normpath
+from posixpath import commonprefix, normpath
 from typing import Final
 
 import attrs
 from msgspec.structs import replace
 
 from blocks import FileChange
-from render.summary._files import changes_of, name_of
+from render.summary._files import edits_of, name_of
 from render.summary._identifiers import one_line
 from render.summary._runs import Command, Run
 
@@ -24,7 +24,7 @@ FILES_MAX: Final = 40
 NAMES_MAX: Final = 13
 """The most names for one file."""
 NAME_CHARACTERS: Final = 60
-LINE_CHARACTERS: Final = 80
+LINE_CHARACTERS: Final = 100
 SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compared only
 """Folders whose files are not the work."""
 WHOLE: Final = frozenset({"created", "written"})
@@ -68,9 +68,16 @@ def _made(run: Run) -> Iterator[_Edit]:
     """The edits that a call's arguments show."""
     is_patch = "*** Begin Patch" in str(run.call.input)
     made = "created" if "created" in run.text[:200].lower() else "written"
-    for change in changes_of(run.call, run.result.envelope):
-        how = "deleted" if is_patch and not change.new else made
-        yield _Edit(change.file, change.old, change.new, how if change.old is None else "")
+    for edit in edits_of(run.call, run.result.envelope):
+        is_whole, new = edit.old is None and not edit.is_added, _worded(edit.new or "")
+        how = "deleted" if is_patch and not new else made
+        old = None if is_whole else _worded(edit.old or "")
+        yield _Edit(edit.file, old, new, how if is_whole else "")
+
+
+def _worded(text: str) -> list[str]:
+    """The lines that have a word, without white space around them."""
+    return [line.strip() for line in text.split("\n") if re.search(r"\w", line)]
 
 
 _IN_PLACE: Final = re.compile(r"-\w*i\S*|--in-place\S*")
@@ -103,16 +110,49 @@ def _changed(change: FileChange, edit: _Edit, version: int) -> FileChange:
         names[name] = "changed" if is_back else was if was == "added" else now
     is_new = change.how in {"", "deleted"} and change.edits == 0
     how = edit.how if is_new or edit.how == "created" else change.how or edit.how
-    told = next((line for line in edit.new if line not in (edit.old or edit.new)), change.line)
-    line = "" if names else one_line(told, LINE_CHARACTERS)
+    is_data = edit.file.lower().endswith(_DATA)
+    is_told = names and (is_data or set(names.values()) != {"changed"})
+    line = "" if is_told else _difference(edit) or change.line
     new = replace(change, path=path, edits=edits, seen=version, how=how, names=names, line=line)
     return less(new, NAMES_MAX)
 
 
-def less(change: FileChange, names_max: int) -> FileChange:
-    """The change with at most so many names, the newest."""
+_AROUND: Final = re.compile(
+    r"(?:import|from|use|using|require|include|package|end|else)\b.*|#\s*include\b.*|.*\brequire\(.*"
+    r"|export\s*[{*].*|['\"`][\w./@:-]+['\"`][,;]?|[\w$]{1,2}\W*"
+)
+"""A line that says little of what an edit is about: an import, a part of a block."""
+
+
+def _difference(edit: _Edit) -> str:
+    """What an edit replaced in its most telling line: `old → new` where a line changed in a few words, else the line that
+    came (`+ x`) or went (`- x`); nothing for a whole file."""
+    if edit.old is None:
+        return ""
+    sides = ([x for x in edit.old if x not in edit.new], [x for x in edit.new if x not in edit.old])
+    old, new = (min(lines, key=lambda x: bool(_AROUND.fullmatch(x)), default="") for lines in sides)
+    if old and new and len(old) + len(new) > LINE_CHARACTERS:
+        old, new = _apart(old, new) or ("", new)
+    line = f"{old} → {new}" if old and new else f"+ {new}" if new else f"- {old}" if old else ""
+    return one_line(line, LINE_CHARACTERS)
+
+
+def _apart(old: str, new: str) -> tuple[str, str] | None:
+    """The words in which two lines differ; None if these are many."""
+    before, after = (re.findall(r"\w+|\W", line) for line in (old, new))
+    start = len(commonprefix([before, after]))
+    before, after = before[start:], after[start:]
+    end = len(commonprefix([before[::-1], after[::-1]]))
+    sides = ["".join(side[: len(side) - end]).strip(" ,") for side in (before, after)]
+    return (sides[0], sides[1]) if sum(map(len, sides)) <= LINE_CHARACTERS else None
+
+
+def less(change: FileChange, names_max: int, *, has_line: bool = True) -> FileChange:
+    """The change with at most so many names, the newest; and with its line, unless it has names that tell enough."""
     spare = max(len(change.names) - names_max, 0)
-    return replace(change, names=dict(list(change.names.items())[spare:]), more=change.more + spare)
+    names, line = dict(list(change.names.items())[spare:]), change.line
+    line = line if has_line or not names else ""
+    return replace(change, names=names, more=change.more + spare, line=line)
 
 
 # What an edit is about.
@@ -130,7 +170,7 @@ def _sections(lines: Iterable[str], file: str) -> dict[str, list[str]]:
     sections, name = dict[str, list[str]](), ""
     for line in lines:
         name = defined(line, file) or name
-        sections.setdefault(name, []).append(line)
+        sections.setdefault(name, []).append(line.rstrip(","))
     return sections
 
 
@@ -143,10 +183,15 @@ def _sections(lines: Iterable[str], file: str) -> dict[str, list[str]]:
 # | a name that is bound to a function; an exported or upper-case constant | JavaScript, Python, Go, Rust | the languages |
 # | a name, parameters in parentheses, a brace at the end | C, Java, C#, TypeScript methods, shell | git's patterns |
 # | a heading | Markdown | CommonMark |
+# | a key before a colon or an equals sign, a section in brackets | JSON, YAML, TOML, INI | the languages |
 
 
 _PROSE: Final = (".md", ".mdx", ".rst", ".txt")
 _HEADING: Final = re.compile(r"\s*#{1,6}\s+(?P<name>\S.*)")
+_DATA: Final = (".json", ".jsonc", ".json5", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".env")
+_KEY: Final = re.compile(
+    r"\s*(?:\[+|- |\{\s*)?[\"']?(?P<name>\w[\w.@/$ -]*?)[\"']?\s*(?:[:=](?!//)|\]+\s*$)"
+)
 _MODIFIERS: Final = (
     r"(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|internal|static|final|abstract|virtual|override"
     r"|async|unsafe|extern|inline|constexpr|sealed|partial|open|data|suspend|declare|readonly|get|set)\s+)*"
@@ -184,7 +229,8 @@ LINE_MAX: Final = 400
 
 def defined(line: str, file: str) -> str:
     """The name that a line of a file defines; empty if it defines none."""
-    forms = (_HEADING,) if file.lower().endswith(_PROSE) else _FORMS
+    end = file.lower()
+    forms = (_HEADING,) if end.endswith(_PROSE) else (_KEY,) if end.endswith(_DATA) else _FORMS
     for form in forms if len(line) <= LINE_MAX else ():
         if found := form.match(line):
             return one_line(found["name"], NAME_CHARACTERS)

@@ -7,7 +7,9 @@ Lines whose number is not known are not shown, nor is a line that a viewer has c
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from posixpath import join
 from typing import Any, Final, NamedTuple, cast
 
@@ -65,24 +67,24 @@ class Edit:
     """Whether the new text is added at the end of the file."""
 
 
-class Change(NamedTuple):
-    """A change of a file in lines that have a word, without white space around them."""
-
-    file: str
-    old: tuple[str, ...] | None
-    """The lines that are replaced; None: the whole file."""
-    new: tuple[str, ...]
-
-
 def name_of(path: str) -> str:
     """The path in the form that `tool_target` gives."""
     return " ".join(path.split())
 
 
+_FOLDER: Final = re.compile(r"[^\\/]*[\\/]")
+
+
+def shared_folder(paths: Iterable[str]) -> str:
+    """The folder that makes the paths shortest, if it is left out of them; empty if there is none."""
+    folders = Counter(folder for path in paths for folder in accumulate(_FOLDER.findall(path)))
+    shared = [f for f, files in folders.items() if files > 1 and re.match(r"/.|[A-Za-z]:", f)]
+    return max(shared, key=lambda folder: len(folder) * folders[folder], default="")
+
+
 # Changes: writes, edits, patches, shell scripts.
 
 
-_WORD: Final = re.compile(r"\w")
 _WHOLE: Final = ("content", "contents", "file_text")
 _PATCHES: Final = ("input", "patch", "patchText")
 """Codex; opencode."""
@@ -92,17 +94,6 @@ _MOVED: Final = re.compile(r"\*\*\* Move to: (.*\S)")
 _UNIFIED_OLD: Final = re.compile(r"--- (?:a/|/dev/null)")
 _UNIFIED_NEW: Final = re.compile(r"\+\+\+ (?:b/)?([^\t]*[^\s])")
 _PATCHED: Final = re.compile(r"\*\*\* (Add|Update|Delete) File: (.*\S)")
-
-
-def changes_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Change]:
-    """The changes that a call makes to files, in lines."""
-    for edit in edits_of(call, envelope):
-        old = () if edit.is_added else None if edit.old is None else _worded(edit.old)
-        yield Change(edit.file, old, _worded(edit.new or ""))
-
-
-def _worded(text: str) -> tuple[str, ...]:
-    return tuple(line.strip() for line in text.split("\n") if _WORD.search(line))
 
 
 def edits_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Edit]:
@@ -187,9 +178,6 @@ def _patched(text: str) -> Iterator[Edit]:
 # Views: the lines that results show.
 
 
-_FIRST: Final = ("offset", "start_line", "line_start", "view_range")
-
-
 def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
     """The part of a file that a result shows; None if it does not plainly show one."""
     kind = tool_kind(call.name, call.input, result.envelope)
@@ -197,25 +185,32 @@ def shown_by(call: ToolCall, result: ToolResult) -> Shown | None:
     line, lines = 0, ALL
     if kind == "read":
         names = (tool_target(call.input, result.envelope),)
-        line = _first_line(call.input)
+        line, _ = lines_asked(call.input)
     elif kind == "write":
         names = written_paths(call.name, call.input, result.envelope)
-    elif shown := script_of(call, result.envelope).shown:
-        well = status_of(result) in WENT_WELL
-        names, line, lines = (shown.file,) if well else (), shown.line, shown.lines
+    elif len(parts := script_of(call, result.envelope).parts) == 1:
+        names = (parts[0].file,) if status_of(result) in WENT_WELL else ()
+        line, lines = parts[0].line, parts[0].lines
     if len(names) != 1 or not names[0]:
         return None
     return Shown(names[0], 0 if is_cut(text_of(result)) else line, lines)
 
 
-def _first_line(arguments: Mapping[str, Any]) -> int:
-    for name in _FIRST:
-        value = arguments.get(name)
-        if isinstance(value, list) and value:
-            value = cast("list[Any]", value)[0]
-        if isinstance(value, int) and value > 0:
-            return value
-    return 1
+def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int]:
+    """The first and the last line that a reading tool was asked for; 0: up to the end."""
+
+    def number(*names: str) -> int:
+        values = (arguments.get(name) for name in names)
+        return next((v for v in values if type(v) is int and 0 < v < ALL), 0)
+
+    match arguments.get("view_range"):
+        case [int(first), int(last), *_] if first > 0:
+            return first, max(last, 0)
+        case _:
+            first = max(number("offset", "start_line", "line_start", "startLine"), 1)
+            limit = number("limit", "line_count", "num_lines")
+            last = number("end_line", "line_end", "endLine") or (limit and first + limit - 1)
+            return first, last
 
 
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,7})(?:→|\t|:(?: |$)|\|)")

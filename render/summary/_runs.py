@@ -79,7 +79,9 @@ _REFUSED: Final = re.compile(
 )
 """How the answer of an editor begins that changed nothing although the call counts as a success: OpenHands, SWE-agent,
 Claude Code, Codex."""
-_NOT_RUN: Final = re.compile(r"\s*(?:<tool_use_error>|The user doesn't want|\[Request interrupted)")
+REJECTED: Final = re.compile(r"\s*(?:The user doesn't want|\[Request interrupted)")
+"""How the result begins of a call that the user did not let run, before words of the user: Claude Code."""
+_NOT_RUN: Final = re.compile(rf"\s*<tool_use_error>|{REJECTED.pattern}")
 """How a result begins of a command that did not run: Claude Code."""
 
 
@@ -171,6 +173,7 @@ _FAULT: Final = re.compile(
     r"error|fail|fatal|panic|undefined|not found|cannot|denied|:\d+:\d+:", re.IGNORECASE
 )
 """Names a fault in a line."""
+_ENDED: Final = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b", re.IGNORECASE)
 _FAILED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -237,7 +240,8 @@ def _covers(command: str, old: CheckRecord) -> bool:
         {suite_of(c) or " ".join(c.words[:2]) for c in commands_in(text)}
         for text in (command, old.command)
     )
-    words_max = len(old.command.split()) - bool(_FAULT.search(old.result))
+    is_fault = not old.result.startswith("ok") and _FAULT.search(old.result)
+    words_max = len(old.command.split()) - bool(is_fault)
     is_narrow = _suites(old) and len(command.split()) > words_max
     return command == old.command or (before <= ran and not is_narrow)
 
@@ -258,8 +262,11 @@ def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
     if run.failed or "failed" in tests or "errors" in tests:
         how = f"failed ({status})" if status.lstrip("-").isdigit() and run.failed else "failed"
         return f"{tests or how}: {', '.join(failing_in(run.text)) or why}"
-    is_fault = is_hidden and (not why or _FAULT.search(why))
-    return tests or ((why or "no output") if is_fault else "ok")
+    if tests or (is_hidden and (not why or _FAULT.search(why))):
+        return tests or why or "no output"
+    lines = (x for x in reversed(run.text.splitlines()) if re.search(r"\w", x))
+    last = next((x for x in lines if not _ENDED.search(x)), "")
+    return f"ok: {one_line(last, COMMAND_CHARACTERS // 2)}" if last else "ok"
 
 
 def failing_in(text: str) -> list[str]:
@@ -324,7 +331,7 @@ def noticed(processes: Sequence[Process], text: str) -> tuple[Process, ...]:
 
 COMMITS_MAX: Final = 8
 LINKS_MAX: Final = 3
-_COMMITTED: Final = re.compile(
+COMMITTED: Final = re.compile(
     r"^\[([^\]\n]+?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
 )
 _ON: Final = re.compile(
@@ -342,13 +349,27 @@ def git_after(old: Repository, run: Run) -> Repository:
     told = [c for c in run.commands if c.words[0] in {"git", "gh", "glab"}]
     words = {word for command in told for word in command.words}
     text = run.text[:40_000] if told else ""
-    for branch, number, subject in _COMMITTED.findall(text):
+    made = COMMITTED.findall(text)
+    for command in () if run.failed else told:
+        if command.words[1:2] == ("reset",):
+            old = replace(old, commits=_after_reset(old.commits, command.words[2:]))
+    if not run.failed and not made and words & {"--amend", "rebase"}:
+        renewed = (
+            replace(commit, hash="") for commit in old.commits
+        )  # until a log tells their ids
+        old = replace(old, commits=tuple(renewed))
+    for branch, number, subject in made:
         known = old.commits[: -1 if "--amend" in words else None]
         commits = [commit for commit in known if commit.subject != one_line(subject, 100)]
         new = Commit(subject=one_line(subject, 100), hash=number[:10], seen=run.version)
         old = replace(old, branch=branch, commits=(*commits, new)[-COMMITS_MAX:])
     if run.failed or not told:
         return old
+    logs = [command for command in told if command.words[1:2] == ("log",)]
+    if len(logs) == 1 and all(map(_LOG.fullmatch, logs[0].words[2:])):
+        found, seen = _LOGGED.findall(text), run.version
+        logged = [Commit(subject=one_line(s, 100), hash=h[:10], seen=seen) for h, s in found]
+        old = replace(old, commits=_in_log(old.commits, logged))
     names = _ON.findall(text) if words & {"status", "switch", "checkout", "branch"} else ()
     if words & {"--show-current", "--abbrev-ref"} and len(run.commands) == 1:
         names = text.split()
@@ -360,3 +381,32 @@ def git_after(old: Repository, run: Run) -> Repository:
         links = dict.fromkeys([*old.links, *_LINK.findall(text)])
         old = replace(old, links=tuple(links)[-LINKS_MAX:])
     return old
+
+
+_LOG: Final = re.compile(r"--oneline|--(?:no-)?decorate|-n?\d*|\d+|HEAD|\S+\.\.(?:HEAD)?")
+"""The words of a `git log` that lists the newest commits without a gap."""
+_LOGGED: Final = re.compile(r"^([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$", re.MULTILINE)
+_BACK: Final = re.compile(r"(?:HEAD|@)(?:~(\d*)|(\^*))")
+
+
+def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Commit, ...]:
+    """The commits that `git reset` leaves: those before the one it goes back to, if that is known."""
+    target = next((word for word in words if word[0] != "-"), "HEAD")
+    places = [n for n, c in enumerate(commits, 1) if c.hash and c.hash[:7] == target[:7]]
+    if back := _BACK.fullmatch(target):
+        steps = len(back[2]) if back[1] is None else int(back[1] or 1)
+        places = [max(len(commits) - steps, 0)]
+    return commits[: places[-1]] if places else commits
+
+
+def _in_log(commits: tuple[Commit, ...], logged: Sequence[Commit]) -> tuple[Commit, ...]:
+    """The commits as a log lists them from the oldest known one on. What it does not list is gone, unless it ends there
+    and the missing commits are older."""
+    subjects, known = [c.subject for c in logged], {c.subject: c.seen for c in commits}
+    first = next((n for n, commit in enumerate(commits) if commit.subject in subjects), None)
+    if first is None:
+        return commits
+    last = subjects.index(commits[first].subject) + 1
+    older = commits[:first] if last == len(logged) else ()
+    newer = (replace(c, seen=known.get(c.subject, c.seen)) for c in logged[:last][::-1])
+    return (*older, *newer)[-COMMITS_MAX:]

@@ -14,9 +14,7 @@ it says what happened, whatever the agent said about it. Lines of which nothing 
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -33,8 +31,10 @@ from blocks import (
     label_of,
     standing_of,
     text_of,
+    tool_kind,
 )
-from render.summary._edits import WHOLE, changes_after, less
+from render.summary._edits import NAMES_MAX, WHOLE, changes_after, less
+from render.summary._files import shared_folder
 from render.summary._findings import words_of
 from render.summary._identifiers import one_line
 from render.summary._runs import (
@@ -172,6 +172,14 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     return [*(() if is_over else before), new]
 
 
+def is_plan(call: ToolCall, answer: str) -> bool:
+    """Whether a call only changes the plan: it lists the steps, creates one, or says how one stands."""
+    said, is_named = _step(call.input), any(key in call.input for key in _ID_KEYS[1:])
+    is_new = tool_kind(call.name, call.input) == "other" and _CREATED.search(answer[:200])
+    is_one = (is_named and _meaning(said.status)) or (said.text and is_new)
+    return bool(is_one) or any(map(_rows, call.input.values()))
+
+
 def _rows(value: Any) -> list[Step]:
     """The steps that an argument lists: objects with a text and a state."""
     listed = cast("list[Any]", value) if isinstance(value, list) else []
@@ -241,7 +249,7 @@ def _steps(progress: Progress) -> str:
 
 
 def _changes(progress: Progress) -> str:
-    root = _root([change.path for change in progress.changes])
+    root = shared_folder(change.path for change in progress.changes)
     plain = [change for change in progress.changes if is_plain(change)]
     written = ", ".join(f"{each.path.removeprefix(root)} {_at(each.seen)}" for each in plain)
     lines = [
@@ -259,17 +267,6 @@ def is_plain(change: FileChange) -> bool:
     return change.how in WHOLE and change.edits == 1 and not change.names
 
 
-def _root(paths: Sequence[str]) -> str:
-    """The folder that makes the paths shortest, if it is left out of them; empty if there is none."""
-    folders = Counter(folder for path in paths for folder in accumulate(_FOLDER.findall(path)))
-    shared = (folder for folder, files in folders.items() if files > 1 and _WHOLE.match(folder))
-    return max(shared, key=lambda folder: len(folder) * folders[folder], default="")
-
-
-_WHOLE: Final = re.compile(r"/.|[A-Za-z]:[\\/]")
-_FOLDER: Final = re.compile(r"[^\\/]*[\\/]")
-
-
 def _change(change: FileChange, root: str) -> str:
     times = f"{change.edits} edits" if change.edits > 1 else ""
     details = ", ".join(filter(None, (change.how, times, _at(change.seen))))
@@ -278,15 +275,15 @@ def _change(change: FileChange, root: str) -> str:
         for word in ("added", "changed", "removed")
     }
     said = [f"{word} {names}" for word, names in told.items() if names]
-    said += [f"`+ {change.line}`"] if change.line else []
-    said += [f"{change.more} other names"] if change.more else []
+    said += [f"{change.more} more"] if change.more and said else []
+    said += [f"`{change.line}`"] if change.line else []
     return f"{change.path.removeprefix(root)} ({details}){': ' if said else ''}{'; '.join(said)}"
 
 
 def _git(repository: Repository) -> Iterator[str]:
     if repository.branch:
         yield f"branch {repository.branch}"
-    if commits := [f"{c.hash} {c.subject} {_at(c.seen)}" for c in repository.commits]:
+    if commits := [f"{c.hash} {c.subject} {_at(c.seen)}".strip() for c in repository.commits]:
         yield f"commits: {'; '.join(commits)}"
     if repository.pushed_at:
         newer = sum(commit.seen > repository.pushed_at for commit in repository.commits)
@@ -299,32 +296,35 @@ def _git(repository: Repository) -> Iterator[str]:
 # The room.
 
 
-_MOST: Final = (40, 30, 24, 18, 12, 8, 5, 3, 2, 1, 0)
-"""How many files there may be, and so many entries of the other lists; a third of it of each file's names."""
+_MOST: Final = (40, 13), (40, 5), (40, 3), (24, 3), (12, 2), (8, 2), (5, 1), (2, 1), (1, 0), (0, 0)
+"""How many files there may be, and so many entries of the other lists; and how many names of each file."""
 
 
 def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> Progress:
     """The state with as much of each list as fits into `tokens_max`: names of files give way first, then what is oldest."""
-    for most in _MOST:
-        smaller = _smaller(progress, most)
+    for most, names in _MOST:
+        smaller = _smaller(progress, most, names)
         if count(text(smaller)) <= tokens_max:
             return smaller
     return Progress()
 
 
-def _smaller(progress: Progress, most: int) -> Progress:
-    """The state with at most so many files, steps, ...: the newest, and of the steps those that are left."""
+def _smaller(progress: Progress, most: int, names: int) -> Progress:
+    """The state with at most so many files, steps, ...: the newest, and of the steps those that are left. If not all names
+    of a file may stand, the lines of older files that have names go too."""
     if not most:
         told = progress
         return Progress(goal=told.goal, goal_turn=told.goal_turn, goal_seen=told.goal_seen)
     spare = max(len(progress.changes) - most, 0)
     gone = sorted(progress.changes, key=lambda change: (not is_plain(change), change.seen))[:spare]
-    steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[:most]
+    kept = [change for change in progress.changes if change not in gone]
+    newest = kept[-max(len(kept) // 3, 1) :]
+    steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[: 2 * most]
     commits = progress.repository.commits[-most:]
     return replace(
         progress,
         steps=tuple(step for step in progress.steps if step in steps),
-        changes=tuple(less(c, most // 3) for c in progress.changes if c not in gone),
+        changes=tuple(less(c, names, has_line=names == NAMES_MAX or c in newest) for c in kept),
         others=progress.others + spare,
         checks=progress.checks[-most:],
         processes=progress.processes[-most:],

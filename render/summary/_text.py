@@ -9,13 +9,15 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
 from blocks import (
     Digest,
     DroppedSpan,
     RangeSummary,
 )
 from render.summary import _turns
-from render.summary._actions import of_commands, text_of_actions
+from render.summary._actions import text_of_actions
 from render.summary._excerpts import text_of_excerpts
 from render.summary._quote import escaped
 from render.summary._state import text as state_text
@@ -70,7 +72,7 @@ def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
     yield STATE, state_text(digest.progress)
     yield FOUND, _turns.text(digest.findings)
     yield WORKING, working_text(digest.regions)
-    yield DONE, text_of_actions((*of_commands(digest.commands), *digest.actions))
+    yield DONE, text_of_actions(digest.actions)
 
 
 def _body(sections: Iterable[tuple[str, str]]) -> str:
@@ -91,7 +93,8 @@ def turns_of(block: RangeSummary) -> str:
 def set_aside(digest: Digest) -> Iterator[tuple[str, str]]:
     """The sections of what can be read back elsewhere, with the number of older entries that are not listed."""
     pointers = (": ".join(filter(None, (p.artifact, p.about))) for p in digest.externalized)
-    lists = {"externalized": pointers, "dropped": map(span_line, digest.dropped)}
+    spans = (span_line(replace(span, keywords=())) for span in digest.dropped)
+    lists = {"externalized": pointers, "dropped": spans}
     for name, lines in lists.items():
         text, left = listed(lines), digest.forgotten.get(name, 0)
         more = f"- ({left} earlier ones not listed)" if left else ""

@@ -11,7 +11,7 @@ from render import (
     extractive,
     total_tokens,
 )
-from render.compaction._cut import fits_after, fitting_range
+from render.compaction._cut import fitting_range, tried_out
 from render.summary._turns import text
 from tests import _builders as make
 from tests._builders import CharCounter, context, grown, steady
@@ -34,7 +34,7 @@ def test_of_the_folds_that_may_be_had_the_first_that_leaves_room_for_a_round_is_
             apply_range(view, fitted.range, extractive(fitted.range), fitted.context), within
         )
         assert after <= 0.95 * trigger or fitted.squeeze == pytest.approx(0.004)
-        assert fits_after(view, fitted.range, fitted.context) == (after <= 0.95 * trigger)
+        assert tried_out(view, fitted.range, fitted.context).fits == (after <= 0.95 * trigger)
         tight += 0.9 * trigger < after <= 0.95 * trigger
     assert tight, "some ends near it"
 

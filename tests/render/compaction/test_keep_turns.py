@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from blocks import Block
 from render import Context, View, draft_compaction
 from render.compaction._cut import (
-    fits_after,
     fitting_range,
     is_legal,
     range_before_turns,
     squeezed,
+    tried_out,
     turns_cut,
 )
 from tests import _builders as make
@@ -74,7 +74,7 @@ def test_a_turn_is_split_for_no_other_reason(turns_in_log: int, keep: int, limit
     for factor in (1.0, 0.4, 0.1):
         less = squeezed(within, factor)
         fold = range_before_turns(view, less, "proactive", 1)
-        assert fold is None or not fits_after(view, fold, less)
+        assert fold is None or not tried_out(view, fold, less).fits
 
 
 LATE: list[Block] = [

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from blocks import Action, Block, CommandRecord, Envelope, ToolKind
+from blocks import Action, Block, Envelope, ToolKind
 from render.summary._actions import (
     LINE_MAX,
     OLD_MAX,
@@ -14,7 +14,6 @@ from render.summary._actions import (
     TARGET_MAX,
     advance,
     fitted,
-    of_commands,
     text_of_actions,
 )
 from render.view._view import View
@@ -58,7 +57,7 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
         "[v1] $ go test ./... -> 1 package failed: FAIL shop/tax 0.2s",
         "[v3] edit a.py",
         "[v5] read b.py 1-80",
-        '[v7] search "foo" in src -> 4 lines: a.py',
+        '[v7] search "foo" in src -> a.py / b.py / c.py / d.py',
         "[v9] web https://a.org -> # The title / and more",
         "[v11] mcp__tracker__get_issue 7 -> Totals are wrong",
     ]
@@ -90,7 +89,7 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
         ("str_replace_editor", {"command": "view", "path": "a.py", "view_range": [3, 9]}, "read a.py 3-9"),
         ("read", {"path": "a.py", "offset": 5, "limit": 10}, "read a.py 5-14"),
         ("read_file", {"path": "a.py", "offset": 5}, "read a.py 5-"),
-        ("list_directory", {"path": "src"}, "list src -> no matches"),
+        ("list_directory", {"path": "src"}, "no matches: list src"),
         ("Task", {"description": "Look around", "prompt": "Look at all"}, "Task Look around"),
         ("book_hotel", {"guest": {"name": "Ann"}, "nights": 3}, "book_hotel Ann"),
         ("ping", {}, "ping"),
@@ -107,14 +106,14 @@ def test_a_call_is_told_by_what_it_did_whichever_client_made_it(
     [
         ("fine", {}, "fine"),
         ("one\ntwo", {}, "one / two"),
-        ("x\n" * 40, {}, "40 lines: x"),
+        ("a line of it\n" * 40 + "all done\n", {}, "41 lines: all done"),
         ("3 failed, 40 passed in 2.0s", {}, "3 failed, 40 passed"),
         ("Exit code 2\nwarning\nerror: no field\nbye", {"is_error": True}, "exit 2: error: no field"),
         ("Exit code 3\nall is lost\n", {"is_error": True}, "exit 3: all is lost"),
         ("Exit code 1", {"is_error": True}, "exit 1"),
         ("access denied", {"envelope": Envelope(outcome="failure")}, "access denied"),
         ("0 errors, 0 failed", {}, "0 errors, 0 failed"),
-        ('{"a": [' + "1, " * 80 + "2]}", {}, "JSON, 250 characters"),
+        ('{"a": [' + "1, " * 80 + "2]}", {}, 'JSON, 250 characters: {"a": [' + "1, " * 37 + "1…"),
         ("(Bash completed with no output)", {}, ""),
     ],
 )  # fmt: skip
@@ -152,13 +151,35 @@ def test_a_long_command_is_told_with_what_the_call_says_of_it() -> None:
     assert ran_with(command="make", description="Build all of it") == ["$ make"]
 
 
-def test_a_change_of_the_list_of_steps_is_not_told() -> None:
+def test_a_change_of_the_plan_is_not_told() -> None:
     steps = [{"content": "x", "status": "done"}]
     assert told(call("a", name="TodoWrite", todos=steps), result("a", "modified")) == []
+    one = {"name": "TaskUpdate", "taskId": "3", "status": "completed"}
+    assert told(call("a", **one), result("a", "Updated task #3 status")) == []
+    new = {"name": "TaskCreate", "subject": "Read it"}
+    assert told(call("a", **new), result("a", "Task #3 created successfully")) == []
 
 
-def test_of_a_look_the_number_of_lines_is_enough() -> None:
-    assert ran("ls -l", "file\n" * 9) == ["$ ls -l -> 9 lines"]
+def test_of_a_long_look_the_first_line_is_told_and_of_what_a_script_does_its_last() -> None:
+    output = "\n".join(f"module_{n}.py" for n in range(90))
+    assert ran("ls src", output) == ["$ ls src -> 90 lines: module_0.py"]
+    script = "cat > a.sh <<'EOF'\nx\nEOF\nbash a.sh"
+    assert ran(script, output) == [
+        "$ cat > a.sh <<EOF (1 lines); bash a.sh -> 90 lines: module_89.py"
+    ]
+
+
+def test_searches_that_found_nothing_share_a_line_whichever_tool_made_them() -> None:
+    assert told(
+        call("a", name="Grep", pattern="x"), result("a", "No files found"),
+        call("b", name="bash", command="grep -rn y ."), result("b", "Exit code 1", is_error=True),
+        call("c", name="Glob", pattern="*.z"), result("c", ""),
+    ) == ['no matches: search "x"; $ grep -rn y .; search "*.z"']  # fmt: skip
+
+
+def test_what_the_user_said_of_a_call_that_did_not_run_is_not_its_outcome() -> None:
+    answer = "The user doesn't want to proceed. The user said:\nI think it fails elsewhere"
+    assert ran("git log", answer, is_error=True) == ["$ git log -> not run: the user stopped it"]
 
 
 def test_a_command_without_a_result_says_so() -> None:
@@ -180,7 +201,7 @@ def test_a_call_that_was_made_again_is_told_once_at_its_newest_place_with_its_la
     lines = text_of_actions(done(again, first)).split("\n")
     assert [line.split("] ")[1] for line in lines] == [
         "$ make lint -> fine",
-        "$ make test x2 -> 7 passed",
+        "$ make test (2 times) -> last: 7 passed",
     ]
 
 
@@ -234,7 +255,7 @@ def test_paths_are_relative_to_the_folder_that_most_share() -> None:
         )
     ]
     first, *lines = told(*reads)
-    assert first == "(paths in /home/ann/shop/src)"
+    assert first == "(paths in /home/ann/shop/src/)"
     assert "read file_0.py; file_1.py" in lines[0]
 
 
@@ -347,17 +368,6 @@ def test_a_long_command_is_shortened_in_its_middle(length: int) -> None:
     assert line.startswith("$ begin xx")
     assert " end" in line
     assert len(line) <= TARGET_MAX + len("$ ")
-
-
-def test_commands_that_an_older_release_stored_are_told() -> None:
-    records = [
-        CommandRecord(command="make", status="0"),
-        CommandRecord(command="make test", tests="1 failed", tests_first="1 failed", runs=2),
-    ]
-    assert text_of_actions(of_commands(records)).split("\n") == [
-        "$ make -> 0",
-        "$ make test x2 -> 1 failed",
-    ]
 
 
 def test_nothing_done_is_no_text() -> None:

@@ -71,8 +71,21 @@ def test_an_edit_is_told_by_the_definitions_that_it_adds_changes_and_removes() -
 
 
 def test_an_edit_of_nothing_that_has_a_name_is_told_by_a_line_of_it() -> None:
-    change = change_of(*edit("a", "x: 1", "import os\nx: 2; y", path="a.unknown"))
-    assert change.line == "import os"
+    def line_of(old: str, new: str) -> str:
+        return change_of(*edit("a", old, new, path="a.unknown")).line
+
+    assert line_of("x: 1", "import os\nx: 2; y") == "x: 1 → x: 2; y"
+    assert line_of("import os\nx(1)", "import os\nx(1)\ny(2)") == "+ y(2)"
+    assert line_of("import os\nx(1)", "x(1)") == "- import os"
+    long = "the same words before the difference, which are many, "
+    assert line_of(f"{long}one; after", f"{long}two; after") == "one → two"
+
+
+def test_an_edit_of_data_is_told_by_its_keys() -> None:
+    change = change_of(*edit("a", '"x": 1,\n"y": 2', '"x": 1,\n"y": 3,\n"z": 4', path="a.json"))
+    assert (named(change, "changed"), named(change, "added"), change.line) == (("y",), ("z",), "")
+    assert named(change_of(*edit("a", "x: 1", "x: 2", path="a.yml")), "changed") == ("x",)
+    assert named(change_of(*edit("a", "", "[tool.x]", path="a.toml")), "added") == ("tool.x",)
 
 
 def test_what_is_added_and_then_changed_is_added_and_what_is_then_removed_never_was() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from blocks import ToolCall, ToolResult
-from render.summary._files import changes_of, numbers_in, view_of
+from render.summary._files import edits_of, numbers_in, view_of
 from tests._table import for_each
 from tests.render.summary.disk import FILE, FRAME, code, ran
 
@@ -78,9 +78,9 @@ def test_a_patch_replaces_what_it_takes_out_of_each_file() -> None:
     )
     (call, _) = ran(1, "apply_patch", "done", {"input": patch})
     assert isinstance(call.block, ToolCall)
-    assert [(c.file, c.old, c.new) for c in changes_of(call.block)] == [
-        ("a.py", None, ()),
-        ("b.py", ("kept", "out"), ("kept", "in")),
-        ("c.py", None, ("all of it",)),
-        ("d.py", None, ()),
+    assert [(c.file, c.old, c.new) for c in edits_of(call.block)] == [
+        ("a.py", None, ""),
+        ("b.py", "kept\nout\n", "kept\nin\n"),
+        ("c.py", None, "all of it\n"),
+        ("d.py", None, ""),
     ]

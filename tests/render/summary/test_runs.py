@@ -138,6 +138,25 @@ def test_a_commit_that_is_amended_or_made_again_is_told_once() -> None:
     assert [c.hash for c in repository_of(*first, *amended, *again).commits] == ["3c4d5e6"]
 
 
+def test_a_commit_that_was_taken_away_is_gone_and_a_log_tells_the_ids() -> None:
+    made = [
+        *ran("a", "git commit -m One", "[main 1a2b3c4] One"),
+        *ran("b", "git commit -m Two", "[main 2b3c4d5] Two"),
+    ]
+    for back in ("HEAD~1", "HEAD^", "1a2b3c4"):
+        left = repository_of(*made, *ran("c", f"git reset --hard {back}")).commits
+        assert [c.hash for c in left] == ["1a2b3c4"]
+    left = repository_of(*made, *ran("c", "git reset")).commits
+    assert [c.hash for c in left] == ["1a2b3c4", "2b3c4d5"]
+    rebased = [*made, *ran("c", "git rebase main", "Successfully rebased")]
+    assert [c.hash for c in repository_of(*rebased).commits] == ["", ""]
+    log = "9a2b3c4 (HEAD -> main) Three\n8a2b3c4 Two\n7a2b3c4 Older"
+    told = repository_of(*rebased, *ran("d", "git log --oneline --decorate -3", log)).commits
+    assert [(c.hash, c.subject) for c in told] == [("8a2b3c4", "Two"), ("9a2b3c4", "Three")]
+    other = repository_of(*made, *ran("d", "git log --oneline -- a.py", log)).commits
+    assert [c.hash for c in other] == ["1a2b3c4", "2b3c4d5"]
+
+
 @for_each(
     "command, answer, branch",
     [

@@ -13,8 +13,6 @@ from render.summary._commands import (
     Written,
     parsed,
     script_of,
-    searched_file,
-    shown_parts,
 )
 from tests._builders import call
 from tests._table import for_each
@@ -42,7 +40,7 @@ SHOWN = {
 
 @for_each("command", SHOWN)
 def test_a_command_that_prints_a_part_of_a_file_shows_it(command: str) -> None:
-    assert parsed(command).shown == SHOWN[command]
+    assert parsed(command).parts == (SHOWN[command],)
 
 
 @for_each(
@@ -56,7 +54,7 @@ def test_a_command_that_prints_a_part_of_a_file_shows_it(command: str) -> None:
     ],
 )  # fmt: skip
 def test_where_it_is_not_sure_whose_lines_they_are_nothing_is_shown(command: str) -> None:
-    assert parsed(command).shown is None
+    assert len(parsed(command).parts) != 1
 
 
 WRITTEN = {
@@ -88,33 +86,16 @@ def test_a_script_is_told_from_one_that_also_does_something_else() -> None:
     assert parsed(document).is_all
     assert parsed("cd x && cat F").is_all
     assert not parsed(f"{document}python F").is_all
-    assert parsed("grep -n total F").is_all
     assert not parsed("make > F").is_all
 
 
 def test_of_several_commands_each_part_is_known_or_none() -> None:
-    command = "sed -n 1,5p F; echo ---; cd /x && head -3 G"
-    parts = [Shown("F", 1, 5), "---", Shown("/x/G", 1, 3)]
-    assert list(shown_parts(call("a", name="bash", command=command))) == parts
-    for other in ("; make", "; cat H", "; cat H | grep x", " || echo no"):
-        assert not shown_parts(call("a", name="bash", command=f"sed -n 1,5p F{other}"))
-
-
-@for_each(
-    ("command", "file"),
-    [
-        ("grep -n total src/cart.py", "src/cart.py"),
-        ("cd src && rg -n -A 3 total cart.py | head -20", "src/cart.py"),
-        ("grep -rn total src", ""),
-        ("grep -n total a.py b.py", ""),
-        ("grep -c total src/cart.py", None),
-        ("make | grep total", None),
-        ("grep -n total F.py; make", None),
-        ("cat F.py", None),
-    ],
-)
-def test_a_search_says_in_which_file_it_looks(command: str, file: str | None) -> None:
-    assert searched_file(call("a", name="bash", command=command)) == file
+    assert parsed("sed -n 1,5p F; cd /x && head -3 G").parts == (
+        Shown("F", 1, 5),
+        Shown("/x/G", 1, 3),
+    )
+    for other in ("; make", "; echo x", "; cat H | grep x", " || echo no"):
+        assert not parsed(f"sed -n 1,5p F{other}").parts
 
 
 @for_each(
@@ -126,7 +107,7 @@ def test_a_search_says_in_which_file_it_looks(command: str, file: str | None) ->
     ],
 )
 def test_a_command_is_read_however_a_harness_gives_it(given: dict[str, Any]) -> None:
-    assert script_of(call("a", name="shell", **given)).shown == Shown("/x/F")
+    assert script_of(call("a", name="shell", **given)).parts == (Shown("/x/F"),)
 
 
 def test_a_patch_in_a_shell_is_read() -> None:
