@@ -80,7 +80,8 @@ def _disputed(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator
             before = (each.version for each in findings if each.version < entry.version)
             turns[max(before, default=0)] = entry.block.turn
     for each in findings:
-        is_disputed = each.kind == "report" and each.version in turns
+        # A "no" to a question is an answer.
+        is_disputed = each.kind == "report" and each.version in turns and "?" not in each.text[-3:]
         yield structs.replace(each, disputed=turns[each.version]) if is_disputed else each
 
 
@@ -155,16 +156,13 @@ def _stretch(said: Sequence[Entry], *, is_open: bool) -> Iterator[Finding]:
     closing = [] if is_open else [entry for entry in texts if entry.version > last_call]
     for entry in texts[: len(texts) - len(closing)]:
         yield from (_finding(entry, "found", told) for told in _on_the_way(entry))
-    pieces = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
-    if pieces := [each for each in pieces if each.is_listed or not exclaims(each.text)]:
+    closed = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
+    last = text_of(texts[-1].block).strip().rpartition("\n")[2] if texts and not closing else ""
+    if pieces := [each for each in closed if each.is_listed or not exclaims(each.text)]:
         told = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
         yield _finding(closing[-1], "report", told)
-    elif (
-        texts
-        and not closing
-        and (pieces := read_prose(text_of(texts[-1].block).strip().rpartition("\n")[2]))
-    ):
-        doing = sentences_of(pieces[-1].text)[-1].strip()
+    elif under_way := read_prose(last):
+        doing = sentences_of(under_way[-1].text)[-1].strip()
         yield _finding(texts[-1], "doing", shortened(doing, DOING_CHARACTERS))
 
 

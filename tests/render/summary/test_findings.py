@@ -85,6 +85,12 @@ def test_a_report_that_the_users_next_words_contradict_is_disputed(answer: str, 
         assert {each.turn: each.disputed for each in findings} == {"t1": turn, "t2": ""}
 
 
+def test_a_no_to_a_question_is_an_answer() -> None:
+    asked = said("The sign of ledger.py is kept. Which of the two rows is the right one?")
+    [finding] = advance((), view_of(prompt("go"), asked, prompt("no, none", "t2")).entries, "t2")
+    assert not finding.disputed
+
+
 def test_a_question_with_its_choices_stays() -> None:
     text = "Which of the two?\n1. Keep the queue\n2. Use a lock"
     assert found(prompt("go"), said(text), NEXT) == [f"report: {text}"]
