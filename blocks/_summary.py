@@ -366,6 +366,8 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For `agent` and `document`: the task, the file, the command."""
     gone: int = 0
     """How many items of its lists were left out."""
+    disputed: str = ""
+    """The turn in which the user contradicted it at once."""
 
 
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -20,6 +20,7 @@ from typing import Final
 
 import attrs
 import msgspec
+from msgspec import structs
 
 from blocks import (
     AssistantCompletion,
@@ -67,7 +68,30 @@ def advance(
     again = {rule.version for rule in rules}
     known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
     findings = [*known, *rules, *_told(shown, running), *_given(shown)]
-    return tuple(_settled(sorted(findings, key=attrgetter("version"))))
+    return tuple(_disputed([*_settled(sorted(findings, key=attrgetter("version")))], shown))
+
+
+def _disputed(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[Finding]:
+    """The findings; a report that the user's next words contradict has their turn."""
+    turns: dict[int, str] = {}
+    for entry in entries:
+        said = words_of(entry.block).strip()
+        if len(said) <= OBJECTION_CHARACTERS and _OBJECTION.match(said):
+            before = (each.version for each in findings if each.version < entry.version)
+            turns[max(before, default=0)] = entry.block.turn
+    for each in findings:
+        # A "no" to a question is an answer.
+        is_disputed = each.kind == "report" and each.version in turns and "?" not in each.text[-3:]
+        yield structs.replace(each, disputed=turns[each.version]) if is_disputed else each
+
+
+OBJECTION_CHARACTERS: Final = 600
+_OBJECTION: Final = re.compile(
+    r"(?:no|nope|wrong|not (?:true|right|correct|working|quite))\s*[,.!;]|that(?:'|’)?s (?:not|wrong)\b"
+    r"|(?:(?:it|this|that)(?:'|’)?s? )?(?:still (?:not|does ?n|fail|broken|wrong|the same)|does(?:n(?:'|’)?t| not) work)",
+    re.IGNORECASE,
+)
+"""The beginning of a short English message that contradicts the report before it."""
 
 
 DEMAND_CHARACTERS: Final = 240
@@ -132,19 +156,23 @@ def _stretch(said: Sequence[Entry], *, is_open: bool) -> Iterator[Finding]:
     closing = [] if is_open else [entry for entry in texts if entry.version > last_call]
     for entry in texts[: len(texts) - len(closing)]:
         yield from (_finding(entry, "found", told) for told in _on_the_way(entry))
-    if pieces := read_prose("\n\n".join(text_of(entry.block) for entry in closing)):
+    closed = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
+    last = text_of(texts[-1].block).strip().rpartition("\n")[2] if texts and not closing else ""
+    if pieces := [each for each in closed if each.is_listed or not exclaims(each.text)]:
         told = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
         yield _finding(closing[-1], "report", told)
-    elif texts and (pieces := read_prose(text_of(texts[-1].block).strip().rpartition("\n")[2])):
-        doing = sentences_of(pieces[-1].text)[-1].strip()
+    elif under_way := read_prose(last):
+        doing = sentences_of(under_way[-1].text)[-1].strip()
         yield _finding(texts[-1], "doing", shortened(doing, DOING_CHARACTERS))
 
 
 def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """The pieces without sentences that offer, greet, or only say what the agent is about to do."""
+    """The pieces without sentences that offer, greet, exclaim, or only say what the agent is about to do; a lead is without
+    exclamations."""
     for piece in pieces:
-        told = [each for each in sentences_of(piece.text) if not offers(each)]
-        if piece.form != "sentence":
+        empty = offers if piece.form == "sentence" else exclaims
+        told = [each for each in sentences_of(piece.text) if not empty(each)]
+        if piece.is_listed:
             yield piece
         elif told:
             yield attrs.evolve(piece, text=" ".join(map(str.strip, told)))
@@ -169,6 +197,8 @@ def _on_the_way(entry: Entry) -> Iterator[str]:
 
 WORTH_MIN: Final = 3
 """A statement on the way tells at least this much: a cause or decision, or a result with a name."""
+NAMELESS_CHARACTERS: Final = 40
+"""A shorter statement that names nothing ("Found the cause!") tells hardly anything."""
 LENGTH_MIN: Final = 60
 LENGTH_POWER: Final = 0.6
 NAMES_MAX: Final = 2
@@ -183,15 +213,16 @@ _CAUSE: Final = re.compile(
 )
 """English words for causes and corrections, decisions and their reasons: what a successor needs first."""
 _RESULT: Final = re.compile(
-    r"\b(?:pass(?:es|ed)?|fail(?:s|ed|ure)?|found|committed|pushed|merged|verified|reproduced|works?|removed|renamed|reverted"
+    r"\b(?:pass(?:es|ed)?|fail(?:s|ed|ure)?|found|committed|pushed|merged|verified|reproduced|works?|removed|deleted|renamed|reverted"
     r"|created|added|updated|succeed(?:s|ed)?|blocked|skipped|resolved|returns?|shows?|no longer|never|only)\b",
     re.IGNORECASE,
 )
 """English words for results and limits."""
 _UNSURE: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|i (?:think|guess|suspect|wonder)|hmm)\b|[?？]$",
+    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|i (?:think|guess|suspect|wonder)|hmm)\b|[?？]$|\A\[[ xX]\]",
     re.IGNORECASE,
 )
+"""English words for what is not known; a question; the box of a plan's step."""
 _REASON: Final = re.compile(
     r"\b(?:because|since|instead of|rather than|so that|due to)\b", re.IGNORECASE
 )
@@ -208,10 +239,14 @@ _ANNOUNCED: Final = re.compile(
 _OFFER: Final = re.compile(
     r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like"
     r"|do you want|want me to|shall i|should i|let me know|feel free|happy to|what would you like|is there anything"
-    r"|anything else|ready (?:for|when)|you(?:'|’)re welcome|hello\b|hi\b)|\W*\w+(?:['’ ]\w+)?\s*[!！]\W*\Z",
+    r"|anything else|ready (?:for|when)|you(?:'|’)re welcome)",
     re.IGNORECASE,
 )
-"""The beginning of an English offer or greeting; or one or two words with an exclamation mark."""
+"""The beginning of an English offer."""
+_EXCLAMATION: Final = re.compile(
+    r"\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！]\W*|[a-z]+\W*)", re.IGNORECASE
+)
+"""A greeting; one or two words with an exclamation mark; one English word."""
 
 
 @lru_cache(maxsize=4096)
@@ -219,6 +254,8 @@ def worth(statement: str) -> int:
     """How much a statement tells: by its names and numbers, which every language has, and by English words."""
     names, numbers = len(identifiers(statement)), len(_NUMBER.findall(statement))
     cues = 3 * bool(_CAUSE.search(statement)) + 2 * bool(_RESULT.search(statement))
+    if not (names or numbers) and len(statement) < NAMELESS_CHARACTERS:
+        cues = min(cues, 1)
     unsure = 3 * bool(_UNSURE.search(statement)) + 3 * bool(_ANNOUNCED.match(statement))
     return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - unsure
 
@@ -233,7 +270,13 @@ def density(told: str) -> float:
 def offers(statement: str) -> bool:
     """Whether it offers, greets, exclaims, or announces without a reason."""
     is_announced = _ANNOUNCED.match(statement) and not _REASON.search(statement)
-    return bool(is_announced or _OFFER.match(statement))
+    return bool(is_announced or _OFFER.match(statement)) or exclaims(statement)
+
+
+def exclaims(statement: str) -> bool:
+    """Whether it greets or exclaims, and names no result; a lead does not."""
+    is_found = _EXCLAMATION.fullmatch(statement) and not statement.rstrip().endswith((":", "："))
+    return bool(is_found) and ("!" in statement or "！" in statement or worth(statement) <= 0)
 
 
 # What later statements do to earlier ones.
@@ -315,17 +358,8 @@ def _words(statement: str) -> frozenset[str]:
 
 
 REPORTING_TOOLS: Final = frozenset(
-    [
-        "task",
-        "agent",
-        "new_task",
-        "delegate",
-        "delegate_task",
-        "wait_agent",
-        "wait",
-        "codebase_investigator",
-    ]
-)
+    ("task", "agent", "new_task", "delegate", "delegate_task", "wait_agent", "wait", "codebase_investigator")
+)  # fmt: skip
 """Tools whose results are the report of another agent, by their names in lower case: Claude Code (Task, Agent), opencode,
 Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), OpenHands (delegate), Codex (wait_agent, wait),
 Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, too."""

@@ -55,6 +55,8 @@ _BOLD_LINE: Final = re.compile(r"\*\*[^*]+\*\*[:：]?\s*")
 _TABLE_RULE: Final = re.compile(r"[\s|:+=-]+")
 _DIRECTIVE: Final = re.compile(r"::[\w-]+\{.*\}?|</?[\w-]+>")
 """A line for a client's window, not for a reader: `::git-push{cwd="..."}`, `<proposed_plan>` (both Codex)."""
+_GAUGE: Final = re.compile(r"\[[^\w\[\]]{5,}\][ \t]*")
+"""A bar that shows progress: `[###....]`."""
 _LINK: Final = re.compile(r"\[([^\]\n]{1,200})\]\(([^()\s]{1,400})\)")
 _END: Final = re.compile(r"([.!?。！？])(?:(?<=[。！？])|[*_)\"'”]*\s+(?=[^a-zß-ÿа-я]))")
 """The end of a sentence: not before a small letter, as in "e.g. this"."""
@@ -63,7 +65,7 @@ _STOPS: Final = frozenset(".!?。！？")
 _MARKS: Final = _STOPS | frozenset(":;|：；")
 """After one of these, a line has ended."""
 _COLONS: Final = (":", "：")
-_DEPENDENT: Final = re.compile(
+DEPENDENT: Final = re.compile(
     r"\W*(?:this|that|these|those|it|its|they|so|but|however|which|because|therefore|hence|otherwise|instead|both|neither"
     r"|then|and|or|also|same)\b",
     re.IGNORECASE,
@@ -220,7 +222,7 @@ def _is_heading(line: str) -> bool:
 
 def plain_line(line: str) -> str:
     """The line without emphasis and heading marks; a link is its target if its text is only the target's end."""
-    text = _HEADING.sub("", line, count=1).replace("**", "")
+    text = _GAUGE.sub("", _HEADING.sub("", line, count=1)).replace("**", "")
     return " ".join(_LINK.sub(_target, text).split())
 
 
@@ -234,7 +236,7 @@ def _sentences(line: str, block: int) -> Iterator[Piece]:
     wholes: list[str] = []
     for sentence in map(str.strip, sentences_of(line)):
         whole = wholes[-1] if wholes else ""
-        is_near = len(whole) < SHORT_CHARACTERS or _DEPENDENT.match(sentence)
+        is_near = len(whole) < SHORT_CHARACTERS or DEPENDENT.match(sentence)
         if whole and is_near and len(whole) + len(sentence) < JOINED_CHARACTERS:
             wholes[-1] = f"{whole} {sentence}"
         else:

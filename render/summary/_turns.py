@@ -1,7 +1,7 @@
 """The findings by turn: their text, and how they share the room.
 
 Newer turns get more, and each has a line. Statements are told whole or not at all, the most telling first; of a list that
-lost items it is said how many. Nothing is written anew, so what is folded again and again only gets shorter.
+is told in part it is said how many items it lost. Nothing is written anew, so what is folded again and again only gets shorter.
 
     t12 [v340]: All tests pass. The cause was that `parse_amount` dropped the sign.     the turn's report
       - ledger.py: ...                                                                  its list
@@ -16,8 +16,16 @@ from typing import Final
 from msgspec import structs
 
 from blocks import Finding, label_of
-from render.summary._findings import best_first, density
-from render.summary._prose import Piece, read_prose, shortened, text_of_pieces, tidy
+from render.summary._findings import best_first, density, worth
+from render.summary._prose import (
+    DEPENDENT,
+    Piece,
+    read_prose,
+    sentences_of,
+    shortened,
+    text_of_pieces,
+    tidy,
+)
 
 Counter = Callable[[str], int]
 
@@ -54,6 +62,7 @@ def _turn_text(turn: Sequence[Finding]) -> str:
 def _one(finding: Finding) -> str:
     """A finding with its label; its further lines are indented below the first."""
     source = f"{finding.source}: " if finding.source else ""
+    source += f"(user disagreed: {finding.disputed}) " if finding.disputed else ""
     body = "\n  ".join(filter(None, finding.text.split("\n")))
     body += f" (and {finding.gone} more)" if finding.gone else ""
     return f"[{label_of(finding.version)}]: {LABELS.get(finding.kind, '')}{source}{body}"
@@ -78,6 +87,9 @@ RULES_SHARE: Final = 1 / 3
 """What the user demanded in texts that are gone has this share of the room, before all else."""
 SHORT_CHARACTERS: Final = 40
 """A statement is not shortened to fewer characters, except the only one of a turn: it would say nothing."""
+FIRST, REPORTED, WHOLE, SUBJECT = 2.0, 2.0, 4.0, 0.5
+"""How much more a statement is worth: the first of a text that tells something; of a report; one that is not cut; one whose
+lead is cut."""
 MORE: Final = 99
 """A number of left-out items that is as long as most."""
 
@@ -113,15 +125,12 @@ def _shared(turns: Sequence[list[Finding]], room: int, count: Counter) -> Iterat
         part = max(int(max(NEWEST_SHARE, 1 / (index + 1)) * left), left - older)
         more = min(max(part, 0), needs[index] - limits[index])
         limits[index], left = limits[index] + more, left - more
-    told = [
-        _within(turn, limit, count) or [_shortest(turn, limit, count)]
-        for turn, limit in zip(turns, limits, strict=True)
-    ]
+    told = [_within(turn, limit, count) for turn, limit in zip(turns, limits, strict=True)]
     spare = room - sum(_size(turn, count) for turn in told)
     for index in reversed(range(len(turns))):  # what is left goes to the newest that need it
         if limits[index] < needs[index] and spare > 0:
             size = _size(told[index], count)
-            told[index] = _within(turns[index], size + spare, count) or told[index]
+            told[index] = _within(turns[index], size + spare, count)
             spare -= _size(told[index], count) - size
     return (finding for turn in told for finding in turn)
 
@@ -130,17 +139,43 @@ def _size(turn: Sequence[Finding], count: Counter) -> int:
     return count(_turn_text(turn) + "\n") + 1 if turn else 0
 
 
-def _shortest(turn: Sequence[Finding], tokens: int, count: Counter) -> Finding:
-    """The one line of a turn: the beginning of its newest report, or of its most telling finding."""
-    best = next((e for e in reversed(turn) if e.kind == "report"), best_first(turn)[0])
-    return _cut(structs.replace(best, text=_beginning(best.text)), tokens, count)
+def _line(turn: Sequence[Finding], tokens: int, count: Counter) -> Finding:
+    """The one line of a turn: its most telling statement with its lead, rather a whole one, and rather of a report."""
+    own = [each for each in turn if each.kind not in GIVEN] or turn
+    best, most = own[0], -1.0
+    for each in own:
+        for line, weight in _statements(each.text):
+            short = _cut(structs.replace(each, text=line, gone=0), tokens, count)
+            is_whole = short.text == line and worth(line) > 0
+            value = weight * density(short.text) * (WHOLE if is_whole else 1)
+            value *= REPORTED if each.kind == "report" else 1
+            if value > most:
+                best, most = short, value
+    return best
 
 
-def _beginning(told: str) -> str:
-    """The first statement of a text, with its lead on the same line."""
+def _statements(told: str) -> Iterator[tuple[str, float]]:
+    """Each statement of a text with its leads on the same line, or with less of them, and each sentence that has sense
+    alone; with what its place makes it worth."""
     pieces = read_prose(told)
-    last = next((i for i, piece in enumerate(pieces) if piece.form != "lead"), len(pieces))
-    return " ".join(piece.text for piece in pieces[: last + 1]) or " ".join(told.split())
+    for index, weight in _weights(pieces).items():
+        above = [pieces[i].text for i in sorted(_above(index, pieces))]
+        yield " ".join([*above, pieces[index].text]), weight
+        if above:
+            subject = [shortened(each, SHORT_CHARACTERS) for each in above]
+            yield " ".join([*subject, pieces[index].text]), weight * SUBJECT
+        elif pieces[index].form == "sentence":
+            alone = map(str.strip, sentences_of(pieces[index].text))
+            yield from ((each, weight) for each in alone if not DEPENDENT.match(each))
+    if not pieces:
+        yield " ".join(told.split()), 1
+
+
+def _weights(pieces: Sequence[Piece]) -> dict[int, float]:
+    """The indices of the statements, and what each is worth by its place: the first that tells something sums up."""
+    told = [i for i, piece in enumerate(pieces) if piece.form != "lead"]
+    first = next((i for i in told if worth(pieces[i].text) > 0), -1)
+    return {i: FIRST if i == first else 1 for i in told}
 
 
 def _cut(finding: Finding, tokens: int, count: Counter) -> Finding:
@@ -156,56 +191,61 @@ def _cut(finding: Finding, tokens: int, count: Counter) -> Finding:
 
 
 def _within(turn: Sequence[Finding], tokens: int, count: Counter) -> list[Finding]:
-    """The turn's findings in so many tokens: what is being done, its reports, then the most telling of the rest."""
+    """The turn's findings in so many tokens: what is being done, its reports, then the most telling of the rest; in the
+    room of a line only one statement."""
     if _size(turn, count) <= tokens:
         return list(turn)
     first = [each for kind in ("doing", "report") for each in reversed(turn) if each.kind == kind]
     waiting = [*first, *best_first([each for each in turn if each not in first])]
     kept: list[Finding] = []
     left = tokens
-    while waiting:
+    while waiting and tokens > LINE_TOKENS[1]:
         finding = waiting.pop(0)
         beside = (1 - SHARES.get(finding.kind, 1)) * tokens
         reserve = min(int(beside), _size(waiting, count)) if waiting else 0
         if short := _condensed(finding, left - reserve, count):
             kept.append(short)
             left -= _size([short], count)
-    return [finding for told in _turns(kept) for finding in told]
+    return [e for told in _turns(kept) for e in told] or [_line(turn, tokens, count)]
 
 
 def _condensed(finding: Finding, tokens: int, count: Counter) -> Finding | None:
-    """The finding with its first statement and as many others as fit, the most telling sentences and lists first, a list
-    from the beginning on; None if there is no room for a statement."""
+    """The finding with as many of its statements as fit, the most telling first; None if there is no room for one."""
     if _size([finding], count) <= tokens:
         return finding
     pieces = read_prose(finding.text)
-    leads = {i: _lead_of(i, pieces) for i, piece in enumerate(pieces) if piece.form != "lead"}
-    values = {i: density(pieces[i].text) for i in leads}
-    for is_listed, run in groupby(leads, key=lambda i: pieces[i].is_listed):
-        items = list(run)
-        values |= dict.fromkeys(items, max(values[i] for i in items)) if is_listed else {}
-    left = tokens - _size([structs.replace(finding, text="", gone=MORE)], count)
-    kept: set[int] = set()
-    for index in sorted(leads, key=lambda i: (i != min(leads), -values[i], i)):
-        wanted = {index, leads[index]} - kept - {-1}
-        cost = sum(count(pieces[each].line) + 2 for each in wanted)
-        if cost <= left:
+    values = {i: weight * density(pieces[i].text) for i, weight in _weights(pieces).items()}
+    above = {i: _above(i, pieces) for i in values}
+    left = tokens - _size([structs.replace(finding, text="")], count)
+    more = count(f" (and {MORE} more)")
+    kept, lists, is_out = set[int](), set[int](), False
+    for index in sorted(above, key=lambda i: (-values[i], i)):
+        wanted = {index, *above[index]} - kept
+        reserve = more * (pieces[index].is_listed and not lists)
+        cost = sum(count(pieces[each].line) + 2 for each in wanted) + reserve
+        is_telling = worth(pieces[index].text) > 0
+        if cost > left:
+            is_out |= is_telling
+        elif is_telling or not is_out:  # what tells nothing does not stand in for what does
             kept |= wanted
+            lists |= {pieces[index].block} if pieces[index].is_listed else set()
             left -= cost
-        elif not kept:
-            break
-    gone = finding.gone + sum(i not in kept for i in leads if pieces[i].is_listed)
+    if not kept:
+        short = _line([finding], tokens, count)
+        is_told = finding.kind not in ("found", *GIVEN) and len(short.text) >= SHORT_CHARACTERS
+        return short if is_told and _size([short], count) <= tokens else None
+    out = [i for i in above if i not in kept and pieces[i].is_listed and pieces[i].block in lists]
     told = text_of_pieces(tidy([pieces[i] for i in sorted(kept)]))
-    short = structs.replace(finding, text=told, gone=gone)
-    if not kept and finding.kind not in GIVEN:
-        short = _cut(structs.replace(finding, text=_beginning(finding.text)), tokens, count)
-    is_whole = kept or len(short.text) >= SHORT_CHARACTERS
-    return short if is_whole and _size([short], count) <= tokens else None
+    short = structs.replace(finding, text=told, gone=len(out) + finding.gone * bool(lists))
+    return short if _size([short], count) <= tokens else None
 
 
-def _lead_of(index: int, pieces: Sequence[Piece]) -> int:
-    """The index of the lead that a piece stands under: directly, or in its list; -1: none."""
-    before = index - 1
+def _above(index: int, pieces: Sequence[Piece]) -> set[int]:
+    """The indices of what a piece stands under: the items that its list is in, a table's first row, and the lead."""
+    found, depth, before = set[int](), pieces[index].depth, index - 1
     while pieces[index].is_listed and before >= 0 and pieces[before].is_listed:
+        if pieces[before].depth < depth:
+            found, depth = {*found, before}, pieces[before].depth
         before -= 1
-    return before if before >= 0 and pieces[before].form == "lead" else -1
+    found |= {before + 1} - {index} if pieces[index].form == "row" else set()
+    return {*found, before} if before >= 0 and pieces[before].form == "lead" else found

@@ -52,6 +52,45 @@ def test_a_report_is_without_offers_and_greetings() -> None:
     assert found(prompt("go"), said(text), NEXT) == ["report: The sign is kept in cents."]
 
 
+@for_each("said_last", ["Hello!", "Perfect", "Great!"])
+def test_a_greeting_or_exclamation_alone_is_no_report(said_last: str) -> None:
+    assert found(prompt("go"), said(said_last), NEXT) == []
+
+
+def test_a_lead_is_told_without_the_exclamation_before_it() -> None:
+    told = found(prompt("go"), said("Perfect! Now kept:\n- the sign\n- Done"), NEXT)
+    assert told == ["report: Now kept:\n- the sign\n- Done"]
+
+
+@for_each(
+    ("answer", "turn"),
+    [
+        ("no, that's horrible. Keep it.", "t2"),
+        ("Still does not work.", "t2"),
+        ("That's not what I asked for", "t2"),
+        ("Not true. You did it.", "t2"),
+        ("No problem, go on", ""),
+        ("Now the same for b.py", ""),
+        ("no, " + "words " * 200, ""),
+    ],
+)
+def test_a_report_that_the_users_next_words_contradict_is_disputed(answer: str, turn: str) -> None:
+    first = view_of(prompt("go"), said("The sign of ledger.py is kept."))
+    before = advance((), first.entries, "")
+    later = make.grown(
+        first, prompt(answer, "t2"), said("It is in b.py.", "t2"), prompt("Good.", "t3")
+    )
+    for known, entries in (((), later.entries), (before, later.entries[-3:])):
+        findings = advance(known, entries, "t3")
+        assert {each.turn: each.disputed for each in findings} == {"t1": turn, "t2": ""}
+
+
+def test_a_no_to_a_question_is_an_answer() -> None:
+    asked = said("The sign of ledger.py is kept. Which of the two rows is the right one?")
+    [finding] = advance((), view_of(prompt("go"), asked, prompt("no, none", "t2")).entries, "t2")
+    assert not finding.disputed
+
+
 def test_a_question_with_its_choices_stays() -> None:
     text = "Which of the two?\n1. Keep the queue\n2. Use a lock"
     assert found(prompt("go"), said(text), NEXT) == [f"report: {text}"]
@@ -96,7 +135,7 @@ def test_a_turn_that_broke_off_still_has_a_line() -> None:
 
 @for_each(
     "remark",
-    ["Let me check the reader.", "Now the tests:", "Now I'll run it again.", "Still running.", "Next is b."],
+    ["That confirms the root cause.", "Found the issue!", "Exactly what I suspected.", "Let me check the reader.", "Now the tests:", "Now I'll run it again.", "Still running.", "Next is b."],
 )  # fmt: skip
 def test_a_remark_before_a_call_is_none(remark: str) -> None:
     told = found(prompt("go"), said(remark), *worked("read"), said("All is done."), NEXT)

@@ -29,6 +29,7 @@ def lines(text: str) -> list[str]:
         ("Your address is:\n```\nhttps://x.example\n```", "Your address is:|- `https://x.example`"),
         ("<proposed_plan>\nKeep it.\n</proposed_plan>", "Keep it."),
         ('Pushed.\n\n::git-push{cwd="/a"}', "Pushed."),
+        ("Progress: [####......] 2 of 7 phases", "Progress: 2 of 7 phases"),
         ("See [a.md](/docs/a.md).", "See /docs/a.md."),
         ("It calls `mcp__acp__Write`.", "It calls `mcp__acp__Write`."),
     ],

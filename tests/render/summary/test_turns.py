@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from blocks import Finding
 from render.summary._turns import fitted, text
@@ -44,10 +45,11 @@ def test_what_fits_stays_as_it_is() -> None:
 def test_if_items_must_go_it_is_told_how_many() -> None:
     [short] = fitted(
         (report(1, f"Done.\n\n{LIST.replace('- file', '- /very/long/way/to/the/file')}"),),
-        40,
+        80,
         count,
     )
-    assert short.gone + short.text.count("\n- ") == 5
+    assert short.gone > 0
+    assert short.gone + f"\n{short.text}".count("\n- ") == 5
     assert f"(and {short.gone} more)" in text((short,))
 
 
@@ -88,6 +90,50 @@ def test_of_many_statements_the_most_telling_stay_whole() -> None:
         1, 8, "The cause is `parse_amount` in ledger.py:48, because the mark is cut."
     )
     assert strong in fitted([*weak, strong], 80, count)
+
+
+MUCH = f"\n\n{'And so it goes on and on, with more of the same. ' * 9}"
+CAUSE = "The cause is `parse_amount` in ledger.py:48, because the mark is cut."
+
+
+@for_each(
+    "shell",
+    ["Great news!", "This is it.", "I looked at all of this with care for a while and wrote down what there is to see."],
+)  # fmt: skip
+def test_the_one_line_of_a_turn_is_the_statement_that_tells_most(shell: str) -> None:
+    left = fitted([report(1, f"{shell}\n\n{CAUSE}{MUCH}"), *map(report, range(2, 9))], 240, count)
+    assert left[0].text == CAUSE
+
+
+def test_a_short_statement_is_told_whole_rather_than_a_long_one_cut() -> None:
+    long = f"The cause is in `parse_amount` {'and in the reader of it ' * 9} too."
+    left = fitted(
+        [report(1, f"{long}\n\nledger.py:48 is fixed."), *map(report, range(2, 9))], 240, count
+    )
+    assert left[0].text == "ledger.py:48 is fixed."
+
+
+def test_a_line_has_the_lead_of_its_statement() -> None:
+    told = f"I kept the old reader.\n\nNot done yet:\n- {CAUSE}{MUCH}"
+    left = fitted([report(1, told), *map(report, range(2, 9))], 320, count)
+    assert left[0].text == f"Not done yet: {CAUSE}"
+
+
+def test_what_is_left_out_is_counted_only_in_a_list_that_is_told_in_part() -> None:
+    told = f"{CAUSE}\n\nSee also:\n{LIST}"
+    [short] = fitted((report(1, told),), count(CAUSE) + 16, count)
+    assert text((short,)) == f"t1 [v10]: {CAUSE}"
+
+
+def test_an_item_is_told_with_the_item_and_the_lead_above_it() -> None:
+    told = f"Changed:\n- nothing at all\n- the reader:\n  - {CAUSE}\n- nothing else, and no more than that{MUCH}"
+    [short] = fitted((report(1, told),), 45, count)
+    assert short.text == f"Changed: the reader: {CAUSE}"
+
+
+def test_a_report_that_the_user_contradicted_says_so() -> None:
+    shown = text((structs.replace(report(1, "It works."), disputed="t2"),))
+    assert shown == "t1 [v10]: (user disagreed: t2) It works."
 
 
 TEXTS = st.text(max_size=80) | st.sampled_from(
