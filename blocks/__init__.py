@@ -163,6 +163,8 @@ from blocks._errors import RungError as RungError
 from blocks._errors import did_you_mean as did_you_mean
 from blocks._errors import in_short as in_short
 from blocks._errors import in_words as in_words
+from blocks._errors import install_command as install_command
+from blocks._errors import lacking as lacking
 from blocks._events import Answered as Answered
 from blocks._events import Bill as Bill
 from blocks._events import BlocksRestored as BlocksRestored

@@ -29,6 +29,7 @@ A prompt that cannot be made to fit is not an error: rendering returns a value i
 """
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -289,3 +290,28 @@ def in_words(value: Any) -> str:
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN_MAX else f"{value[:_SHOWN_MAX]}…")
     return f"a {type(value).__name__}"
+
+
+# What is not installed.
+
+
+def install_command(extra: str) -> str:
+    """The command that installs what an extra of foldline needs, wherever foldline itself came from."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        declared = requires("foldline") or ()
+    except PackageNotFoundError:  # not installed: run from a checkout's folder
+        declared = ()
+    marked = (line.partition(";") for line in declared)
+    needs = [
+        name.strip()
+        for name, _, marker in marked
+        if f"extra == '{extra}'" in marker.replace('"', "'")
+    ]
+    return shlex.join(["pip", "install", *(needs or [f".[{extra}]"])])
+
+
+def lacking(what: str, extra: str) -> MisuseError:
+    """The error for a part of foldline whose extra is not installed."""
+    return MisuseError(f"{what} needs more packages: {install_command(extra)}")

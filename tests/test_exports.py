@@ -112,7 +112,7 @@ def shown_to_users() -> Iterator[tuple[str, str]]:
         for fenced in FENCED.findall(page.read_text(encoding="utf-8")):
             yield page.name, fenced
     for folder in ("docs/examples", "timeline/integrations"):
-        for path in sorted((ROOT / folder).glob("*.py")):
+        for path in sorted((ROOT / folder).glob("[!_]*.py")):
             yield path.name, path.read_text(encoding="utf-8")
 
 

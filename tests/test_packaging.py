@@ -1,11 +1,14 @@
 """What is handed out: links that lead somewhere from an index page, and everything that a build and its tests need."""
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from blocks import install_command
 
 ROOT = Path(__file__).parent.parent
 SETTINGS: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -62,3 +65,13 @@ def test_what_is_required_is_what_is_said_to_be_supported() -> None:
     minors = [int(name.removeprefix(prefix)) for name in PROJECT["classifiers"] if prefix in name]
     assert PROJECT["requires-python"] == f">=3.{min(minors)}"
     assert minors == list(range(min(minors), max(minors) + 1))
+
+
+@pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
+def test_what_an_error_says_to_install_is_what_the_extra_declares(extra: str) -> None:
+    """By name, so that it is true whether foldline came from an index, a wheel or a checkout."""
+    pip, install, *packages = shlex.split(install_command(extra))
+    assert (pip, install) == ("pip", "install")
+    named = [re.split(r"[^\w.-]", package)[0] for package in packages]
+    declared = PROJECT["optional-dependencies"][extra]
+    assert sorted(named) == sorted(re.split(r"[^\w.-]", line)[0] for line in declared)

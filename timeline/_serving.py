@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import attrs
 
-from blocks import FoldlineError, MisuseError
+from blocks import FoldlineError, lacking
 
 if TYPE_CHECKING:
     import uvicorn
@@ -120,7 +120,7 @@ class AppServer(ABC):
     @property
     @abstractmethod
     def extra(self) -> str:
-        """The extra that it needs: the name in `pip install 'foldline[...]'`."""
+        """The extra of foldline that has the packages it needs."""
 
     @property
     def url(self) -> str:
@@ -156,22 +156,27 @@ class AppServer(ABC):
         """Bind the port, so that `url` is known.  Idempotent.
 
         Raises:
+            MisuseError: its extra is not installed.
             OSError: the port is taken.
         """
+        if self._server is None:
+            self._server = self._made()
         if self._socket is None:
             self._socket = _listening(self.host, self.port)
             self.port = self._socket.getsockname()[1]
 
     def _open(self) -> "uvicorn.Server":
+        self.listen()
+        assert self._server  # noqa: S101 -- just made
+        return self._server
+
+    def _made(self) -> "uvicorn.Server":
         try:
             import uvicorn
 
             app = self.make_app()
         except ModuleNotFoundError as error:
-            raise MisuseError(
-                f"this server needs {error.name}: pip install 'foldline[{self.extra}]'"
-            ) from error
-        self.listen()
+            raise lacking("this server", self.extra) from error
         config = uvicorn.Config(
             app,
             http="h11",
@@ -182,8 +187,7 @@ class AppServer(ABC):
             timeout_graceful_shutdown=_STOP_SECONDS,
             timeout_keep_alive=_IDLE_SECONDS,
         )
-        self._server = uvicorn.Server(config)
-        return self._server
+        return uvicorn.Server(config)
 
     def stop(self) -> None:
         """Close every connection.  Idempotent."""

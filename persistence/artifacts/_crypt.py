@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from blocks import MisuseError
+from blocks import MisuseError, lacking
 from persistence.artifacts._store import PIECE_BYTES, ArtifactMetadata
 
 if TYPE_CHECKING:
@@ -117,15 +117,10 @@ def cipher_for(key: bytes, slot: str, tenant: str) -> Cipher:
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
     except ImportError as error:
-        raise needs_extra("encryption") from error
+        raise lacking("encryption", "artifacts") from error
     about = b"foldline artifact\0" + tenant.encode()
     derived = HKDF(SHA256(), KEY_BYTES, salt=bytes.fromhex(slot), info=about).derive(key)
     return Cipher(AESGCM(derived), tenant.encode())
-
-
-def needs_extra(what: str) -> MisuseError:
-    """The error for a missing library."""
-    return MisuseError(f"{what} needs an extra: pip install 'foldline[artifacts]'")
 
 
 def _nonce(number: int) -> bytes:

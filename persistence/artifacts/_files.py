@@ -19,9 +19,8 @@ from typing import IO, Any, BinaryIO, Protocol, cast
 import attrs
 import msgspec
 
-from blocks import ClosedError, MisuseError, StoreError
+from blocks import ClosedError, MisuseError, StoreError, lacking
 from persistence._file import OWNER_ONLY, sync_folder, system_errors
-from persistence.artifacts._crypt import needs_extra
 from persistence.artifacts._store import (
     PIECE_BYTES,
     AuditRecord,
@@ -309,7 +308,7 @@ def reached(url: str) -> tuple[FileSystem, str]:
     try:
         core: Any = import_module("fsspec.core")  # fsspec has no types
     except ImportError as error:
-        raise needs_extra(f"{url.partition('://')[0]}://") from error
+        raise lacking(f"{url.partition('://')[0]}://", "artifacts") from error
     try:
         files, root = cast("tuple[FileSystem, str]", core.url_to_fs(url))
     except (ImportError, ValueError) as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 
 import attrs
 
-from blocks import MisuseError, StoreError
+from blocks import MisuseError, StoreError, lacking
 from persistence._log import is_sound
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ class Address:
             MisuseError: it is not a URL of a database, or the driver is not installed.
         """
         if not all(map(find_spec, ("psycopg", "psycopg_pool"))):
-            raise MisuseError(
-                "a PostgreSQL store needs its driver: pip install 'foldline[postgres]'"
-            )
+            raise lacking("a PostgreSQL store", "postgres")
         if not is_sound(url):
             raise MisuseError(NO_URL)
         from psycopg import ProgrammingError

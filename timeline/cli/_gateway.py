@@ -19,7 +19,7 @@ import click
 from rich import box
 from rich.table import Table
 
-from blocks import StoreError, StoreLockedError, TimelineId, UsageRecorded
+from blocks import StoreError, StoreLockedError, TimelineId, UsageRecorded, install_command
 from persistence import EventStore, Requester, StoreLocation
 from timeline import Options
 from timeline._serving import take_turns
@@ -236,9 +236,7 @@ def _tools_at(url: str, options: Values) -> str:
     if options.record_only:
         return ""
     if find_spec("mcp") is None:
-        complain(
-            "the agent cannot read folded blocks back; to allow it: pip install 'foldline[mcp]'"
-        )
+        complain(f"the agent cannot read folded blocks back; to allow it: {install_command('mcp')}")
         return ""
     return url + PATH
 

@@ -33,6 +33,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from blocks import install_command
 from timeline.cli._console import number_columns, screen, wide_table
 from timeline.cli._options import UsageError
 from timeline.cli._sessions import grouped_notices
@@ -503,7 +504,7 @@ def check_chart(path: Path) -> None:
     if path.suffix.lower() not in KINDS:
         raise UsageError(f"--plot {path}: give the name of a {' or '.join(KINDS)} file")
     if find_spec("matplotlib") is None:
-        raise UsageError("--plot needs matplotlib: pip install 'foldline[plot]'")
+        raise UsageError(f"--plot needs matplotlib: {install_command('plot')}")
 
 
 def write_chart(path: Path, means: Sequence[Means], results: Sequence[ReplayResult]) -> None:

@@ -24,11 +24,11 @@ from blocks import (
     Event,
     FoldlineError,
     ForgottenError,
-    MisuseError,
     RangeCompacted,
     TimelineId,
     ToolResult,
     did_you_mean,
+    lacking,
     tag_of,
     text_of,
 )
@@ -365,9 +365,7 @@ def server_of(reader: StoreReader) -> "Server[Any]":
         from anyio.to_thread import run_sync
         from mcp.server import Server
     except ModuleNotFoundError as error:
-        raise MisuseError(
-            f"an MCP server needs {error.name}: pip install 'foldline[mcp]'"
-        ) from error
+        raise lacking("an MCP server", "mcp") from error
     tools = reader.tools()
     hints = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     listed = [

@@ -109,7 +109,7 @@ def test_sessions_that_fit_are_left_out_of_the_means(
     ("found", "file", "message"),
     [
         (True, "front.pdf", "--plot front.pdf: give the name of a .png or .svg file"),
-        (False, "front.png", "--plot needs matplotlib: pip install 'foldline[plot]'"),
+        (False, "front.png", "--plot needs matplotlib: pip install 'matplotlib>=3.11'"),
     ],
 )
 def test_a_plot_that_cannot_be_drawn_is_refused_before_the_work(

@@ -158,4 +158,4 @@ def test_without_the_package_it_says_what_to_install(
     monkeypatch.chdir(folder)
     monkeypatch.setitem(sys.modules, "mcp.server", None)
     assert main(["mcp"]) == 2
-    assert "pip install 'foldline[mcp]'" in capsys.readouterr().err
+    assert "pip install 'mcp" in capsys.readouterr().err

@@ -89,6 +89,17 @@ def test_what_is_wrong_is_said_in_a_line(
     assert ran.err.count("\n") == 1
 
 
+def test_without_its_packages_it_names_them_and_no_url(
+    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("import", session, "--store", "s.duckdb").code == 0
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    ran = run("serve", "--store", "s.duckdb")
+    assert (ran.code, ran.out) == (2, "")
+    assert "this server needs more packages: pip install " in ran.err
+    assert "uvicorn" in ran.err
+
+
 @pytest.mark.network
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 -- what it is about
 def test_it_serves_until_it_is_interrupted(run: Run, session: Path, host: str) -> None:
