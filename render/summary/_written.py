@@ -9,8 +9,9 @@ it wrote with an id for each entry, and answers with an *update*:
      "close":  [{"id": "o1", "outcome": "..."}]}        entries that are settled, wrong, or replaced
 
 What it does not mention stays. The ids are the positions in the lists (`f3`: the third finding, `l1.2`: the second item of
-the first list), so they are not stored.
-An open item that is closed becomes completed work, an error is given its outcome as its resolution, every other entry goes.
+the first list), so they are not stored, and each list has its entries in the order in which they were last touched.
+What is closed goes; but an open item with an outcome becomes completed work, and an error that has no resolution is given its
+outcome as one.
 
 An update is read with patience: entries may be texts or objects, lists may stand outside of `add`, names of fields may be
 those of a stored summary. What cannot be used is left out with a notice; only an answer of which nothing can be used is an
@@ -247,10 +248,11 @@ def updated(
                 _add(field, source.get(name), name, pages)
     if not pages.uses:
         raise ValueError("; ".join(pages.notices) or "it is empty")
-    lists: dict[str, Any] = {
-        field: tuple(dict.fromkeys(map(_settled, filter(None, entries))))
-        for field, entries in pages.lists.items()
-    }
+    lists: dict[str, Any] = {}
+    for field, entries in pages.lists.items():
+        settled = dict.fromkeys(map(_settled, filter(None, entries)))
+        touched = settled.keys() - {*getattr(before, field)}
+        lists[field] = tuple(sorted(settled, key=touched.__contains__))
     quoted = len(set(before.constraints[: before.quoted]).intersection(lists["constraints"]))
     after = structs.replace(before, **pages.texts, **lists, quoted=quoted, complete=True)
     return after, tuple(pages.notices)
@@ -307,10 +309,10 @@ def _close(given: Mapping[str, Any], pages: _Pages) -> None:
     match old:
         case NamedList() if item is not None:
             pages.lists[field][index] = _with_item(old, item, "")
-        case OpenItem():
+        case OpenItem() if outcome:
             work = Work(component=old.item, action=CLOSED, description=outcome)
             pages.lists["completed"].append(work)
-        case ErrorRecord() if outcome:
+        case ErrorRecord(resolution="") if outcome:
             pages.lists[field][index] = structs.replace(old, resolution=outcome)
         case _:
             pass
@@ -398,9 +400,22 @@ def _entry(field: str, given: Any, old: Item | None = None) -> Item | None:
 def _in_one_text(values: Mapping[str, Any], kind: _Kind, old: Item | None) -> str | None:
     """An entry that is one text: its main part, and the others behind it in parentheses."""
     main, *others = kind.fields
-    text = _text(values.get(main, old if values else ""))
-    more = [f"{kind.fields[name]}{_text(values[name])}" for name in others if values.get(name)]
+    parts = _parts(str(old or ""), kind) | _parts(_text(values.get(main)), kind)
+    parts |= {name: _text(values[name]) for name in others if name in values}
+    more = [f"{kind.fields[name]}{parts[name]}" for name in others if parts.get(name)]
+    text = parts.get(main, "") if values else ""
     return f"{text} ({'; '.join(more)})" if text and more else text or None
+
+
+def _parts(text: str, kind: _Kind) -> dict[str, str]:
+    """The parts of such a text that are not empty."""
+    main, *others = kind.fields
+    parts = {main: text}
+    for name in others:
+        head, mark, tail = text.rpartition(f" ({kind.fields[name]}")
+        if mark and tail.endswith((")", "…")):
+            parts = {main: head, name: tail.removesuffix(")")}
+    return {name: part for name, part in parts.items() if part}
 
 
 def _in_fields(values: Mapping[str, Any], kind: _Kind, old: Item | None) -> Item | None:
