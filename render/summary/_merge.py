@@ -26,7 +26,7 @@ while there is room that other sentences do not need. Of near ones the older are
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import attrs
 import msgspec
@@ -100,11 +100,8 @@ class SummaryRoom:
         """The first items that fit together into `tokens_max`, each cut to `each_max`."""
         kept: list[Item] = []
         for item in items:
-            short, size = item, self.size(item)
-            if size > each_max:
-                short = self.cut(item, each_max)
-                size = self.size(short)
-            tokens_max -= size
+            short = item if self.size(item) <= each_max else self.cut(item, each_max)
+            tokens_max -= self.size(short)
             if tokens_max < 0:
                 break
             kept.append(short)
@@ -133,8 +130,6 @@ class SummaryRoom:
 # Merging.
 
 
-_T = TypeVar("_T")
-
 LASTING: Final = {"constraints": 0.35, "decisions": 0.2, "facts": 0.2}
 """The lists that are carried verbatim, and each one's share of the history's room."""
 NEAR_SHARE: Final = 0.75
@@ -142,37 +137,14 @@ NEAR_SHARE: Final = 0.75
 WORDS_MIN: Final = 3
 """A sentence with fewer words is never near another."""
 _WORD: Final = re.compile(r"\w(?:[\w.:/@#'’-]*\w)?")
-_FILLERS: Final = frozenset(
-    {
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "by",
-        "for",
-        "from",
-        "in",
-        "is",
-        "it",
-        "its",
-    }
-    | {"of", "on", "or", "so", "that", "the", "these", "this", "those", "to", "was", "were", "with"}
-)
+_FILLERS: Final = frozenset({
+    "a", "an", "and", "are", "as", "at", "be", "been", "by", "for", "from", "in", "is", "it", "its",
+    "of", "on", "or", "so", "that", "the", "these", "this", "those", "to", "was", "were", "with",
+})  # fmt: skip
 
 EXPENDABLE: Final = ("tool_outcomes", "artifacts", "completed", "errors", "lists", "open_items")
 """Lists that are joined as they are."""
-FORCED_OUT: Final = (
-    "tool_outcomes",
-    "artifacts",
-    "completed",
-    "resolved",
-    "facts",
-    "errors",
-)
+FORCED_OUT: Final = ("tool_outcomes", "artifacts", "completed", "resolved", "facts", "errors")
 """Lists that lose entries when history is too long, in this order; `resolved` are the errors with a resolution."""
 HELD: Final = ("decisions", "lists")
 """Lists that lose entries after all of those, also after what is new in them."""
@@ -207,14 +179,10 @@ def merge_summaries(
         plan=new.plan or old.plan,
         turn_context=_continued(old.turn_context, new.turn_context, room),
         complete=old.complete,
-        **{name: _union(getattr(old, name), getattr(new, name)) for name in EXPENDABLE},
+        **{k: tuple(dict.fromkeys((*getattr(old, k), *getattr(new, k)))) for k in EXPENDABLE},
         **_lasting(old, new, room),
     )
     return _fitted(merged, room, StructuredSummary())
-
-
-def _union(old: Iterable[_T], new: Iterable[_T]) -> tuple[_T, ...]:
-    return tuple(dict.fromkeys([*old, *new]))
 
 
 def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
@@ -315,11 +283,17 @@ def _fewer(
     the newest of what was carried. The last of them is only cut if half of it fits."""
     field = "errors" if name == "resolved" else name
     is_newest = name in HELD_FAST or (name in LASTING and not summary.complete)
-    while (going := _going(summary, name, known)) and (over := _excess(summary, room)) > 0:
-        left: list[Item | None] = [*getattr(summary, field)]
-        for n, item in reversed(going) if is_newest else going:
-            size = room.size(item)
-            short = room.cut(item, size - over) if size >= 2 * over and not is_newest else None
+    while (over := _excess(summary, room)) > 0:
+        items: list[Item] = [*getattr(summary, field)]
+        left: list[Item | None] = [*items]
+        going = [n for n, item in enumerate(items) if known is None or item in known]
+        if name == "resolved":
+            going = [n for n in going if summary.errors[n].resolution]
+        if not going:
+            break
+        for n in reversed(going) if is_newest else going:
+            size = room.size(items[n])
+            short = room.cut(items[n], size - over) if size >= 2 * over and not is_newest else None
             left[n] = short = short if short and room.size(short) < size else None
             over -= size - (room.size(short) if short else 0)
             if short and known is not None:
@@ -328,18 +302,6 @@ def _fewer(
                 break
         summary = msgspec.structs.replace(summary, **{field: tuple(filter(None, left))})
     return msgspec.structs.replace(summary, quoted=min(summary.quoted, len(summary.constraints)))
-
-
-def _going(
-    summary: StructuredSummary, name: str, known: set[Item] | None
-) -> list[tuple[int, Item]]:
-    """The entries that may be removed with their indices, oldest first."""
-    is_resolved, field = name == "resolved", "errors" if name == "resolved" else name
-    return [
-        (n, item)
-        for n, item in enumerate(getattr(summary, field))
-        if (known is None or item in known) and (not is_resolved or item.resolution)
-    ]
 
 
 def _shorter(summary: StructuredSummary, name: str, room: SummaryRoom) -> StructuredSummary:
@@ -358,14 +320,12 @@ def _lasting(old: StructuredSummary, new: StructuredSummary, room: SummaryRoom) 
     words."""
     own = _distinct((*old.constraints[: old.quoted], *new.constraints[: new.quoted]))
     others = (*old.constraints[old.quoted :], *new.constraints[new.quoted :])
-    joined: dict[str, Sequence[Item]] = {
-        "constraints": _distinct((*own, *others)),
-        "decisions": _distinct((*old.decisions, *new.decisions)),
-        "facts": _distinct((*old.facts, *new.facts)),
-    }
-    quoted = {"constraints": len(own)}
+    joined = {name: _distinct((*getattr(old, name), *getattr(new, name))) for name in LASTING}
+    joined["constraints"] = _distinct((*own, *others))
     chosen = {
-        name: _let_in(items, quoted.get(name, 0), int(LASTING[name] * room.history), room)
+        name: _let_in(
+            items, len(own) if name == "constraints" else 0, int(LASTING[name] * room.history), room
+        )
         for name, items in joined.items()
     }
     lists = {name: tuple(joined[name][index] for index in chosen[name]) for name in LASTING}

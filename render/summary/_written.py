@@ -59,51 +59,30 @@ class _Kind:
     """By what a model calls a field: its name in the class; of a text, the words before that part of it."""
 
 
-_KINDS: Final[Mapping[str, _Kind]] = MappingProxyType(
-    {
-        "constraints": _Kind("c", "Constraints", "constraints", str, {"constraint": ""}),
-        "open_items": _Kind(
-            "o", "Open items", "open", OpenItem, {"item": "item", "priority": "priority"}
-        ),
-        "decisions": _Kind(
-            "d",
-            "Decisions",
-            "decisions",
-            Decision,
-            {"decision": "decision", "reason": "reason", "rejected": "rejected"},
-        ),
-        "facts": _Kind("f", "Findings", "findings", str, {"finding": "", "evidence": "evidence: "}),
-        "lists": _Kind("l", "Lists", "lists", NamedList, {"title": "title", "items": "items"}),
-        "errors": _Kind(
-            "e",
-            "Errors and their resolution",
-            "errors",
-            ErrorRecord,
-            {"error": "error", "resolution": "resolution"},
-        ),
-        "completed": _Kind(
-            "w",
-            "Completed work",
-            "done",
-            Work,
-            {"what": "component", "action": "action", "outcome": "description"},
-        ),
-        "tool_outcomes": _Kind(
-            "t",
-            "Tool outcomes",
-            "tool_outcomes",
-            ToolOutcome,
-            {"tool": "tool", "outcome": "outcome", "detail": "detail"},
-        ),
-        "artifacts": _Kind(
-            "a",
-            "Artifacts",
-            "artifacts",
-            ArtifactNote,
-            {"path": "path", "description": "description", "read_when": "read_when"},
-        ),
-    }
-)
+def _same(*names: str) -> Mapping[str, str]:
+    return {name: name for name in names}
+
+
+_KINDS: Final[Mapping[str, _Kind]] = MappingProxyType({
+    "constraints": _Kind("c", "Constraints", "constraints", str, {"constraint": ""}),
+    "open_items": _Kind("o", "Open items", "open", OpenItem, _same("item", "priority")),
+    "decisions": _Kind("d", "Decisions", "decisions", Decision, _same("decision", "reason", "rejected")),
+    "facts": _Kind("f", "Findings", "findings", str, {"finding": "", "evidence": "evidence: "}),
+    "lists": _Kind("l", "Lists", "lists", NamedList, _same("title", "items")),
+    "errors": _Kind(
+        "e", "Errors and their resolution", "errors", ErrorRecord, _same("error", "resolution")
+    ),
+    "completed": _Kind(
+        "w", "Completed work", "done", Work,
+        {"what": "component", "action": "action", "outcome": "description"},
+    ),
+    "tool_outcomes": _Kind(
+        "t", "Tool outcomes", "tool_outcomes", ToolOutcome, _same("tool", "outcome", "detail")
+    ),
+    "artifacts": _Kind(
+        "a", "Artifacts", "artifacts", ArtifactNote, _same("path", "description", "read_when")
+    ),
+})  # fmt: skip
 """The lists of a summary, in the order in which they are shown."""
 _TEXTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {"task": ("goal", "Goal"), "state": ("state", "Current state"), "plan": ("next", "Next")}
@@ -216,9 +195,6 @@ class _Pages:
     def __attrs_post_init__(self) -> None:
         self.known = {field: len(entries) for field, entries in self.lists.items()}
 
-    def note(self, what: str) -> None:
-        self.notices.append(what)
-
 
 def updated(
     before: StructuredSummary, update: Mapping[str, Any]
@@ -238,10 +214,9 @@ def updated(
     for given in _objects(update.get("close"), "close", pages, plain="id"):
         _close(given, pages)
     inside = update.get("add")
-    nothing: Mapping[str, Any] = {}
-    added = cast("Mapping[str, Any]", inside) if isinstance(inside, dict) else nothing
+    added = cast("dict[str, Any]", inside if isinstance(inside, dict) else {})
     if inside and not added:
-        pages.note("`add` is no object of lists")
+        pages.notices.append("`add` is no object of lists")
     for field in _KINDS:
         for name in dict.fromkeys((_KINDS[field].name, field)):
             for source in (added, update):
@@ -293,7 +268,7 @@ def _change(given: Mapping[str, Any], pages: _Pages) -> None:
     if isinstance(entry, NamedList) and more:
         entry = structs.replace(entry, items=(*entry.items, *more))
     if entry is None:
-        pages.note(f"{given['id']}: nothing in it to change")
+        pages.notices.append(f"{given['id']}: nothing in it to change")
         return
     pages.uses += 1
     pages.lists[field][index] = entry
@@ -331,12 +306,12 @@ def _add(field: str, given: Any, name: str, pages: _Pages) -> None:
     if isinstance(given, str | dict):
         given = [given]
     if not isinstance(given, list):
-        pages.note(f"`{name}` is no list")
+        pages.notices.append(f"`{name}` is no list")
         return
     for each in cast("list[Any]", given):
         entry = _entry(field, each)
         if entry is None:
-            pages.note(f"`{name}`: an entry without content")
+            pages.notices.append(f"`{name}`: an entry without content")
         else:
             pages.uses += 1
             pages.lists[field].append(entry)
@@ -359,7 +334,7 @@ def _place(given: Any, pages: _Pages) -> tuple[str, int, int | None]:
         old = pages.lists[field][index]
         if item is None or (isinstance(old, NamedList) and 0 <= item < len(old.items)):
             return field, index, item
-    pages.note(f"there is no entry {str(given)[:40]!r}")
+    pages.notices.append(f"there is no entry {str(given)[:40]!r}")
     return "", -1, None
 
 
@@ -373,7 +348,7 @@ def _objects(given: Any, name: str, pages: _Pages, plain: str = "") -> Iterator[
         elif plain and isinstance(each, str):
             yield {plain: each}
         else:
-            pages.note(f"`{name}`: {_text(each)[:20]!r} is no object with an id")
+            pages.notices.append(f"`{name}`: {_text(each)[:20]!r} is no object with an id")
 
 
 # One entry.
@@ -436,13 +411,9 @@ _NEEDED: Final[Mapping[Any, Mapping[str, str]]] = MappingProxyType(
 
 
 def _value(name: str, given: Any) -> Any:
-    match name:
-        case "items":
-            return _texts(given)
-        case "priority":
-            return given if given in _PRIORITIES else "medium"
-        case _:
-            return _text(given)
+    if name == "priority":
+        return given if given in _PRIORITIES else "medium"
+    return _texts(given) if name == "items" else _text(given)
 
 
 def _texts(given: Any) -> tuple[str, ...]:
