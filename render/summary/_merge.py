@@ -12,9 +12,10 @@ A summary that is *complete* (a model's update, see `_written`) takes the place 
     state plan                    the newest ones
     the other lists               joined
 
-If history is too long, entries go, the oldest first: tool outcomes, artifacts, completed work, resolved errors; then
-findings, decisions, lists, other errors. Only if that is not enough, plan and state are cut, and then open items,
-constraints and the task.
+If history is too long, as much as is over goes: long outcomes of completed work are shortened, then tool outcomes, artifacts,
+completed work, resolved errors, findings and other errors go, what was touched longest ago first; of a complete summary
+first those that it took over, then its own. Only if that is not enough, decisions and lists go, plan and state are
+cut, and then open items, constraints and the task. The last entry to go is shortened if half of it fits.
 
 Of summaries that are added, each list of constraints, decisions and facts has a room of its own. Carried entries stay, new
 ones get the remaining room; among constraints, the user's own words come first. So a long answer of a summariser never
@@ -24,13 +25,13 @@ while there is room that other sentences do not need. Of near ones the older are
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, cast
 
 import attrs
 import msgspec
 
-from blocks import Decision, NamedList, StructuredSummary
+from blocks import Decision, NamedList, StructuredSummary, Work
 from render.policy._context import Context
 from render.summary._written import Item, line_of, report_history
 
@@ -99,33 +100,35 @@ class SummaryRoom:
         """The first items that fit together into `tokens_max`, each cut to `each_max`."""
         kept: list[Item] = []
         for item in items:
-            short, size = item, self.size(item)
-            if size > each_max:
-                short = self._cut(item, each_max)
-                size = self.size(short)
-            tokens_max -= size
+            short = item if self.size(item) <= each_max else self.cut(item, each_max)
+            tokens_max -= self.size(short)
             if tokens_max < 0:
                 break
             kept.append(short)
         return tuple(kept)
 
-    def _cut(self, item: Item, tokens_max: int) -> Item:
+    def cut(self, item: Item, tokens_max: int) -> Item:
+        """The entry in at most `tokens_max`, its longest texts cut; of a list the last items, behind a gap."""
         if isinstance(item, str):
             return self.shortened(item, tokens_max - self.size(""))
         if isinstance(item, NamedList):
-            most = len(item.items) * tokens_max // (self.size(item) + 1)
-            short = msgspec.structs.replace(item, items=item.items[:most])
-            return short if self.size(short) <= tokens_max else self._cut(item.title, tokens_max)
-        names = [name for name in item.__struct_fields__ if name != "priority"]
-        each = tokens_max // len(names)
-        texts = {name: self.shortened(getattr(item, name), each) for name in names}
+            items = tuple(each for each in item.items if each != GAP)
+            while items and self.size(item) > tokens_max:
+                items = items[
+                    max(1, len(items) * (self.size(item) - tokens_max) // self.size(item)) :
+                ]
+                item = msgspec.structs.replace(item, items=(GAP, *items))
+            return item if items else NamedList(title=self.shortened(item.title, tokens_max))
+        texts = {k: getattr(item, k) for k in item.__struct_fields__ if k != "priority"}
+        left = tokens_max - self.size(item) + sum(map(self.count, texts.values()))
+        for n, name in enumerate(sorted(texts, key=lambda name: self.count(texts[name]))):
+            texts[name] = self.shortened(texts[name], left // (len(texts) - n))
+            left -= self.count(texts[name])
         return msgspec.structs.replace(item, **texts)
 
 
 # Merging.
 
-
-_T = TypeVar("_T")
 
 LASTING: Final = {"constraints": 0.35, "decisions": 0.2, "facts": 0.2}
 """The lists that are carried verbatim, and each one's share of the history's room."""
@@ -134,46 +137,25 @@ NEAR_SHARE: Final = 0.75
 WORDS_MIN: Final = 3
 """A sentence with fewer words is never near another."""
 _WORD: Final = re.compile(r"\w(?:[\w.:/@#'’-]*\w)?")
-_FILLERS: Final = frozenset(
-    {
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "by",
-        "for",
-        "from",
-        "in",
-        "is",
-        "it",
-        "its",
-    }
-    | {"of", "on", "or", "so", "that", "the", "these", "this", "those", "to", "was", "were", "with"}
-)
+_FILLERS: Final = frozenset({
+    "a", "an", "and", "are", "as", "at", "be", "been", "by", "for", "from", "in", "is", "it", "its",
+    "of", "on", "or", "so", "that", "the", "these", "this", "those", "to", "was", "were", "with",
+})  # fmt: skip
 
 EXPENDABLE: Final = ("tool_outcomes", "artifacts", "completed", "errors", "lists", "open_items")
 """Lists that are joined as they are."""
-FORCED_OUT: Final = (
-    "tool_outcomes",
-    "artifacts",
-    "completed",
-    "resolved",
-    "facts",
-    "decisions",
-    "lists",
-    "errors",
-)
+FORCED_OUT: Final = ("tool_outcomes", "artifacts", "completed", "resolved", "facts", "errors")
 """Lists that lose entries when history is too long, in this order; `resolved` are the errors with a resolution."""
+HELD: Final = ("decisions", "lists")
+"""Lists that lose entries after all of those, also after what is new in them."""
 HELD_FAST: Final = ("open_items", "constraints")
 """Lists that lose entries only if nothing else is left."""
 PROSE: Final = {"task": 0.25, "state": 0.15, "plan": 0.15}
 """Share of the history's room for each of these texts."""
 ITEM_SHARE: Final = 0.25
-"""Share of the history's room for one list entry."""
+"""Share of the history's room for one entry; a named list, which is of use only as a whole, may have twice as much."""
+BRIEF_SHARE: Final = 0.015
+"""The same for completed work whose outcome is shortened."""
 HEAD_SHARE: Final = 0.5
 """Share of the prefix's room for the beginning of the turn."""
 GAP: Final = "[…]"
@@ -185,8 +167,10 @@ def merge_summaries(
 ) -> StructuredSummary:
     """One summary that covers both, with each part within its room."""
     if new.complete:
+        short = _concise(new, room) if _excess(new, room) > 0 else new
         context = room.shortened(new.turn_context, room.prefix)
-        return _fitted(msgspec.structs.replace(_concise(new, room), turn_context=context), room)
+        short = msgspec.structs.replace(short, turn_context=context)
+        return _fitted(short, room, previous or StructuredSummary())
     old, new = _concise(previous or StructuredSummary(), room), _concise(new, room)
     merged = msgspec.structs.replace(
         new,
@@ -195,27 +179,25 @@ def merge_summaries(
         plan=new.plan or old.plan,
         turn_context=_continued(old.turn_context, new.turn_context, room),
         complete=old.complete,
-        **{name: _union(getattr(old, name), getattr(new, name)) for name in EXPENDABLE},
+        **{k: tuple(dict.fromkeys((*getattr(old, k), *getattr(new, k)))) for k in EXPENDABLE},
         **_lasting(old, new, room),
     )
-    return _fitted(merged, room)
-
-
-def _union(old: Iterable[_T], new: Iterable[_T]) -> tuple[_T, ...]:
-    return tuple(dict.fromkeys([*old, *new]))
+    return _fitted(merged, room, StructuredSummary())
 
 
 def _concise(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
     """The summary with long texts and lists cut, so that the later rules only select entries."""
     each = int(ITEM_SHARE * room.history)
+    most = sum(map(room.size, _entries(summary))) if summary.complete else room.history
     changes: dict[str, Any] = {
         name: room.shortened(getattr(summary, name), int(share * room.history))
         for name, share in PROSE.items()
     }
     for name in (*LASTING, "open_items"):
-        changes[name] = room.first(getattr(summary, name), room.history, each)
+        changes[name] = room.first(getattr(summary, name), most, each)
     for name in EXPENDABLE[:-1]:
-        changes[name] = room.first(reversed(getattr(summary, name)), room.history, each)[::-1]
+        size = 2 * each if name == "lists" else each
+        changes[name] = room.first(reversed(getattr(summary, name)), most, size)[::-1]
     quoted = min(summary.quoted, len(changes["constraints"]))
     return msgspec.structs.replace(summary, **changes, quoted=quoted)
 
@@ -256,39 +238,70 @@ def _tail(lines: Sequence[str], tokens_max: int, room: SummaryRoom) -> list[str]
     return tail
 
 
-def _fitted(summary: StructuredSummary, room: SummaryRoom) -> StructuredSummary:
-    """The summary with its history reduced to its room."""
-    for name in FORCED_OUT:
-        summary = _fewer(summary, name, room)
+def _fitted(
+    summary: StructuredSummary, room: SummaryRoom, before: StructuredSummary
+) -> StructuredSummary:
+    """The summary with its history reduced to its room; what `before` has as well goes before the like that is new."""
+    known = set(_entries(_concise(before, room)))
+    summary = _briefer(summary, room, known)
+    for names in (FORCED_OUT, HELD):
+        for old in (known, None):
+            for name in names:
+                summary = _fewer(summary, name, room, old)
     for name in ("plan", "state"):
         summary = _shorter(summary, name, room)
     for name in HELD_FAST:
-        summary = _fewer(summary, name, room)
+        summary = _fewer(summary, name, room, None)
     return _shorter(summary, "task", room)
+
+
+def _entries(summary: StructuredSummary) -> Iterator[Item]:
+    return (item for name in (*LASTING, *EXPENDABLE) for item in getattr(summary, name))
 
 
 def _excess(summary: StructuredSummary, room: SummaryRoom) -> int:
     return room.count(report_history(summary)) - room.history
 
 
-def _fewer(summary: StructuredSummary, name: str, room: SummaryRoom) -> StructuredSummary:
-    """The summary with entries of a list removed until it fits: the oldest ones, or the newest of what was carried."""
+def _briefer(summary: StructuredSummary, room: SummaryRoom, known: set[Item]) -> StructuredSummary:
+    """The summary with completed work that is known made shorter until it fits, the oldest first."""
+    over, brief, works = _excess(summary, room), int(BRIEF_SHARE * room.history), list[Item]()
+    for work in summary.completed:
+        size, short = room.size(work), work
+        if over > 0 and size > brief and work in known:
+            short = cast("Work", room.cut(work, max(size - over, brief)))
+            over -= size - room.size(short)
+            known.add(short)
+        works.append(short)
+    return msgspec.structs.replace(summary, completed=tuple(works))
+
+
+def _fewer(
+    summary: StructuredSummary, name: str, room: SummaryRoom, known: set[Item] | None
+) -> StructuredSummary:
+    """The summary with entries of a list removed until it fits, only `known` ones if they are given: the oldest ones, or
+    the newest of what was carried. The last of them is only cut if half of it fits."""
     field = "errors" if name == "resolved" else name
     is_newest = name in HELD_FAST or (name in LASTING and not summary.complete)
-    while (going := _going(summary, name)) and _excess(summary, room) > 0:
-        # An eighth at a time, so that a long list is not counted hundreds of times.
-        gone = max(1, len(going) // 8)
-        out = set(going[-gone:] if is_newest else going[:gone])
-        left = (item for n, item in enumerate(getattr(summary, field)) if n not in out)
-        summary = msgspec.structs.replace(summary, **{field: tuple(left)})
+    while (over := _excess(summary, room)) > 0:
+        items: list[Item] = [*getattr(summary, field)]
+        left: list[Item | None] = [*items]
+        going = [n for n, item in enumerate(items) if known is None or item in known]
+        if name == "resolved":
+            going = [n for n in going if summary.errors[n].resolution]
+        if not going:
+            break
+        for n in reversed(going) if is_newest else going:
+            size = room.size(items[n])
+            short = room.cut(items[n], size - over) if size >= 2 * over and not is_newest else None
+            left[n] = short = short if short and room.size(short) < size else None
+            over -= size - (room.size(short) if short else 0)
+            if short and known is not None:
+                known.add(short)
+            if over <= 0:
+                break
+        summary = msgspec.structs.replace(summary, **{field: tuple(filter(None, left))})
     return msgspec.structs.replace(summary, quoted=min(summary.quoted, len(summary.constraints)))
-
-
-def _going(summary: StructuredSummary, name: str) -> list[int]:
-    """Indices of the entries that may be removed, oldest first."""
-    if name == "resolved":
-        return [n for n, error in enumerate(summary.errors) if error.resolution]
-    return [*range(len(getattr(summary, name)))]
 
 
 def _shorter(summary: StructuredSummary, name: str, room: SummaryRoom) -> StructuredSummary:
@@ -307,14 +320,12 @@ def _lasting(old: StructuredSummary, new: StructuredSummary, room: SummaryRoom) 
     words."""
     own = _distinct((*old.constraints[: old.quoted], *new.constraints[: new.quoted]))
     others = (*old.constraints[old.quoted :], *new.constraints[new.quoted :])
-    joined: dict[str, Sequence[Item]] = {
-        "constraints": _distinct((*own, *others)),
-        "decisions": _distinct((*old.decisions, *new.decisions)),
-        "facts": _distinct((*old.facts, *new.facts)),
-    }
-    quoted = {"constraints": len(own)}
+    joined = {name: _distinct((*getattr(old, name), *getattr(new, name))) for name in LASTING}
+    joined["constraints"] = _distinct((*own, *others))
     chosen = {
-        name: _let_in(items, quoted.get(name, 0), int(LASTING[name] * room.history), room)
+        name: _let_in(
+            items, len(own) if name == "constraints" else 0, int(LASTING[name] * room.history), room
+        )
         for name, items in joined.items()
     }
     lists = {name: tuple(joined[name][index] for index in chosen[name]) for name in LASTING}

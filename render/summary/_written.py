@@ -9,8 +9,9 @@ it wrote with an id for each entry, and answers with an *update*:
      "close":  [{"id": "o1", "outcome": "..."}]}        entries that are settled, wrong, or replaced
 
 What it does not mention stays. The ids are the positions in the lists (`f3`: the third finding, `l1.2`: the second item of
-the first list), so they are not stored.
-An open item that is closed becomes completed work, an error is given its outcome as its resolution, every other entry goes.
+the first list), so they are not stored, and each list has its entries in the order in which they were last touched.
+What is closed goes; but an open item with an outcome becomes completed work, and an error that has no resolution is given its
+outcome as one.
 
 An update is read with patience: entries may be texts or objects, lists may stand outside of `add`, names of fields may be
 those of a stored summary. What cannot be used is left out with a notice; only an answer of which nothing can be used is an
@@ -58,51 +59,30 @@ class _Kind:
     """By what a model calls a field: its name in the class; of a text, the words before that part of it."""
 
 
-_KINDS: Final[Mapping[str, _Kind]] = MappingProxyType(
-    {
-        "constraints": _Kind("c", "Constraints", "constraints", str, {"constraint": ""}),
-        "open_items": _Kind(
-            "o", "Open items", "open", OpenItem, {"item": "item", "priority": "priority"}
-        ),
-        "decisions": _Kind(
-            "d",
-            "Decisions",
-            "decisions",
-            Decision,
-            {"decision": "decision", "reason": "reason", "rejected": "rejected"},
-        ),
-        "facts": _Kind("f", "Findings", "findings", str, {"finding": "", "evidence": "evidence: "}),
-        "lists": _Kind("l", "Lists", "lists", NamedList, {"title": "title", "items": "items"}),
-        "errors": _Kind(
-            "e",
-            "Errors and their resolution",
-            "errors",
-            ErrorRecord,
-            {"error": "error", "resolution": "resolution"},
-        ),
-        "completed": _Kind(
-            "w",
-            "Completed work",
-            "done",
-            Work,
-            {"what": "component", "action": "action", "outcome": "description"},
-        ),
-        "tool_outcomes": _Kind(
-            "t",
-            "Tool outcomes",
-            "tool_outcomes",
-            ToolOutcome,
-            {"tool": "tool", "outcome": "outcome", "detail": "detail"},
-        ),
-        "artifacts": _Kind(
-            "a",
-            "Artifacts",
-            "artifacts",
-            ArtifactNote,
-            {"path": "path", "description": "description", "read_when": "read_when"},
-        ),
-    }
-)
+def _same(*names: str) -> Mapping[str, str]:
+    return {name: name for name in names}
+
+
+_KINDS: Final[Mapping[str, _Kind]] = MappingProxyType({
+    "constraints": _Kind("c", "Constraints", "constraints", str, {"constraint": ""}),
+    "open_items": _Kind("o", "Open items", "open", OpenItem, _same("item", "priority")),
+    "decisions": _Kind("d", "Decisions", "decisions", Decision, _same("decision", "reason", "rejected")),
+    "facts": _Kind("f", "Findings", "findings", str, {"finding": "", "evidence": "evidence: "}),
+    "lists": _Kind("l", "Lists", "lists", NamedList, _same("title", "items")),
+    "errors": _Kind(
+        "e", "Errors and their resolution", "errors", ErrorRecord, _same("error", "resolution")
+    ),
+    "completed": _Kind(
+        "w", "Completed work", "done", Work,
+        {"what": "component", "action": "action", "outcome": "description"},
+    ),
+    "tool_outcomes": _Kind(
+        "t", "Tool outcomes", "tool_outcomes", ToolOutcome, _same("tool", "outcome", "detail")
+    ),
+    "artifacts": _Kind(
+        "a", "Artifacts", "artifacts", ArtifactNote, _same("path", "description", "read_when")
+    ),
+})  # fmt: skip
 """The lists of a summary, in the order in which they are shown."""
 _TEXTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {"task": ("goal", "Goal"), "state": ("state", "Current state"), "plan": ("next", "Next")}
@@ -215,9 +195,6 @@ class _Pages:
     def __attrs_post_init__(self) -> None:
         self.known = {field: len(entries) for field, entries in self.lists.items()}
 
-    def note(self, what: str) -> None:
-        self.notices.append(what)
-
 
 def updated(
     before: StructuredSummary, update: Mapping[str, Any]
@@ -237,20 +214,20 @@ def updated(
     for given in _objects(update.get("close"), "close", pages, plain="id"):
         _close(given, pages)
     inside = update.get("add")
-    nothing: Mapping[str, Any] = {}
-    added = cast("Mapping[str, Any]", inside) if isinstance(inside, dict) else nothing
+    added = cast("dict[str, Any]", inside if isinstance(inside, dict) else {})
     if inside and not added:
-        pages.note("`add` is no object of lists")
+        pages.notices.append("`add` is no object of lists")
     for field in _KINDS:
         for name in dict.fromkeys((_KINDS[field].name, field)):
             for source in (added, update):
                 _add(field, source.get(name), name, pages)
     if not pages.uses:
         raise ValueError("; ".join(pages.notices) or "it is empty")
-    lists: dict[str, Any] = {
-        field: tuple(dict.fromkeys(map(_settled, filter(None, entries))))
-        for field, entries in pages.lists.items()
-    }
+    lists: dict[str, Any] = {}
+    for field, entries in pages.lists.items():
+        settled = dict.fromkeys(map(_settled, filter(None, entries)))
+        touched = settled.keys() - {*getattr(before, field)}
+        lists[field] = tuple(sorted(settled, key=touched.__contains__))
     quoted = len(set(before.constraints[: before.quoted]).intersection(lists["constraints"]))
     after = structs.replace(before, **pages.texts, **lists, quoted=quoted, complete=True)
     return after, tuple(pages.notices)
@@ -291,7 +268,7 @@ def _change(given: Mapping[str, Any], pages: _Pages) -> None:
     if isinstance(entry, NamedList) and more:
         entry = structs.replace(entry, items=(*entry.items, *more))
     if entry is None:
-        pages.note(f"{given['id']}: nothing in it to change")
+        pages.notices.append(f"{given['id']}: nothing in it to change")
         return
     pages.uses += 1
     pages.lists[field][index] = entry
@@ -307,10 +284,10 @@ def _close(given: Mapping[str, Any], pages: _Pages) -> None:
     match old:
         case NamedList() if item is not None:
             pages.lists[field][index] = _with_item(old, item, "")
-        case OpenItem():
+        case OpenItem() if outcome:
             work = Work(component=old.item, action=CLOSED, description=outcome)
             pages.lists["completed"].append(work)
-        case ErrorRecord() if outcome:
+        case ErrorRecord(resolution="") if outcome:
             pages.lists[field][index] = structs.replace(old, resolution=outcome)
         case _:
             pass
@@ -329,12 +306,12 @@ def _add(field: str, given: Any, name: str, pages: _Pages) -> None:
     if isinstance(given, str | dict):
         given = [given]
     if not isinstance(given, list):
-        pages.note(f"`{name}` is no list")
+        pages.notices.append(f"`{name}` is no list")
         return
     for each in cast("list[Any]", given):
         entry = _entry(field, each)
         if entry is None:
-            pages.note(f"`{name}`: an entry without content")
+            pages.notices.append(f"`{name}`: an entry without content")
         else:
             pages.uses += 1
             pages.lists[field].append(entry)
@@ -357,7 +334,7 @@ def _place(given: Any, pages: _Pages) -> tuple[str, int, int | None]:
         old = pages.lists[field][index]
         if item is None or (isinstance(old, NamedList) and 0 <= item < len(old.items)):
             return field, index, item
-    pages.note(f"there is no entry {str(given)[:40]!r}")
+    pages.notices.append(f"there is no entry {str(given)[:40]!r}")
     return "", -1, None
 
 
@@ -371,7 +348,7 @@ def _objects(given: Any, name: str, pages: _Pages, plain: str = "") -> Iterator[
         elif plain and isinstance(each, str):
             yield {plain: each}
         else:
-            pages.note(f"`{name}`: {_text(each)[:20]!r} is no object with an id")
+            pages.notices.append(f"`{name}`: {_text(each)[:20]!r} is no object with an id")
 
 
 # One entry.
@@ -398,9 +375,22 @@ def _entry(field: str, given: Any, old: Item | None = None) -> Item | None:
 def _in_one_text(values: Mapping[str, Any], kind: _Kind, old: Item | None) -> str | None:
     """An entry that is one text: its main part, and the others behind it in parentheses."""
     main, *others = kind.fields
-    text = _text(values.get(main, old if values else ""))
-    more = [f"{kind.fields[name]}{_text(values[name])}" for name in others if values.get(name)]
+    parts = _parts(str(old or ""), kind) | _parts(_text(values.get(main)), kind)
+    parts |= {name: _text(values[name]) for name in others if name in values}
+    more = [f"{kind.fields[name]}{parts[name]}" for name in others if parts.get(name)]
+    text = parts.get(main, "") if values else ""
     return f"{text} ({'; '.join(more)})" if text and more else text or None
+
+
+def _parts(text: str, kind: _Kind) -> dict[str, str]:
+    """The parts of such a text that are not empty."""
+    main, *others = kind.fields
+    parts = {main: text}
+    for name in others:
+        head, mark, tail = text.rpartition(f" ({kind.fields[name]}")
+        if mark and tail.endswith((")", "…")):
+            parts = {main: head, name: tail.removesuffix(")")}
+    return {name: part for name, part in parts.items() if part}
 
 
 def _in_fields(values: Mapping[str, Any], kind: _Kind, old: Item | None) -> Item | None:
@@ -421,13 +411,9 @@ _NEEDED: Final[Mapping[Any, Mapping[str, str]]] = MappingProxyType(
 
 
 def _value(name: str, given: Any) -> Any:
-    match name:
-        case "items":
-            return _texts(given)
-        case "priority":
-            return given if given in _PRIORITIES else "medium"
-        case _:
-            return _text(given)
+    if name == "priority":
+        return given if given in _PRIORITIES else "medium"
+    return _texts(given) if name == "items" else _text(given)
 
 
 def _texts(given: Any) -> tuple[str, ...]:

@@ -191,8 +191,13 @@ def test_the_instruction_asks_for_the_turn_only_if_the_cut_goes_through_one() ->
     assert not whole.is_split
     told = instruction(split, within)
     assert f"went up to the cut, in at most {room.prefix} tokens; replaces the one before" in told
-    assert f"Your part may have {room.history + room.prefix} tokens" in told
-    assert '"turn_context": "leave it out: no turn is cut in two"' in instruction(whole, within)
+    assert f"Your part may have {room.history} tokens, besides turn_context" in told
+    more = make.view_of(make.prompt("go"), *rounds(4), make.prompt("And?", "t9"))
+    over = range_of(more, within, keep_ratio=0.0)
+    folded = [entry for entry in more.entries if entry.block.turn != "t9"]
+    ended = attrs.evolve(over, folded=folded[:3], kept=(*folded[3:], *more.entries[-1:]))
+    for fold in (whole, ended):
+        assert '"turn_context": "leave it out: the cut is not in' in instruction(fold, within)
 
 
 def test_the_instruction_says_what_is_folded_last_and_what_stays_first() -> None:

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from blocks import Decision, ErrorRecord, NamedList, OpenItem, StructuredSummary, Work
 from render import SummaryRoom, merge_summaries
-from render.summary._merge import HELD_FAST
+from render.summary._merge import GAP, HELD, HELD_FAST
 from render.summary._written import (
     CLOSED,
     format_written,
@@ -26,7 +27,7 @@ BEFORE = StructuredSummary(
     plan="Then April.",
     turn_context="It began.",
     constraints=("Never touch db-2!", "Amounts in cents."),
-    facts=("The port is 48231.", "Account 3 is in CHF."),
+    facts=("The port is 48231.", "Account 3 is in CHF.", "A fee. (evidence: a (2))"),
     decisions=(Decision(decision="Use CHF.", reason="the bank does", rejected="EUR: rounded"),),
     open_items=(OpenItem(item="Account 4", priority="high"), OpenItem(item="Account 5")),
     errors=(ErrorRecord(error="row_7 is locked"),),
@@ -66,12 +67,16 @@ def test_what_an_update_does_not_mention_stays_word_for_word() -> None:
 @for_each(
     ("change", "fields", "line"),
     [
-        ({"id": "f2", "finding": "Account 3 is in EUR."}, {"facts"}, "f2. Account 3 is in EUR."),
+        ({"id": "f2", "finding": "Account 3 is in EUR."}, {"facts"}, "f3. Account 3 is in EUR."),
         (
             {"id": "f2", "evidence": "page 3"},
             {"facts"},
-            "f2. Account 3 is in CHF. (evidence: page 3)",
+            "f3. Account 3 is in CHF. (evidence: page 3)",
         ),
+        ({"id": "f3", "evidence": "b (1)"}, {"facts"}, "f3. A fee. (evidence: b (1))"),
+        ({"id": "f3", "finding": "Fees."}, {"facts"}, "f3. Fees. (evidence: a (2))"),
+        ({"id": "f3", "finding": "Fees. (evidence: c)"}, {"facts"}, "f3. Fees. (evidence: c)"),
+        ({"id": "f3", "evidence": ""}, {"facts"}, "f3. A fee."),
         (
             {"id": "d1", "rejected": "EUR and USD"},
             {"decisions"},
@@ -84,7 +89,7 @@ def test_what_an_update_does_not_mention_stays_word_for_word() -> None:
         ({"id": "l1", "add": ["4 new"]}, {"lists"}, "  l1.4. 4 new"),
         ({"id": "l1", "title": "All accounts"}, {"lists"}, "l1. All accounts:"),
         ({"id": "l1", "items": ["1", "2"]}, {"lists"}, "  l1.2. 2"),
-        ({"id": "w1", "outcome": "settled twice"}, {"completed"}, "w1. Account 1: settled twice"),
+        ({"id": "w1", "outcome": "settled twice"}, {"completed"}, "w2. Account 1: settled twice"),
     ],
 )
 def test_an_entry_is_changed_by_its_id_in_the_fields_that_are_named(
@@ -100,14 +105,17 @@ def test_an_open_item_that_is_closed_is_work_with_its_outcome() -> None:
     assert summary.open_items == BEFORE.open_items[1:]
     closed = Work(component="Account 4", action=CLOSED, description="settled")
     assert closed in summary.completed
+    assert after(close=["o1"]).completed == BEFORE.completed, "without an outcome it just goes"
 
 
-def test_an_error_that_is_closed_has_its_resolution_and_any_other_entry_goes() -> None:
+def test_an_error_that_is_closed_once_has_its_resolution_and_any_other_entry_goes() -> None:
     summary = after(close=[{"id": "e1", "outcome": "waited"}, "f1", {"id": "d1"}, {"id": "l1.1"}])
     assert summary.errors == (ErrorRecord(error="row_7 is locked", resolution="waited"),)
     assert summary.facts == BEFORE.facts[1:]
     assert summary.decisions == ()
     assert summary.lists[0].items == ("2 open", "3 open")
+    again, _ = updated(summary, {"close": [{"id": "e1", "outcome": "no longer needed"}]})
+    assert again.errors == ()
 
 
 def test_ids_mean_what_was_shown_however_many_entries_are_closed_and_added() -> None:
@@ -116,10 +124,10 @@ def test_ids_mean_what_was_shown_however_many_entries_are_closed_and_added() -> 
         close=["f1"],
         change=[{"id": "f2", "finding": "Changed."}],
     )
-    assert summary.facts == ("Changed.", "New.")
+    assert summary.facts == (BEFORE.facts[2], "Changed.", "New."), "what is touched comes last"
 
 
-@for_each("name", ["f0", "f3", "x1", "", "f", "l1.9", "o1.1", "turn", None, 7, "f" + "9" * 50])
+@for_each("name", ["f0", "f4", "x1", "", "f", "l1.9", "o1.1", "turn", None, 7, "f" + "9" * 50])
 def test_an_unknown_id_loses_nothing_of_the_answer_and_is_noticed(name: object) -> None:
     for update in ({"close": [{"id": name}]}, {"change": [{"id": name, "finding": "x"}]}):
         summary, [notice] = updated(BEFORE, {"state": "On April.", **update})
@@ -250,9 +258,65 @@ def test_what_is_finished_and_old_goes_first_and_goal_demands_and_open_items_las
         for most in range(count(report_history(many)), 0, -1)
     ]
     for summary in left:
-        assert summary.facts == many.facts[10 - len(summary.facts) :], "the oldest goes first"
+        newest = many.facts[10 - len(summary.facts) :]
+        assert summary.facts[1:] == newest[1:], "the oldest goes first; the last to go may be cut"
         if len(summary.facts) < len(many.facts):
             assert summary.completed == ()
             assert len(summary.errors) <= 1
         if any(len(getattr(summary, name)) < 1 for name in HELD_FAST):
             assert summary.facts == summary.errors == ()
+
+
+UNRESOLVED = {*BEFORE.errors}
+SENTENCES = st.lists(
+    st.text("abcdefgh ", min_size=20, max_size=160).map(str.strip).filter(bool), max_size=6
+)
+
+
+@st.composite
+def updates(draw: st.DrawFn) -> dict[str, Any]:
+    """Of the length that a model writes: some of what was there is touched, and much is new."""
+    done = [{"what": text[:20], "outcome": text} for text in draw(SENTENCES)]
+    errors = [{"error": text, "resolution": text[:9]} for text in draw(SENTENCES)]
+    change = [{"id": f"f{n}", "evidence": "x"} for n in draw(st.sets(st.integers(1, 9)))]
+    add = {"findings": draw(SENTENCES), "done": done, "errors": errors}
+    return {"state": "On it.", "add": add, "change": change}
+
+
+@given(st.lists(updates(), min_size=1, max_size=6), st.integers(220, 500))
+def test_fold_after_fold_only_what_is_needed_goes_the_untouched_first(
+    told: list[dict[str, Any]], history: int
+) -> None:
+    room = SummaryRoom(history=history, prefix=30, count=count)
+    summary = merge_summaries(None, BEFORE, room)
+    for update in told:
+        given, _ = updated(summary, update)
+        fitted = merge_summaries(summary, given, room)
+        assert merge_summaries(summary, fitted, room) == fitted
+        if count(report_history(given)) > history:
+            assert 0.9 * history <= count(report_history(fitted)) <= history
+        else:
+            assert fitted == given
+        old = {*summary.completed, *summary.errors, *summary.facts}
+        for rank, name in enumerate(names := ("completed", "errors", "facts")):
+            there = {e for n in names[: rank + 1] for e in getattr(fitted, n)} - UNRESOLVED
+            lost = {*getattr(given, name)} - {*getattr(fitted, name)} - old
+            assert not lost or not there & old, "nothing new goes while the like or less is there"
+        for name in (*HELD, *HELD_FAST):
+            assert getattr(fitted, name) == getattr(BEFORE, name)
+        summary = fitted
+
+
+@given(summaries(), st.integers(0, 80), st.integers(1, 40))
+def test_a_list_that_does_not_fit_says_so_and_keeps_its_newest_items(
+    before: StructuredSummary, history: int, number: int
+) -> None:
+    items = tuple(f"case {n} is open" for n in range(number))
+    summary = structs.replace(before, lists=(NamedList(title="Cases", items=items),), complete=True)
+    room = SummaryRoom(history=history, prefix=0, count=count)
+    fitted = merge_summaries(None, summary, room)
+    assert count(report_history(fitted)) <= history
+    for left in fitted.lists:
+        shown = tuple(item for item in left.items if item != GAP)
+        assert shown == items[number - len(shown) :]
+        assert shown == items or left.items[:1] == (GAP,) or not shown

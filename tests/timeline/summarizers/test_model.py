@@ -196,7 +196,7 @@ def test_history_and_split_prefix_have_their_own_rooms(practice: Practice) -> No
     instruction = asked["messages"][-1]["content"][-1]["text"]
     room = SummaryRoom.of(timeline.settings.context(None, None, 0.0))
     assert f"in at most {room.prefix} tokens" in instruction
-    assert f"Your part may have {room.history + room.prefix} tokens" in instruction
+    assert f"Your part may have {room.history} tokens, besides" in instruction
     assert event_of(timeline).summary.split_turn_id == "t5"
     assert "## Turn Context (split turn)\nIt reads the March pages." in shown
 
@@ -270,7 +270,8 @@ def test_an_answer_that_is_too_long_is_cut_by_rule(practice: Practice) -> None:
     assert event.summary.summary.constraints == ("Never touch db-2!",)
     kept = [outcome.outcome for outcome in event.summary.summary.tool_outcomes]
     assert 0 < len(kept) < 75
-    assert kept == [outcome["outcome"] for outcome in outcomes[-len(kept) :]]
+    newest = [outcome["outcome"] for outcome in outcomes[-len(kept) :]]
+    assert kept[1:] == newest[1:], "the last to go may be cut"
 
 
 # Provenance.
