@@ -8,9 +8,17 @@ from attrs.validators import in_, instance_of, or_
 from blocks import ToolCall, text_of
 from persistence.sessions import Session
 from render import Json, Model, Policy, provider_of
+from timeline import Options
 from timeline._arguments import System, Tools
-from timeline._models import guess_about, known_models, model_named
+from timeline._models import (
+    describe_model,
+    guess_about,
+    known_models,
+    model_named,
+    vendor_model,
+)
 from timeline._policies import policy_named
+from timeline.engine._settings import Settings
 from timeline.summarizers._model import ModelSummarizer
 from timeline.tokens import counter_for
 
@@ -32,13 +40,14 @@ class ReplayOptions:
     """How to replay a session; every option has a default."""
 
     window: int | None = None
-    """The most tokens of a prompt; default: the model's window less the output reserve."""
+    """The most tokens of a prompt; default: what the session's log says, else the model's window less the output
+    reserve."""
     counter: str = "model"
     """`model`, `o200k` or `estimate`."""
     policy: Policy | str = "default"
     """A policy, or the name of one."""
     model: str = ""
-    """The name of a model; default: the session's, if its prices are known."""
+    """The name of a model; default: the session's."""
     provider: str = ""
     """The provider whose requests are rendered, as in `Model.provider`; default: the model's."""
     summarizer: Summaries | ModelSummarizer = attrs.field(
@@ -66,20 +75,32 @@ class ReplayOptions:
         return attrs.evolve(self.policy_given(), prepare_ratio=1.0)
 
     def model_for(self, session: Session) -> Model:
-        """The model whose rules and prices apply."""
-        chosen = model_named(self.model or MODEL)
-        provider = self.provider or chosen.provider
-        model = chosen if self.model else model_named(session.model)
-        if not (self.model or model.known) or _company(model.provider) != _company(provider):
+        """The model whose rules and prices apply: the given one, or the session's own."""
+        name = self.model or session.model
+        model = priced_model(name) or (_unpriced(name) if name else model_named(MODEL))
+        provider = self.provider or model.provider
+        if _company(model.provider) != _company(provider):
             model = _default(provider)
         return attrs.evolve(model, provider=provider)
 
+    def limit_for(self, session: Session) -> int:
+        """The most tokens of a prompt: the given number, what the log says, or what the model has."""
+        if self.window is None and session.window and not self.model:
+            return session.window
+        chosen: Options = {"model": self.model_for(session), "policy": self.policy_given()}
+        if self.window is not None:
+            chosen["window"] = self.window
+        return Settings.of(chosen).limit
+
     def guess_for(self, session: Session) -> str:
         """Why window and prices are guesses; empty if the model is known."""
-        model, own = self.model_for(session), model_named(session.model)
-        if guess := guess_about(model):
-            return guess
-        if self.model or model.name == own.name:
+        name = self.model or session.model
+        model, own = self.model_for(session), priced_model(name) or _unpriced(name or MODEL)
+        if not own.known and model.name == own.name and name:
+            if own.name == name:
+                return f"{guess_about(own)}; no price of its vendor is known"
+            return f"{guess_about(model_named(name))}: those of {own.name}"
+        if model.name == own.name and name:
             return ""
         if own.known:
             way_out = f"; --provider {own.provider} is for its own"
@@ -111,6 +132,20 @@ class ReplayOptions:
 def _company(provider: str) -> str:
     """The company that offers an API; one may offer several."""
     return provider.partition(".")[0]
+
+
+def priced_model(name: str) -> Model | None:
+    """The model that has this name; for one that is not in the table, the nearest of its vendor; None: there is none."""
+    model = model_named(name)
+    return model if model.known else vendor_model(name)
+
+
+def _unpriced(name: str) -> Model:
+    """A model of a vendor without a model in the table: what most servers offer, at no price."""
+    model = describe_model(
+        name, provider="openai.chat", tokens_window=128_000, price_input=0, price_output=0
+    )
+    return attrs.evolve(model, known=False)
 
 
 def _default(provider: str) -> Model:

@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Any, Final, Self, TypeAlias
 
 import attrs
+import msgspec
 
 from blocks import (
     Block,
@@ -36,12 +37,21 @@ from persistence.sessions import Item, Responded, Session
 from render import Policy, Rendered, View, open_view, provider_of, show
 from timeline import Options, Timeline
 from timeline._arguments import System, Tools
-from timeline.billing import Flattener, RunningBill
+from timeline.billing import (
+    CacheStep,
+    Flattener,
+    RecordedBill,
+    RecordedCall,
+    RunningBill,
+    compared_bill,
+    recorded_bill,
+    unlogged_in,
+)
 from timeline.engine._engine import counted
 from timeline.engine._settings import Settings
 from timeline.replay._coverage import Coverage, coverage
 from timeline.replay._handover import Handover, Meter
-from timeline.replay._options import ReplayOptions
+from timeline.replay._options import ReplayOptions, priced_model
 from timeline.replay._output import Dump, Sent, reserve_store
 from timeline.replay._recall import Recall
 from timeline.replay._summarizers import RecordingSummarizer, StandIn
@@ -62,6 +72,7 @@ _HIDE_WORDS: Final[Mapping[HideReason, str]] = {
 _COMPACTED: Final = frozenset({"compacted", "moved"})
 """The words for a compaction in `Point.events`."""
 _NEVER: Final = 10**9
+_DAY: Final = 86_400
 NOT_IN_JSON = frozenset({"points", "recorded"})
 """Fields that `--json` leaves out."""
 EVERYTHING = Policy(
@@ -155,6 +166,8 @@ def _save(running: "Replay", saved: EventStore | None) -> int:
 class ReplayResult:
     """The result for one session and one policy."""
 
+    recorded_bill: RecordedBill = attrs.field(factory=RecordedBill)
+    """What the session has cost, and what it would have cost with this policy."""
     session: str
     format: str
     model: str
@@ -165,6 +178,8 @@ class ReplayResult:
     """Why model, window and prices are guesses; empty if they are known."""
     window: int
     """The most tokens of a prompt."""
+    room: int = 0
+    """Those of them that are left for what the log has."""
     policy: str
     counter: str
     calls: int
@@ -225,6 +240,7 @@ class ReplayResult:
     def to_json(self) -> dict[str, Any]:
         """The result in the format of `--json`."""
         data = attrs.asdict(self, filter=lambda attribute, _: attribute.name not in NOT_IN_JSON)
+        data["recorded_bill"] = self.recorded_bill.to_json()
         data["cost"] = {name: round(value, 6) for name, value in data["cost"].items()}
         data["units"] = {name: round(value) for name, value in data["units"].items()}
         data["coverage"]["problems"] = list(self.coverage.problems)
@@ -290,9 +306,14 @@ class Replay:
     """The replay of one session with one policy."""
 
     session: Session
+    options: ReplayOptions
     store: EventStore
     replayed: "ReplayTimeline"
     bill: RunningBill
+    lasting: RunningBill
+    """The same in a cache that loses nothing; the recording says what the provider's had lost."""
+    steps: list[CacheStep] = attrs.field(factory=list[CacheStep])
+    """The requests in that cache."""
     reference: "FullHistory"
     memory: Meter
     writer: StandIn | RecordingSummarizer | None = None
@@ -325,7 +346,13 @@ class Replay:
         """Prepare a replay; nothing is replayed yet."""
         writer = _writer(options)
         extra = {"summarizer": writer} if writer else {}
-        replayed = ReplayTimeline.begin(session, options, store, extra)  # type: ignore[arg-type]
+        room = _room(session, options)
+        replayed = ReplayTimeline.begin(
+            session,
+            attrs.evolve(options, window=room or options.window),
+            store,
+            extra,  # type: ignore[arg-type]
+        )
         model = replayed.settings.model
         counter = counter_for(options.counter, model)
         flattener = Flattener(counter, provider_of(model))
@@ -333,9 +360,11 @@ class Replay:
         full = RunningBill(model=model, flattener=flattener)
         return cls(
             session=session,
+            options=options,
             store=store,
             replayed=replayed,
             bill=bill,
+            lasting=RunningBill(model=model, flattener=flattener, ttl=_DAY),
             reference=FullHistory.begin(session, options, full),
             memory=Meter.of(session),
             writer=writer,
@@ -371,6 +400,7 @@ class Replay:
         summaries = self.writer.take_calls() if self.writer else ()
         self.bill.summarized(summaries)
         step = self.bill.send(at, rendered)
+        self.steps.append(self.lasting.send(at, rendered))
         if self.writer:
             self.writer.sent(at, step)
         if full_tokens > self.replayed.settings.limit:
@@ -405,6 +435,25 @@ class Replay:
         reopened = open_view(store.load_window(timeline.id))
         live, again = self.replayed.shown(timeline.view), self.replayed.shown(reopened)
         self.reopened_equal &= live.content_hash == again.content_hash
+
+
+def _room(session: Session, options: ReplayOptions) -> int:
+    """The tokens that the window has beside what the log lacks, if it is the session's own and the log tells; else 0.
+    At least half of it, whatever the estimate."""
+    if options.window or not any(call.usage and call.usage.input for call in session.calls):
+        return 0
+    model = options.model_for(session)
+    flattener = Flattener(counter_for(options.counter, model), provider_of(model))
+    whole = FullHistory.begin(session, options, RunningBill(model=model, flattener=flattener))
+    full = [whole.step(item) for item in session.items]
+    sent = (
+        (item.usage, tokens)
+        for item, tokens in zip(session.items, full, strict=True)
+        if isinstance(item, Responded) and item.usage and item.usage.input
+    )
+    unlogged, growth = unlogged_in(list(sent))
+    limit = options.limit_for(session)
+    return min(max(round((limit - unlogged) / growth), limit // 2), limit)
 
 
 def _writer(options: ReplayOptions) -> StandIn | RecordingSummarizer | None:
@@ -467,8 +516,8 @@ class ReplayTimeline:
             "counter": options.counter,
             "keep_thinking": options.keep_thinking,
         }
-        if options.window is not None:
-            chosen["window"] = options.window
+        if options.window is not None or session.window:
+            chosen["window"] = options.limit_for(session)
         chosen |= {"store": store, "clock": clock, "ids": counted(), **extra}
         return cls(
             timeline=Timeline.open(options.name or session.name, **chosen),
@@ -532,12 +581,14 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
     events = Counter(hide.reason for hide in hides)
     blocks = Counter(hide.reason for hide in hides for _ in hide.hidden)
     return ReplayResult(
+        recorded_bill=_recorded_bill(replay),
         session=session.name,
         format=session.format,
         model=replayed.settings.model.name,
         recorded=session.model,
         guess=replay.guess,
-        window=replayed.settings.limit,
+        window=replay.options.limit_for(session),
+        room=replayed.settings.limit,
         policy=replayed.settings.policy.name,
         counter=counter,
         calls=len(replay.points),
@@ -574,6 +625,18 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         notices=_notices(replay),
         points=tuple(replay.points),
     )
+
+
+def _recorded_bill(replay: Replay) -> RecordedBill:
+    """The recorded bill, and what the same calls would have cost here."""
+    calls = replay.session.calls
+    usages = [c.usage and msgspec.structs.replace(c.usage, model=c.model) for c in calls]
+    bill = recorded_bill(usages, replay.session.aside, priced_model)
+    sent = [
+        RecordedCall(point.at, usage, point.full_tokens, step)
+        for point, usage, step in zip(replay.points, usages, replay.steps, strict=True)
+    ]
+    return compared_bill(bill, sent, priced_model, replay.bill.summary_dollars)
 
 
 def _cost(prompt: float, summaries: float, full: float) -> Cost:
