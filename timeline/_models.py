@@ -82,17 +82,15 @@ def vendor_model(name: str) -> Model | None:
     """The known model of the same vendor whose name begins most alike, as a guess; None: no model of this vendor is
     known. The first word of a name tells the vendor: gpt, gemini, claude."""
     bare = _bare(name)
-    vendor = re.match("[a-z]*", bare)
-    word = vendor[0] if vendor else ""
-    alike = [known for known in _by_name() if word and re.match(rf"{word}(?![a-z])", known)]
-    nearest = max(alike, key=lambda known: _alike(known, bare), default=None)
-    return nearest and attrs.evolve(_by_name()[nearest], known=False)
+    for length in range(len(bare), 0, -1):
+        for known, model in _by_name().items():
+            if known.startswith(bare[:length]) and _vendor(known) == _vendor(bare):
+                return attrs.evolve(model, known=False)
+    return None
 
 
-def _alike(one: str, other: str) -> int:
-    """How many characters two names have in common at the beginning."""
-    same = (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(same, min(len(one), len(other)))
+def _vendor(name: str) -> str:
+    return re.split("[^a-z]", name, maxsplit=1)[0]
 
 
 @checked_call

@@ -106,8 +106,8 @@ class _Reader:
                 response = found.setdefault(response_id, new)
                 response.model = string(message.get("model"))
                 response.usage = _usage(response, used)
-        used = (found[name].usage for name in found if name not in self._responses)
-        self.builder.aside += [usage for usage in used if usage and usage.input]
+        calls = (call.usage for name, call in found.items() if name not in self._responses)
+        self.builder.aside += filter(None, calls)
 
     def attachment(self, line: Json) -> None:
         """Add what the user typed while the agent was running, or what Claude Code laid down; others are reminders."""

@@ -113,13 +113,8 @@ def usage_price(
     if by_time := obj(obj(response.get("usage")).get("cache_creation")):  # as Anthropic says it
         hour, ttl = count(by_time.get("ephemeral_1h_input_tokens")), _MINUTES_5
         usage = replace(usage, cache_write_long=hour)
-    rates, written = usage_rates(usage, model), usage_written(usage, model, ttl)
+    rates, written = provider_of(model).rates(model, usage.input), usage_written(usage, model, ttl)
     return rates.cost(usage.uncached, usage.cache_read, written, usage.output) / _MILLION
-
-
-def usage_rates(usage: UsageRecorded, model: Model) -> Rates:
-    """The prices of a call."""
-    return provider_of(model).rates(model, usage.input)
 
 
 def usage_written(usage: UsageRecorded, model: Model, ttl: int = 0) -> dict[int, int]:
@@ -127,7 +122,7 @@ def usage_written(usage: UsageRecorded, model: Model, ttl: int = 0) -> dict[int,
 
     `ttl`: the seconds for which tokens are kept that were not reported as kept longer; 0: the model's shortest time.
     """
-    times = usage_rates(usage, model).writes
+    times = provider_of(model).rates(model, usage.input).writes
     written = Counter({ttl or min(times, default=0): usage.cache_write - usage.cache_write_long})
     written[max(times, default=0)] += usage.cache_write_long
     return {seconds: tokens for seconds, tokens in written.items() if tokens}
