@@ -78,15 +78,17 @@ def model_named(name: str) -> Model:
     return Model(name=name or "unknown")
 
 
-def vendor_model(name: str) -> Model | None:
-    """The known model of the same vendor whose name begins most alike, as a guess; None: no model of this vendor is
-    known. The first word of a name tells the vendor: gpt, gemini, claude."""
-    bare = _bare(name)
-    for length in range(len(bare), 0, -1):
-        for known, model in _by_name().items():
-            if known.startswith(bare[:length]) and _vendor(known) == _vendor(bare):
-                return attrs.evolve(model, known=False)
-    return None
+def priced_model(name: str) -> Model | None:
+    """The model with this name; for one that is not in the table, the known model of the same vendor whose name begins
+    most alike, as a guess; None: no model of this vendor is known. The first word of a name tells the vendor."""
+    model, bare = model_named(name), _bare(name)
+    alike = (
+        attrs.evolve(known, known=False)
+        for length in range(len(bare), 0, -1)
+        for other, known in _by_name().items()
+        if other.startswith(bare[:length]) and _vendor(other) == _vendor(bare)
+    )
+    return model if model.known else next(alike, None)
 
 
 def _vendor(name: str) -> str:

@@ -318,7 +318,8 @@ class Builder:
     system: str = attrs.field(default="", init=False)
     tools: tuple[Json, ...] = attrs.field(default=(), init=False)
     window: int = attrs.field(default=0, init=False)
-    aside: list[UsageRecorded] = attrs.field(factory=list[UsageRecorded], init=False)
+    aside: dict[str, UsageRecorded] = attrs.field(factory=dict[str, UsageRecorded], init=False)
+    """By the id of the response."""
     notices: list[Notice] = attrs.field(factory=list[Notice], init=False)
     _stretches: list[Stretch] = attrs.field(init=False)
     _pairing: Pairing[Stretch, tuple[Returned, float]] = attrs.field(
@@ -456,7 +457,7 @@ class Builder:
             tools=self.tools,
             window=self.window,
             items=tuple(numbered(clocked(items))),
-            aside=(*self.aside, *broken),
+            aside=(*self.aside.values(), *broken),
             notices=tuple(notices),
         )
 

@@ -49,8 +49,9 @@ def _read(source: Source) -> Session:
                 reader.builder.window = max(reader.builder.window, most)
             case _:
                 pass  # lines that no model saw
-    if len(main) < len(source.records):
-        reader.aside(source.records)
+    for _, line in source.records if len(main) < len(source.records) else ():
+        if line.get("isSidechain"):
+            reader.aside(obj(line.get("message")))
     return reader.builder.build()
 
 
@@ -95,19 +96,12 @@ class _Reader:
         response.usage = _usage(response, obj(message.get("usage"))) or response.usage
         self.builder.tick(seconds(line.get("timestamp")))
 
-    def aside(self, records: Sequence[Record]) -> None:
-        """Add the usage of sub-agents, whose lines are not in the conversation."""
-        found = dict[str, Stretch]()
-        for _, line in records:
-            message = obj(line.get("message"))
-            if line.get("isSidechain") and (used := obj(message.get("usage"))):
-                response_id = string(message.get("id")) or string(line.get("uuid"))
-                new = Stretch(id=response_id, turn=TurnId(""), at=0.0)
-                response = found.setdefault(response_id, new)
-                response.model = string(message.get("model"))
-                response.usage = _usage(response, used)
-        calls = (call.usage for name, call in found.items() if name not in self._responses)
-        self.builder.aside += filter(None, calls)
+    def aside(self, message: Json) -> None:
+        """Keep the usage of a sub-agent's response, whose lines are not in the conversation."""
+        name, model = string(message.get("id")), string(message.get("model"))
+        response = Stretch(id=name, turn=TurnId(""), at=0.0, model=model)
+        if used := _usage(response, obj(message.get("usage"))):
+            self.builder.aside[name] = used
 
     def attachment(self, line: Json) -> None:
         """Add what the user typed while the agent was running, or what Claude Code laid down; others are reminders."""

@@ -153,12 +153,10 @@ class _Reader:
             return
         self._total = total
         latest, used = self.builder.latest, _usage(self.builder.latest, last)
-        if (
-            latest.usage or not latest.id
-        ):  # of a call whose response the log does not have by itself
-            self.builder.aside.append(
-                replace(latest.usage or used, model=latest.model or self.model)
-            )
+        if latest.usage or not latest.id:  # its response is not by itself in the log
+            model = latest.model or self.model
+            name = f"{len(self.builder.aside)}"
+            self.builder.aside[name] = replace(latest.usage or used, model=model)
         latest.usage = used if latest.id else None
 
 

@@ -11,19 +11,18 @@ was written, is taken from the recording: it has the same share of the other req
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import attrs
 
 from blocks import UsageRecorded
 from render import Model, provider_of
+from timeline._models import priced_model
 from timeline.billing._prices import price, usage_price, usage_written, with_read
 from timeline.billing._prompt_cache import CacheStep
 
-Priced: TypeAlias = Callable[[str], Model | None]
-"""The model that has a name and whose prices apply; None: no price is known."""
 _TIMES: Final = {300: "5m", 1_800: "30m", 3_600: "1h", 43_200: "12h"}
 
 
@@ -123,15 +122,19 @@ def money(dollars: float) -> str:
 
 
 def recorded_bill(
-    calls: Sequence[UsageRecorded | None], aside: Sequence[UsageRecorded], priced: Priced
+    calls: Sequence[UsageRecorded | None], aside: Sequence[UsageRecorded]
 ) -> RecordedBill:
     """The bill of the calls of a conversation (None: usage not reported), and of others."""
     tokens, parts, models = Counter[str](), Counter[str](), Counter[str]()
     unpriced, tiers, known = Counter[str](), Counter[str](), list[int]()
     guessed = dict[str, str]()
-    used = [(n, usage) for n, usage in enumerate((*calls, *aside)) if usage and _is_reported(usage)]
+    used = [
+        (n, usage)
+        for n, usage in enumerate((*calls, *aside))
+        if usage and usage.input + usage.output
+    ]
     for number, usage in used:
-        model = priced(usage.model)
+        model = priced_model(usage.model)
         if model is None:
             unpriced[usage.model or "unknown"] += 1
             continue
@@ -156,10 +159,6 @@ def recorded_bill(
     )
 
 
-def _is_reported(usage: UsageRecorded) -> bool:
-    return bool(usage.input or usage.output)
-
-
 def _kinds(usage: UsageRecorded, model: Model) -> Iterable[tuple[str, int, float]]:
     """The tokens and dollars of each kind."""
     rates, written = provider_of(model).rates(model, usage.input), usage_written(usage, model)
@@ -175,13 +174,13 @@ def _kinds(usage: UsageRecorded, model: Model) -> Iterable[tuple[str, int, float
 
 
 def compared_bill(
-    bill: RecordedBill, calls: Sequence[RecordedCall], priced: Priced, summaries: float
+    bill: RecordedBill, calls: Sequence[RecordedCall], summaries: float
 ) -> RecordedBill:
     """The bill, and what its calls would have cost with other requests; `summaries`: dollars paid for their pages."""
     known = [
         (call, call.usage, model)
         for call in calls
-        if call.usage and call.usage.input and (model := priced(call.usage.model))
+        if call.usage and call.usage.input and (model := priced_model(call.usage.model))
     ]
     if not known:
         return bill
@@ -198,7 +197,12 @@ def compared_bill(
             last = before.get(usage.model, (call.at, usage))
             begin = _beginning(usage, model, unlogged)
             lost = _lost(usage, last[1], begin.total, is_cold=call.at - last[0] >= seconds)
-            step = _together(begin, _as_sent(call.step, growth, lost, seconds))
+            step = _as_sent(call.step, growth, lost, seconds)
+            step = CacheStep(
+                read=begin.read + step.read,
+                written=Counter(begin.written) + Counter(step.written),
+                uncached=begin.uncached + step.uncached,
+            )
             more += price(step, model, usage.output) - usage_price(usage, model)
         before[usage.model] = call.at, usage
     return attrs.evolve(bill, foldline=bill.dollars + more, unlogged=unlogged, growth=growth)
@@ -241,10 +245,3 @@ def _beginning(usage: UsageRecorded, model: Model, unlogged: int) -> CacheStep:
     new, kept = min(tokens - read, usage.cache_write), usage_written(usage, model)
     written = {max(kept, key=lambda seconds: kept[seconds]): new} if new else dict[int, int]()
     return CacheStep(read=read, written=written, uncached=tokens - read - new)
-
-
-def _together(one: CacheStep, other: CacheStep) -> CacheStep:
-    written = Counter(one.written) + Counter(other.written)
-    return CacheStep(
-        read=one.read + other.read, written=written, uncached=one.uncached + other.uncached
-    )

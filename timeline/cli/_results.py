@@ -50,19 +50,19 @@ def tell(results: Sequence[ReplayResult]) -> None:
     if len(results) == 1:
         _tell_one(results[0], console)
     elif results:
-        bills = {(result.session, result.policy): result.recorded_bill for result in results}
-        for (session, policy), bill in bills.items():
-            console.print(Text(line(f"{session}, {policy}: {bill.headline()}")))
+        for each in results:
+            headline = each.recorded_bill.headline()
+            console.print(Text(line(f"{each.session}, {each.policy}: {headline}")))
         for guess in dict.fromkeys(result.guess for result in results if result.guess):
             console.print(guess, style="bold")
         _tell_several(results, console)
 
 
 def _tell_one(result: ReplayResult, console: Console) -> None:
-    console.print(Text(line(result.recorded_bill.headline()), style="bold"))
-    for more in result.recorded_bill.lines():
-        console.print(Text(line(more), style="dim"))
-    console.print()
+    bill = result.recorded_bill
+    if bill.calls:
+        console.print(Text(line(bill.headline()), style="bold"))
+        console.print(Text("\n".join(map(line, (*bill.lines(), ""))), style="dim"))
     model = result.recorded or "a model that it does not name"
     origin = line(f"a {result.format} session, recorded with {model}")
     title = Text(line(result.session), style="bold")
@@ -71,13 +71,13 @@ def _tell_one(result: ReplayResult, console: Console) -> None:
     if result.room < result.window:
         facts += f", {result.room:,} of them for what the log has"
     console.print(Text(line(f"{facts}, priced as {result.model}"), style="dim"))
+    if not bill.calls:
+        console.print(Text(line(bill.headline()), style="dim"))
     if result.guess:
         console.print(result.guess, style="bold")
     console.print()
     if result.points:
-        console.print(
-            curve(result.points, result.room or result.window, min(console.width, CURVE_COLUMNS))
-        )
+        console.print(curve(result.points, result.room, min(console.width, CURVE_COLUMNS)))
         console.print()
     table = Table.grid(padding=(0, 2))
     for name, value, more in _lines(result):
@@ -166,10 +166,9 @@ def _money(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
     )
     written = f", {dollars(cost.summaries, result)} of it for summaries" if cost.summaries else ""
     if not cost.full_history:
-        text = (
-            f"tokens of ordinary input for prompts; {result.units.ratio:.0%} of sending everything"
-        )
-        yield "cost", short(round(result.units.total)), f"{text}; the price is not known"
+        text = "tokens of ordinary input for prompts, at a price that is not known"
+        share = f"{result.units.ratio:.0%} of sending everything"
+        yield "cost", short(round(result.units.total)), f"{text}; {share}"
         return
     everything = f"sending everything, which nobody paid: {dollars(cost.full_history, result)}"
     yield (

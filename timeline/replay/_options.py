@@ -15,7 +15,7 @@ from timeline._models import (
     guess_about,
     known_models,
     model_named,
-    vendor_model,
+    priced_model,
 )
 from timeline._policies import policy_named
 from timeline.engine._settings import Settings
@@ -77,7 +77,7 @@ class ReplayOptions:
     def model_for(self, session: Session) -> Model:
         """The model whose rules and prices apply: the given one, or the session's own."""
         name = self.model or session.model
-        model = priced_model(name) or (_unpriced(name) if name else model_named(MODEL))
+        model = _own(name or MODEL)
         provider = self.provider or model.provider
         if _company(model.provider) != _company(provider):
             model = _default(provider)
@@ -94,24 +94,15 @@ class ReplayOptions:
 
     def guess_for(self, session: Session) -> str:
         """Why window and prices are guesses; empty if the model is known."""
-        name = self.model or session.model
-        model, own = self.model_for(session), priced_model(name) or _unpriced(name or MODEL)
-        if not own.known and model.name == own.name and name:
-            if own.name == name:
-                return f"{guess_about(own)}; no price of its vendor is known"
-            return f"{guess_about(model_named(name))}: those of {own.name}"
-        if model.name == own.name and name:
-            return ""
-        if own.known:
+        name, model = self.model or session.model, self.model_for(session)
+        why, way_out = "the session names no model", ""
+        if name:
+            own = _own(name)
+            if own.name == model.name:
+                where = "no price of its vendor is known" if own.name == name else f"{own.name}'s"
+                return "" if own.known else f"{guess_about(model_named(name))}: {where}"
+            why = f"{name!r} is no model of {model.provider}, for which requests are rendered"
             way_out = f"; --provider {own.provider} is for its own"
-            why = f"{session.model!r} is no model of {model.provider}, for which requests are rendered"
-        else:
-            way_out = ""
-            why = (
-                f"{session.model!r} is not in the table"
-                if session.model
-                else "the session names no model"
-            )
         return f"{why}: the window and the prices are those of {model.name}, a guess{way_out}"
 
     def system_for(self, session: Session) -> System:
@@ -134,18 +125,11 @@ def _company(provider: str) -> str:
     return provider.partition(".")[0]
 
 
-def priced_model(name: str) -> Model | None:
-    """The model that has this name; for one that is not in the table, the nearest of its vendor; None: there is none."""
-    model = model_named(name)
-    return model if model.known else vendor_model(name)
-
-
-def _unpriced(name: str) -> Model:
-    """A model of a vendor without a model in the table: what most servers offer, at no price."""
-    model = describe_model(
-        name, provider="openai.chat", tokens_window=128_000, price_input=0, price_output=0
-    )
-    return attrs.evolve(model, known=False)
+def _own(name: str) -> Model:
+    """The model with this name; if no model of its vendor is known, what most servers offer, at no price."""
+    fields = {"tokens_window": 128_000, "price_input": 0, "price_output": 0}
+    plain = describe_model(name, provider="openai.chat", **fields)
+    return priced_model(name) or attrs.evolve(plain, known=False)
 
 
 def _default(provider: str) -> Model:

@@ -1,8 +1,8 @@
 """Replays a recorded session through the engine, call by call.
 
 For each item of the session the clock is set to its time; before a response the next request is
-rendered, priced and dumped; then the recorded blocks are appended.  Recorded compactions and usage
-are ignored, since they belong to other prompts.  Beside it runs the reference: the same session with
+rendered, priced and dumped; then the recorded blocks are appended.  Recorded compactions are ignored,
+and recorded usage, which belongs to other prompts, is only the bill to compare with.  Beside it runs the reference: the same session with
 everything sent and good cache marks.
 
 The session is replayed in memory.  Its complete log is written to a database in one commit and read
@@ -51,7 +51,7 @@ from timeline.engine._engine import counted
 from timeline.engine._settings import Settings
 from timeline.replay._coverage import Coverage, coverage
 from timeline.replay._handover import Handover, Meter
-from timeline.replay._options import ReplayOptions, priced_model
+from timeline.replay._options import ReplayOptions
 from timeline.replay._output import Dump, Sent, reserve_store
 from timeline.replay._recall import Recall
 from timeline.replay._summarizers import RecordingSummarizer, StandIn
@@ -178,7 +178,7 @@ class ReplayResult:
     """Why model, window and prices are guesses; empty if they are known."""
     window: int
     """The most tokens of a prompt."""
-    room: int = 0
+    room: int
     """Those of them that are left for what the log has."""
     policy: str
     counter: str
@@ -335,6 +335,11 @@ class Replay:
     reopened_equal: bool = True
 
     @property
+    def hides(self) -> list[BlocksHidden]:
+        """The decisions so far that hid blocks."""
+        return [event for event in self.decisions if isinstance(event, BlocksHidden)]
+
+    @property
     def folds(self) -> list[RangeCompacted]:
         """The compactions so far that wrote a summary."""
         return [event for event in self.decisions if isinstance(event, RangeCompacted)]
@@ -346,13 +351,8 @@ class Replay:
         """Prepare a replay; nothing is replayed yet."""
         writer = _writer(options)
         extra = {"summarizer": writer} if writer else {}
-        room = _room(session, options)
-        replayed = ReplayTimeline.begin(
-            session,
-            attrs.evolve(options, window=room or options.window),
-            store,
-            extra,  # type: ignore[arg-type]
-        )
+        with_room = attrs.evolve(options, window=_room(session, options))
+        replayed = ReplayTimeline.begin(session, with_room, store, extra)  # type: ignore[arg-type]
         model = replayed.settings.model
         counter = counter_for(options.counter, model)
         flattener = Flattener(counter, provider_of(model))
@@ -437,22 +437,20 @@ class Replay:
         self.reopened_equal &= live.content_hash == again.content_hash
 
 
-def _room(session: Session, options: ReplayOptions) -> int:
-    """The tokens that the window has beside what the log lacks, if it is the session's own and the log tells; else 0.
-    At least half of it, whatever the estimate."""
-    if options.window or not any(call.usage and call.usage.input for call in session.calls):
-        return 0
-    model = options.model_for(session)
+def _room(session: Session, options: ReplayOptions) -> int | None:
+    """The tokens that the session's own window has beside what the log lacks, at least half of them whatever the
+    estimate. Without usage, and for a given window: what was given."""
+    used = [i.usage if isinstance(i, Responded) else None for i in session.items]
+    if options.window is not None or not any(usage and usage.input for usage in used):
+        return options.window
+    model, limit = options.model_for(session), options.limit_for(session)
     flattener = Flattener(counter_for(options.counter, model), provider_of(model))
     whole = FullHistory.begin(session, options, RunningBill(model=model, flattener=flattener))
     full = [whole.step(item) for item in session.items]
-    sent = (
-        (item.usage, tokens)
-        for item, tokens in zip(session.items, full, strict=True)
-        if isinstance(item, Responded) and item.usage and item.usage.input
-    )
-    unlogged, growth = unlogged_in(list(sent))
-    limit = options.limit_for(session)
+    sent = [
+        (usage, tokens) for usage, tokens in zip(used, full, strict=True) if usage and usage.input
+    ]
+    unlogged, growth = unlogged_in(sent)
     return min(max(round((limit - unlogged) / growth), limit // 2), limit)
 
 
@@ -577,9 +575,8 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
     """The result of a finished replay."""
     session, replayed, bill, kept = replay.session, replay.replayed, replay.bill, replay.memory
     tokens = [point.tokens for point in replay.points]
-    hides = [event for event in replay.decisions if isinstance(event, BlocksHidden)]
-    events = Counter(hide.reason for hide in hides)
-    blocks = Counter(hide.reason for hide in hides for _ in hide.hidden)
+    events = Counter(hide.reason for hide in replay.hides)
+    blocks = Counter(hide.reason for hide in replay.hides for _ in hide.hidden)
     return ReplayResult(
         recorded_bill=_recorded_bill(replay),
         session=session.name,
@@ -631,12 +628,12 @@ def _recorded_bill(replay: Replay) -> RecordedBill:
     """The recorded bill, and what the same calls would have cost here."""
     calls = replay.session.calls
     usages = [c.usage and msgspec.structs.replace(c.usage, model=c.model) for c in calls]
-    bill = recorded_bill(usages, replay.session.aside, priced_model)
+    bill = recorded_bill(usages, replay.session.aside)
     sent = [
         RecordedCall(point.at, usage, point.full_tokens, step)
         for point, usage, step in zip(replay.points, usages, replay.steps, strict=True)
     ]
-    return compared_bill(bill, sent, priced_model, replay.bill.summary_dollars)
+    return compared_bill(bill, sent, replay.bill.summary_dollars)
 
 
 def _cost(prompt: float, summaries: float, full: float) -> Cost:

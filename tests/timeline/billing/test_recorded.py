@@ -9,9 +9,9 @@ import pytest
 from blocks import EventId, UsageRecorded
 from persistence.sessions import Responded, Session
 from tests.timeline.replay.invented import invented
+from timeline._models import priced_model
 from timeline.billing import CacheStep, RecordedBill, RecordedCall, compared_bill, recorded_bill
 from timeline.replay import ReplayOptions, ReplayResult, replay
-from timeline.replay._options import priced_model
 
 OPUS, SONNET = "claude-opus-4-6", "claude-sonnet-4-5"
 
@@ -21,12 +21,12 @@ def used(model: str = OPUS, **tokens: Any) -> UsageRecorded:
 
 
 def bill_of(*usages: UsageRecorded | None) -> RecordedBill:
-    return recorded_bill(usages, (), priced_model)
+    return recorded_bill(usages, ())
 
 
 def compared(calls: Sequence[tuple[float, UsageRecorded, int, CacheStep]]) -> RecordedBill:
     bill = bill_of(*(usage for _, usage, _, _ in calls))
-    return compared_bill(bill, [RecordedCall(*call) for call in calls], priced_model, 0.0)
+    return compared_bill(bill, [RecordedCall(*call) for call in calls], 0.0)
 
 
 def test_writes_for_an_hour_have_their_own_price() -> None:
@@ -78,7 +78,7 @@ def test_what_is_not_in_the_bill_is_counted_and_said() -> None:
 
 
 def test_calls_outside_the_conversation_are_paid_too() -> None:
-    bill = recorded_bill([used(uncached=1_000_000)], [used(uncached=200_000)], priced_model)
+    bill = recorded_bill([used(uncached=1_000_000)], [used(uncached=200_000)])
     assert (bill.dollars, bill.calls, bill.aside) == (pytest.approx(6.0), 2, 1)
 
 
@@ -142,8 +142,10 @@ def reported(session: Session, tokens: int = 30_000, model: str = OPUS) -> Sessi
     for item in session.items:
         if isinstance(item, Responded):
             usage = used(model, uncached=tokens + 1_000 * calls, output=100)
-            item, calls = attrs.evolve(item, usage=usage, model=model), calls + 1
-        items.append(item)
+            calls += 1
+            items.append(attrs.evolve(item, usage=usage, model=model))
+        else:
+            items.append(item)
     return attrs.evolve(session, items=tuple(items), model=model)
 
 
