@@ -5,6 +5,7 @@ from timeline.billing._prices import RunningBill as RunningBill
 from timeline.billing._prices import SummaryCall as SummaryCall
 from timeline.billing._prices import price as price
 from timeline.billing._prices import usage_price as usage_price
+from timeline.billing._prices import usage_written as usage_written
 from timeline.billing._prices import with_read as with_read
 from timeline.billing._prompt_cache import CacheRequest as CacheRequest
 from timeline.billing._prompt_cache import CacheStep as CacheStep

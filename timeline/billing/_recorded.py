@@ -3,11 +3,10 @@
 Each call is priced at its own model, by what the provider reported: ordinary input, cache reads, cache writes by the
 time for which they are kept, and the answer with its reasoning.
 
-A comparison counts alike on both sides.  Answers, and calls that are no part of the conversation, cost the same.  What
-the log leaves out of the prompts is estimated from the reported tokens: the system prompt and the tools from the first
-call, and what belongs to the messages (hidden thinking, reminders, the error of our own counts) from how much the
-prompts grew for each token that ours grew.  What the provider's cache had kept at a call, and for how long it kept what
-was written, is taken from the recording: it has the same share of the other request.
+A comparison counts alike on both sides: answers, calls outside the conversation, and what the log leaves out.  This is
+estimated from the reported tokens: system prompt and tools from the first call, and what belongs to the messages
+(hidden thinking, reminders, the error of our own counts) from how much the prompts grew for each token that ours grew.
+What the provider's cache had kept at a call, and for how long, is taken from the recording.
 """
 
 from collections import Counter
@@ -91,10 +90,8 @@ class RecordedBill:
         """What the bill consists of, how it was compared, and what is not in it."""
         if self.calls:
             aside = f", {self.aside:,} of them outside the conversation" if self.aside else ""
-            kinds = (
-                f"{n.replace('_', ' ')} {money(self.parts[n])} ({self.tokens[n]:,})"
-                for n in self.parts
-            )
+            paid = ((n.replace("_", " "), money(self.parts[n]), self.tokens[n]) for n in self.parts)
+            kinds = (f"{name} {dollars} ({tokens:,})" for name, dollars, tokens in paid)
             yield f"{self.calls:,} calls{aside}; dollars (tokens): {', '.join(kinds)}"
             if self._left_out():
                 yield f"not in the bill: {self._left_out()}"
@@ -126,16 +123,13 @@ def recorded_bill(
 ) -> RecordedBill:
     """The bill of the calls of a conversation (None: usage not reported), and of others."""
     tokens, parts, models = Counter[str](), Counter[str](), Counter[str]()
-    unpriced, tiers, known = Counter[str](), Counter[str](), list[int]()
-    guessed = dict[str, str]()
-    used = [
-        (n, usage)
-        for n, usage in enumerate((*calls, *aside))
-        if usage and usage.input + usage.output
-    ]
-    for number, usage in used:
-        model = priced_model(usage.model)
-        if model is None:
+    unpriced, tiers, guessed = Counter[str](), Counter[str](), dict[str, str]()
+    silent, known = 0, list[int]()
+    for number, usage in enumerate((*calls, *aside)):
+        if usage is None or not usage.input + usage.output:
+            silent += 1
+            continue
+        if (model := priced_model(usage.model)) is None:
             unpriced[usage.model or "unknown"] += 1
             continue
         known.append(number)
@@ -152,7 +146,7 @@ def recorded_bill(
         tokens=tokens,
         parts=parts,
         models=models,
-        without_usage=len(calls) + len(aside) - len(used),
+        without_usage=silent,
         unpriced=unpriced,
         guessed=guessed,
         tiers=tiers,
@@ -185,15 +179,12 @@ def compared_bill(
     if not known:
         return bill
     unlogged, growth = unlogged_in([(usage, call.full) for call, usage, _ in known])
-    long, short = (
-        sum(u.cache_write_long * 2 for _, u, _ in known),
-        sum(u.cache_write for _, u, _ in known),
-    )
+    is_long = sum(2 * usage.cache_write_long - usage.cache_write for _, usage, _ in known) > 0
     before, more = dict[str, tuple[float, UsageRecorded]](), summaries
     for number, (call, usage, model) in enumerate(known):
         if number or call.step.total != call.full:  # not the same request as the recorded one
             times = provider_of(model).rates(model, usage.input).writes
-            seconds = (max if long > short else min)(times, default=0)
+            seconds = (max if is_long else min)(times, default=0)
             last = before.get(usage.model, (call.at, usage))
             begin = _beginning(usage, model, unlogged)
             lost = _lost(usage, last[1], begin.total, is_cold=call.at - last[0] >= seconds)

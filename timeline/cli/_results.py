@@ -51,8 +51,8 @@ def tell(results: Sequence[ReplayResult]) -> None:
         _tell_one(results[0], console)
     elif results:
         for each in results:
-            headline = each.recorded_bill.headline()
-            console.print(Text(line(f"{each.session}, {each.policy}: {headline}")))
+            if (bill := each.recorded_bill).calls:
+                console.print(Text(line(f"{each.session}, {each.policy}: {bill.headline()}")))
         for guess in dict.fromkeys(result.guess for result in results if result.guess):
             console.print(guess, style="bold")
         _tell_several(results, console)

@@ -85,12 +85,10 @@ class ReplayOptions:
 
     def limit_for(self, session: Session) -> int:
         """The most tokens of a prompt: the given number, what the log says, or what the model has."""
-        if self.window is None and session.window and not self.model:
-            return session.window
-        chosen: Options = {"model": self.model_for(session), "policy": self.policy_given()}
         if self.window is not None:
-            chosen["window"] = self.window
-        return Settings.of(chosen).limit
+            return self.window
+        chosen: Options = {"model": self.model_for(session), "policy": self.policy_given()}
+        return (0 if self.model else session.window) or Settings.of(chosen).limit
 
     def guess_for(self, session: Session) -> str:
         """Why window and prices are guesses; empty if the model is known."""
@@ -99,8 +97,9 @@ class ReplayOptions:
         if name:
             own = _own(name)
             if own.name == model.name:
-                where = "no price of its vendor is known" if own.name == name else f"{own.name}'s"
-                return "" if own.known else f"{guess_about(model_named(name))}: {where}"
+                like = f"they are those of {own.name}"
+                said = "no price of its vendor is known" if own.name == name else like
+                return "" if own.known else f"{guess_about(model_named(name))} ({said})"
             why = f"{name!r} is no model of {model.provider}, for which requests are rendered"
             way_out = f"; --provider {own.provider} is for its own"
         return f"{why}: the window and the prices are those of {model.name}, a guess{way_out}"

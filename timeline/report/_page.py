@@ -66,7 +66,7 @@ def reported_replay(replayed: Replayed) -> Reported:
         "session": result.session,
         "format": result.format,
         "guess": result.guess,
-        "bill": result.recorded_bill.headline(),
+        "bill": result.recorded_bill.headline() if result.recorded_bill.calls else "",
         "recall": result.recall.far,
         "quotes": result.recall.quotes,
         "rules": result.rules,
