@@ -335,11 +335,6 @@ class Replay:
     reopened_equal: bool = True
 
     @property
-    def hides(self) -> list[BlocksHidden]:
-        """The decisions so far that hid blocks."""
-        return [event for event in self.decisions if isinstance(event, BlocksHidden)]
-
-    @property
     def folds(self) -> list[RangeCompacted]:
         """The compactions so far that wrote a summary."""
         return [event for event in self.decisions if isinstance(event, RangeCompacted)]
@@ -575,8 +570,7 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
     """The result of a finished replay."""
     session, replayed, bill, kept = replay.session, replay.replayed, replay.bill, replay.memory
     tokens = [point.tokens for point in replay.points]
-    events = Counter(hide.reason for hide in replay.hides)
-    blocks = Counter(hide.reason for hide in replay.hides for _ in hide.hidden)
+    events, blocks = _hidden(replay)
     return ReplayResult(
         recorded_bill=_recorded_bill(replay),
         session=session.name,
@@ -622,6 +616,13 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         notices=_notices(replay),
         points=tuple(replay.points),
     )
+
+
+def _hidden(replay: Replay) -> tuple[Counter[HideReason], Counter[HideReason]]:
+    """By reason, how often something was hidden, and how many blocks."""
+    hides = [event for event in replay.decisions if isinstance(event, BlocksHidden)]
+    blocks = Counter(hide.reason for hide in hides for _ in hide.hidden)
+    return Counter(hide.reason for hide in hides), blocks
 
 
 def _recorded_bill(replay: Replay) -> RecordedBill:
