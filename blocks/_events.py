@@ -302,8 +302,12 @@ class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):
     """Prompt tokens that were read from the cache."""
     cache_write: int = 0
     """Prompt tokens that were written to the cache."""
+    cache_write_long: int = 0
+    """Those of them that are kept for the longer of the provider's times, such as an hour."""
     output: int = 0
     """Tokens of the answer."""
+    tier: str = ""
+    """The service tier, if another than the one of the list prices was reported."""
     estimated: int = 0
     """Our uncalibrated estimate of the same request; 0: unknown."""
     bill: Bill | None = None

@@ -78,6 +78,23 @@ def model_named(name: str) -> Model:
     return Model(name=name or "unknown")
 
 
+def priced_model(name: str) -> Model | None:
+    """The model with this name; for one that is not in the table, the known model of the same vendor whose name begins
+    most alike, as a guess; None: no model of this vendor is known. The first word of a name tells the vendor."""
+    model, bare = model_named(name), _bare(name)
+    alike = (
+        attrs.evolve(known, known=False)
+        for length in range(len(bare), 0, -1)
+        for other, known in _by_name().items()
+        if other.startswith(bare[:length]) and _vendor(other) == _vendor(bare)
+    )
+    return model if model.known else next(alike, None)
+
+
+def _vendor(name: str) -> str:
+    return re.split("[^a-z]", name, maxsplit=1)[0]
+
+
 @checked_call
 def describe_model(name: str, *, provider: str, **fields: Any) -> Model:
     """A model that is in no table, with the defaults of its provider's models and the given fields.

@@ -695,3 +695,14 @@ def spent(*, uncached: int, read: int, written: int, output: int) -> UsageRecord
         cache_write=written,
         output=output,
     )
+
+
+_LIST_PRICED: Final = frozenset({"", "auto", "default", "global", "not_available", "standard"})
+"""Service tiers, speeds and regions for which the list prices hold."""
+
+
+def tier_of(usage: Json, response: Json | None = None) -> str:
+    """The service tier, speed or region for which the list prices do not hold; empty if they do."""
+    names = ("service_tier", "speed", "inference_geo")
+    told = (string(given.get(name)) for given in (usage, response or {}) for name in names)
+    return " ".join(name for name in told if name not in _LIST_PRICED)

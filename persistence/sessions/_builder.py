@@ -317,6 +317,9 @@ class Builder:
     model: str = attrs.field(default="", init=False)
     system: str = attrs.field(default="", init=False)
     tools: tuple[Json, ...] = attrs.field(default=(), init=False)
+    window: int = attrs.field(default=0, init=False)
+    aside: dict[str, UsageRecorded] = attrs.field(factory=dict[str, UsageRecorded], init=False)
+    """By the id of the response."""
     notices: list[Notice] = attrs.field(factory=list[Notice], init=False)
     _stretches: list[Stretch] = attrs.field(init=False)
     _pairing: Pairing[Stretch, tuple[Returned, float]] = attrs.field(
@@ -444,6 +447,7 @@ class Builder:
             self.skip(returned.line, f"result without a call ({raw_id!r}), skipped")
         items = [item for stretch in self._stretches for item in stretch.items()]
         model = next((i.model for i in items if isinstance(i, Responded) and i.model), self.model)
+        broken = (s.usage for s in self._stretches if s.usage and not s.is_call)
         notices = sorted((*self.source.notices, *self.notices), key=lambda n: n.line)
         return Session(
             name=self.source.name,
@@ -451,7 +455,9 @@ class Builder:
             model=model,
             system=self.system,
             tools=self.tools,
+            window=self.window,
             items=tuple(numbered(clocked(items))),
+            aside=(*self.aside.values(), *broken),
             notices=tuple(notices),
         )
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import attrs
+from msgspec.structs import replace
 
-from blocks import UsageRecorded
-from blocks.formats import Json, count, items, obj, parts_of, string
+from blocks import TurnId, UsageRecorded
+from blocks.formats import Json, count, items, obj, parts_of, string, tier_of
 from persistence.sessions._builder import Builder, Stretch
 from persistence.sessions._messages import add_claude_response, add_claude_results, voice_of
 from persistence.sessions._session import Session
@@ -33,7 +34,8 @@ def _looks(source: Source) -> bool:
 def _read(source: Source) -> Session:
     """The session in `source`."""
     reader = _Reader(Builder(source, NAME))
-    for number, line in _main(source.records):
+    main = _main(source.records)
+    for number, line in main:
         match line.get("type"):
             case "user":
                 reader.user(number, line)
@@ -41,8 +43,15 @@ def _read(source: Source) -> Session:
                 reader.assistant(line)
             case "attachment":
                 reader.attachment(line)
+            case "system":  # the prompts up to which the agent compacts by itself
+                cut = obj(line.get("compactMetadata"))
+                most = count(cut.get("preTokens")) if cut.get("trigger") == "auto" else 0
+                reader.builder.window = max(reader.builder.window, most)
             case _:
                 pass  # lines that no model saw
+    for _, line in source.records if len(main) < len(source.records) else ():
+        if line.get("isSidechain"):
+            reader.aside(obj(line.get("message")))
     return reader.builder.build()
 
 
@@ -86,6 +95,13 @@ class _Reader:
         response.model = response.model or string(message.get("model"))
         response.usage = _usage(response, obj(message.get("usage"))) or response.usage
         self.builder.tick(seconds(line.get("timestamp")))
+
+    def aside(self, message: Json) -> None:
+        """Keep the usage of a sub-agent's response, whose lines are not in the conversation."""
+        name, model = string(message.get("id")), string(message.get("model"))
+        response = Stretch(id=name, turn=TurnId(""), at=0.0, model=model)
+        if used := _usage(response, obj(message.get("usage"))):
+            self.builder.aside[name] = used
 
     def attachment(self, line: Json) -> None:
         """Add what the user typed while the agent was running, or what Claude Code laid down; others are reminders."""
@@ -131,9 +147,11 @@ def _usage(response: Stretch, usage: dict[str, Any]) -> UsageRecorded | None:
         return None
     output = count(usage.get("output_tokens"))
     cached = count(usage.get("cache_read_input_tokens"))
-    return response.spent(
+    spent = response.spent(
         count(usage.get("input_tokens")) + cached,
         cached,
         max(output, response.usage.output if response.usage else 0),
         count(usage.get("cache_creation_input_tokens")),
     )
+    hour = count(obj(usage.get("cache_creation")).get("ephemeral_1h_input_tokens"))
+    return replace(spent, cache_write_long=min(hour, spent.cache_write), tier=tier_of(usage))

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import attrs
+from msgspec.structs import replace
 
 from blocks import Part, UsageRecorded, text_of_parts
 from blocks.formats import (
@@ -146,12 +147,17 @@ class _Reader:
     def _tokens(self, info: Json) -> None:
         """Set the usage. Its line follows the outputs of the response, may be repeated, and is empty for a
         compaction."""
+        self.builder.window = count(info.get("model_context_window")) or self.builder.window
         total, last = obj(info.get("total_token_usage")), obj(info.get("last_token_usage"))
         if total == self._total or not count(last.get("input_tokens")):
             return
         self._total = total
-        if self.builder.latest.id:
-            self.builder.latest.usage = _usage(self.builder.latest, last)
+        latest, used = self.builder.latest, _usage(self.builder.latest, last)
+        if latest.usage or not latest.id:  # its response is not by itself in the log
+            model = latest.model or self.model
+            name = f"{len(self.builder.aside)}"
+            self.builder.aside[name] = replace(latest.usage or used, model=model)
+        latest.usage = used if latest.id else None
 
 
 def _returned(parts: tuple[Part, ...], line: int) -> Returned:

@@ -318,7 +318,7 @@ def _add_mini_response(builder: Builder, message: Json, completion: Json, at: fl
         builder.tick(at - _FIRST_CALL_SECONDS)
     response = builder.respond(string(completion.get("id")))
     response.model = string(completion.get("model"))
-    response.usage = chat_usage(response, obj(completion.get("usage")))
+    response.usage = chat_usage(response, completion)
     add_chat_response(builder, response, message)
     builder.tick(at)
 

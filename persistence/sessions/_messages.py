@@ -20,6 +20,7 @@ from blocks.formats import (
     objs,
     parts_in,
     string,
+    tier_of,
     usage_in,
 )
 from persistence.sessions._builder import Builder, Returned, Stretch, Voice
@@ -160,7 +161,8 @@ def add_chat_response(builder: Builder, response: Stretch, message: Json) -> Non
         add_said(builder, response, (c for c in read.content if isinstance(c, Call)))
 
 
-def chat_usage(response: Stretch, usage: Json) -> UsageRecorded | None:
+def chat_usage(response: Stretch, completion: Json) -> UsageRecorded | None:
     """The usage that the completion reports; None: not reported."""
-    reported = usage_in(usage)
-    return reported and replace(reported, model=response.model, response=response.id)
+    usage = obj(completion.get("usage"))
+    reported, tier = usage_in(usage), tier_of(usage, completion)
+    return reported and replace(reported, model=response.model, response=response.id, tier=tier)

@@ -98,7 +98,7 @@ class _Reader:
         if response is None:
             response = self.builder.respond(response_id)
             response.model = string(completion.get("model"))
-            response.usage = chat_usage(response, obj(completion.get("usage")))
+            response.usage = chat_usage(response, completion)
             response.say(text_of_parts(parts_of(message.get("content", args.get("thought")))))
             if response_id:
                 self._responses[response_id] = response

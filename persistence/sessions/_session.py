@@ -55,7 +55,11 @@ class Session:
     """The system prompt; empty if the log does not have it."""
     tools: tuple[dict[str, Any], ...] = ()
     """Tool definitions (`name`, `description`, `input_schema`); empty if the log does not have them."""
+    window: int = 0
+    """The most tokens of a prompt, as the log says; 0: it does not."""
     items: tuple[Item, ...] = ()
+    aside: tuple[UsageRecorded, ...] = ()
+    """The usage of responses that are in no item: broken off while thinking, or of a sub-agent."""
     notices: tuple[Notice, ...] = ()
 
     @property

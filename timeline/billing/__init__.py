@@ -5,6 +5,8 @@ from timeline.billing._prices import RunningBill as RunningBill
 from timeline.billing._prices import SummaryCall as SummaryCall
 from timeline.billing._prices import price as price
 from timeline.billing._prices import usage_price as usage_price
+from timeline.billing._prices import usage_written as usage_written
+from timeline.billing._prices import with_read as with_read
 from timeline.billing._prompt_cache import CacheRequest as CacheRequest
 from timeline.billing._prompt_cache import CacheStep as CacheStep
 from timeline.billing._prompt_cache import FlatBlock as FlatBlock
@@ -12,3 +14,9 @@ from timeline.billing._prompt_cache import Flattener as Flattener
 from timeline.billing._prompt_cache import PromptCache as PromptCache
 from timeline.billing._prompt_cache import numbered as numbered
 from timeline.billing._prompt_cache import whole_prompt_ttl as whole_prompt_ttl
+from timeline.billing._recorded import RecordedBill as RecordedBill
+from timeline.billing._recorded import RecordedCall as RecordedCall
+from timeline.billing._recorded import compared_bill as compared_bill
+from timeline.billing._recorded import money as money
+from timeline.billing._recorded import recorded_bill as recorded_bill
+from timeline.billing._recorded import unlogged_in as unlogged_in

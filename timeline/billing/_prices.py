@@ -4,10 +4,13 @@ Units compare engines independently of a model: an input token is 1, an output t
 write costs the provider's general rate.  A model's own cheaper reads count in dollars only.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import attrs
 from attrs.validators import ge
+from msgspec.structs import replace
 
 from blocks import UsageRecorded
 from blocks.formats import count, obj
@@ -15,7 +18,8 @@ from render import Json, Model, Rates, Rendered, provider_of
 from timeline.billing._prompt_cache import CacheStep, FlatBlock, Flattener, PromptCache
 
 _MILLION = 1_000_000
-_MINUTES_5, _HOUR = 300, 3_600
+_MINUTES_5 = 300
+_NOTHING: Final[Json] = {}
 _ORDINARY = Model(name="ordinary", price_input=1.0, price_output=5.0)
 """A model whose prices are the units."""
 
@@ -45,10 +49,14 @@ class RunningBill:
     busts: int = 0
     summary_dollars: float = 0.0
     summary_units: float = 0.0
+    ttl: int = 0
+    """The seconds for which the cache keeps everything; 0: those that the marks ask for, or the provider's."""
     _cache: PromptCache = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._cache = PromptCache.of(self.model)
+        if self._cache.automatic_ttl:
+            self._cache.automatic_ttl = self.ttl or self._cache.automatic_ttl
 
     def send(self, ts: float, rendered: Rendered) -> CacheStep:
         """Bill one request, sent at `ts` (seconds)."""
@@ -61,9 +69,12 @@ class RunningBill:
 
     def charge(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
         """Bill one flattened request, sent at `ts` (seconds)."""
+        if ttl := self.ttl:
+            blocks = (block._replace(ttl=ttl) if block.ttl else block for block in blocks)
         step = self._cache.step(ts, blocks)
-        self.dollars += price(step, self.model)
-        self.units += units(step, self.model)
+        if not self.ttl:
+            self.dollars += price(step, self.model)
+            self.units += units(step, self.model)
         self.read += step.read
         self.write += step.write
         self.uncached += step.uncached
@@ -92,18 +103,41 @@ def price(step: CacheStep, model: Model, output: int = 0) -> float:
     return rates.cost(step.uncached, step.read, step.written, output) / _MILLION
 
 
-def usage_price(usage: UsageRecorded, model: Model, response: Json, ttl: int = 0) -> float:
+def usage_price(
+    usage: UsageRecorded, model: Model, response: Json = _NOTHING, ttl: int = 0
+) -> float:
     """Cost of a call in dollars, by the usage that the provider reported in `response`; its output included.
 
-    `ttl`: the seconds that written tokens are cached, if the response does not say; 0: the model's shortest time.
+    `ttl`: as in `usage_written`, if the response does not say.
     """
-    rates = provider_of(model).rates(model, usage.input)
-    written = {ttl or min(rates.writes, default=0): usage.cache_write}
     if by_time := obj(obj(response.get("usage")).get("cache_creation")):  # as Anthropic says it
-        hour = count(by_time.get("ephemeral_1h_input_tokens"))
-        written = {_MINUTES_5: usage.cache_write - hour, _HOUR: hour}
-    paid = {seconds: tokens for seconds, tokens in written.items() if tokens}
-    return rates.cost(usage.uncached, usage.cache_read, paid, usage.output) / _MILLION
+        hour, ttl = count(by_time.get("ephemeral_1h_input_tokens")), _MINUTES_5
+        usage = replace(usage, cache_write_long=hour)
+    rates, written = provider_of(model).rates(model, usage.input), usage_written(usage, model, ttl)
+    return rates.cost(usage.uncached, usage.cache_read, written, usage.output) / _MILLION
+
+
+def usage_written(usage: UsageRecorded, model: Model, ttl: int = 0) -> dict[int, int]:
+    """The tokens that a call wrote to the cache, by the seconds that they are kept.
+
+    `ttl`: the seconds for which tokens are kept that were not reported as kept longer; 0: the model's shortest time.
+    """
+    times = provider_of(model).rates(model, usage.input).writes
+    written = Counter({ttl or min(times, default=0): usage.cache_write - usage.cache_write_long})
+    written[max(times, default=0)] += usage.cache_write_long
+    return {seconds: tokens for seconds, tokens in written.items() if tokens}
+
+
+def with_read(step: CacheStep, read: int) -> CacheStep:
+    """A simulated step, given what was really read."""
+    written, more = dict(step.written), read - step.read
+    if more < 0 and written:
+        written[max(written, key=lambda ttl: written[ttl])] -= more
+        return attrs.evolve(step, read=read, written=written)
+    for ttl in sorted(written, reverse=True):
+        taken = min(written[ttl], max(more, 0))
+        written[ttl], more = written[ttl] - taken, more - taken
+    return attrs.evolve(step, read=read, written=written, uncached=step.uncached - more)
 
 
 def summary_price(call: SummaryCall, model: Model) -> float:

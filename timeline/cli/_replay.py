@@ -51,7 +51,7 @@ KEYS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
         "--window",
         type=tokens_or_auto,
         metavar="N",
-        help="largest prompt in tokens: 30000, 30k, 1m (default: the model's window); auto: small enough to compact",
+        help="largest prompt in tokens: 30000, 30k, 1m (default: the session's or the model's); auto: small enough to compact",
     ),
     option("--counter", default="model", metavar="NAME", help="model (default), o200k or estimate"),
     option("--policy", multiple=True, metavar="NAME|FILE.toml", help="repeat to compare policies"),

@@ -34,6 +34,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blocks import install_command
+from timeline.billing import money
 from timeline.cli._console import number_columns, screen, wide_table
 from timeline.cli._options import UsageError
 from timeline.cli._sessions import grouped_notices
@@ -50,23 +51,34 @@ def tell(results: Sequence[ReplayResult]) -> None:
     if len(results) == 1:
         _tell_one(results[0], console)
     elif results:
+        for each in results:
+            if (bill := each.recorded_bill).calls:
+                console.print(Text(line(f"{each.session}, {each.policy}: {bill.headline()}")))
         for guess in dict.fromkeys(result.guess for result in results if result.guess):
             console.print(guess, style="bold")
         _tell_several(results, console)
 
 
 def _tell_one(result: ReplayResult, console: Console) -> None:
+    bill = result.recorded_bill
+    if bill.calls:
+        console.print(Text(line(bill.headline()), style="bold"))
+        console.print(Text("\n".join(map(line, (*bill.lines(), ""))), style="dim"))
     model = result.recorded or "a model that it does not name"
     origin = line(f"a {result.format} session, recorded with {model}")
     title = Text(line(result.session), style="bold")
     console.print(title.append(f"  {origin}", style="not bold dim"))
     facts = f"replayed with policy {result.policy} in a window of {result.window:,} tokens"
+    if result.room < result.window:
+        facts += f", {result.room:,} of them for what the log has"
     console.print(Text(line(f"{facts}, priced as {result.model}"), style="dim"))
+    if not bill.calls:
+        console.print(Text(line(bill.headline()), style="dim"))
     if result.guess:
         console.print(result.guess, style="bold")
     console.print()
     if result.points:
-        console.print(curve(result.points, result.window, min(console.width, CURVE_COLUMNS)))
+        console.print(curve(result.points, result.room, min(console.width, CURVE_COLUMNS)))
         console.print()
     table = Table.grid(padding=(0, 2))
     for name, value, more in _lines(result):
@@ -154,11 +166,16 @@ def _money(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
         f"of the prompt tokens read from it; {billed}{busts if result.warm_busts else ''}",
     )
     written = f", {dollars(cost.summaries, result)} of it for summaries" if cost.summaries else ""
-    everything = dollars(cost.full_history, result)
+    if not cost.full_history:
+        text = "tokens of ordinary input for prompts, at a price that is not known"
+        share = f"{result.units.ratio:.0%} of sending everything"
+        yield "cost", short(round(result.units.total)), f"{text}; {share}"
+        return
+    everything = f"sending everything, which nobody paid: {dollars(cost.full_history, result)}"
     yield (
         "cost",
         dollars(cost.total, result),
-        f"for prompts{written}; {cost.ratio:.0%} of sending everything, which costs {everything}",
+        f"for prompts of what the log has{written}; {cost.ratio:.0%} of {everything}",
     )
 
 
@@ -338,8 +355,7 @@ def two_digits(value: float | None) -> str:
 
 def dollars(amount: float, result: ReplayResult) -> str:
     """An amount in dollars; with `about` if the model's prices are a guess."""
-    text = f"${amount:,.2f}" if amount >= 1 else f"${amount:.3f}"
-    return f"about {text}" if result.guess else text
+    return f"about {money(amount)}" if result.guess else money(amount)
 
 
 @attrs.frozen

@@ -25,7 +25,7 @@ import msgspec
 from msgspec.structs import replace
 
 from blocks import Bill, CacheEntry, EventId, Part, TimelineId, UsageRecorded
-from blocks.formats import obj, string
+from blocks.formats import obj, string, tier_of
 from persistence import EventStore
 from render import Json, Model, provider_of
 from timeline.billing import (
@@ -37,6 +37,7 @@ from timeline.billing import (
     price,
     usage_price,
     whole_prompt_ttl,
+    with_read,
 )
 from timeline.gateway._request import Body
 from timeline.gateway._rewriting import Call
@@ -56,8 +57,6 @@ _PRIOR_TOKENS: Final = 20
 _CHARACTERS: Final = 4
 """Characters of ordinary text for each token."""
 _OPTIONS: Final = "prompt_cache_options"
-_LIST_PRICED: Final = frozenset({"", "auto", "default", "global", "not_available", "standard"})
-"""Service tiers, speeds and regions for which the list prices hold."""
 _MEMORY: Final = "money"
 
 
@@ -509,24 +508,10 @@ def _read_elsewhere(sent: _Sent, unsent: _Sent, read: int) -> int:
     return other.total - round((other.total - other.read) * missed)
 
 
-def _with_read(step: CacheStep, read: int) -> CacheStep:
-    """A simulated step, given what was really read."""
-    written, more = dict(step.written), read - step.read
-    if more < 0 and written:
-        written[max(written, key=lambda ttl: written[ttl])] -= more
-        return attrs.evolve(step, read=read, written=written)
-    for ttl in sorted(written, reverse=True):
-        taken = min(written[ttl], max(more, 0))
-        written[ttl], more = written[ttl] - taken, more - taken
-    return attrs.evolve(step, read=read, written=written, uncached=step.uncached - more)
-
-
 def _paid(call: Call, usage: UsageRecorded, response: Json) -> float | None:
     """The cost of a call by its usage; None: the usage or the price is not known."""
-    model, told = call.model, obj(response.get("usage"))
-    tariff = {string(told.get(name)) for name in ("service_tier", "speed", "inference_geo")}
-    tariff.add(string(response.get("service_tier")))
-    if not usage.input or not model.known or not tariff <= _LIST_PRICED:
+    model = call.model
+    if not usage.input or not model.known or tier_of(obj(response.get("usage")), response):
         return None
     return usage_price(usage, model, response, call.request.seconds or min(model.cache_ttls))
 
@@ -601,7 +586,7 @@ class Meter:
         paid = bill.paid or 0.0
         sent, unsent = (full, ours) if self.record_only else (ours, full)
         read = _read_elsewhere(sent, unsent, usage.cache_read)
-        real, other = _with_read(sent.step, usage.cache_read), _with_read(unsent.step, read)
+        real, other = with_read(sent.step, usage.cache_read), with_read(unsent.step, read)
         more = price(other, model, usage.output) - price(real, model, usage.output)
         return replace(
             bill,

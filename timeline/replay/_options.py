@@ -8,9 +8,17 @@ from attrs.validators import in_, instance_of, or_
 from blocks import ToolCall, text_of
 from persistence.sessions import Session
 from render import Json, Model, Policy, provider_of
+from timeline import Options
 from timeline._arguments import System, Tools
-from timeline._models import guess_about, known_models, model_named
+from timeline._models import (
+    describe_model,
+    guess_about,
+    known_models,
+    model_named,
+    priced_model,
+)
 from timeline._policies import policy_named
+from timeline.engine._settings import Settings
 from timeline.summarizers._model import ModelSummarizer
 from timeline.tokens import counter_for
 
@@ -32,13 +40,14 @@ class ReplayOptions:
     """How to replay a session; every option has a default."""
 
     window: int | None = None
-    """The most tokens of a prompt; default: the model's window less the output reserve."""
+    """The most tokens of a prompt; default: what the session's log says, else the model's window less the output
+    reserve."""
     counter: str = "model"
     """`model`, `o200k` or `estimate`."""
     policy: Policy | str = "default"
     """A policy, or the name of one."""
     model: str = ""
-    """The name of a model; default: the session's, if its prices are known."""
+    """The name of a model; default: the session's."""
     provider: str = ""
     """The provider whose requests are rendered, as in `Model.provider`; default: the model's."""
     summarizer: Summaries | ModelSummarizer = attrs.field(
@@ -66,31 +75,33 @@ class ReplayOptions:
         return attrs.evolve(self.policy_given(), prepare_ratio=1.0)
 
     def model_for(self, session: Session) -> Model:
-        """The model whose rules and prices apply."""
-        chosen = model_named(self.model or MODEL)
-        provider = self.provider or chosen.provider
-        model = chosen if self.model else model_named(session.model)
-        if not (self.model or model.known) or _company(model.provider) != _company(provider):
+        """The model whose rules and prices apply: the given one, or the session's own."""
+        name = self.model or session.model
+        model = _own(name or MODEL)
+        provider = self.provider or model.provider
+        if _company(model.provider) != _company(provider):
             model = _default(provider)
         return attrs.evolve(model, provider=provider)
 
+    def limit_for(self, session: Session) -> int:
+        """The most tokens of a prompt: the given number, what the log says, or what the model has."""
+        if self.window is not None:
+            return self.window
+        chosen: Options = {"model": self.model_for(session), "policy": self.policy_given()}
+        return (0 if self.model else session.window) or Settings.of(chosen).limit
+
     def guess_for(self, session: Session) -> str:
         """Why window and prices are guesses; empty if the model is known."""
-        model, own = self.model_for(session), model_named(session.model)
-        if guess := guess_about(model):
-            return guess
-        if self.model or model.name == own.name:
-            return ""
-        if own.known:
+        name, model = self.model or session.model, self.model_for(session)
+        why, way_out = "the session names no model", ""
+        if name:
+            own = _own(name)
+            if own.name == model.name:
+                like = f"they are those of {own.name}"
+                said = "no price of its vendor is known" if own.name == name else like
+                return "" if own.known else f"{guess_about(model_named(name))} ({said})"
+            why = f"{name!r} is no model of {model.provider}, for which requests are rendered"
             way_out = f"; --provider {own.provider} is for its own"
-            why = f"{session.model!r} is no model of {model.provider}, for which requests are rendered"
-        else:
-            way_out = ""
-            why = (
-                f"{session.model!r} is not in the table"
-                if session.model
-                else "the session names no model"
-            )
         return f"{why}: the window and the prices are those of {model.name}, a guess{way_out}"
 
     def system_for(self, session: Session) -> System:
@@ -111,6 +122,13 @@ class ReplayOptions:
 def _company(provider: str) -> str:
     """The company that offers an API; one may offer several."""
     return provider.partition(".")[0]
+
+
+def _own(name: str) -> Model:
+    """The model with this name; if no model of its vendor is known, what most servers offer, at no price."""
+    fields = {"tokens_window": 128_000, "price_input": 0, "price_output": 0}
+    plain = describe_model(name, provider="openai.chat", **fields)
+    return priced_model(name) or attrs.evolve(plain, known=False)
 
 
 def _default(provider: str) -> Model:

@@ -1,8 +1,8 @@
 """Replays a recorded session through the engine, call by call.
 
 For each item of the session the clock is set to its time; before a response the next request is
-rendered, priced and dumped; then the recorded blocks are appended.  Recorded compactions and usage
-are ignored, since they belong to other prompts.  Beside it runs the reference: the same session with
+rendered, priced and dumped; then the recorded blocks are appended.  Recorded compactions are ignored,
+and recorded usage, which belongs to other prompts, is only the bill to compare with.  Beside it runs the reference: the same session with
 everything sent and good cache marks.
 
 The session is replayed in memory.  Its complete log is written to a database in one commit and read
@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import Any, Final, Self, TypeAlias
 
 import attrs
+import msgspec
 
 from blocks import (
     Block,
@@ -36,7 +37,16 @@ from persistence.sessions import Item, Responded, Session
 from render import Policy, Rendered, View, open_view, provider_of, show
 from timeline import Options, Timeline
 from timeline._arguments import System, Tools
-from timeline.billing import Flattener, RunningBill
+from timeline.billing import (
+    CacheStep,
+    Flattener,
+    RecordedBill,
+    RecordedCall,
+    RunningBill,
+    compared_bill,
+    recorded_bill,
+    unlogged_in,
+)
 from timeline.engine._engine import counted
 from timeline.engine._settings import Settings
 from timeline.replay._coverage import Coverage, coverage
@@ -62,6 +72,7 @@ _HIDE_WORDS: Final[Mapping[HideReason, str]] = {
 _COMPACTED: Final = frozenset({"compacted", "moved"})
 """The words for a compaction in `Point.events`."""
 _NEVER: Final = 10**9
+_DAY: Final = 86_400
 NOT_IN_JSON = frozenset({"points", "recorded"})
 """Fields that `--json` leaves out."""
 EVERYTHING = Policy(
@@ -155,6 +166,8 @@ def _save(running: "Replay", saved: EventStore | None) -> int:
 class ReplayResult:
     """The result for one session and one policy."""
 
+    recorded_bill: RecordedBill = attrs.field(factory=RecordedBill)
+    """What the session has cost, and what it would have cost with this policy."""
     session: str
     format: str
     model: str
@@ -165,6 +178,8 @@ class ReplayResult:
     """Why model, window and prices are guesses; empty if they are known."""
     window: int
     """The most tokens of a prompt."""
+    room: int
+    """Those of them that are left for what the log has."""
     policy: str
     counter: str
     calls: int
@@ -225,6 +240,7 @@ class ReplayResult:
     def to_json(self) -> dict[str, Any]:
         """The result in the format of `--json`."""
         data = attrs.asdict(self, filter=lambda attribute, _: attribute.name not in NOT_IN_JSON)
+        data["recorded_bill"] = self.recorded_bill.to_json()
         data["cost"] = {name: round(value, 6) for name, value in data["cost"].items()}
         data["units"] = {name: round(value) for name, value in data["units"].items()}
         data["coverage"]["problems"] = list(self.coverage.problems)
@@ -290,9 +306,14 @@ class Replay:
     """The replay of one session with one policy."""
 
     session: Session
+    options: ReplayOptions
     store: EventStore
     replayed: "ReplayTimeline"
     bill: RunningBill
+    lasting: RunningBill
+    """The same in a cache that loses nothing; the recording says what the provider's had lost."""
+    steps: list[CacheStep] = attrs.field(factory=list[CacheStep])
+    """The requests in that cache."""
     reference: "FullHistory"
     memory: Meter
     writer: StandIn | RecordingSummarizer | None = None
@@ -325,7 +346,8 @@ class Replay:
         """Prepare a replay; nothing is replayed yet."""
         writer = _writer(options)
         extra = {"summarizer": writer} if writer else {}
-        replayed = ReplayTimeline.begin(session, options, store, extra)  # type: ignore[arg-type]
+        with_room = attrs.evolve(options, window=_room(session, options))
+        replayed = ReplayTimeline.begin(session, with_room, store, extra)  # type: ignore[arg-type]
         model = replayed.settings.model
         counter = counter_for(options.counter, model)
         flattener = Flattener(counter, provider_of(model))
@@ -333,9 +355,11 @@ class Replay:
         full = RunningBill(model=model, flattener=flattener)
         return cls(
             session=session,
+            options=options,
             store=store,
             replayed=replayed,
             bill=bill,
+            lasting=RunningBill(model=model, flattener=flattener, ttl=_DAY),
             reference=FullHistory.begin(session, options, full),
             memory=Meter.of(session),
             writer=writer,
@@ -371,6 +395,7 @@ class Replay:
         summaries = self.writer.take_calls() if self.writer else ()
         self.bill.summarized(summaries)
         step = self.bill.send(at, rendered)
+        self.steps.append(self.lasting.send(at, rendered))
         if self.writer:
             self.writer.sent(at, step)
         if full_tokens > self.replayed.settings.limit:
@@ -405,6 +430,23 @@ class Replay:
         reopened = open_view(store.load_window(timeline.id))
         live, again = self.replayed.shown(timeline.view), self.replayed.shown(reopened)
         self.reopened_equal &= live.content_hash == again.content_hash
+
+
+def _room(session: Session, options: ReplayOptions) -> int | None:
+    """The tokens that the session's own window has beside what the log lacks, at least half of them whatever the
+    estimate. Without usage, and for a given window: what was given."""
+    used = [i.usage if isinstance(i, Responded) else None for i in session.items]
+    if options.window is not None or not any(usage and usage.input for usage in used):
+        return options.window
+    model, limit = options.model_for(session), options.limit_for(session)
+    flattener = Flattener(counter_for(options.counter, model), provider_of(model))
+    whole = FullHistory.begin(session, options, RunningBill(model=model, flattener=flattener))
+    full = [whole.step(item) for item in session.items]
+    sent = [
+        (usage, tokens) for usage, tokens in zip(used, full, strict=True) if usage and usage.input
+    ]
+    unlogged, growth = unlogged_in(sent)
+    return min(max(round((limit - unlogged) / growth), limit // 2), limit)
 
 
 def _writer(options: ReplayOptions) -> StandIn | RecordingSummarizer | None:
@@ -467,8 +509,8 @@ class ReplayTimeline:
             "counter": options.counter,
             "keep_thinking": options.keep_thinking,
         }
-        if options.window is not None:
-            chosen["window"] = options.window
+        if options.window is not None or session.window:
+            chosen["window"] = options.limit_for(session)
         chosen |= {"store": store, "clock": clock, "ids": counted(), **extra}
         return cls(
             timeline=Timeline.open(options.name or session.name, **chosen),
@@ -528,16 +570,16 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
     """The result of a finished replay."""
     session, replayed, bill, kept = replay.session, replay.replayed, replay.bill, replay.memory
     tokens = [point.tokens for point in replay.points]
-    hides = [event for event in replay.decisions if isinstance(event, BlocksHidden)]
-    events = Counter(hide.reason for hide in hides)
-    blocks = Counter(hide.reason for hide in hides for _ in hide.hidden)
+    events, blocks = _hidden(replay)
     return ReplayResult(
+        recorded_bill=_recorded_bill(replay),
         session=session.name,
         format=session.format,
         model=replayed.settings.model.name,
         recorded=session.model,
         guess=replay.guess,
-        window=replayed.settings.limit,
+        window=replay.options.limit_for(session),
+        room=replayed.settings.limit,
         policy=replayed.settings.policy.name,
         counter=counter,
         calls=len(replay.points),
@@ -574,6 +616,25 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         notices=_notices(replay),
         points=tuple(replay.points),
     )
+
+
+def _hidden(replay: Replay) -> tuple[Counter[HideReason], Counter[HideReason]]:
+    """By reason, how often something was hidden, and how many blocks."""
+    hides = [event for event in replay.decisions if isinstance(event, BlocksHidden)]
+    blocks = Counter(hide.reason for hide in hides for _ in hide.hidden)
+    return Counter(hide.reason for hide in hides), blocks
+
+
+def _recorded_bill(replay: Replay) -> RecordedBill:
+    """The recorded bill, and what the same calls would have cost here."""
+    calls = replay.session.calls
+    usages = [c.usage and msgspec.structs.replace(c.usage, model=c.model) for c in calls]
+    bill = recorded_bill(usages, replay.session.aside)
+    sent = [
+        RecordedCall(point.at, usage, point.full_tokens, step)
+        for point, usage, step in zip(replay.points, usages, replay.steps, strict=True)
+    ]
+    return compared_bill(bill, sent, replay.bill.summary_dollars)
 
 
 def _cost(prompt: float, summaries: float, full: float) -> Cost:

@@ -53,7 +53,7 @@ from render import (
     show,
 )
 from timeline._arguments import System, Tools
-from timeline.billing import Flattener, RunningBill
+from timeline.billing import Flattener, RunningBill, usage_written
 from timeline.engine._hiding import taken_back, without_hidden
 from timeline.engine._settings import Settings
 from timeline.report._requests import Requests
@@ -385,11 +385,10 @@ def word_of(event: Event) -> str:
 def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
     """The cost of the prompt in dollars, by the usage that the provider reported.
 
-    `ttl`: the seconds that written tokens are cached; if the model has no such time, its shortest is used.
+    `ttl`: the seconds that written tokens are cached, unless they are reported as kept longer; if the model has no such time, its shortest is used.
     """
     rates = provider_of(model).rates(model, usage.input)
-    kept = ttl if ttl in rates.writes else min(rates.writes, default=0)
-    written = {kept: usage.cache_write} if kept else {}
+    written = usage_written(usage, model, ttl if ttl in rates.writes else 0)
     return rates.cost(usage.uncached, usage.cache_read, written) / MILLION
 
 

@@ -26,7 +26,7 @@ class Reported:
     """One log in a report, with the facts that its page shows."""
 
     facts: Mapping[str, Any]
-    """`name`, `title`, `timeline`; and, if known, `session`, `format`, `guess`, `notes`, the measures `recall`,
+    """`name`, `title`, `timeline`; and, if known, `session`, `format`, `guess`, `bill`, `notes`, the measures `recall`,
     `quotes`, `rules`, `edits`, `standing` and `prompts`, and `summaries`: the dollars paid for summaries."""
     collector: Collector = attrs.field(repr=False)
 
@@ -66,6 +66,7 @@ def reported_replay(replayed: Replayed) -> Reported:
         "session": result.session,
         "format": result.format,
         "guess": result.guess,
+        "bill": result.recorded_bill.headline() if result.recorded_bill.calls else "",
         "recall": result.recall.far,
         "quotes": result.recall.quotes,
         "rules": result.rules,

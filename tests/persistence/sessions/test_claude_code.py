@@ -198,6 +198,57 @@ def test_usage_counts_once_per_response_and_its_output_is_the_largest_seen(write
     assert (used.response, used.model) == ("m1", session.model)
 
 
+def test_usage_says_what_is_kept_for_an_hour_and_another_tier_than_the_standard_one(
+    write: Write,
+) -> None:
+    usage = {
+        "cache_creation_input_tokens": 7,
+        "cache_creation": {"ephemeral_5m_input_tokens": 2, "ephemeral_1h_input_tokens": 5},
+    }
+    session = read_session(
+        write(
+            user(0, "go"),
+            answer(1, "m1", text("a"), usage={**usage, "service_tier": "standard"}),
+            answer(2, "m2", text("b"), usage={**usage, "service_tier": "priority"}),
+        )
+    )
+    used = [call.usage for call in session.calls if call.usage]
+    assert [(u.cache_write, u.cache_write_long, u.tier) for u in used] == [
+        (7, 5, ""),
+        (7, 5, "priority"),
+    ]
+
+
+def test_usage_outside_the_conversation_is_kept_aside(write: Write) -> None:
+    """Of responses that broke off while thinking, and of sub-agents."""
+    side = answer(2, "s1", text("found"), usage={"input_tokens": 30}) | {"isSidechain": True}
+    session = read_session(
+        write(
+            user(0, "go"),
+            answer(1, "m1", text("a"), usage={"input_tokens": 1}),
+            side,
+            side,
+            answer(3, "m2", THOUGHT, usage={"input_tokens": 2}),
+            answer(4, "m3", text("b"), usage={"input_tokens": 3}),
+        )
+    )
+    assert [call.usage and call.usage.input for call in session.calls] == [1, 3]
+    assert [(used.input, used.model) for used in session.aside] == [
+        (30, "claude-x"),
+        (2, "claude-x"),
+    ]
+
+
+def test_the_window_is_the_prompt_at_which_the_agent_compacted_by_itself(write: Write) -> None:
+    def cut(trigger: str, tokens: int) -> dict[str, Any]:
+        meta = {"trigger": trigger, "preTokens": tokens}
+        return {"type": "system", "subtype": "compact_boundary", "compactMetadata": meta}
+
+    spoken = user(0, "go"), answer(1, "m1", text("a"))
+    assert read_session(write(*spoken, cut("manual", 180_000))).window == 0
+    assert read_session(write(*spoken, cut("auto", 167_000))).window == 167_000
+
+
 @for_each(
     ("content", "name"),
     [

@@ -185,6 +185,28 @@ def test_usage_counts_once_without_its_cached_part_and_not_for_compactions(write
     assert second.usage is None
 
 
+def test_every_call_is_counted_even_if_its_response_is_not_by_itself_in_the_log(
+    write: Write,
+) -> None:
+    session = read_session(
+        write(
+            said(0, "user", "go"),
+            call(1, "c1"),
+            tokens(2, 100, prompt=90, cached=80),
+            tokens(3, 210, prompt=110, cached=90),
+            output(4, "c1"),
+        )
+    )
+    assert [call.usage and call.usage.input for call in session.calls] == [110]
+    assert [used.input for used in session.aside] == [90]
+
+
+def test_the_log_says_the_window(write: Write) -> None:
+    window = event(2, "token_count", info={"model_context_window": 258_400})
+    session = read_session(write(said(0, "user", "go"), call(1, "c1"), window))
+    assert session.window == 258_400
+
+
 def test_instructions_and_model_come_from_their_first_mention(write: Write) -> None:
     session = read_session(
         write(

@@ -65,7 +65,7 @@ def test_money_that_is_a_guess_says_about(
     assert "about" not in told(result, capsys)
     out = told(attrs.evolve(result, guess="nobody knows this model"), capsys)
     assert re.search(r"^cost +about \$", out, re.MULTILINE)
-    assert "of sending everything, which costs about $" in out
+    assert "of sending everything, which nobody paid: about $" in out
 
 
 def test_every_number_on_the_screen_is_explained(

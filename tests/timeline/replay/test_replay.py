@@ -153,7 +153,7 @@ def test_what_the_log_has_wins_over_the_default_and_an_option_over_both(tmp_path
 
 def test_the_sessions_model_counts_when_its_prices_are_known() -> None:
     assert replay(invented(turns=1, model="claude-haiku-4-5")).model == "claude-haiku-4-5"
-    assert replay(invented(turns=1, model="somebody-elses")).model == "claude-sonnet-5-5"
+    assert replay(invented(turns=1, model="")).model == "claude-sonnet-5-5"
     chosen = ReplayOptions(model="claude-opus-4-5")
     assert replay(invented(turns=1, model="claude-haiku-4-5"), chosen).model == "claude-opus-4-5"
 

@@ -166,7 +166,7 @@ Foldline.App = function ({ runs, report, follow }) {
   return html`
     <header>
       <div><h1>${report.back ? html`<a href=${report.back}>timelines</a> / ` : null}${run.facts.title}</h1>
-        <p class="hint">${[run.facts.format, run.model, "policy " + run.policy, `window ${Foldline.number(run.window)}`].filter(Boolean).join(" · ")}${run.facts.guess ? html`<br /><b>${run.facts.guess}</b>` : null}</p></div>
+        <p class="hint">${run.facts.bill ? html`<b>${run.facts.bill}</b><br />` : null}${[run.facts.format, run.model, "policy " + run.policy, `window ${Foldline.number(run.window)}`].filter(Boolean).join(" · ")}${run.facts.guess ? html`<br /><b>${run.facts.guess}</b>` : null}</p></div>
       <span class="spacer"></span>
       ${runs.length > 1 ? html`<label>replay <select id="run" value=${state.run} onChange=${(event) => go({ run: Number(event.target.value) })}>${runs.map((each, at) => html`<option value=${at}>${each.facts.name}</option>`)}</select></label>` : null}
       ${follow ? html`<label title="Stay with the newest call while the agent works"><input type="checkbox" checked=${state.following} onChange=${() => go({ following: !state.following })} /> follow</label>` : null}
