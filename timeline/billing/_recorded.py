@@ -9,7 +9,7 @@ estimated from the reported tokens: system prompt and tools from the first call,
 What the provider's cache had kept at a call, and for how long, is taken from the recording.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -122,7 +122,11 @@ def recorded_bill(
     calls: Sequence[UsageRecorded | None], aside: Sequence[UsageRecorded]
 ) -> RecordedBill:
     """The bill of the calls of a conversation (None: usage not reported), and of others."""
-    tokens, parts, models = Counter[str](), Counter[str](), Counter[str]()
+    tokens, parts, models = (
+        Counter[str](),
+        defaultdict[str, float](float),
+        defaultdict[str, float](float),
+    )
     unpriced, tiers, guessed = Counter[str](), Counter[str](), dict[str, str]()
     silent, known = 0, list[int]()
     for number, usage in enumerate((*calls, *aside)):
@@ -133,10 +137,10 @@ def recorded_bill(
             unpriced[usage.model or "unknown"] += 1
             continue
         known.append(number)
-        models[usage.model] += usage_price(usage, model)  # type: ignore[assignment]
+        models[usage.model] += usage_price(usage, model)
         for name, count, dollars in _kinds(usage, model):
             tokens[name] += count
-            parts[name] += dollars  # type: ignore[assignment]
+            parts[name] += dollars
         guessed |= {} if model.known else {usage.model: model.name}
         tiers += Counter([usage.tier] if usage.tier else [])
     return RecordedBill(

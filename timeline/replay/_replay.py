@@ -621,7 +621,7 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
 def _hidden(replay: Replay) -> tuple[Counter[HideReason], Counter[HideReason]]:
     """By reason, how often something was hidden, and how many blocks."""
     hides = [event for event in replay.decisions if isinstance(event, BlocksHidden)]
-    blocks = Counter(hide.reason for hide in hides for _ in hide.hidden)
+    blocks: Counter[HideReason] = Counter(hide.reason for hide in hides for _ in hide.hidden)
     return Counter(hide.reason for hide in hides), blocks
 
 
