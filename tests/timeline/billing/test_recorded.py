@@ -79,7 +79,8 @@ def test_what_is_not_in_the_bill_is_counted_and_said() -> None:
 
 def test_calls_outside_the_conversation_are_paid_too() -> None:
     bill = recorded_bill([used(uncached=1_000_000)], [used(uncached=200_000)])
-    assert (bill.dollars, bill.calls, bill.aside) == (pytest.approx(6.0), 2, 1)
+    assert (bill.calls, bill.aside) == (2, 1)
+    assert bill.dollars == pytest.approx(6.0)
 
 
 def test_a_name_that_is_not_in_the_table_has_the_prices_of_its_own_vendor() -> None:
