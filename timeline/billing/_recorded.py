@@ -71,8 +71,8 @@ class RecordedBill:
 
     def to_json(self) -> dict[str, Any]:
         """The bill in the format of `--json`."""
-        data = attrs.asdict(self, value_serializer=lambda *each: _rounded(each[2]))
-        return {"headline": self.headline(), **data, "saved": _rounded(self.saved)}
+        data = attrs.asdict(self, value_serializer=_rounded)
+        return {"headline": self.headline(), **data, "saved": round(self.saved, 6)}
 
     def headline(self) -> str:
         """The bill and the comparison in one line; without a bill, why there is none."""
@@ -114,7 +114,7 @@ class RecordedBill:
         return "; ".join([f"{silent:,} calls whose usage the log lacks"] * bool(silent) + unpriced)
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(_owner: object, _field: object, value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
