@@ -71,7 +71,8 @@ class RecordedBill:
 
     def to_json(self) -> dict[str, Any]:
         """The bill in the format of `--json`."""
-        return {"headline": self.headline(), **attrs.asdict(self), "saved": self.saved}
+        data = attrs.asdict(self, value_serializer=_rounded)
+        return {"headline": self.headline(), **data, "saved": round(self.saved, 6)}
 
     def headline(self) -> str:
         """The bill and the comparison in one line; without a bill, why there is none."""
@@ -113,6 +114,10 @@ class RecordedBill:
         return "; ".join([f"{silent:,} calls whose usage the log lacks"] * bool(silent) + unpriced)
 
 
+def _rounded(_owner: object, _field: object, value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
+
+
 def money(dollars: float) -> str:
     """An amount in dollars."""
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.3f}"
@@ -148,7 +153,7 @@ def recorded_bill(
         calls=len(known),
         aside=sum(number >= len(calls) for number in known),
         tokens=tokens,
-        parts=parts,
+        parts={n: parts[n] for n in sorted(parts, key=lambda n: (n == "output", n != "input", n))},
         models=models,
         without_usage=silent,
         unpriced=unpriced,

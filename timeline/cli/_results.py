@@ -168,8 +168,8 @@ def _money(result: ReplayResult) -> Iterator[tuple[str, str, str]]:
     written = f", {dollars(cost.summaries, result)} of it for summaries" if cost.summaries else ""
     if not cost.full_history:
         text = "tokens of ordinary input for prompts, at a price that is not known"
-        share = f"{result.units.ratio:.0%} of sending everything"
-        yield "cost", short(round(result.units.total)), f"{text}; {share}"
+        whole = f"{result.units.ratio:.0%} of sending everything"
+        yield "cost", short(round(result.units.total)), f"{text}; {whole}"
         return
     everything = f"sending everything, which nobody paid: {dollars(cost.full_history, result)}"
     yield (

@@ -79,7 +79,8 @@ def test_what_is_not_in_the_bill_is_counted_and_said() -> None:
 
 def test_calls_outside_the_conversation_are_paid_too() -> None:
     bill = recorded_bill([used(uncached=1_000_000)], [used(uncached=200_000)])
-    assert (bill.dollars, bill.calls, bill.aside) == (pytest.approx(6.0), 2, 1)
+    assert (bill.calls, bill.aside) == (2, 1)
+    assert bill.dollars == pytest.approx(6.0)
 
 
 def test_a_name_that_is_not_in_the_table_has_the_prices_of_its_own_vendor() -> None:
@@ -162,7 +163,9 @@ def test_a_replay_says_the_recorded_bill_before_all_else() -> None:
     data = result.to_json()
     assert next(iter(data)) == "recorded_bill"
     assert data["recorded_bill"]["headline"] == result.recorded_bill.headline()
-    assert data["recorded_bill"]["saved"] == pytest.approx(paid - result.recorded_bill.foldline)
+    assert data["recorded_bill"]["saved"] == pytest.approx(
+        paid - result.recorded_bill.foldline, abs=1e-5
+    )
 
 
 def test_a_session_without_usage_has_no_bill() -> None:
