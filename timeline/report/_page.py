@@ -53,6 +53,7 @@ def reported_log(
 def reported_replay(replayed: Replayed) -> Reported:
     """Prepare a replay for a report."""
     result, ours = replayed.result, replayed.timeline
+    bill = result.recorded_bill
     prompting = Prompting(
         settings=ours.timeline.settings,
         system=ours.system,
@@ -66,7 +67,8 @@ def reported_replay(replayed: Replayed) -> Reported:
         "session": result.session,
         "format": result.format,
         "guess": result.guess,
-        "bill": result.recorded_bill.headline() if result.recorded_bill.calls else "",
+        "bill": bill.headline() if bill.calls else "",
+        "compared": None if bill.foldline is None else [bill.dollars, bill.foldline],
         "recall": result.recall.far,
         "quotes": result.recall.quotes,
         "rules": result.rules,

@@ -15,6 +15,7 @@ from tests.strategies import Play, Step, settings, steps
 from tests.timeline.replay.invented import invented
 from tests.timeline.report.pages import Page, request_in, states_in
 from timeline import Policy, Timeline
+from timeline.billing import RecordedBill
 from timeline.engine._engine import counted
 from timeline.replay import Replayed, ReplayOptions, Sent, places, replay_with_log
 from timeline.report import Prompting, report_html, reported_log, reported_replay
@@ -66,6 +67,19 @@ def test_the_numbers_are_those_of_the_replay() -> None:
     assert sum(calls["bust"]) == result.warm_busts
     folds = sum(list(decisions).count("compacted") for decisions in calls["decisions"])
     assert folds == result.folds
+
+
+def test_what_was_saved_is_said_against_the_recorded_bill() -> None:
+    done, _ = replayed()
+    bill = RecordedBill(dollars=2.0, calls=24, foldline=2.5)
+    billed = attrs.evolve(done, result=attrs.evolve(done.result, recorded_bill=bill))
+    facts = reported_replay(billed).facts
+    assert (
+        facts["bill"] == "bill $2.00 recorded; with foldline it would have cost $0.500 more (25%)"
+    )
+    assert facts["compared"] == [2.0, 2.5]
+    unbilled = attrs.evolve(done, result=attrs.evolve(done.result, recorded_bill=RecordedBill()))
+    assert reported_replay(unbilled).facts["compared"] is None
 
 
 def test_sending_everything_is_estimated_well_where_nobody_measured_it() -> None:

@@ -106,6 +106,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
 
 Foldline.Tiles = function ({ run }) {
   const f = Foldline.totals(run), about = run.facts.guess;
+  const [whole, ours, whose] = run.facts.compared ? [...run.facts.compared, "the recorded bill"] : [f.full, f.paid, "sending everything"];
   return html`<dl class="numbers tiles">
     <${Foldline.Number} name="calls" value=${Foldline.number(run.length)} more=${"in " + Foldline.plural(run.turns.length, "turn")} />
     <${Foldline.Number} name="tokens a call" value=${Foldline.number(f.mean)} more=${"at most " + Foldline.number(f.most)} />
@@ -113,7 +114,7 @@ Foldline.Tiles = function ({ run }) {
     <${Foldline.Number} name="blocks" value=${Foldline.number(run.size)} />
     <${Foldline.Number} name="cache read" value=${Foldline.share(f.read, f.all)} />
     <${Foldline.Number} name="cost" value=${Foldline.money(f.paid, about)} more=${run.foreign ? "as billed to its agent" : Foldline.share(f.paid, f.full) + " of sending everything"} />
-    ${run.foreign ? null : html`<${Foldline.Number} name="saved" value=${(f.full < f.paid ? "−" : "") + Foldline.money(Math.abs(f.full - f.paid), about)} more=${`of ${Foldline.money(f.full, about)}`} />`}
+    ${run.foreign ? null : html`<${Foldline.Number} name="saved" value=${(whole < ours ? "−" : "") + Foldline.money(Math.abs(whole - ours), about)} more=${`of ${Foldline.money(whole, about)}, ${whose}`} />`}
   </dl>`;
 };
 

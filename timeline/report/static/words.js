@@ -22,7 +22,7 @@ Foldline.MEANINGS = {
   "uncached": "Tokens neither read from the cache nor written to it, at the ordinary price.",
   "paid": "Cost of this prompt in dollars, by the model's prices, without the answer; of a call through a gateway, what it was billed with the answer.",
   "cost": "Cost of all prompts in dollars, by the model's prices; without answers, which cost the same in any case. Of calls through a gateway, what they were billed with the answers.",
-  "saved": "The cost of sending everything less the cost of these requests; below 0, these cost more.",
+  "saved": "The recorded bill, or where there is none the cost of sending everything, less what foldline's requests would have cost; below 0, these cost more.",
   "cache read": "Share of all prompt tokens that were read from the provider's cache.",
   "cache point": "A place up to which the provider is asked to keep the request in its cache.",
   "compactions": "How often older blocks were folded into a summary, or moved out of the request.",
