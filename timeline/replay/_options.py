@@ -78,7 +78,9 @@ class ReplayOptions:
         """The model whose rules and prices apply: the given one, or the session's own."""
         name = self.model or session.model
         model = _own(name or MODEL)
-        provider = self.provider or model.provider
+        provider = self.provider or (
+            "anthropic" if self.summarizer == "anthropic" else model.provider
+        )
         if _company(model.provider) != _company(provider):
             model = _default(provider)
         return attrs.evolve(model, provider=provider)

@@ -122,7 +122,7 @@ def test_a_table_fits_the_screen_and_leaves_room_for_the_texts(columns: int) -> 
     heading = next(line for line in sent if line.startswith("version"))
     assert columns - heading.index("text") >= 34
     assert sum(line.strip().startswith("v") for line in sent) == 41, "no row is broken in two"
-    assert sent[0].startswith("invoice-service  286 blocks, about ")
+    assert re.match(r"invoice-service  \d+ blocks, about ", sent[0])
     assert sent[0].endswith("; 40 blocks shown")
 
 

@@ -74,6 +74,7 @@ def test_every_number_on_the_screen_is_explained(
     every = attrs.evolve(
         result,
         prunes=1,
+        clips=1,
         externalized=1,
         cleared=1,
         dropped=1,

@@ -1,13 +1,14 @@
 """An adapter whose framework is not installed says what to install."""
 
 import importlib
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 import timeline.integrations
-from blocks import MisuseError
+from blocks import MisuseError, install_command
 from tests.timeline.integrations._frameworks import FRAMEWORKS
 
 HERE = Path(timeline.integrations.__file__).parent
@@ -23,5 +24,5 @@ def test_without_its_framework_an_adapter_names_its_extra(
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, FRAMEWORKS[name], None)
-    with pytest.raises(MisuseError, match=rf"needs \S+ .*: pip install 'foldline\[{name}\]'"):
+    with pytest.raises(MisuseError, match=rf"needs \S+ .*: {re.escape(install_command(name))}"):
         importlib.import_module(module)
