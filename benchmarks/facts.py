@@ -75,7 +75,7 @@ def last_request(path: Path, window: int) -> list[str]:
     def keep(sent: Sent) -> None:
         last[:] = [sent.rendered]
 
-    replay(read_session(path), ReplayOptions(window=window), dump=keep)
+    replay(read_session(path), ReplayOptions(window=window, provider="anthropic"), dump=keep)
     return list(_texts(last[0].messages))
 
 

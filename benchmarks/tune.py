@@ -85,7 +85,12 @@ def tried(
 def options(window: int, policy: Policy | str = "default") -> ReplayOptions:
     """The options for replaying the recorded sessions."""
     return ReplayOptions(
-        window=window, counter="o200k", keep_thinking=False, policy=policy, system=SYSTEM
+        window=window,
+        counter="o200k",
+        keep_thinking=False,
+        policy=policy,
+        provider="anthropic",
+        system=SYSTEM,
     )
 
 

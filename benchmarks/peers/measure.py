@@ -84,7 +84,9 @@ class Recording:
 
 def options(window: int, policy: str = "default") -> ReplayOptions:
     """The replay options, the same for every engine."""
-    return ReplayOptions(window=window, counter="o200k", keep_thinking=False, policy=policy)
+    return ReplayOptions(
+        window=window, counter="o200k", keep_thinking=False, policy=policy, provider="anthropic"
+    )
 
 
 def recorded(session: Session, window: int) -> Recording:

@@ -187,12 +187,15 @@ def _with_window(session: Session, options: ReplayOptions) -> ReplayOptions:
 
 def _replay_options(policy: str, options: Values) -> ReplayOptions:
     system, tools = fixed_parts(options)
+    given = options.provider or options.model
+    # A dump has Anthropic's requests, whoever recorded the session: who reads it knows one form.
+    provider = "anthropic" if options.dump and not given else options.provider
     return ReplayOptions(
         window=None if options.window == AUTO else options.window,
         counter=options.counter,
         policy=policy,
         model=options.model,
-        provider=options.provider,
+        provider=provider,
         summarizer=options.summarizer,
         base_url=options.base_url,
         keep_thinking=options.thinking == "keep",

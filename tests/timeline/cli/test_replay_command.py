@@ -53,6 +53,33 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(run: Run, session: 
     assert ran.err.startswith("foldline: missing.jsonl: no such file")
 
 
+def test_a_dump_has_one_form_whoever_recorded_the_session(run: Run, tmp_path: Path) -> None:
+    lines = [
+        {"type": "session_meta", "payload": {"id": "x"}},
+        {"type": "turn_context", "payload": {"model": "gpt-5.5"}},
+        *(
+            {
+                "type": "response_item",
+                "payload": {
+                    "type": "message",
+                    "role": role,
+                    "content": [{"type": kind, "text": "x"}],
+                },
+            }
+            for role, kind in (("user", "input_text"), ("assistant", "output_text"))
+        ),
+    ]
+    log = tmp_path / "rollout-2026-11-20T10-00-00-x.jsonl"
+    log.write_text(
+        "".join(json.dumps({"timestamp": "2026-11-20T10:00:00Z", **line}) + "\n" for line in lines)
+    )
+    ran = run("replay", log, "--dump", "dump.jsonl", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert "messages" in json.loads(Path("dump.jsonl").read_text())["request"]
+    assert run("replay", log, "--dump", "dump.jsonl", "--provider", "openai.responses").code == 0
+    assert "input" in json.loads(Path("dump.jsonl").read_text())["request"]
+
+
 def test_the_dump_appears_and_nothing_else(run: Run, session: Path, tmp_path: Path) -> None:
     assert run("replay", session, *SMALL, "--dump", "dump.jsonl").code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["dump.jsonl"]
