@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,7 +99,7 @@ def test_an_answer_that_is_no_json_answers_nothing(practice: Practice) -> None:
 
 
 def test_a_request_is_flat_text_with_calls_and_results() -> None:
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Hi."},
         {"role": "assistant", "content": [{"type": "tool_use", "name": "bash", "input": {"c": "ls"}}]},
         {"role": "user", "content": [{"type": "tool_result", "content": [{"type": "text", "text": "a"}]}]},

@@ -61,5 +61,4 @@ class Masking:
 
 def tokens_of(message: Message) -> int:
     """The tokens of a message with its calls."""
-    calls = sum(call["tokens"] for call in message.get("calls", ()))
-    return int(message["tokens"]) + calls
+    return int(message["tokens"]) + sum(int(call["tokens"]) for call in message.get("calls", ()))

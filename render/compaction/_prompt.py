@@ -201,8 +201,9 @@ class Asking:
 
 def named(entries: Sequence[Entry], *, last: bool = False) -> str:
     """The first block of some entries (or the last) that the model sees, by its kind and its first words."""
-    seen = [e.block for e in entries if not isinstance(e.block, TurnHeader | AssistantThinking)]
-    block = (seen or [entry.block for entry in entries])[-1 if last else 0]
+    blocks = [entry.block for entry in entries]
+    seen = [block for block in blocks if not isinstance(block, TurnHeader | AssistantThinking)]
+    block = [*(seen or blocks)][-1 if last else 0]
     match block:
         case ToolCall():
             words = " ".join(one_line(leaves({k: v}), WORDS) for k, v in block.input.items())

@@ -112,7 +112,7 @@ def edits_of(call: ToolCall, envelope: Envelope | None = None) -> Iterator[Edit]
         return
     for old, new, is_all in pairs:
         yield Edit(file=files[0], old=old or None, new=new, is_all=is_all)
-    whole = [text for name in _WHOLE if isinstance(text := call.input.get(name), str)]
+    whole: list[str | None] = [t for name in _WHOLE if isinstance(t := call.input.get(name), str)]
     for text in () if pairs else whole or [None]:
         yield Edit(file=files[0], old=None, new=text)
 

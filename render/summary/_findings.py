@@ -264,7 +264,7 @@ def worth(statement: str) -> int:
 def density(told: str) -> float:
     """The worth of a text for its length, which favours short statements, but none below `LENGTH_MIN` further."""
     worths = sum(max(worth(piece.text), 0) + 0.5 for piece in read_prose(told))
-    return worths / max(len(told), LENGTH_MIN) ** LENGTH_POWER
+    return float(worths / max(len(told), LENGTH_MIN) ** LENGTH_POWER)
 
 
 def offers(statement: str) -> bool:

@@ -154,9 +154,9 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     arguments = run.call.input
     for value in arguments.values():
         if rows := _rows(value):
-            old = before if arguments.get("merge") is True else ()
-            steps = {step.id or step.text: step for step in (*old, *rows)}
-            return [step for step in steps.values() if _meaning(step.status) != GONE]
+            earlier = before if arguments.get("merge") is True else ()
+            listed = {step.id or step.text: step for step in (*earlier, *rows)}
+            return [step for step in listed.values() if _meaning(step.status) != GONE]
     said, known = _step(arguments), [step.id for step in before if step.id]
     if said.id in known and (said.text or _meaning(said.status)):
         old = before[[step.id for step in before].index(said.id)]

@@ -141,9 +141,9 @@ def _regions(copies: Mapping[str, Copy], chosen: Sequence[_Known]) -> Iterator[R
     """The chosen rows as regions, the file that was seen last first."""
     newest = dict[str, int]()
     places: dict[tuple[str, int], list[int]] = {}
-    for file, stretch, place, row in chosen:
+    for file, number, place, row in chosen:
         newest[file] = max(newest.get(file, 0), row.seen)
-        places.setdefault((file, stretch), []).append(place)
+        places.setdefault((file, number), []).append(place)
     for file, number in sorted(places, key=lambda key: (-newest[key[0]], key)):
         stretch, run = copies[file].stretches[number], list[int]()
         for place in sorted(places[file, number]):

@@ -225,7 +225,7 @@ def updated(
         raise ValueError("; ".join(pages.notices) or "it is empty")
     lists: dict[str, Any] = {}
     for field, entries in pages.lists.items():
-        settled = dict.fromkeys(map(_settled, filter(None, entries)))
+        settled = dict.fromkeys(_settled(entry) for entry in entries if entry)
         touched = settled.keys() - {*getattr(before, field)}
         lists[field] = tuple(sorted(settled, key=touched.__contains__))
     quoted = len(set(before.constraints[: before.quoted]).intersection(lists["constraints"]))

@@ -195,7 +195,7 @@ def test_the_instruction_asks_for_the_turn_only_if_the_cut_goes_through_one() ->
     more = make.view_of(make.prompt("go"), *rounds(4), make.prompt("And?", "t9"))
     over = range_of(more, within, keep_ratio=0.0)
     folded = [entry for entry in more.entries if entry.block.turn != "t9"]
-    ended = attrs.evolve(over, folded=folded[:3], kept=(*folded[3:], *more.entries[-1:]))
+    ended = attrs.evolve(over, folded=tuple(folded[:3]), kept=(*folded[3:], *more.entries[-1:]))
     for fold in (whole, ended):
         assert '"turn_context": "leave it out: the cut is not in' in instruction(fold, within)
 

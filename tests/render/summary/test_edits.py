@@ -1,5 +1,7 @@
 """What the edits did to each file: told by names, from the edits themselves, in any client's form."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +12,7 @@ from tests._builders import call, result, view_of
 from tests._table import for_each
 
 
-def after(*items: Block, before: Progress | None = None) -> Progress:
+def after(*items: Any, before: Progress | None = None) -> Progress:
     return advance(before or Progress(), view_of(*items).entries)
 
 
@@ -118,7 +120,7 @@ def test_a_failed_edit_is_none_and_one_without_a_result_is_unknown() -> None:
     ],
     ids=["codex", "opencode", "codex in a shell", "codex in a shell of words"],
 )
-def test_a_patch_is_told_hunk_by_hunk_and_file_by_file(tool: dict[str, object]) -> None:
+def test_a_patch_is_told_hunk_by_hunk_and_file_by_file(tool: dict[str, Any]) -> None:
     name = str(tool["name"])
     arguments = {key: value for key, value in tool.items() if key != "name"}
     a, b, c = after(call("p", name=name, **arguments), result("p", "Success")).changes

@@ -20,11 +20,11 @@ from tests._builders import attachment, call, prompt, result, view_of
 from tests._table import for_each
 
 
-def after(*items: Block, before: Progress | None = None) -> Progress:
+def after(*items: Any, before: Progress | None = None) -> Progress:
     return advance(before or Progress(), view_of(*items).entries)
 
 
-def ran(call_id: str, command: str, answer: str = "", **arguments: object) -> list[Block]:
+def ran(call_id: str, command: str, answer: str = "", **arguments: Any) -> list[Block]:
     return [call(call_id, name="bash", command=command, **arguments), result(call_id, answer)]
 
 
@@ -193,7 +193,7 @@ def tried(
     ]
 
 
-def check_of(*items: Block) -> CheckRecord:
+def check_of(*items: Any) -> CheckRecord:
     [check] = after(*items).checks
     return check
 

@@ -15,7 +15,7 @@ from tests.render.summary.samples import count
 from tests.strategies import Play, steps
 
 
-def after(*items: Block, before: Progress | None = None) -> Progress:
+def after(*items: Any, before: Progress | None = None) -> Progress:
     return advance(before or Progress(), view_of(*items).entries)
 
 
