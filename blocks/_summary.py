@@ -292,7 +292,7 @@ class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     more: int = 0
     """How many names are not listed."""
     line: str = ""
-    """A line of the newest edit, if no names are known."""
+    """The most telling line of the newest edit, if the names do not tell enough."""
 
 
 class CheckRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

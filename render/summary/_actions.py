@@ -47,7 +47,7 @@ from render.summary._commands import (
 )
 from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
 from render.summary._identifiers import one_line, output_of
-from render.summary._runs import COMMITTED, REJECTED, commands_in
+from render.summary._runs import COMMITTED, LOOKS, REJECTED, commands_in
 from render.summary._state import is_plan
 from render.view._group import Entry
 
@@ -79,12 +79,10 @@ _COMMITS: Final = re.compile(
 )
 """Commands that change a repository's history, or what others see of it."""
 _LOOKS: Final = re.compile(
-    r"\W*(?:cat|ls|ll|tree|find|fd|grep|egrep|rg|ag|sed -n|awk|head|tail|less|wc|nl|stat|file|du|pwd|which|jq|sort|uniq|cut|tr"
-    r"|echo|ps|xargs|true|sleep"
-    r"|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
+    r"\W*(?:sed -n|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
     r"|gh (?:\w+ (?:view|list|status|checks|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
 )
-"""Commands that only print what there is."""
+"""Other commands that only print what there is."""
 _NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
 """What clients write for an empty output: Claude Code, pi."""
 _NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
@@ -198,7 +196,8 @@ def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: st
     is_bad = result is not None and (
         result.is_error or result.envelope.outcome == "failure" or status not in WENT_WELL
     )
-    is_look = all(_LOOKS.match(each.text) for each in commands_in(command.text))
+    ran = commands_in(command.text)
+    is_look = all(each.words[0] in LOOKS or _LOOKS.match(each.text) for each in ran)
     is_commit = _COMMITS.search(command.text)
     error = telling_error(output) if is_bad else ""
     if is_bad and is_look and status == "1" and not error:
@@ -228,8 +227,8 @@ def _short(output: str, telling: int) -> str:
     """An output in few words: itself if it is short, else the number of its lines and the telling one of them: 0 for the
     first, -1 for the last."""
     lines = [" ".join(line.split()) for line in output.split("\n") if re.search(r"\w", line)]
-    whole = " / ".join(lines[:OUTCOME_MAX])
-    if len(whole) <= OUTCOME_MAX and len(lines) <= OUTCOME_MAX:
+    whole = " / ".join(lines)
+    if len(whole) <= OUTCOME_MAX:
         return "" if _NO_OUTPUT.fullmatch(whole) else whole
     if lines[0][0] in "{[" and lines[-1][-1] in "]}":
         return f"JSON, {len(output)} characters: {one_line(whole, LINE_SAID_MAX)}"

@@ -86,6 +86,7 @@ def _disputed(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator
 
 
 OBJECTION_CHARACTERS: Final = 600
+"""A longer message says more than that the report is wrong."""
 _OBJECTION: Final = re.compile(
     r"(?:no|nope|wrong|not (?:true|right|correct|working|quite))\s*[,.!;]|that(?:'|’)?s (?:not|wrong)\b"
     r"|(?:(?:it|this|that)(?:'|’)?s? )?(?:still (?:not|does ?n|fail|broken|wrong|the same)|does(?:n(?:'|’)?t| not) work)",

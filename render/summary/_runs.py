@@ -159,10 +159,14 @@ _CHECK: Final = re.compile(
     r"|detekt|xcodebuild|bats|clang-tidy|rustc|gcc|g\+\+|cc|clang|clang\+\+|javac|webpack|rollup|vite|msbuild|pre-commit"
 )
 """Names of tasks, scripts and programs that check or build; from the documentation of each language's tools."""
-_LOOKING: Final = listed(
-    "cat head tail grep egrep rg ag find fd ls tree stat file wc sed awk cut sort uniq jq less which type test [ [[ diff"
-    " cmp echo printf pwd true false sleep wait date ps pgrep kill pkill killall mkdir touch cp mv rm ln chmod export"
-    " source . set read xargs tee exit if for while until case fi done esac"
+LOOKS: Final = listed(
+    "cat head tail grep egrep rg ag find fd ls ll tree stat file wc nl awk cut tr sort uniq jq less which diff cmp"
+    " echo printf pwd du date ps pgrep true false sleep xargs"
+)
+"""Programs that only print what there is, or nothing."""
+_LOOKING: Final = LOOKS | listed(
+    "sed type test [ [[ wait kill pkill killall mkdir touch cp mv rm ln chmod export source . set read tee exit if for"
+    " while until case fi done esac"
 )
 """Programs that say or do nothing about whether the work is right: their failure is an answer, or a trifle."""
 _OTHERS: Final = listed(
@@ -174,6 +178,7 @@ _FAULT: Final = re.compile(
 )
 """Names a fault in a line."""
 _ENDED: Final = re.compile(r"\bexit(?:ed)?(?: with)?(?: code| status)?\W{0,3}0\b", re.IGNORECASE)
+"""A line that only says that the command ended well."""
 _FAILED: Final = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
@@ -354,10 +359,8 @@ def git_after(old: Repository, run: Run) -> Repository:
         if command.words[1:2] == ("reset",):
             old = replace(old, commits=_after_reset(old.commits, command.words[2:]))
     if not run.failed and not made and words & {"--amend", "rebase"}:
-        renewed = (
-            replace(commit, hash="") for commit in old.commits
-        )  # until a log tells their ids
-        old = replace(old, commits=tuple(renewed))
+        # Their ids are others now, which a log may tell.
+        old = replace(old, commits=tuple(replace(commit, hash="") for commit in old.commits))
     for branch, number, subject in made:
         known = old.commits[: -1 if "--amend" in words else None]
         commits = [commit for commit in known if commit.subject != one_line(subject, 100)]
@@ -391,7 +394,7 @@ _BACK: Final = re.compile(r"(?:HEAD|@)(?:~(\d*)|(\^*))")
 
 def _after_reset(commits: tuple[Commit, ...], words: Sequence[str]) -> tuple[Commit, ...]:
     """The commits that `git reset` leaves: those before the one it goes back to, if that is known."""
-    target = next((word for word in words if word[0] != "-"), "HEAD")
+    target = next((word for word in words if word[:1] not in {"", "-"}), "HEAD")
     places = [n for n, c in enumerate(commits, 1) if c.hash and c.hash[:7] == target[:7]]
     if back := _BACK.fullmatch(target):
         steps = len(back[2]) if back[1] is None else int(back[1] or 1)

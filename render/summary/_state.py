@@ -155,8 +155,8 @@ def _steps_after(before: Sequence[Step], run: Run) -> list[Step] | None:
     for value in arguments.values():
         if rows := _rows(value):
             earlier = before if arguments.get("merge") is True else ()
-            listed = {step.id or step.text: step for step in (*earlier, *rows)}
-            return [step for step in listed.values() if _meaning(step.status) != GONE]
+            merged = {step.id or step.text: step for step in (*earlier, *rows)}
+            return [step for step in merged.values() if _meaning(step.status) != GONE]
     said, known = _step(arguments), [step.id for step in before if step.id]
     if said.id in known and (said.text or _meaning(said.status)):
         old = before[[step.id for step in before].index(said.id)]
@@ -182,9 +182,9 @@ def is_plan(call: ToolCall, answer: str) -> bool:
 
 def _rows(value: Any) -> list[Step]:
     """The steps that an argument lists: objects with a text and a state."""
-    listed = cast("list[Any]", value) if isinstance(value, list) else []
-    rows = [_step(cast("dict[str, Any]", row)) for row in listed if isinstance(row, dict)]
-    is_list = len(rows) == len(listed) and all(row.text and row.status for row in rows)
+    given = cast("list[Any]", value) if isinstance(value, list) else []
+    rows = [_step(cast("dict[str, Any]", row)) for row in given if isinstance(row, dict)]
+    is_list = len(rows) == len(given) and all(row.text and row.status for row in rows)
     return rows if is_list and any(_meaning(row.status) for row in rows) else []
 
 

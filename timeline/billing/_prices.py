@@ -49,14 +49,10 @@ class RunningBill:
     busts: int = 0
     summary_dollars: float = 0.0
     summary_units: float = 0.0
-    ttl: int = 0
-    """The seconds for which the cache keeps everything; 0: those that the marks ask for, or the provider's."""
     _cache: PromptCache = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._cache = PromptCache.of(self.model)
-        if self._cache.automatic_ttl:
-            self._cache.automatic_ttl = self.ttl or self._cache.automatic_ttl
 
     def send(self, ts: float, rendered: Rendered) -> CacheStep:
         """Bill one request, sent at `ts` (seconds)."""
@@ -69,12 +65,9 @@ class RunningBill:
 
     def charge(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
         """Bill one flattened request, sent at `ts` (seconds)."""
-        if ttl := self.ttl:
-            blocks = (block._replace(ttl=ttl) if block.ttl else block for block in blocks)
         step = self._cache.step(ts, blocks)
-        if not self.ttl:
-            self.dollars += price(step, self.model)
-            self.units += units(step, self.model)
+        self.dollars += price(step, self.model)
+        self.units += units(step, self.model)
         self.read += step.read
         self.write += step.write
         self.uncached += step.uncached

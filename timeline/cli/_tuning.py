@@ -49,7 +49,7 @@ TUNING: Final = (
     option(
         "--at-least",
         metavar="M=X,...",
-        help="with --tune: least recall to keep (default: far=0.95)",
+        help="with --tune: least recall to keep (default: far=0.8)",
     ),
     option(
         "--trials",

@@ -2,8 +2,8 @@
 
 For each item of the session the clock is set to its time; before a response the next request is
 rendered, priced and dumped; then the recorded blocks are appended.  Recorded compactions are ignored,
-and recorded usage, which belongs to other prompts, is only the bill to compare with.  Beside it runs the reference: the same session with
-everything sent and good cache marks.
+and recorded usage, which belongs to other prompts, is only the bill to compare with.  Beside it runs the
+reference: the same session with everything sent and good cache marks.
 
 The session is replayed in memory.  Its complete log is written to a database in one commit and read
 back, so nothing is left half-written.
@@ -72,7 +72,6 @@ _HIDE_WORDS: Final[Mapping[HideReason, str]] = {
 _COMPACTED: Final = frozenset({"compacted", "moved"})
 """The words for a compaction in `Point.events`."""
 _NEVER: Final = 10**9
-_DAY: Final = 86_400
 NOT_IN_JSON = frozenset({"points", "recorded"})
 """Fields that `--json` leaves out."""
 EVERYTHING = Policy(
@@ -311,7 +310,7 @@ class Replay:
     replayed: "ReplayTimeline"
     bill: RunningBill
     lasting: RunningBill
-    """The same in a cache that loses nothing; the recording says what the provider's had lost."""
+    """The same in a cache that loses nothing, as no time passes in it; the recording says what the provider's had lost."""
     steps: list[CacheStep] = attrs.field(factory=list[CacheStep])
     """The requests in that cache."""
     reference: "FullHistory"
@@ -345,9 +344,9 @@ class Replay:
     ) -> "Replay":
         """Prepare a replay; nothing is replayed yet."""
         writer = _writer(options)
-        extra = {"summarizer": writer} if writer else {}
+        extra: Options = {"summarizer": writer} if writer else {}
         with_room = attrs.evolve(options, window=_room(session, options))
-        replayed = ReplayTimeline.begin(session, with_room, store, extra)  # type: ignore[arg-type]
+        replayed = ReplayTimeline.begin(session, with_room, store, extra)
         model = replayed.settings.model
         counter = counter_for(options.counter, model)
         flattener = Flattener(counter, provider_of(model))
@@ -359,7 +358,7 @@ class Replay:
             store=store,
             replayed=replayed,
             bill=bill,
-            lasting=RunningBill(model=model, flattener=flattener, ttl=_DAY),
+            lasting=RunningBill(model=model, flattener=flattener),
             reference=FullHistory.begin(session, options, full),
             memory=Meter.of(session),
             writer=writer,
@@ -395,7 +394,7 @@ class Replay:
         summaries = self.writer.take_calls() if self.writer else ()
         self.bill.summarized(summaries)
         step = self.bill.send(at, rendered)
-        self.steps.append(self.lasting.send(at, rendered))
+        self.steps.append(self.lasting.send(0.0, rendered))
         if self.writer:
             self.writer.sent(at, step)
         if full_tokens > self.replayed.settings.limit:

@@ -385,7 +385,8 @@ def word_of(event: Event) -> str:
 def billed(usage: UsageRecorded, model: Model, ttl: int = 0) -> float:
     """The cost of the prompt in dollars, by the usage that the provider reported.
 
-    `ttl`: the seconds that written tokens are cached, unless they are reported as kept longer; if the model has no such time, its shortest is used.
+    `ttl`: the seconds that written tokens are cached, unless they are reported as kept longer; if the model has no such
+    time, its shortest is used.
     """
     rates = provider_of(model).rates(model, usage.input)
     written = usage_written(usage, model, ttl if ttl in rates.writes else 0)

@@ -1,5 +1,6 @@
 """What commands tell: tests and builds, open errors, processes in the background, branch and commits."""
 
+from itertools import product
 from typing import Any
 
 from hypothesis import given
@@ -60,6 +61,20 @@ def test_a_script_is_divided_into_its_commands(script: str, words: list[tuple[st
 @given(st.text("ab'\"\\&|;<>()$ \n`{}-=", max_size=80))
 def test_no_script_is_too_strange(script: str) -> None:
     assert all(command.words for command in commands_in(script))
+
+
+# fmt: off
+COMMANDS = ["git reset", "git rebase", "git commit", "git checkout", "git switch", "sed -n", "cd", "kill"]
+ODD = ["''", "-", "--", "-b", "-m", "--amend", "--hard", "HEAD~1", "@^", "&&", "&", "|", ";", "0p", "a"]
+# fmt: on
+
+
+def test_no_command_is_too_strange_to_be_told() -> None:
+    for command, first, second in product(COMMANDS, ["", *ODD], ["", *ODD]):
+        committed = ran("a", "git commit -m a", "[main 1234567] a")
+        told = after(*committed, *ran("b", f"{command} {first} {second}"))
+        assert len(told.repository.commits) <= 1
+        text(told)
 
 
 # Processes.

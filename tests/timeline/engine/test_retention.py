@@ -22,6 +22,7 @@ from blocks import (
     UnknownPathError,
 )
 from persistence import EventStore, MemoryStore, Removed, open_store, verify
+from render import Compaction
 from tests._builders import Ids, open_timeline, request_bytes
 from tests._postgres import Server
 from tests._sizes import sized
@@ -52,8 +53,15 @@ def talked(store: EventStore, rounds: int = 6, **options: Any) -> Timeline:
     return timeline
 
 
+def compaction_of(timeline: Timeline) -> Compaction:
+    """The compaction that the timeline's view begins with."""
+    compaction = timeline.view.compaction
+    assert compaction is not None, "it has compacted"
+    return compaction
+
+
 def compactions(timeline: Timeline) -> list[int]:
-    log = timeline.events(after=timeline.view.compaction.event.cut - 1)  # type: ignore[union-attr]
+    log = timeline.events(after=compaction_of(timeline).event.cut - 1)
     return [version for version, event in log if isinstance(event, RangeCompacted)]
 
 
@@ -132,7 +140,7 @@ def test_by_default_everything_is_kept(store: Any) -> None:
 
 def test_what_a_compaction_has_folded_is_forgotten_once_it_is_committed(store: Any) -> None:
     timeline = talked(store, retention="forget")
-    cut = timeline.view.compaction.event.cut  # type: ignore[union-attr]
+    cut = compaction_of(timeline).event.cut
     assert store.kept(T).forgotten == cut - 1 > 0
     assert timeline.events(after=cut - 1)[0][0] == cut
     assert verify(store).ok
@@ -171,7 +179,7 @@ def test_what_is_forgotten_says_so_wherever_it_is_asked_for(store: Any) -> None:
     assert store.head(T) == head, "nothing was written"
     assert [info.id for info in store.list()] == [T]
     assert request_bytes(timeline.render_at(head)) == request_bytes(timeline.render())
-    carried = timeline.view.compaction.head.entries[0]  # type: ignore[union-attr]
+    carried = compaction_of(timeline).head.entries[0]
     assert timeline.read(carried.path) == timeline.read(f"v{carried.version}") == carried.source
     assert timeline.fork("late").view.version == timeline.version + 1
 
@@ -267,7 +275,7 @@ def test_a_draft_that_is_committed_is_followed_by_retention_too(store: Any) -> N
         timeline.user(f"question {number}\n" + "pad and on\n" * 150)
         timeline.record({"id": f"s{number}", "content": [{"type": "text", "text": "fine"}]})
     timeline.commit_draft(timeline.propose())
-    assert store.kept(T).first == timeline.view.compaction.event.cut  # type: ignore[union-attr]
+    assert store.kept(T).first == compaction_of(timeline).event.cut
 
 
 @for_each(
