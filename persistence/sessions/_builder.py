@@ -314,6 +314,9 @@ class Builder:
     format: str
     clock: float = attrs.field(default=0.0, init=False)
     """The latest time seen so far; 0: none."""
+    id: str = attrs.field(default="", init=False)
+    title: str = attrs.field(default="", init=False)
+    folder: str = attrs.field(default="", init=False)
     model: str = attrs.field(default="", init=False)
     system: str = attrs.field(default="", init=False)
     tools: tuple[Json, ...] = attrs.field(default=(), init=False)
@@ -452,6 +455,9 @@ class Builder:
         return Session(
             name=self.source.name,
             format=self.format,
+            id=self.id,
+            title=self.title,
+            folder=self.folder,
             model=model,
             system=self.system,
             tools=self.tools,

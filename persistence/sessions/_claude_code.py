@@ -36,6 +36,7 @@ def _read(source: Source) -> Session:
     reader = _Reader(Builder(source, NAME))
     main = _main(source.records)
     for number, line in main:
+        reader.about(line)
         match line.get("type"):
             case "user":
                 reader.user(number, line)
@@ -51,7 +52,7 @@ def _read(source: Source) -> Session:
                 pass  # lines that no model saw
     for _, line in source.records if len(main) < len(source.records) else ():
         if line.get("isSidechain"):
-            reader.aside(obj(line.get("message")))
+            reader.aside(obj(line.get("message")), seconds(line.get("timestamp")))
     return reader.builder.build()
 
 
@@ -67,7 +68,25 @@ def _main(records: Sequence[Record]) -> Sequence[Record]:
 @attrs.define
 class _Reader:
     builder: Builder
+    _named: str = attrs.field(default="", init=False)
+    _titled: str = attrs.field(default="", init=False)
     _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+
+    def about(self, line: Json) -> None:
+        """Note what the line says of the session: the user's title takes precedence over the agent's own."""
+        builder = self.builder
+        builder.id = builder.id or string(line.get("sessionId"))
+        builder.folder = builder.folder or string(line.get("cwd"))
+        match line.get("type"):
+            case "custom-title":
+                self._named = string(line.get("customTitle"))
+            case "ai-title":
+                self._titled = string(line.get("aiTitle")) or self._titled
+            case "summary":
+                self._titled = self._titled or string(line.get("summary"))
+            case _:
+                return
+        builder.title = self._named or self._titled
 
     def user(self, number: int, line: Json) -> None:
         if line.get("isCompactSummary"):
@@ -96,12 +115,12 @@ class _Reader:
         response.usage = _usage(response, obj(message.get("usage"))) or response.usage
         self.builder.tick(seconds(line.get("timestamp")))
 
-    def aside(self, message: Json) -> None:
+    def aside(self, message: Json, at: float | None) -> None:
         """Keep the usage of a sub-agent's response, whose lines are not in the conversation."""
         name, model = string(message.get("id")), string(message.get("model"))
         response = Stretch(id=name, turn=TurnId(""), at=0.0, model=model)
         if used := _usage(response, obj(message.get("usage"))):
-            self.builder.aside[name] = used
+            self.builder.aside[name] = replace(used, at=at or 0.0)
 
     def attachment(self, line: Json) -> None:
         """Add what the user typed while the agent was running, or what Claude Code laid down; others are reminders."""

@@ -75,8 +75,10 @@ class _Reader:
     _total: Json = attrs.field(factory=dict[str, Any], init=False)
 
     def meta(self, payload: Json) -> None:
-        """Read the system prompt. The line is repeated on each resume, and a fork has its own line before its
-        parent's."""
+        """Read the system prompt and what the session is. The line is repeated on each resume, and a fork has its own
+        line before its parent's."""
+        self.builder.id = self.builder.id or string(payload.get("id"))
+        self.builder.folder = self.builder.folder or string(payload.get("cwd"))
         instructions = payload.get("base_instructions", payload.get("instructions"))
         text = string(obj(instructions).get("text")) or string(instructions)
         self.builder.system = self.builder.system or text
@@ -156,7 +158,9 @@ class _Reader:
         if latest.usage or not latest.id:  # its response is not by itself in the log
             model = latest.model or self.model
             name = f"{len(self.builder.aside)}"
-            self.builder.aside[name] = replace(latest.usage or used, model=model)
+            self.builder.aside[name] = replace(
+                latest.usage or used, model=model, at=self.builder.clock
+            )
         latest.usage = used if latest.id else None
 
 

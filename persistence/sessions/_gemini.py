@@ -21,6 +21,7 @@ def _looks(source: Source) -> bool:
 def _read(source: Source) -> Session:
     """The session in `source`."""
     builder = Builder(source, NAME)
+    builder.id = string(source.records[0][1].get("sessionId"))
     for number, message in _latest(source.messages):
         at = seconds(message.get("timestamp"))
         match message.get("type"):

@@ -27,6 +27,8 @@ def _looks(source: Source) -> bool:
 def _read(source: Source) -> Session:
     """The session in `source`."""
     reader = _Reader(Builder(source, NAME))
+    for _, entry in source.records:
+        reader.about(entry)
     for number, entry in _branch(source.records):
         reader.entry(number, entry)
     return reader.builder.build()
@@ -54,6 +56,18 @@ class _Reader:
     builder: Builder
     _at_work: bool = attrs.field(default=False, init=False)
     """Whether the last response called tools, so that a user's message now is a steer."""
+
+    def about(self, entry: Json) -> None:
+        """Note what the entry says of the session; its newest title counts."""
+        builder = self.builder
+        match entry.get("type"):
+            case "session":
+                builder.id = builder.id or string(entry.get("id"))
+                builder.folder = builder.folder or string(entry.get("cwd"))
+            case "session_info":
+                builder.title = string(entry.get("name")) or builder.title
+            case _:
+                pass
 
     def entry(self, number: int, entry: Json) -> None:
         at = seconds(entry.get("timestamp"))

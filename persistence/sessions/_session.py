@@ -49,6 +49,12 @@ class Session:
 
     name: str
     format: str
+    id: str = ""
+    """The agent's own name of the conversation, which several files may share; empty: the log has none."""
+    title: str = ""
+    """What the agent or its user called it; empty: nothing."""
+    folder: str = ""
+    """The folder in which the agent worked; empty: the log does not say."""
     model: str = ""
     """The model that the log names; else that of the first response that names one; else empty."""
     system: str = ""
@@ -59,7 +65,8 @@ class Session:
     """The most tokens of a prompt, as the log says; 0: it does not."""
     items: tuple[Item, ...] = ()
     aside: tuple[UsageRecorded, ...] = ()
-    """The usage of responses that are in no item: broken off while thinking, or of a sub-agent."""
+    """The usage of responses that are in no item: broken off while thinking, or of a sub-agent. `at` is 0 if the log
+    does not tell it."""
     notices: tuple[Notice, ...] = ()
 
     @property

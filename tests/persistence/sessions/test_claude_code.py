@@ -237,6 +237,7 @@ def test_usage_outside_the_conversation_is_kept_aside(write: Write) -> None:
         (30, "claude-x"),
         (2, "claude-x"),
     ]
+    assert session.aside[0].at == session.items[0].at + 2
 
 
 def test_the_window_is_the_prompt_at_which_the_agent_compacted_by_itself(write: Write) -> None:
@@ -389,3 +390,17 @@ def test_blocks_are_numbered_in_the_order_in_which_they_stand(write: Write) -> N
     )
     ids = [block.id for item in session.items for block in item.blocks]
     assert ids == [f"b{n}" for n in range(1, len(ids) + 1)]
+
+
+def test_a_session_tells_its_id_its_folder_and_its_title(write: Write) -> None:
+    named = {"sessionId": "8f1c", "cwd": "/home/me/shop"}
+    lines = [
+        {"type": "summary", "summary": "Before a resume", "leafUuid": "x"},
+        user(1, "Add a cart.") | named,
+        {"type": "ai-title", "aiTitle": "Add a cart", "sessionId": "8f1c"},
+    ]
+    session = read_session(write(*lines))
+    assert (session.id, session.folder, session.title) == ("8f1c", "/home/me/shop", "Add a cart")
+    own = {"type": "custom-title", "customTitle": "The cart", "sessionId": "8f1c"}
+    later = {"type": "ai-title", "aiTitle": "A cart, tested"}
+    assert read_session(write(*lines, own, later)).title == "The cart", "the user's own stands"

@@ -207,10 +207,10 @@ def test_the_log_says_the_window(write: Write) -> None:
     assert session.window == 258_400
 
 
-def test_instructions_and_model_come_from_their_first_mention(write: Write) -> None:
+def test_instructions_model_and_folder_come_from_their_first_mention(write: Write) -> None:
     session = read_session(
         write(
-            line(0, "session_meta", id="s", base_instructions={"text": "You are it."}),
+            line(0, "session_meta", id="s", cwd="/w", base_instructions={"text": "You are it."}),
             line(0, "turn_context", model="gpt-x"),
             said(0, "user", "go"),
             said(1, "assistant", "ok"),
@@ -220,6 +220,7 @@ def test_instructions_and_model_come_from_their_first_mention(write: Write) -> N
         )
     )
     assert (session.system, session.model) == ("You are it.", "gpt-x")
+    assert (session.id, session.folder) == ("s", "/w")
 
 
 def test_screen_events_searches_and_compactions_are_no_history(write: Write, kinds: Kinds) -> None:

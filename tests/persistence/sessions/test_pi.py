@@ -157,3 +157,10 @@ def test_response_ids_that_repeat_are_told_apart(write: Write) -> None:
         )
     )
     assert [call.id for call in session.calls] == ["x", "x_2"]
+
+
+def test_a_session_tells_its_id_its_folder_and_its_newest_title(write: Write) -> None:
+    header = HEADER | {"cwd": "/home/me/shop"}
+    names = [{"type": "session_info", "name": name} for name in ("A cart", "The cart")]
+    session = read_session(write(header, entry(1, "user", "go"), answer(2, text("ok")), *names))
+    assert (session.id, session.folder, session.title) == ("s", "/home/me/shop", "The cart")

@@ -1,0 +1,163 @@
+"""Where money went: what each block cost in the prompts that carried it, and why a call was dear."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blocks import (
+    AssistantCompletion,
+    BlockId,
+    CallId,
+    EventId,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    TurnId,
+    UsageRecorded,
+    UserPrompt,
+)
+from persistence.sessions import Arrived, Item, Responded, Session
+from timeline._models import priced_model
+from timeline.billing import Carried, call_costs, spending_of
+
+MODEL = "claude-opus-4-6"
+INPUT, READ, WRITE, OUTPUT = 5e-6, 5e-7, 6.25e-6, 25e-6
+"""Dollars for a token, from the provider's page of prices."""
+
+
+def used(read: int, written: int, output: int = 0, at: float = 0.0) -> UsageRecorded:
+    return UsageRecorded(
+        id=EventId(""),
+        at=at,
+        model=MODEL,
+        cache_read=read,
+        cache_write=written,
+        output=output,
+    )
+
+
+def told(at: float, text: str) -> Arrived:
+    return Arrived(at=at, blocks=(UserPrompt(id=BlockId("u"), turn=TurnId("t1"), text=text),))
+
+
+def asked(at: float, number: int, usage: UsageRecorded | None, path: str, size: int) -> list[Item]:
+    """A call that reads a file, and its result of so many tokens."""
+    call_id, turn = CallId(f"c{number}"), TurnId("t1")
+    call = ToolCall(
+        id=BlockId(f"a{number}"),
+        turn=turn,
+        response=f"r{number}",
+        call_id=call_id,
+        name="Read",
+        input={"file_path": path},
+    )
+    part = TextPart(text="x" * 4 * size)
+    result = ToolResult(id=BlockId(f"b{number}"), turn=turn, call_id=call_id, parts=(part,))
+    return [
+        Responded(at=at, id=f"r{number}", blocks=(call,), model=MODEL, usage=usage),
+        Arrived(at=at, blocks=(result,)),
+    ]
+
+
+def answered(at: float, usage: UsageRecorded | None, text: str = "done") -> Responded:
+    block = AssistantCompletion(id=BlockId("z"), turn=TurnId("t1"), response="z", text=text)
+    return Responded(at=at, id="z", blocks=(block,), model=MODEL, usage=usage)
+
+
+def session(*items: Item | list[Item]) -> Session:
+    flat = [each for item in items for each in (item if isinstance(item, list) else [item])]
+    return Session(name="s", format="claude-code", items=tuple(flat))
+
+
+def test_a_block_is_paid_when_it_is_new_and_again_in_each_later_prompt() -> None:
+    model = priced_model(MODEL)
+    assert model is not None
+    costs = call_costs(
+        [(used(0, 1_000), model), (used(1_000, 500), model), (used(1_500, 0), model)]
+    )
+    carried = Carried(costs)
+    assert carried.dollars(0, 3) == pytest.approx(WRITE + 2 * READ)
+    assert carried.dollars(1, 3) == pytest.approx(WRITE + READ)
+    assert carried.dollars(1, 2) == pytest.approx(WRITE)
+    assert carried.dollars(3, 3) == 0.0, "it was in no prompt"
+
+
+def test_where_the_cache_was_lost_old_tokens_are_paid_like_new_ones() -> None:
+    model = priced_model(MODEL)
+    assert model is not None
+    costs = call_costs([(used(0, 1_000), model), (used(0, 1_500), model)])
+    assert Carried(costs).dollars(0, 2) == pytest.approx(2 * WRITE)
+
+
+def test_a_tool_and_its_file_cost_what_was_written_of_them_and_what_carried_them() -> None:
+    spent = spending_of(
+        session(
+            told(0, "x" * 4_000),
+            asked(1, 1, used(0, 11_000, 40), "a.py", 20_000),
+            asked(2, 2, used(11_000, 20_010, 40), "b.py", 1_000),
+            answered(3, used(31_010, 1_010, 200)),
+        )
+    )
+    assert sum(spent.parts.values()) == pytest.approx(spent.bill.dollars)
+    assert set(spent.files) == {"a.py", "b.py"}
+    once = 40 * OUTPUT
+    assert spent.files["a.py"] == pytest.approx(once + 20_000 * (WRITE + READ), rel=0.01)
+    assert spent.files["b.py"] == pytest.approx(once + 1_000 * WRITE, rel=0.01)
+    assert spent.parts["tool Read"] == pytest.approx(sum(spent.files.values()))
+    assert spent.parts["system prompt, tools and all that the log lacks"] == pytest.approx(
+        10_000 * (WRITE + 2 * READ), rel=0.01
+    )
+
+
+def test_what_the_agent_cut_out_of_its_prompt_is_no_longer_paid_for() -> None:
+    items: list[Item | list[Item]] = [
+        told(0, "go"),
+        asked(1, 1, used(0, 1_000), "a.py", 50_000),
+        asked(2, 2, used(1_000, 50_000), "b.py", 100),
+    ]
+    before = spending_of(session(*items)).files["a.py"]
+    cut = [answered(at, used(5_000, 0)) for at in range(3, 90)]
+    assert spending_of(session(*items, *cut)).files["a.py"] == pytest.approx(before)
+
+
+def test_a_dear_call_says_why() -> None:
+    spent = spending_of(
+        session(
+            told(0, "go"),
+            asked(1, 1, used(0, 40_000), "a.py", 30_000),
+            asked(2, 2, used(40_000, 30_000), "b.py", 10),
+            answered(7_300, used(0, 70_000)),
+            answered(7_400, used(70_000, 10)),
+            answered(7_500, used(70_000, 10, 20_000)),
+            answered(7_600, used(0, 20_000)),
+        )
+    )
+    assert [call.why for call in spent.calls] == [
+        "40,000 new tokens",
+        "30,000 new tokens, most of them of Read a.py",
+        "lost the cache of 70,000 tokens, 2 h after the last call",
+        "read 70,000 tokens from the cache",
+        "wrote 20,000 tokens",
+        "the first after the agent cut its prompt to 20,000 tokens",
+    ]
+
+
+def test_calls_outside_the_conversation_are_a_part_by_themselves() -> None:
+    spent = spending_of(session(told(0, "go"), answered(1, used(0, 1_000))), [used(0, 2_000)])
+    assert spent.parts["calls outside the conversation"] == pytest.approx(2_000 * WRITE)
+    assert sum(spent.parts.values()) == pytest.approx(spent.bill.dollars)
+
+
+calls = st.tuples(st.integers(0, 9_000), st.integers(0, 9_000), st.integers(0, 900))
+
+
+@given(st.lists(st.one_of(st.none(), calls), max_size=12), st.integers(0, 5_000))
+def test_the_parts_add_up_to_the_bill(usages: list[tuple[int, int, int] | None], size: int) -> None:
+    items = [
+        asked(at, at, usage and used(*usage), f"{at % 3}.py", size)
+        for at, usage in enumerate(usages, 1)
+    ]
+    spent = spending_of(session(told(0, "go"), *items))
+    assert sum(spent.parts.values()) == pytest.approx(spent.bill.dollars)
+    assert sum(spent.files.values()) <= spent.bill.dollars + 1e-9
+    assert all(paid >= 0 for paid in (*spent.parts.values(), *spent.files.values()))

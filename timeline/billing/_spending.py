@@ -1,0 +1,293 @@
+"""Where the money of a session went: call by call, and by what its prompts carried.
+
+Each call is paid once, but for many things: what is new in its prompt, at the price of a cache write or of ordinary
+input, and all that came before, mostly as cache reads.  So a block costs what it cost to write (if the model wrote it),
+what it cost in the first prompt that had it, and its share of each later prompt until the agent cut it out.  What no
+block of the log accounts for, such as the system prompt and the tools, is a part by itself; the parts add up to the bill.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+import attrs
+
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    CallId,
+    ImagePart,
+    ToolCall,
+    ToolResult,
+    UsageRecorded,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    text_of,
+    tool_kind,
+    tool_target,
+    written_paths,
+)
+from persistence.sessions import Responded, Session
+from render import Model, provider_of
+from timeline._models import priced_model
+from timeline.billing._prices import usage_price
+from timeline.billing._recorded import RecordedBill, recorded_bill, unlogged_in
+
+CUT_SHARE: Final = 0.7
+"""A prompt with fewer tokens than this share of the one before was cut by the agent: earlier blocks are no longer in it."""
+COLD_SHARE: Final = 0.5
+"""Where less than this share of the previous prompt was read from the cache, the cache was lost."""
+IMAGE_TOKENS: Final = 1_500
+CHARS_PER_TOKEN: Final = 4
+"""Rough sizes; what is charged is in proportion to them, and scaled to the recorded prompts."""
+REST: Final = "system prompt, tools and all that the log lacks"
+HELPERS: Final = "calls outside the conversation"
+WORDS: Final = "the user's words"
+ANSWERS: Final = "answers and thinking"
+CONTEXT: Final = "context that the agent added"
+TOOL: Final = "tool "
+"""What the money was for, besides tools by name."""
+
+
+class CallCost(NamedTuple):
+    """What a call cost, in dollars."""
+
+    usage: UsageRecorded
+    read: float
+    """For what was read from the cache."""
+    written: float
+    """For the rest of the prompt: written to the cache or ordinary input."""
+    output: float
+    old: float
+    """For each token that was in the previous prompt."""
+    new: float
+    """For each token that was not."""
+
+    @property
+    def dollars(self) -> float:
+        """The whole cost."""
+        return self.read + self.written + self.output
+
+
+def call_costs(calls: Iterable[tuple[UsageRecorded, Model]]) -> list[CallCost]:
+    """The cost of each call of a conversation, in order, with the model whose prices apply."""
+    costs, before = list[CallCost](), 0
+    for usage, model in calls:
+        rates = provider_of(model).rates(model, usage.input)
+        read, output = usage.cache_read * rates.read / 1e6, usage.output * rates.output / 1e6
+        written = usage_price(usage, model) - read - output
+        fresh = written / max(usage.input - usage.cache_read, 1)
+        kept = min(before, usage.input)
+        old = min(kept, usage.cache_read)
+        late = usage.cache_read - old
+        price = rates.read / 1e6
+        costs.append(
+            CallCost(
+                usage=usage,
+                read=read,
+                written=written,
+                output=output,
+                old=(old * price + (kept - old) * fresh) / max(kept, 1),
+                new=(late * price + (usage.input - kept - late) * fresh)
+                / max(usage.input - kept, 1),
+            )
+        )
+        before = usage.input
+    return costs
+
+
+class Carried:
+    """What a token cost that was in several prompts of a conversation, one after another."""
+
+    def __init__(self, costs: Sequence[CallCost]) -> None:
+        self._new = [cost.new for cost in costs]
+        self._old = list(accumulate((cost.old for cost in costs), initial=0.0))
+
+    def dollars(self, first: int, end: int) -> float:
+        """The dollars for one token that was first in the prompt of call `first`, and in all before call `end`."""
+        if first >= min(end, len(self._new)):
+            return 0.0
+        return self._new[first] + self._old[end] - self._old[first + 1]
+
+
+@attrs.frozen(kw_only=True)
+class DearCall:
+    """A call, and why it cost what it did."""
+
+    number: int
+    """Its number in the session, from 1."""
+    at: float
+    cost: CallCost
+    why: str
+
+
+@attrs.frozen(kw_only=True)
+class Spending:
+    """The bill of a session, and what it was for."""
+
+    bill: RecordedBill
+    calls: tuple[DearCall, ...] = ()
+    """The priced calls of the conversation."""
+    aside: tuple[UsageRecorded, ...] = ()
+    """The calls outside the conversation."""
+    parts: Mapping[str, float] = attrs.field(factory=dict[str, float])
+    """Dollars by what they were for; tools begin with `TOOL`."""
+    files: Mapping[str, float] = attrs.field(factory=dict[str, float])
+    """Dollars by file, for what tools read and wrote by its name."""
+
+
+class _Piece(NamedTuple):
+    """A block in the prompts."""
+
+    part: str
+    file: str
+    tokens: float
+    born: int
+    """The call that wrote it; -1: none."""
+    first: int
+    """The first call whose prompt had it."""
+
+
+def spending_of(session: Session, aside: Iterable[UsageRecorded] = ()) -> Spending:
+    """Where the money of a session went. `aside`: calls in other files that belong to it."""
+    others = (*session.aside, *aside)
+    responses = session.calls
+    bill = recorded_bill([each.usage for each in responses], others)
+    priced = [
+        (number, each, each.usage, model)
+        for number, each in enumerate(responses)
+        if each.usage and each.usage.input and (model := priced_model(each.usage.model))
+    ]
+    costs = call_costs((usage, model) for _, _, usage, model in priced)
+    places = {number: place for place, (number, *_) in enumerate(priced)}
+    pieces = list(_pieces(session, places))
+    parts, files = _attributed(costs, pieces)
+    told = [
+        DearCall(number=number + 1, at=each.at, cost=cost, why=why)
+        for (number, each, _, _), cost, why in zip(
+            priced,
+            costs,
+            _reasons(costs, [each.at for _, each, _, _ in priced], pieces),
+            strict=True,
+        )
+    ]
+    parts[HELPERS] = bill.dollars - sum(cost.dollars for cost in costs)
+    parts = {name: paid for name, paid in parts.items() if paid > 0}
+    return Spending(bill=bill, calls=tuple(told), aside=others, parts=parts, files=files)
+
+
+def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[_Piece]:
+    """The blocks of the session; `places`: the number of each priced call among the priced ones."""
+    asked, number, place, born = dict[CallId, ToolCall](), -1, 0, -1
+    for item in session.items:
+        if isinstance(item, Responded):
+            number += 1
+            born = places.get(number, -1)
+            place = born + 1 if born >= 0 else place
+        for block in item.blocks:
+            call = block if isinstance(block, ToolCall) else None
+            if call:
+                asked[call.call_id] = call
+            elif isinstance(block, ToolResult):
+                call = asked.get(block.call_id)
+            writer = born if isinstance(item, Responded) else -1
+            yield _Piece(_part(block, call), file_of(call), _size(block), writer, place)
+
+
+def _part(block: Block, call: ToolCall | None) -> str:
+    match block:
+        case _ if call:
+            return f"{TOOL}{call.name}"
+        case UserPrompt() | UserFollowup() | UserSteer():
+            return WORDS
+        case AssistantCompletion() | AssistantThinking():
+            return ANSWERS
+        case _:
+            return CONTEXT
+
+
+def file_of(call: ToolCall | None) -> str:
+    """The file that a call reads or writes by its name; empty if it is none, or several."""
+    if call is None:
+        return ""
+    written = written_paths(call.name, call.input)
+    if tool_kind(call.name, call.input) == "read":
+        return tool_target(call.input)
+    return written[0] if len(written) == 1 else ""
+
+
+def _size(block: Block) -> float:
+    parts = block.parts if isinstance(block, ToolResult | UserPrompt) else ()
+    images = sum(isinstance(part, ImagePart) for part in parts)
+    return len(text_of(block)) / CHARS_PER_TOKEN + IMAGE_TOKENS * images
+
+
+def _attributed(
+    costs: Sequence[CallCost], pieces: Sequence[_Piece]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The dollars of the calls by part and by file."""
+    if not costs:
+        return {}, {}
+    added = Counter[int]()
+    for piece in pieces:
+        added[piece.first] += round(piece.tokens)
+    full = list(accumulate(added[place] for place in range(len(costs))))
+    _, growth = unlogged_in([(cost.usage, size) for cost, size in zip(costs, full, strict=True)])
+    inputs = [cost.usage.input for cost in costs]
+    cuts = [n for n in range(1, len(inputs)) if inputs[n] < CUT_SHARE * inputs[n - 1]]
+    written, carried = Counter[int](), Carried(costs)
+    for piece in pieces:
+        if piece.born >= 0:
+            written[piece.born] += round(piece.tokens) + 1
+    parts, files = defaultdict[str, float](float), defaultdict[str, float](float)
+    for piece in pieces:
+        end = next((cut for cut in cuts if cut > piece.first), len(costs))
+        dollars = growth * piece.tokens * carried.dollars(piece.first, end)
+        if piece.born >= 0:
+            share = (round(piece.tokens) + 1) / written[piece.born]
+            dollars += share * costs[piece.born].output
+        parts[piece.part] += dollars
+        if piece.file:
+            files[piece.file] += dollars
+    whole, told = sum(cost.dollars for cost in costs), sum(parts.values())
+    share = min(whole / told, 1.0) if told else 1.0  # the sizes are rough
+    shares = [{name: share * paid for name, paid in each.items()} for each in (parts, files)]
+    return {**shares[0], REST: max(whole - told, 0.0)}, shares[1]
+
+
+def _reasons(
+    costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[_Piece]
+) -> Iterable[str]:
+    """In words, what made each call as dear as it was."""
+    largest = dict[int, _Piece]()
+    for piece in pieces:
+        if piece.first not in largest or piece.tokens > largest[piece.first].tokens:
+            largest[piece.first] = piece
+    for place, cost in enumerate(costs):
+        usage = cost.usage
+        before = costs[place - 1].usage.input if place else 0
+        new, most = max(usage.input - before, 0), largest.get(place)
+        lost = min(before, usage.input) - usage.cache_read
+        if cost.output > max(cost.read, cost.written):
+            yield f"wrote {usage.output:,} tokens"
+        elif cost.read > cost.written:
+            yield f"read {usage.cache_read:,} tokens from the cache"
+        elif place and usage.input < CUT_SHARE * before:
+            yield f"the first after the agent cut its prompt to {usage.input:,} tokens"
+        elif lost > (1 - COLD_SHARE) * before > 0 and lost > new:
+            yield f"lost the cache of {lost:,} tokens, {_pause(times[place] - times[place - 1])} after the last call"
+        elif most and place:
+            about = f"{most.part.removeprefix(TOOL)} {most.file}".strip()
+            yield f"{new:,} new tokens, most of them of {about}"
+        else:
+            yield f"{new:,} new tokens"
+
+
+def _pause(seconds: float) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
