@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 import attrs
+from msgspec.structs import replace
 
-from blocks import UsageRecorded
+from blocks import TurnId, UsageRecorded
 from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
@@ -29,8 +30,13 @@ def _read(source: Source) -> Session:
     reader = _Reader(Builder(source, NAME))
     for _, entry in source.records:
         reader.about(entry)
-    for number, entry in _branch(source.records):
+    branch = _branch(source.records)
+    for number, entry in branch:
         reader.entry(number, entry)
+    on_branch = {number for number, _ in branch}
+    for number, entry in source.records if len(branch) < len(source.records) else ():
+        if number not in on_branch:
+            reader.aside(number, entry)
     return reader.builder.build()
 
 
@@ -83,6 +89,16 @@ class _Reader:
                 self.builder.model = self.builder.model or string(entry.get("modelId"))
             case _:
                 pass  # also `compaction`: the session keeps the whole history
+
+    def aside(self, number: int, entry: Json) -> None:
+        """Keep the usage of a response on another branch: it was paid for, too."""
+        message, name = obj(entry.get("message")), f"line {number}"
+        model = string(message.get("model"))
+        response = Stretch(id=name, turn=TurnId(""), at=0.0, model=model)
+        if message.get("role") == "assistant" and (
+            used := _usage(response, obj(message.get("usage")))
+        ):
+            self.builder.aside[name] = replace(used, at=seconds(entry.get("timestamp")) or 0.0)
 
     def _message(self, number: int, message: Json, at: float | None) -> None:
         parts = parts_of(message.get("content"))

@@ -65,6 +65,11 @@ class RecordedBill:
     """What the same calls would have cost with foldline; None if they were not compared."""
 
     @property
+    def found(self) -> int:
+        """All calls, whether they are in the bill or not."""
+        return self.calls + self.without_usage + sum(self.unpriced.values())
+
+    @property
     def saved(self) -> float:
         """What foldline would have saved; below 0: it would have cost more."""
         return 0.0 if self.foldline is None else self.dollars - self.foldline

@@ -7,9 +7,9 @@ block of the log accounts for, such as the system prompt and the tools, is a par
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
@@ -43,7 +43,7 @@ COLD_SHARE: Final = 0.5
 IMAGE_TOKENS: Final = 1_500
 CHARS_PER_TOKEN: Final = 4
 """Rough sizes; what is charged is in proportion to them, and scaled to the recorded prompts."""
-REST: Final = "system prompt, tools and all that the log lacks"
+REST: Final = "system prompt, tools, the rest"
 HELPERS: Final = "calls outside the conversation"
 WORDS: Final = "the user's words"
 ANSWERS: Final = "answers and thinking"
@@ -114,29 +114,31 @@ class Carried:
 
 
 @attrs.frozen(kw_only=True)
-class DearCall:
-    """A call, and why it cost what it did."""
+class PaidCall:
+    """A call at a known price, and why it cost what it did."""
 
     number: int
-    """Its number in the session, from 1."""
+    """Its number in the session, from 1; 0: it is outside the conversation."""
     at: float
+    """In seconds since the epoch; for a call outside the conversation of unknown time, that of the session's end."""
     cost: CallCost
     why: str
 
 
 @attrs.frozen(kw_only=True)
 class Spending:
-    """The bill of a session, and what it was for."""
+    """What a session cost, and what it was for."""
 
     bill: RecordedBill
-    calls: tuple[DearCall, ...] = ()
-    """The priced calls of the conversation."""
-    aside: tuple[UsageRecorded, ...] = ()
-    """The calls outside the conversation."""
+    calls: tuple[PaidCall, ...] = ()
     parts: Mapping[str, float] = attrs.field(factory=dict[str, float])
     """Dollars by what they were for; tools begin with `TOOL`."""
     files: Mapping[str, float] = attrs.field(factory=dict[str, float])
     """Dollars by file, for what tools read and wrote by its name."""
+
+
+Wanted: TypeAlias = Callable[[float, UsageRecorded | None], bool]
+"""Whether a call at a time counts."""
 
 
 class _Piece(NamedTuple):
@@ -151,32 +153,47 @@ class _Piece(NamedTuple):
     """The first call whose prompt had it."""
 
 
-def spending_of(session: Session, aside: Iterable[UsageRecorded] = ()) -> Spending:
-    """Where the money of a session went. `aside`: calls in other files that belong to it."""
-    others = (*session.aside, *aside)
-    responses = session.calls
-    bill = recorded_bill([each.usage for each in responses], others)
+def spending_of(
+    session: Session,
+    aside: Iterable[UsageRecorded] = (),
+    wanted: Wanted = lambda _at, _usage: True,
+) -> Spending:
+    """Where the money of a session went.
+
+    `aside`: calls outside the conversation that are in other files.  `wanted` chooses the calls that count, for example
+    those of a day; it is asked once for each, in order.
+    """
+    end = session.items[-1].at if session.items else 0.0
+    others = [(usage.at or end, usage) for usage in (*session.aside, *aside)]
+    is_wanted = [wanted(each.at, each.usage) for each in session.calls]
+    others = [(at, usage) for at, usage in others if wanted(at, usage)]
+    chosen = [each.usage for each, is_one in zip(session.calls, is_wanted, strict=True) if is_one]
     priced = [
-        (number, each, each.usage, model)
-        for number, each in enumerate(responses)
+        (number, each.at, each.usage, model)
+        for number, each in enumerate(session.calls)
         if each.usage and each.usage.input and (model := priced_model(each.usage.model))
     ]
-    costs = call_costs((usage, model) for _, _, usage, model in priced)
-    places = {number: place for place, (number, *_) in enumerate(priced)}
-    pieces = list(_pieces(session, places))
-    parts, files = _attributed(costs, pieces)
-    told = [
-        DearCall(number=number + 1, at=each.at, cost=cost, why=why)
-        for (number, each, _, _), cost, why in zip(
-            priced,
-            costs,
-            _reasons(costs, [each.at for _, each, _, _ in priced], pieces),
-            strict=True,
-        )
+    full = call_costs((usage, model) for *_, usage, model in priced)
+    counted = [is_wanted[number] for number, *_ in priced]
+    pieces = list(_pieces(session, {number: place for place, (number, *_) in enumerate(priced)}))
+    parts, files = _attributed(full, counted, pieces)
+    reasons = _reasons(full, [at for _, at, *_ in priced], pieces)
+    calls = [
+        PaidCall(number=number + 1, at=at, cost=cost, why=why)
+        for (number, at, *_), cost, why, is_one in zip(priced, full, reasons, counted, strict=True)
+        if is_one
     ]
-    parts[HELPERS] = bill.dollars - sum(cost.dollars for cost in costs)
-    parts = {name: paid for name, paid in parts.items() if paid > 0}
-    return Spending(bill=bill, calls=tuple(told), aside=others, parts=parts, files=files)
+    for at, usage in others:
+        if usage.input + usage.output and (model := priced_model(usage.model)):
+            [cost] = call_costs([(usage, model)])
+            calls.append(PaidCall(number=0, at=at, cost=cost, why=HELPERS))
+            parts[HELPERS] = parts.get(HELPERS, 0.0) + cost.dollars
+    return Spending(
+        bill=recorded_bill(chosen, [usage for _, usage in others]),
+        calls=tuple(calls),
+        parts={name: paid for name, paid in parts.items() if paid > 0},
+        files=files,
+    )
 
 
 def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[_Piece]:
@@ -226,35 +243,37 @@ def _size(block: Block) -> float:
 
 
 def _attributed(
-    costs: Sequence[CallCost], pieces: Sequence[_Piece]
+    costs: Sequence[CallCost], counted: Sequence[bool], pieces: Sequence[_Piece]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The dollars of the calls by part and by file."""
-    if not costs:
-        return {}, {}
-    added = Counter[int]()
+    """The dollars of those calls that are counted, by part and by file."""
+    added, written = Counter[int](), Counter[int]()
     for piece in pieces:
         added[piece.first] += round(piece.tokens)
-    full = list(accumulate(added[place] for place in range(len(costs))))
-    _, growth = unlogged_in([(cost.usage, size) for cost, size in zip(costs, full, strict=True)])
+        written[piece.born] += round(piece.tokens) + 1
+    sizes = accumulate(added[place] for place in range(len(costs)))
+    grown = [(cost.usage, size) for cost, size in zip(costs, sizes, strict=True)]
+    growth = unlogged_in(grown)[1] if grown else 1.0
     inputs = [cost.usage.input for cost in costs]
     cuts = [n for n in range(1, len(inputs)) if inputs[n] < CUT_SHARE * inputs[n - 1]]
-    written, carried = Counter[int](), Carried(costs)
-    for piece in pieces:
-        if piece.born >= 0:
-            written[piece.born] += round(piece.tokens) + 1
+    paid = [
+        cost
+        if is_one
+        else CallCost(cost.usage, read=0.0, written=0.0, output=0.0, old=0.0, new=0.0)
+        for cost, is_one in zip(costs, counted, strict=True)
+    ]
+    carried = Carried(paid)
     parts, files = defaultdict[str, float](float), defaultdict[str, float](float)
     for piece in pieces:
         end = next((cut for cut in cuts if cut > piece.first), len(costs))
         dollars = growth * piece.tokens * carried.dollars(piece.first, end)
         if piece.born >= 0:
-            share = (round(piece.tokens) + 1) / written[piece.born]
-            dollars += share * costs[piece.born].output
+            dollars += paid[piece.born].output * (round(piece.tokens) + 1) / written[piece.born]
         parts[piece.part] += dollars
         if piece.file:
             files[piece.file] += dollars
-    whole, told = sum(cost.dollars for cost in costs), sum(parts.values())
+    whole, told = sum(cost.dollars for cost in paid), sum(parts.values())
     share = min(whole / told, 1.0) if told else 1.0  # the sizes are rough
-    shares = [{name: share * paid for name, paid in each.items()} for each in (parts, files)]
+    shares = [{name: share * cost for name, cost in each.items()} for each in (parts, files)]
     return {**shares[0], REST: max(whole - told, 0.0)}, shares[1]
 
 

@@ -19,9 +19,9 @@ from timeline.cli._options import DEBUG, OneOf, UsageError, Values, argument, co
 from timeline.cli._terminal import DONE, FAILED, INTERRUPTED, USAGE, complain, guarded
 
 COMMANDS: Final = {
-    "sessions": (
-        "_sessions",
-        "find the sessions of agents on this machine: Claude Code, Codex, pi, Gemini CLI",
+    "bill": (
+        "_bill",
+        "add up what the sessions of agents on this machine cost: by day, project, model, call, tool and file",
     ),
     "wrap": ("_gateway", "run Claude Code, Codex, opencode or pi through a gateway"),
     "replay": (
@@ -85,7 +85,7 @@ COMMANDS: Final = {
     ),
 }
 """By name: the command's module, and what it does."""
-ALONE: Final = "sessions"
+ALONE: Final = "bill"
 """The command that `foldline` alone runs."""
 SHELLS: Final = ("bash", "zsh", "fish")
 COMPLETING: Final = "_FOLDLINE_COMPLETE"
@@ -132,7 +132,7 @@ def _tell_version(context: click.Context, _: click.Parameter, value: Any) -> Non
 foldline: Final = Commands(
     "foldline",
     help="An append-only timeline of what an agent did, rendered into model requests."
-    " Without arguments: list the agent sessions on this machine and suggest a command.",
+    " Without arguments: what the sessions of agents on this machine cost.",
     params=[
         click.Option(
             ["--version"],

@@ -1,8 +1,7 @@
-"""Session files: those that agents on this machine keep (`foldline sessions`), and those of a command line."""
+"""Session files: those that agents on this machine keep, and those that a command line names."""
 
 import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -10,27 +9,17 @@ from contextlib import contextmanager
 from glob import glob, has_magic
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import attrs
-from rich.table import Table
-from rich.text import Text
 
-from blocks import FoldlineError, UserPrompt, text_of
 from persistence.sessions import Session, read_session
-from timeline.cli._console import print_json, screen
-from timeline.cli._options import UsageError, Values, argument, command, option
-from timeline.cli._terminal import DONE, complain, line, plural, say, short, when
+from timeline.cli._options import UsageError, Values, argument, option
+from timeline.cli._terminal import complain, plural
 
-SHOWN: Final = 5
 WORDS: Final = 160
 """The most characters of a text in a list."""
-PROMPT_BYTES_MAX: Final = 8_000_000
-"""The prompt of a larger file is not read, since that would be slow."""
-PROVIDERS: Final = {"codex": "openai.responses", "gemini-cli": "gemini"}
-"""By session format: the provider whose request format and prices apply; other formats use the default."""
-HELPERS: Final = "agent-"
-"""The prefix of Claude Code's files for subagents, which belong to another session."""
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @attrs.frozen
@@ -43,6 +32,8 @@ class Agent:
     """The folders to search; they need not exist."""
     pattern: str
     """The glob pattern of session files below such a folder."""
+    helpers: str = ""
+    """That of the files of sub-agents, whose calls belong to another session."""
 
 
 @attrs.frozen
@@ -54,6 +45,13 @@ class Recording:
     path: Path
     bytes: int
     modified: float
+    is_helper: bool = False
+
+    @property
+    def id(self) -> str:
+        """The name of the session: the last UUID in the name of its file, or else the whole name."""
+        found = _UUID.findall(self.path.name)
+        return found[-1] if found else Path(self.path.name.partition(".json")[0]).name
 
 
 @attrs.frozen
@@ -65,115 +63,9 @@ class Folder:
     recordings: tuple[Recording, ...]
 
 
-@command(
-    "sessions",
-    option(
-        "--limit",
-        type=int,
-        default=SHOWN,
-        metavar="N",
-        help=f"show the newest N (default: {SHOWN})",
-    ),
-    epilog="Searches the folders in CLAUDE_CONFIG_DIR, CODEX_HOME, PI_CODING_AGENT_DIR and GEMINI_CLI_HOME,"
-    "\nor each agent's default folder. Changes nothing.",
-)
-def sessions(options: Values) -> int:
-    """Print the folders with sessions, the newest sessions, and the command that replays the newest."""
-    if options.limit < 1:
-        raise UsageError(f"--limit {options.limit}: give a number of at least 1")
-    folders = [_searched(agent, path) for agent in AGENTS for path in agent.folders()]
-    newest = sorted((each for folder in folders for each in folder.recordings), key=_age)
-    newest = newest[: options.limit]
-    if options.json:
-        print_json(_json(folders, newest))
-        return DONE
-    all_commands = "all commands: foldline --help"
-    _tell_folders(folders)
-    if not newest:
-        say("No session found. To replay a file from elsewhere: foldline replay FILE --window auto")
-        say(all_commands)
-        return DONE
-    _tell_newest(newest)
-    provider = PROVIDERS.get(newest[0].format)
-    words = ["replay", str(newest[0].path), "--window", "auto"]
-    words += ["--provider", provider] if provider else []
-    say("To see what the newest cost, and what it would have cost in a smaller window:")
-    say(f"  foldline {shlex.join(words)}")
-    say(all_commands)
-    return offer(words)
-
-
-def _json(folders: Sequence[Folder], newest: Sequence[Recording]) -> dict[str, Any]:
-    return {
-        "folders": [
-            {"agent": each.agent, "folder": str(each.path), "sessions": len(each.recordings)}
-            for each in folders
-        ],
-        "newest": [{**attrs.asdict(each), "path": str(each.path)} for each in newest],
-    }
-
-
-def _tell_folders(folders: Sequence[Folder]) -> None:
-    """Print a row for each agent's first folder, and for others with sessions."""
-    console = screen()
-    console.print("Sessions of agents on this machine", style="bold")
-    table = Table.grid(padding=(0, 2))
-    agents = set[str]()
-    for folder in folders:
-        if folder.recordings or folder.agent not in agents:
-            count = plural(len(folder.recordings), "session") if folder.recordings else "none"
-            place = Text(_short_path(folder.path), style="dim")
-            table.add_row(folder.agent, Text(count, style="bold"), place)
-        agents.add(folder.agent)
-    console.print(table)
-    console.print()
-
-
-def _tell_newest(newest: Sequence[Recording]) -> None:
-    console = screen()
-    console.print("The newest", style="bold")
-    for each in newest:
-        facts = f"{when(each.modified, '%Y-%m-%d %H:%M')}  {each.agent}, {short(each.bytes)}B"
-        console.print(Text(line(f"{facts}  {_prompt(each)}")), no_wrap=True, overflow="ellipsis")
-        console.print(Text(f"  {line(_short_path(each.path))}", style="dim"), overflow="fold")
-    console.print()
-
-
-def _short_path(path: Path) -> str:
-    """The path with `~` for the user's home."""
-    home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
-
-
-def _prompt(recording: Recording) -> str:
-    """The beginning of the user's first prompt; empty if the file is too large to read quickly."""
-    if recording.bytes > PROMPT_BYTES_MAX:
-        return ""
-    try:
-        session = read_session(recording.path, format=recording.format)
-    except FoldlineError:
-        return "(not readable as a session)"
-    blocks = (block for item in session.items for block in item.blocks)
-    prompt = next((text_of(block) for block in blocks if isinstance(block, UserPrompt)), "")
-    return first_words(prompt)
-
-
 def first_words(text: str) -> str:
     """The beginning of a text, on one line of at most 160 characters."""
     return " ".join(text[: 4 * WORDS].split())[:WORDS]
-
-
-def offer(words: list[str]) -> int:
-    """Ask at a terminal whether to run the command; returns its exit status."""
-    from timeline.cli._main import obey  # the table of commands, which imports this one
-
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return DONE
-    sys.stdout.write("Run it now? [y/N] ")
-    sys.stdout.flush()
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        return DONE
-    return obey(words)
 
 
 # Where agents keep their sessions
@@ -208,31 +100,37 @@ def _gemini() -> Iterator[Path]:
 
 
 AGENTS: Final = (
-    Agent("Claude Code", "claude-code", _claude_code, "*/*.jsonl"),
+    Agent("Claude Code", "claude-code", _claude_code, "*/*.jsonl", "**/agent-*.jsonl"),
     Agent("Codex", "codex", _codex, "**/rollout-*.jsonl"),
     Agent("pi", "pi", _pi, "**/*.jsonl"),
     Agent("Gemini CLI", "gemini-cli", _gemini, "*/chats/*.json*"),
 )
 
 
+def searched_folders() -> list[Folder]:
+    """The folders of all agents, with the sessions in them."""
+    return [_searched(agent, path) for agent in AGENTS for path in agent.folders()]
+
+
 def _searched(agent: Agent, path: Path) -> Folder:
-    files = (each for file in path.glob(agent.pattern) if (each := _recording(agent, file)))
-    return Folder(agent.name, path, tuple(sorted(files, key=_age)))
+    helpers = set(path.glob(agent.helpers)) if agent.helpers else set[Path]()
+    files = helpers.union(path.glob(agent.pattern))
+    found = (_recording(agent, file, is_helper=file in helpers) for file in files)
+    return Folder(agent.name, path, tuple(sorted((each for each in found if each), key=_age)))
 
 
-def _recording(agent: Agent, path: Path) -> Recording | None:
-    if path.name.startswith(HELPERS):
-        return None
+def _recording(agent: Agent, path: Path, *, is_helper: bool) -> Recording | None:
     try:
         status = path.stat()
     except OSError:  # deleted meanwhile, or not readable
         return None
     size, modified = status.st_size, status.st_mtime
-    return Recording(agent.name, agent.format, path, size, modified) if size else None
+    about = (agent.name, agent.format, path, size, modified, is_helper)
+    return Recording(*about) if size else None
 
 
-def _age(recording: Recording) -> float:
-    return -recording.modified
+def _age(recording: Recording) -> tuple[float, str]:
+    return -recording.modified, str(recording.path)
 
 
 # The session files of a command line: files, folders, patterns, `-` for standard input
@@ -247,7 +145,8 @@ FILES: Final = argument(
     nargs=-1,
     required=True,
     metavar="FILE",
-    help="a session file of any known format, a folder, a pattern, or - for standard input",
+    help="a session file of any known format, a folder, a pattern, - for standard input, or the beginning of the id of"
+    " an agent's session on this machine",
 )
 SESSION: Final = (
     option("--format", default="auto", metavar="NAME", help="format of a file, if not detected"),
@@ -259,6 +158,7 @@ SESSION: Final = (
     ),
 )
 """How session files are read: see `session_of`."""
+_ID: Final = re.compile(r"[\w-]{4,}")
 _WHERE: Final = re.compile(r"^line (\d+): ")
 _VARIES: Final = re.compile(r"\b[a-z]{2}:t\S+|\b(?:call|toolu|fc|msg|rs)_\w+|\d+")
 """The parts in which two notes of one kind differ: paths, ids, numbers."""
@@ -310,8 +210,28 @@ def _files(name: str, temporary: Path) -> Iterator[File]:
         paths = sorted(glob(name, recursive=True))  # noqa: PTH207 -- as a shell does it
         files = [each for each in paths if not Path(each).is_dir()]
         yield from _matches(files, f"{name}: no file matches this pattern")
+    elif not Path(name).exists() and (found := _by_id(name)):
+        yield File(str(found))
     else:
         yield File(name)
+
+
+def _by_id(name: str) -> Path | None:
+    """The session of an agent on this machine whose id begins with the name; None: there is none.
+
+    Raises:
+        UsageError: there are several.
+    """
+    if not _ID.fullmatch(name):
+        return None
+    all_sessions = (each for folder in searched_folders() for each in folder.recordings)
+    found = [each for each in all_sessions if not each.is_helper and each.id.startswith(name)]
+    exact = [each for each in found if each.id == name]
+    if len(exact or found) > 1:
+        named = ", ".join(each.id for each in found[:NAMED_MAX])
+        more = f" and {len(found) - NAMED_MAX:,} more" if len(found) > NAMED_MAX else ""
+        raise UsageError(f"{name}: several sessions begin so: {named}{more}; give more of the id")
+    return (exact or found)[0].path if found else None
 
 
 def _matches(paths: Sequence[str], complaint: str) -> Iterator[File]:

@@ -115,7 +115,7 @@ def test_of_a_tree_only_the_branch_of_the_last_entry_counts(write: Write, kinds:
         write(
             {**HEADER, "version": 3},
             {**entry(1, "user", "go"), "id": "a", "parentId": None},
-            {**answer(2, text("left")), "id": "b", "parentId": "a"},
+            {**answer(2, text("left"), usage={"input": 7}), "id": "b", "parentId": "a"},
             {**answer(3, text("right")), "id": "c", "parentId": "a"},
             {"type": "branch_summary", "id": "d", "parentId": "c", "summary": "left: tried"},
             {"type": "compaction", "id": "e", "parentId": "d", "summary": "all so far"},
@@ -132,6 +132,7 @@ def test_of_a_tree_only_the_branch_of_the_last_entry_counts(write: Write, kinds:
     assert text_of(session.calls[0].blocks[0]) == "right"
     names = [b.name for i in session.items for b in i.blocks if isinstance(b, UserAttachment)]
     assert names == ["branch_summary", "memo"]
+    assert [used.input for used in session.aside] == [7], "the other branch was paid for, too"
 
 
 def test_a_missing_parent_is_the_entry_before(write: Write, kinds: Kinds) -> None:

@@ -104,7 +104,7 @@ def test_a_tool_and_its_file_cost_what_was_written_of_them_and_what_carried_them
     assert spent.files["a.py"] == pytest.approx(once + 20_000 * (WRITE + READ), rel=0.01)
     assert spent.files["b.py"] == pytest.approx(once + 1_000 * WRITE, rel=0.01)
     assert spent.parts["tool Read"] == pytest.approx(sum(spent.files.values()))
-    assert spent.parts["system prompt, tools and all that the log lacks"] == pytest.approx(
+    assert spent.parts["system prompt, tools, the rest"] == pytest.approx(
         10_000 * (WRITE + 2 * READ), rel=0.01
     )
 
@@ -161,3 +161,17 @@ def test_the_parts_add_up_to_the_bill(usages: list[tuple[int, int, int] | None],
     assert sum(spent.parts.values()) == pytest.approx(spent.bill.dollars)
     assert sum(spent.files.values()) <= spent.bill.dollars + 1e-9
     assert all(paid >= 0 for paid in (*spent.parts.values(), *spent.files.values()))
+
+
+def test_only_wanted_calls_count_for_example_those_of_one_day() -> None:
+    items: list[Item | list[Item]] = [
+        told(0, "go"),
+        asked(1, 1, used(0, 1_000), "a.py", 2_000),
+        asked(2, 2, used(1_000, 2_000), "b.py", 1_000),
+        answered(9, used(3_000, 1_000)),
+    ]
+    late = spending_of(session(*items), [used(0, 5, at=1), used(0, 7)], lambda at, _: at > 5)
+    assert [(call.number, call.at) for call in late.calls] == [(3, 9), (0, 9)]
+    assert late.bill.dollars == pytest.approx(3_000 * READ + 1_007 * WRITE)
+    assert sum(late.parts.values()) == pytest.approx(late.bill.dollars)
+    assert late.files == pytest.approx({"a.py": 2_000 * READ, "b.py": 1_000 * WRITE}, rel=0.05)

@@ -211,7 +211,7 @@ def test_a_pipe_gets_no_escapes_and_no_blanks_at_the_ends_of_lines(run: Run) -> 
         ("account", "invoice-service"),
         ("propose", "invoice-service", "--window", "15k"),
         ("models",),
-        ("sessions",),
+        ("bill",),
         ("search", "invoice"),
         ("replay", EXAMPLE, "--window", "30k"),
     ):
