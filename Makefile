@@ -47,8 +47,8 @@ ifdef SESSION
 	@echo '== Open demo/own.html in a browser'
 else
 	@echo '== Open demo/example.html in a browser: what was sent at each call, and where every block went'
-	@echo '== Now your own: make demo SESSION=path/to/session.jsonl; the newest on this machine:'
-	@$(BIN)/foldline sessions --limit 1 </dev/null
+	@echo '== Now your own: make demo SESSION=path/to/session.jsonl; what those on this machine have cost:'
+	@$(BIN)/foldline bill --compare 0
 endif
 
 test: $(TESTING) ## check style, types and the documentation, and run the tests (four minutes)

@@ -21,7 +21,7 @@ SHOWN = re.compile(r"\[[^\]]+\]\((?P<target>\.\./[^)\s]+)\)\n")
 
 TREE = {
     "First steps": """
-        tutorial never-forgets report command-line glossary
+        tutorial never-forgets bill report command-line glossary
     """,
     "How to": """
         how-to/hooks how-to/pinned-notes how-to/hide-secrets how-to/own-store how-to/own-rung how-to/own-importer

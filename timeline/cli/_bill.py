@@ -36,8 +36,10 @@ from timeline.billing import (
 from timeline.cli._console import print_json, progress_bar, screen
 from timeline.cli._options import UsageError, Values, argument, command, option
 from timeline.cli._sessions import (
+    UUID,
     Folder,
     Recording,
+    agent_of,
     first_words,
     searched_folders,
     session_files,
@@ -52,7 +54,6 @@ READ_MAX: Final = 200
 COMPARED: Final = 3
 """The number of sessions that are replayed."""
 ID_CHARS_MIN: Final = 8
-COMMAND_CHARS: Final = 31
 NAME_CHARS: Final = 36
 """Of longer names of projects and files, only the end is shown."""
 POLICY: Final = "default"
@@ -263,7 +264,7 @@ def _read(found: Sequence[Recording], wanted: Wanted) -> tuple[list[Billed], lis
             except FoldlineError as error:
                 passed.append(str(error))
                 continue
-            named = attrs.evolve(recording, agent=recording.agent or session.format)
+            named = attrs.evolve(recording, agent=recording.agent or agent_of(session))
             if wanted.session(named, session):
                 read.append((named, session))
             if progress:
@@ -349,8 +350,8 @@ class Account:
 
 
 def short_ids(ids: Sequence[str]) -> dict[int, str]:
-    """By place: the shortest beginning of at least eight characters that no other id has."""
-    lengths = [min(ID_CHARS_MIN, len(each)) for each in ids]
+    """By place: the shortest beginning of at least eight characters that no other UUID has; other names are whole."""
+    lengths = [ID_CHARS_MIN if UUID.fullmatch(each) else len(each) for each in ids]
     while True:
         shown = [each[:length] for each, length in zip(ids, lengths, strict=True)]
         same = Counter(shown)
@@ -467,7 +468,7 @@ def _tell(account: Account, folders: Sequence[Folder], options: Values) -> None:
         )
         console.print(Text(line(compared.headline()), style="bold"))
     console.print()
-    _tell_more(account)
+    _tell_more(console, account)
 
 
 def _tell_sums(console: Console, account: Account, limit: int) -> None:
@@ -476,7 +477,7 @@ def _tell_sums(console: Console, account: Account, limit: int) -> None:
     for _ in Tally().row():
         table.add_column(justify="right", no_wrap=True)
     headings = "calls", "prompts", "cached", "answers", "money"
-    for name in ("days", "projects", "agents", "models"):
+    for name in ("days", "projects", "agents", "models") if account.total.calls else ():
         tallies: Mapping[str, Tally] = getattr(account, name)
         table.add_row()
         table.add_row(f"by {name[:-1]}", *headings, style="bold")
@@ -514,8 +515,9 @@ def _tell_dearest(console: Console, account: Account, limit: int) -> None:
         dollars = money(paid.dollars) if paid.calls else "–"
         title = f"{each.recording.agent}: {each.title}"
         table.add_row(account.ids[place], last, f"{len(calls):,}", dollars, title)
-    table.add_row()
-    table.add_row("dearest calls", "at", "", "money", "why", style="bold")
+    if account.calls:
+        table.add_row()
+        table.add_row("dearest calls", "at", "", "money", "why", style="bold")
     for place, call in account.calls[:limit]:
         number = f"#{call.number:,}" if call.number else "–"
         at, dollars = when(call.at, "%m-%d %H:%M"), money(call.cost.dollars)
@@ -532,7 +534,8 @@ def _grid(width: int) -> Table:
 
 def _last(billed: Billed) -> float:
     """The time of the last chosen call."""
-    return max((call.at for call in billed.spent.calls), default=billed.recording.modified)
+    times = [call.at for call in billed.spent.calls] or [billed.session.items[-1].at]
+    return max(times)
 
 
 def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
@@ -546,16 +549,18 @@ def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
     say("for sessions from elsewhere: foldline bill FILE; all commands: foldline --help")
 
 
-def _tell_more(account: Account) -> None:
+def _tell_more(console: Console, account: Account) -> None:
     dearest = account.sessions[0].recording
     name = account.ids[0] if dearest.bytes else shlex.quote(str(dearest.path))
+    table = _grid(0)
     for words, what in (
         (f"replay {name}", "call by call, with and without foldline"),
         (f"replay {name} --html report.html", "the same in a browser"),
         ("bill --since DAY --project TEXT", "some days, projects, agents, models"),
         ("--help", "all commands"),
     ):
-        say(f"foldline {words:<{COMMAND_CHARS}}  {what}")
+        table.add_row(f"foldline {words}", what)
+    console.print(table)
 
 
 def _homely(name: str) -> str:
@@ -569,55 +574,61 @@ def _homely(name: str) -> str:
 def _json(
     account: Account, folders: Sequence[Folder], options: Values, compared: RecordedBill | None
 ) -> dict[str, Any]:
-    def tallies(named: Mapping[str, Tally]) -> list[dict[str, Any]]:
-        return [{"name": name, **attrs.asdict(tally)} for name, tally in named.items()]
-
-    def parts(named: Mapping[str, float]) -> list[dict[str, Any]]:
-        return [{"name": name, "dollars": dollars} for name, dollars in named.items()]
-
+    tallies = ("days", "projects", "agents", "models")
+    sums: dict[str, Mapping[str, Tally]] = {name: getattr(account, name) for name in tallies}
+    parts = {"parts": account.parts, "files": account.files}
+    saved = compared and {
+        "sessions": compared.calls,
+        "dollars": compared.dollars,
+        "foldline": compared.foldline,
+        "saved": compared.saved,
+    }
     return {
         "bill": account.bill.to_json(),
-        "days": tallies(account.days),
-        "projects": tallies(account.projects),
-        "agents": tallies(account.agents),
-        "models": tallies(account.models),
+        **{
+            name: [{"name": each, **attrs.asdict(tally)} for each, tally in named.items()]
+            for name, named in sums.items()
+        },
         "sessions": [
-            {
-                "id": each.recording.id,
-                "short": account.ids[place],
-                "path": str(each.recording.path),
-                "agent": each.recording.agent,
-                "project": each.project,
-                "title": each.title,
-                "last": _last(each),
-                "calls": len(each.spent.calls),
-                "dollars": each.spent.bill.dollars,
-            }
-            for place, each in enumerate(account.sessions)
+            _session_json(each, account.ids[place]) for place, each in enumerate(account.sessions)
         ],
         "calls": [
-            {
-                "session": account.sessions[place].recording.id,
-                "number": call.number,
-                "at": call.at,
-                "model": call.cost.usage.model,
-                "tokens": call.cost.usage.input,
-                "dollars": call.cost.dollars,
-                "why": call.why,
-            }
+            _call_json(call, account.sessions[place].recording.id)
             for place, call in account.calls[: options.limit]
         ],
-        "parts": parts(account.parts),
-        "files": parts(account.files),
-        "compared": compared
-        and {
-            "sessions": compared.calls,
-            "dollars": compared.dollars,
-            "foldline": compared.foldline,
-            "saved": compared.saved,
+        **{
+            name: [{"name": each, "dollars": dollars} for each, dollars in named.items()]
+            for name, named in parts.items()
         },
+        "compared": saved,
         "folders": [
             {"agent": each.agent, "folder": str(each.path), "sessions": len(each.recordings)}
             for each in folders
         ],
+    }
+
+
+def _session_json(billed: Billed, short_id: str) -> dict[str, Any]:
+    return {
+        "id": billed.recording.id,
+        "short": short_id,
+        "path": str(billed.recording.path),
+        "agent": billed.recording.agent,
+        "project": billed.project,
+        "title": billed.title,
+        "last": _last(billed),
+        "calls": len(billed.spent.calls),
+        "dollars": billed.spent.bill.dollars,
+    }
+
+
+def _call_json(call: PaidCall, session: str) -> dict[str, Any]:
+    return {
+        "session": session,
+        "number": call.number,
+        "at": call.at,
+        "model": call.cost.usage.model,
+        "tokens": call.cost.usage.input,
+        "dollars": call.cost.dollars,
+        "why": call.why,
     }

@@ -19,7 +19,7 @@ from timeline.cli._terminal import complain, plural
 
 WORDS: Final = 160
 """The most characters of a text in a list."""
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ class Recording:
     @property
     def id(self) -> str:
         """The name of the session: the last UUID in the name of its file, or else the whole name."""
-        found = _UUID.findall(self.path.name)
+        found = UUID.findall(self.path.name)
         return found[-1] if found else Path(self.path.name.partition(".json")[0]).name
 
 
@@ -105,6 +105,11 @@ AGENTS: Final = (
     Agent("pi", "pi", _pi, "**/*.jsonl"),
     Agent("Gemini CLI", "gemini-cli", _gemini, "*/chats/*.json*"),
 )
+
+
+def agent_of(session: Session) -> str:
+    """The name of the agent that writes sessions of this format."""
+    return next((agent.name for agent in AGENTS if agent.format == session.format), session.format)
 
 
 def searched_folders() -> list[Folder]:

@@ -315,9 +315,11 @@ def test_the_beginning_of_an_id_names_a_session(run: Run, home: Path) -> None:
 
 
 def test_short_ids_are_as_short_as_they_can_be() -> None:
-    ids = ["abcdefgh-1", "abcdefgh-2", "x", "abcdefgi-1"]
-    assert short_ids(ids) == {0: "abcdefgh-1", 1: "abcdefgh-2", 2: "x", 3: "abcdefgi"}
-    assert short_ids(["same", "same"]) == {0: "same", 1: "same"}
+    end = "-0000-0000-0000-000000000000"
+    ids = [f"abcdefab{end}", f"abcdef12{end}", f"abcdefab{end[:-1]}1", "a name that is no UUID"]
+    whole = {0: ids[0], 2: ids[2], 3: ids[3]}
+    assert short_ids(ids) == {1: "abcdef12", **whole}
+    assert short_ids([ids[0], ids[0]]) == {0: ids[0], 1: ids[0]}
 
 
 # What foldline would have saved.

@@ -84,6 +84,7 @@ def said_by(command: str, run: Run, session: Path) -> list[Any]:
     long = session_file(session.with_name("long.jsonl"), invented(rounds=8))
     small = {
         "account": ("account", "invented"),
+        "bill": ("bill",),
         "copy": ("copy", "other.duckdb"),
         "export": ("export", "invented", "--out", "e.jsonl"),
         "fork": ("fork", "invented", "new"),
@@ -102,7 +103,6 @@ def said_by(command: str, run: Run, session: Path) -> list[Any]:
         "retain": ("retain", "invented", "--forget"),
         "savings": ("savings", "--by", "conversation"),
         "search": ("search", "look"),
-        "sessions": ("sessions",),
         "show": ("show", "invented"),
         "stats": ("stats", "invented"),
         "verify": ("verify",),
@@ -127,7 +127,7 @@ def test_the_page_has_the_keys_that_a_command_prints_and_no_others(
     run: Run, store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
 ) -> None:
     (tmp_path / ".claude/projects/p").mkdir(parents=True)
-    (tmp_path / ".claude/projects/p/s.jsonl").write_text("{}\n")
+    shutil.copy(EXAMPLE, tmp_path / ".claude/projects/p/s.jsonl")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     printed = set(keys(said_by(command, run, store)))
