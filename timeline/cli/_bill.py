@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
 from importlib.metadata import version
@@ -36,7 +36,9 @@ from timeline.billing import (
 from timeline.cli._console import print_json, progress_bar, screen
 from timeline.cli._options import UsageError, Values, argument, command, option
 from timeline.cli._sessions import (
+    STDIN,
     UUID,
+    File,
     Folder,
     Recording,
     agent_of,
@@ -61,25 +63,27 @@ POLICY: Final = "default"
 
 @attrs.frozen(kw_only=True)
 class Billed:
-    """A session and where its money went."""
+    """A session and where its money went; without its content, since there may be many."""
 
     recording: Recording
-    session: Session
+    title: str
+    project: str
+    last: float
+    """The time of the last chosen call, or of what came last; in seconds since the epoch."""
     spent: Spending
 
-    @property
-    def title(self) -> str:
-        """What the session is called, or else how its first prompt begins."""
-        if self.session.title:
-            return first_words(self.session.title)
-        blocks = (block for item in self.session.items for block in item.blocks)
+    @classmethod
+    def of(cls, recording: Recording, session: Session, spent: Spending) -> "Billed":
+        """Without a title in the log, it is the beginning of the first prompt; without a folder, that of the file."""
+        blocks = (block for item in session.items for block in item.blocks)
         prompt = next((text_of(block) for block in blocks if isinstance(block, UserPrompt)), "")
-        return first_words(prompt)
-
-    @property
-    def project(self) -> str:
-        """The folder in which the agent worked; if the log does not tell it, the one of the file."""
-        return self.session.folder or str(self.recording.path.parent)
+        return cls(
+            recording=recording,
+            title=first_words(session.title or prompt),
+            project=session.folder or str(recording.path.parent),
+            last=max([call.at for call in spent.calls] or [session.items[-1].at]),
+            spent=spent,
+        )
 
 
 @attrs.define
@@ -156,14 +160,15 @@ def bill(options: Values) -> int:
             )
     wanted = Wanted.of(options)
     folders = [] if options.files else searched_folders()
-    found = _given(options.files) if options.files else _newest(folders, options, wanted)
-    billed, passed = _read(found, wanted)
-    account = Account.of(billed)
-    if options.json:
-        print_json(_json(account, folders, options, _compared(account, options.compare)))
-    else:
-        _tell(account, folders, options)
-        tell_passed_over(passed)
+    with session_files(options.files) as files:
+        found = _given(files) if options.files else _newest(folders, options, wanted)
+        billed, passed = _read(found, wanted)
+        account = Account.of(billed)
+        if options.json:
+            print_json(_json(account, folders, options, _compared(account, options.compare)))
+        else:
+            _tell(account, folders, options)
+    tell_passed_over(passed)
     return FAILED if options.files and passed and not billed else DONE
 
 
@@ -206,13 +211,15 @@ class Wanted:
         """Whether this call counts."""
         if not self.since <= at < self.until or (usage and self.model not in usage.model.lower()):
             return False
-        if usage is None or not at or not usage.input:
-            return usage is not None or not self.model
+        if usage is None:
+            return not self.model
+        if not at or not usage.input:  # a copy could not be told from another call
+            return True
         counts = usage.uncached, usage.cache_read, usage.cache_write, usage.output
         key = at, usage.model, *counts
-        self.twice += key in self._seen
         is_new = key not in self._seen
         self._seen.add(key)
+        self.twice += not is_new
         return is_new
 
 
@@ -242,11 +249,10 @@ def _newest(folders: Sequence[Folder], options: Values, wanted: Wanted) -> list[
     return found
 
 
-def _given(names: Sequence[str]) -> list[Recording]:
+def _given(files: Sequence[File]) -> list[Recording]:
     """The files of a command line, as recordings of unknown agents."""
-    with session_files(names) as files:
-        paths = [Path(file.path) for file in files]
-        found = [Recording("", "auto", path, 0, path.stat().st_mtime) for path in paths]
+    paths = [Path(file.path) for file in files]
+    found = [Recording("", "auto", path, 0, path.stat().st_mtime) for path in paths]
     return sorted(found, key=_age)
 
 
@@ -255,37 +261,47 @@ def _age(recording: Recording) -> tuple[float, str]:
 
 
 def _read(found: Sequence[Recording], wanted: Wanted) -> tuple[list[Billed], list[str]]:
-    """The sessions with chosen calls, and what was wrong with the files that cannot be read."""
-    read, passed = list[tuple[Recording, Session]](), list[str]()
+    """The sessions with chosen calls, and what was wrong with the files that cannot be read.
+
+    The files of sub-agents come first, since their calls belong to other sessions; those whose session is not there are
+    sessions of their own.
+    """
+    ordered = sorted(found, key=lambda each: not each.is_helper)
+    billed, passed = list[Billed](), list[str]()
+    helpers = defaultdict[str, list[UsageRecorded]](list)
+    owners = dict[Path, str]()
     with progress_bar("reading", len(found)) as progress:
-        for number, recording in enumerate(found, 1):
+        for number, recording in enumerate(ordered, 1):
             try:
                 session = read_session(recording.path, format=recording.format)
             except FoldlineError as error:
                 passed.append(str(error))
                 continue
-            named = attrs.evolve(recording, agent=recording.agent or agent_of(session))
-            if wanted.session(named, session):
-                read.append((named, session))
+            if recording.is_helper and session.id:
+                helpers[session.id] += _usages(session)
+                owners[recording.path] = session.id
+            else:
+                billed += _billed(recording, session, helpers.pop(session.id, ()), wanted)
             if progress:
                 progress(number, len(found))
-    owners = {session.id for recording, session in read if session.id and not recording.is_helper}
-    helpers = defaultdict[str, list[UsageRecorded]](list)
-    for recording, session in read:
-        if recording.is_helper and session.id in owners:
-            helpers[session.id] += _usages(session)
-    billed = [
-        Billed(
-            recording=recording,
-            session=session,
-            spent=spending_of(session, helpers.pop(session.id, ()), wanted.call),
-        )
-        for recording, session in read
-        if not (recording.is_helper and session.id in owners)
-    ]
+    for recording in ordered:
+        if owners.get(recording.path) in helpers:
+            session = read_session(recording.path, format=recording.format)
+            billed += _billed(recording, session, (), wanted)
     if wanted.twice:
         complain(f"{plural(wanted.twice, 'call')} found in several files counted once")
-    return [each for each in billed if each.spent.bill.found], passed
+    return billed, passed
+
+
+def _billed(
+    recording: Recording, session: Session, helpers: Iterable[UsageRecorded], wanted: Wanted
+) -> Iterator[Billed]:
+    """The session, if it has chosen calls."""
+    named = attrs.evolve(recording, agent=recording.agent or agent_of(session))
+    if wanted.session(named, session):
+        spent = spending_of(session, helpers, wanted.call)
+        if spent.bill.found:
+            yield Billed.of(named, session, spent)
 
 
 def _usages(session: Session) -> Iterable[UsageRecorded]:
@@ -399,7 +415,8 @@ def _compared(account: Account, number: int) -> RecordedBill | None:
         for done, each in enumerate(known, 1):
             key = _key(each.recording)
             if key not in kept:
-                result = replay(each.session).recorded_bill
+                session = read_session(each.recording.path, format=each.recording.format)
+                result = replay(session).recorded_bill
                 kept[key] = result.dollars, result.foldline
                 _keep(kept)
             dollars, foldline = kept[key]
@@ -468,7 +485,7 @@ def _tell(account: Account, folders: Sequence[Folder], options: Values) -> None:
         )
         console.print(Text(line(compared.headline()), style="bold"))
     console.print()
-    _tell_more(console, account)
+    _tell_more(console, account, options)
 
 
 def _tell_sums(console: Console, account: Account, limit: int) -> None:
@@ -511,7 +528,7 @@ def _tell_dearest(console: Console, account: Account, limit: int) -> None:
     table.add_row("dearest sessions", "last call", "calls", "money", "title", style="bold")
     for place, each in enumerate(account.sessions[:limit]):
         paid, calls = each.spent.bill, each.spent.calls
-        last = when(_last(each), "%Y-%m-%d")
+        last = when(each.last, "%Y-%m-%d")
         dollars = money(paid.dollars) if paid.calls else "–"
         title = f"{each.recording.agent}: {each.title}"
         table.add_row(account.ids[place], last, f"{len(calls):,}", dollars, title)
@@ -532,12 +549,6 @@ def _grid(width: int) -> Table:
     return table
 
 
-def _last(billed: Billed) -> float:
-    """The time of the last chosen call."""
-    times = [call.at for call in billed.spent.calls] or [billed.session.items[-1].at]
-    return max(times)
-
-
 def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
     chosen = options.files or any(
         getattr(options, name) for name in ("since", "until", "project", "agent", "model")
@@ -549,9 +560,10 @@ def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
     say("for sessions from elsewhere: foldline bill FILE; all commands: foldline --help")
 
 
-def _tell_more(console: Console, account: Account) -> None:
+def _tell_more(console: Console, account: Account, options: Values) -> None:
     dearest = account.sessions[0].recording
     name = account.ids[0] if dearest.bytes else shlex.quote(str(dearest.path))
+    name = STDIN if STDIN in options.files else name
     table = _grid(0)
     for words, what in (
         (f"replay {name}", "call by call, with and without foldline"),
@@ -616,7 +628,7 @@ def _session_json(billed: Billed, short_id: str) -> dict[str, Any]:
         "agent": billed.recording.agent,
         "project": billed.project,
         "title": billed.title,
-        "last": _last(billed),
+        "last": billed.last,
         "calls": len(billed.spent.calls),
         "dollars": billed.spent.bill.dollars,
     }

@@ -201,6 +201,12 @@ def test_the_calls_of_sub_agents_belong_to_their_session(run: Run, home: Path) -
     assert [day["calls"] for day in bill["days"]] == [2, 3]
 
 
+def test_a_sub_agent_without_its_session_is_a_session_by_itself(run: Run, home: Path) -> None:
+    folder = home / ".claude/projects/-home-me-shop"
+    put(folder / "gone/subagents/agent-1.jsonl", claude(name="gone", prompts=2))
+    assert [(each["id"], each["calls"]) for each in found(run)["sessions"]] == [("agent-1", 2)]
+
+
 def test_a_session_that_repeats_another_is_counted_once(run: Run, home: Path) -> None:
     """As a resumed session does, which begins with a copy."""
     of_claude(home, "a", claude(name="a"))
@@ -252,6 +258,8 @@ def test_files_from_elsewhere_are_read_in_place_of_those(run: Run, home: Path) -
     assert "2 calls" in ran.out
     assert "1 file passed over" in ran.err
     assert "foldline replay logs/b.jsonl" in ran.out
+    ran = run("bill", "logs/none.jsonl")
+    assert (ran.code, ran.err) == (1, "foldline: logs/none.jsonl: No such file or directory\n")
 
 
 @pytest.mark.parametrize(
@@ -271,13 +279,16 @@ def test_what_makes_no_sense_is_refused(run: Run, options: tuple[str, ...], why:
 # Where sessions are found, and by what names.
 
 
+def searched(run: Run) -> dict[str, int]:
+    """How many session files were found of each agent."""
+    folders = json.loads(run("bill", "--json", "--compare", 0).out)["folders"]
+    return {each["agent"]: each["sessions"] for each in folders if each["sessions"]}
+
+
 def test_the_sessions_of_all_agents_are_found(run: Run, home: Path) -> None:
     for path in FOLDERS.values():
         put(home / path, claude())
-    folders = {
-        each["agent"]: each["sessions"] for each in found(run)["folders"] if each["sessions"]
-    }
-    assert folders == dict.fromkeys(FOLDERS, 1)
+    assert searched(run) == dict.fromkeys(FOLDERS, 1)
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
@@ -286,10 +297,9 @@ def test_agents_may_have_been_told_another_folder(
 ) -> None:
     agent, path = VARIABLES[variable]
     put(tmp_path / "there" / path, claude())
-    assert not any(each["sessions"] for each in found(run)["folders"])
+    assert searched(run) == {}
     monkeypatch.setenv(variable, str(tmp_path / "there"))
-    folders = [each for each in found(run)["folders"] if each["sessions"]]
-    assert [each["agent"] for each in folders] == [agent]
+    assert searched(run) == {agent: 1}
 
 
 def test_where_there_is_none_it_says_where_it_looked(run: Run) -> None:
