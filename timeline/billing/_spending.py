@@ -139,8 +139,8 @@ class Spending:
     """Dollars by file, for what tools read and wrote by its name."""
 
 
-class _Piece(NamedTuple):
-    """A block in the prompts."""
+class Piece(NamedTuple):
+    """A block in the prompts; calls are numbered among the priced ones."""
 
     part: str
     file: str
@@ -149,6 +149,8 @@ class _Piece(NamedTuple):
     """The call that wrote it; -1: none."""
     first: int
     """The first call whose prompt had it."""
+    end: int | None = None
+    """The first later call whose prompt did not have it; None: the first that the agent cut."""
 
 
 def spending_of(session: Session, aside: Iterable[UsageRecorded] = ()) -> Spending:
@@ -179,7 +181,7 @@ def spending_of(session: Session, aside: Iterable[UsageRecorded] = ()) -> Spendi
     return Spending(bill=bill, calls=tuple(told), aside=others, parts=parts, files=files)
 
 
-def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[_Piece]:
+def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[Piece]:
     """The blocks of the session; `places`: the number of each priced call among the priced ones."""
     asked, number, place, born = dict[CallId, ToolCall](), -1, 0, -1
     for item in session.items:
@@ -194,10 +196,11 @@ def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[_Piece]:
             elif isinstance(block, ToolResult):
                 call = asked.get(block.call_id)
             writer = born if isinstance(item, Responded) else -1
-            yield _Piece(_part(block, call), file_of(call), _size(block), writer, place)
+            yield Piece(part_of(block, call), file_of(call), _size(block), writer, place)
 
 
-def _part(block: Block, call: ToolCall | None) -> str:
+def part_of(block: Block, call: ToolCall | None) -> str:
+    """What a block is a part of; `call`: itself, or the one whose result it is."""
     match block:
         case _ if call:
             return f"{TOOL}{call.name}"
@@ -226,11 +229,24 @@ def _size(block: Block) -> float:
 
 
 def _attributed(
-    costs: Sequence[CallCost], pieces: Sequence[_Piece]
+    costs: Sequence[CallCost], pieces: Sequence[Piece]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The dollars of the calls by part and by file."""
     if not costs:
         return {}, {}
+    parts, files = defaultdict[str, float](float), defaultdict[str, float](float)
+    for piece, dollars in zip(pieces, piece_costs(costs, pieces), strict=True):
+        parts[piece.part] += dollars
+        if piece.file:
+            files[piece.file] += dollars
+    rest = sum(cost.dollars for cost in costs) - sum(parts.values())
+    return {**parts, REST: max(rest, 0.0)}, files
+
+
+def piece_costs(costs: Sequence[CallCost], pieces: Sequence[Piece]) -> list[float]:
+    """The dollars of each piece: for writing it, for the first prompt that had it, and for each later one."""
+    if not costs:
+        return [0.0] * len(pieces)
     added = Counter[int]()
     for piece in pieces:
         added[piece.first] += round(piece.tokens)
@@ -242,27 +258,26 @@ def _attributed(
     for piece in pieces:
         if piece.born >= 0:
             written[piece.born] += round(piece.tokens) + 1
-    parts, files = defaultdict[str, float](float), defaultdict[str, float](float)
+    found = list[float]()
     for piece in pieces:
-        end = next((cut for cut in cuts if cut > piece.first), len(costs))
+        end = piece.end
+        if end is None:
+            end = next((cut for cut in cuts if cut > piece.first), len(costs))
         dollars = growth * piece.tokens * carried.dollars(piece.first, end)
         if piece.born >= 0:
             share = (round(piece.tokens) + 1) / written[piece.born]
             dollars += share * costs[piece.born].output
-        parts[piece.part] += dollars
-        if piece.file:
-            files[piece.file] += dollars
-    whole, told = sum(cost.dollars for cost in costs), sum(parts.values())
+        found.append(dollars)
+    whole, told = sum(cost.dollars for cost in costs), sum(found)
     share = min(whole / told, 1.0) if told else 1.0  # the sizes are rough
-    shares = [{name: share * paid for name, paid in each.items()} for each in (parts, files)]
-    return {**shares[0], REST: max(whole - told, 0.0)}, shares[1]
+    return [share * dollars for dollars in found]
 
 
 def _reasons(
-    costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[_Piece]
+    costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[Piece]
 ) -> Iterable[str]:
     """In words, what made each call as dear as it was."""
-    largest = dict[int, _Piece]()
+    largest = dict[int, Piece]()
     for piece in pieces:
         if piece.first not in largest or piece.tokens > largest[piece.first].tokens:
             largest[piece.first] = piece

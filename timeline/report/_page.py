@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import attrs
 
-from blocks import Recorded
+from blocks import Recorded, UsageRecorded
 from timeline.replay import Replayed
 from timeline.report._collect import Collector, Prompting, shareable
+from timeline.report._money import replay_figures
 from timeline.report._requests import json_bytes
 
 
@@ -26,8 +27,9 @@ class Reported:
     """One log in a report, with the facts that its page shows."""
 
     facts: Mapping[str, Any]
-    """`name`, `title`, `timeline`; and, if known, `session`, `format`, `guess`, `bill`, `notes`, the measures `recall`,
-    `quotes`, `rules`, `edits`, `standing` and `prompts`, and `summaries`: the dollars paid for summaries."""
+    """`name`, `timeline`; and, if known, `title` (otherwise the page has the first prompt), `folder`, `session`, `format`,
+    `guess`, `figures`, `notes`, the measures `recall`, `quotes`, `rules`, `edits`, `standing` and `prompts`, and
+    `summaries`: the dollars paid for summaries."""
     collector: Collector = attrs.field(repr=False)
 
 
@@ -37,13 +39,15 @@ def reported_log(
     facts: Mapping[str, Any],
     full: Iterable[tuple[int, float]] = (),
     *,
+    recorded: Sequence[UsageRecorded | None] = (),
     hidden: bool,
 ) -> Reported:
     """Prepare a log for a report; without `hidden`, the texts of blocks hidden on request are left out.
 
-    `full`: tokens and dollars of sending everything for each call, if known.
+    `full`: tokens and dollars of sending everything for each call, if known. `recorded`: of a replay, the usage of each
+    call in the recording.
     """
-    collector = Collector(prompting, full=list(full))
+    collector = Collector(prompting, full=list(full), recorded=recorded)
     shown = log if hidden else shareable(log)
     for version, event in shown:
         collector.add(version, event)
@@ -60,23 +64,25 @@ def reported_replay(replayed: Replayed) -> Reported:
         tools=ours.tools,
         counter=result.counter,
     )
+    cost = result.cost
     facts = {
         "name": f"{result.session}, policy {result.policy}",
-        "title": result.session,
+        "title": replayed.session.title,
+        "folder": replayed.session.folder,
         "timeline": ours.timeline.id,
         "session": result.session,
         "format": result.format,
         "guess": result.guess,
-        "bill": bill.headline() if bill.calls else "",
-        "compared": None if bill.foldline is None else [bill.dollars, bill.foldline],
+        "figures": replay_figures(bill, cost.total, cost.full_history, result.policy),
         "recall": result.recall.far,
         "quotes": result.recall.quotes,
         "rules": result.rules,
         **attrs.asdict(result.handover),
-        "notes": result.notices,
-        "summaries": result.cost.summaries,
+        "notes": [*bill.lines(), *result.notices],
+        "summaries": cost.summaries,
     }
-    return reported_log(replayed.log, prompting, facts, replayed.full, hidden=True)
+    usages = [call.usage for call in replayed.session.calls]
+    return reported_log(replayed.log, prompting, facts, replayed.full, recorded=usages, hidden=True)
 
 
 def report_html(title: str, reported: Sequence[Reported]) -> bytes:
@@ -95,10 +101,14 @@ LIBRARIES: Final = ("vendor/uplot.js", "vendor/htm-preact.js")
 SCRIPTS: Final = (
     "data.js",
     "diff.js",
+    "document.js",
     "chart.js",
     "lanes.js",
+    "treemap.js",
     "words.js",
     "panels.js",
+    "details.js",
+    "picture.js",
     "app.js",
     "live.js",
 )
@@ -138,7 +148,8 @@ def page(title: str, data: Sequence[str], *, start: str = START, connects: str =
         '</head><body><div id="app"><header><h1>',
         escape(title),
         "</h1></header><noscript><main><p>This report needs JavaScript; it loads nothing from the network.</p></main>",
-        '</noscript></div><div id="said" class="said" role="status"></div>',
+        '</noscript><main><p class="waiting">Opening …</p></main></div>',
+        '<div id="said" class="said" role="status"></div><div id="tip" hidden></div>',
         *data,
         *(f"<script>{script}</script>" for script in scripts),
         "</body></html>\n",
