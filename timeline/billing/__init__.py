@@ -28,4 +28,5 @@ from timeline.billing._spending import call_costs as call_costs
 from timeline.billing._spending import file_of as file_of
 from timeline.billing._spending import part_of as part_of
 from timeline.billing._spending import piece_costs as piece_costs
+from timeline.billing._spending import reasons as reasons
 from timeline.billing._spending import spending_of as spending_of

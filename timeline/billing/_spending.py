@@ -172,7 +172,7 @@ def spending_of(session: Session, aside: Iterable[UsageRecorded] = ()) -> Spendi
         for (number, each, _, _), cost, why in zip(
             priced,
             costs,
-            _reasons(costs, [each.at for _, each, _, _ in priced], pieces),
+            reasons(costs, [each.at for _, each, _, _ in priced], pieces),
             strict=True,
         )
     ]
@@ -273,7 +273,7 @@ def piece_costs(costs: Sequence[CallCost], pieces: Sequence[Piece]) -> list[floa
     return [share * dollars for dollars in found]
 
 
-def _reasons(
+def reasons(
     costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[Piece]
 ) -> Iterable[str]:
     """In words, what made each call as dear as it was."""

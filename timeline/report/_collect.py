@@ -265,6 +265,8 @@ class Collector:
         state_numbers = {name: at for at, name in enumerate(states)}
         changes = [change for change in self.lives.changes if change.block in index]
         money = self.money()
+        pieces = [money.piece(each) for each in self._sized(tokens)]
+        times = [call.at for call in self.calls]
         return {
             "version": self.version,
             "prompt": self.prompt(),
@@ -273,7 +275,7 @@ class Collector:
             "model": settings.model.name,
             "policy": settings.policy.name,
             "window": settings.limit,
-            "calls": columns(self.calls) | {"money": money.by_kind(len(self.calls))},
+            "calls": columns(self.calls) | money.by_call(times, pieces),
             "kinds": kinds,
             "turns": turns,
             "states": states,
@@ -285,7 +287,7 @@ class Collector:
                 "call": [row.call for row in self.blocks],
                 "tokens": [tokens.get(row.version, 0) for row in self.blocks],
             },
-            "spent": money.by_block(list(self._sized(tokens))),
+            "spent": money.by_block(pieces),
             "changes": {
                 "event": [change.event for change in changes],
                 "block": [index[change.block] for change in changes],

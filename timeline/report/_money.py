@@ -5,9 +5,10 @@ recording has usage.  Only where no call of a log has any, the simulated cache t
 the page says so.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -17,7 +18,6 @@ from blocks import (
     Block,
     ToolCall,
     UsageRecorded,
-    tool_target,
 )
 from render import Model, provider_of
 from timeline._models import priced_model
@@ -29,11 +29,14 @@ from timeline.billing import (
     file_of,
     part_of,
     piece_costs,
+    reasons,
 )
 from timeline.report._savings import Savings
 
 ANSWERS: Final = (AssistantCompletion, AssistantThinking, ToolCall)
 """The kinds of blocks that a model writes."""
+_LINES: Final = ("command", "cmd", "script")
+"""The arguments that have a command line."""
 _STARTS: Final = ("cd", "env", "sudo", "time", "timeout")
 """Commands before the one that a command line is about."""
 
@@ -96,20 +99,27 @@ class Money:
         """What all of them cost."""
         return sum(cost.dollars for cost in self.costs)
 
-    def by_kind(self, calls: int) -> list[list[float] | None]:
-        """For each call its dollars for cache reads, cache writes, the rest of the prompt and the answer; None if the
-        call has no usage or no known price."""
-        found: list[list[float] | None] = [None] * calls
-        for number, model, cost in zip(self.numbers, self.models, self.costs, strict=True):
+    def by_call(self, times: Sequence[float], pieces: Sequence[Piece]) -> dict[str, list[Any]]:
+        """The columns of the calls: `money`, the dollars for cache reads, cache writes, the rest of the prompt and the
+        answer; `sent`, the tokens of the prompt; `why`, the reason in words. Each None without usage or a known price."""
+        columns: dict[str, list[Any]] = {
+            name: [None] * len(times) for name in ("money", "sent", "why")
+        }
+        at = [times[number] for number in self.numbers]
+        priced = zip(
+            self.numbers, self.models, self.costs, reasons(self.costs, at, pieces), strict=True
+        )
+        for number, model, cost, why in priced:
             rates = provider_of(model).rates(model, cost.usage.input)
             uncached = cost.usage.uncached * rates.input / 1e6
             kinds = cost.read, max(cost.written - uncached, 0.0), uncached, cost.output
-            found[number] = [round(dollars, 7) for dollars in kinds]
-        return found
+            columns["money"][number] = [round(dollars, 7) for dollars in kinds]
+            columns["sent"][number] = cost.usage.input
+            columns["why"][number] = why
+        return columns
 
-    def by_block(self, blocks: Sequence[Sized]) -> dict[str, Any]:
+    def by_block(self, pieces: Sequence[Piece]) -> dict[str, Any]:
         """The columns of the blocks: what each cost, the tool or part that it belongs to, and the file or command."""
-        pieces = [self._piece(each) for each in blocks]
         parts = list(dict.fromkeys(piece.part for piece in pieces))
         files = list(dict.fromkeys(piece.file for piece in pieces))
         part_numbers = {name: at for at, name in enumerate(parts)}
@@ -122,7 +132,8 @@ class Money:
             "dollars": [round(dollars, 7) for dollars in piece_costs(self.costs, pieces)],
         }
 
-    def _piece(self, each: Sized) -> Piece:
+    def piece(self, each: Sized) -> Piece:
+        """A block among the pieces of the prompts."""
         wrote = each.first - 1 if isinstance(each.block, ANSWERS) else -1
         place = bisect_left(self.numbers, wrote) if wrote >= 0 else -1
         is_priced = 0 <= place < len(self.numbers) and self.numbers[place] == wrote
@@ -141,11 +152,11 @@ class Money:
 
 def _program(call: ToolCall | None) -> str:
     """The program that a command line is about; empty if the call is none."""
-    if call is None or not {"command", "cmd", "script"} & call.input.keys():
-        return ""
-    for part in tool_target(call.input).replace("&&", ";").split(";"):
+    line = next((call.input[key] for key in _LINES if key in call.input), "") if call else ""
+    line = " ".join(map(str, cast("list[object]", line))) if isinstance(line, list) else str(line)
+    for part in re.split(r"\n|&&|;", line):
         words = [word for word in part.split() if "=" not in word and not word.startswith("-")]
-        if words and words[0] not in _STARTS:
+        if words and words[0] not in _STARTS and not words[0].startswith("#"):
             return words[0]
     return ""
 
@@ -168,7 +179,7 @@ def replay_figures(
             _figure(
                 "saved",
                 None,
-                f"no bill to compare with; sending everything: ${everything:,.3f}, which nobody paid",
+                f"sending everything: ${everything:,.3f}, which nobody paid",
             ),
         ]
     aside = f", {bill.aside:,} of them outside the conversation" if bill.aside else ""

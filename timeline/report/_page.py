@@ -27,7 +27,7 @@ class Reported:
     """One log in a report, with the facts that its page shows."""
 
     facts: Mapping[str, Any]
-    """`name`, `timeline`; and, if known, `title` (otherwise the page has the first prompt), `folder`, `session`, `format`,
+    """`name`, `timeline`; and, if known, `title` (otherwise the page has the first prompt), `folder`, `models`, `session`, `format`,
     `guess`, `figures`, `notes`, the measures `recall`, `quotes`, `rules`, `edits`, `standing` and `prompts`, and
     `summaries`: the dollars paid for summaries."""
     collector: Collector = attrs.field(repr=False)
@@ -69,6 +69,7 @@ def reported_replay(replayed: Replayed) -> Reported:
         "name": f"{result.session}, policy {result.policy}",
         "title": replayed.session.title,
         "folder": replayed.session.folder,
+        "models": list(bill.models) or [result.recorded or result.model],
         "timeline": ours.timeline.id,
         "session": result.session,
         "format": result.format,

@@ -22,8 +22,8 @@ Foldline.short = function (value) {
 };
 Foldline.money = function (value, about) {
   if (value == null) return "–";
-  const digits = value >= 1 ? 2 : value >= 0.01 ? 3 : 5;
-  return (about ? "about $" : "$") + value.toLocaleString("en-US", { minimumFractionDigits: value ? digits : 2, maximumFractionDigits: value ? digits : 2 });
+  const digits = value >= 1 || !value ? 2 : 3, small = value > 0 && value < 0.01;
+  return (about ? "about $" : "$") + value.toLocaleString("en-US", small ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: digits, maximumFractionDigits: digits });
 };
 Foldline.share = (part, whole) => (whole ? Math.round((100 * part) / whole) + "%" : "–");
 Foldline.when = function (seconds) {
@@ -77,10 +77,27 @@ Foldline.Run = class {
     return this.contents;
   }
 
+  // Tokens of the prompt that was paid for: that of a recording is not the one on the page.
+  sent(call) {
+    return (this.isRecorded && this.calls.sent[call]) || this.calls.tokens[call];
+  }
+
   // Tokens of a call: uncached, read, written and, if reported, of the answer.
   usage(call) {
     const c = this.calls;
     return c.usage[call] || [c.uncached[call], c.read[call], c.write[call]];
+  }
+
+  // The call of a result, or the result of a call, once the texts are there.
+  mate(block) {
+    const calls = this.contents?.calls;
+    if (!calls?.[block]) return undefined;
+    if (this._matesOf !== calls) {
+      this._mates = new Map();
+      calls.forEach((id, at) => id && this._mates.set(id, [...(this._mates.get(id) || []), at]));
+      this._matesOf = calls;
+    }
+    return this._mates.get(calls[block]).find((at) => at !== block);
   }
 
   kind(block) {

@@ -49,19 +49,18 @@ Foldline.Calls = function ({ run, state, go }) {
   const columns = [
     Foldline.CALL(run, go),
     { name: "time", value: (call) => c.at[call], show: (call) => Foldline.clock(c.at[call]) },
-    { name: "tokens", value: (call) => c.tokens[call] },
+    { name: "tokens", value: (call) => run.sent(call) },
     Foldline.MONEY_OF(run, (call) => run.paid[call]),
   ];
   return html`<${Foldline.CallMoney} run=${run} call=${state.call} go=${go} />
-    <${Foldline.Table} label="Calls" columns=${columns} rows=${rows} by=${3} down=${true} chosen=${state.call} />
-    ${run.isRecorded ? html`<p class="hint">Money is that of the recorded calls, tokens are those of foldline's requests for them.</p>` : null}`;
+    <${Foldline.Table} label="Calls" columns=${columns} rows=${rows} by=${3} down=${true} chosen=${state.call} />`;
 };
 
 // The chosen call, and what its money was for.
 Foldline.CallMoney = function ({ run, call, go }) {
   const kinds = run.calls.money[call];
-  return html`<p class="readout"><b>Call ${call + 1}</b>, ${Foldline.when(run.calls.at[call])}: <b>${Foldline.money(run.paid[call], run.facts.guess)}</b> <button class="link" onClick=${() => Foldline.below(go, { tab: "request", call })}>what it sent ↓</button></p>
-    ${kinds ? html`<p class="legend">${Foldline.MONEY.map(([name, color], kind) => html`<span><i class="box" style=${{ background: `var(${color})` }}></i>${name} ${Foldline.money(kinds[kind])}</span>`)}</p>` : html`<p class="hint">No usage, or no price, is known of this call.</p>`}`;
+  return html`<p class="readout"><b>Call ${call + 1}</b>, ${Foldline.when(run.calls.at[call])}: ${Foldline.number(run.sent(call))} tokens, <b>${Foldline.money(run.paid[call], run.facts.guess)}</b> <button class="link" onClick=${() => Foldline.below(go, { tab: "request", call })}>what it sent ↓</button>${run.calls.why[call] ? html`<br />${run.calls.why[call]}` : null}</p>
+    ${kinds ? html`<p class="legend">${Foldline.MONEY.map(([name, color], kind) => html`<span><i class="box" style=${{ background: `var(${color})` }}></i>${name} ${Foldline.money(kinds[kind])}</span>`).filter((_, kind) => kinds[kind])}</p>` : html`<p class="hint">No usage, or no price, is known of this call.</p>`}`;
 };
 Foldline.below = function (go, to) {
   go(to);
@@ -77,7 +76,7 @@ Foldline.Largest = function ({ run, state, go }) {
     : row.part == null ? row.label : html`<button class="link" title=${run.spent.files[row.file]} onClick=${() => go(row.blocks.length === 1 ? { block: row.blocks[0].block, aside: "block" } : { inside: row.inside })}>${Foldline.partName(run, row.part)}${row.label ? " · " + row.label : ""}</button>`);
   const columns = [
     { name: file ? "block" : "tool and file", words: true, value: (row) => (row.part == null ? row.label : Foldline.partName(run, row.part) + row.label), show: name },
-    ...(file ? [] : [{ name: "blocks", value: (row) => blocks(row).length }]),
+    ...(file ? [] : [{ name: "blocks", value: (row) => (row.part == null ? null : blocks(row).length), show: (row) => (row.part == null ? "–" : Foldline.number(blocks(row).length)) }]),
     { name: "tokens", value: (row) => (row.part == null ? null : all(row, run.blocks.tokens)), show: (row) => (row.part == null ? "–" : Foldline.short(all(row, run.blocks.tokens))) },
     Foldline.MONEY_OF(run, (row) => (row.part == null ? row.size : all(row, run.spent.dollars))),
   ];
@@ -96,12 +95,16 @@ Foldline.Trail = function ({ run, inside, go }) {
 // A block
 
 Foldline.KIND_NAMES = { "react.tool.call": "call", "react.tool.result": "result", "assistant.completion": "answer", "assistant.thinking": "thinking", "user.prompt": "prompt", "user.followup": "follow-up", "user.steer": "steer" };
+Foldline.kindName = (run, block) => Foldline.KIND_NAMES[run.kind(block)] || run.kind(block).replaceAll(".", " ");
 Foldline.blockName = function (run, block) {
-  const kind = run.kind(block), part = run.spent.part[block], file = Foldline.fileName(run, run.spent.file[block]);
-  const isTool = kind.startsWith("react.tool.");
-  return [isTool ? Foldline.partName(run, part) : "", file, Foldline.KIND_NAMES[kind] || kind.replaceAll(".", " ")].filter(Boolean).join(" ");
+  const part = run.spent.part[block], file = Foldline.fileName(run, run.spent.file[block]);
+  const isTool = run.kind(block).startsWith("react.tool.");
+  return [isTool ? Foldline.partName(run, part) : "", file, Foldline.kindName(run, block)].filter(Boolean).join(" ");
 };
-Foldline.blockWords = (run, block) => [`v${run.blocks.version[block]}, turn ${run.turn(block)}, before call ${run.blocks.call[block] + 1}`, run.contents?.texts[block]?.slice(0, 160).replace(/\s+/g, " ")].filter(Boolean);
+Foldline.blockWords = function (run, block) {
+  const text = (of) => run.contents?.texts[of]?.slice(0, 160).replace(/\s+/g, " ");
+  return [`v${run.blocks.version[block]}, turn ${run.turn(block)}, before call ${run.blocks.call[block] + 1}`, run.kind(block) === "react.tool.result" && text(run.mate(block)), text(block)].filter(Boolean);
+};
 
 Foldline.BlockLink = ({ run, version, go }) => {
   const block = run.byVersion.get(version);
@@ -116,13 +119,13 @@ Foldline.BlockDetails = function ({ run, state, go, ready }) {
   if (!ready) return html`<h3>${Foldline.blockName(run, block)}</h3><${Foldline.Waiting} />`;
   const { contents } = run, version = run.blocks.version[block], path = contents.paths[block], text = contents.texts[block];
   const born = run.blocks.call[block], calls = run.length, isProse = /^(user\.|assistant\.|turn\.)/.test(run.kind(block));
-  const mate = contents.calls[block] ? contents.calls.findIndex((id, at) => at !== block && id === contents.calls[block]) : -1;
+  const mate = run.mate(block);
   const neighbour = (to) => html`<button disabled=${block + to < 0 || block + to >= run.size} aria-label=${to < 0 ? "block before" : "block after"} onClick=${() => go({ block: block + to })}>${to < 0 ? "←" : "→"}</button>`;
   return html`
     <h3>Block v${version} <small>${Foldline.blockName(run, block)}</small></h3>
     <p><b>${Foldline.plural(run.blocks.tokens[block], "token")}</b>, ${Foldline.money(run.spent.dollars[block], run.facts.guess)} over all calls</p>
     ${run.spent.files[run.spent.file[block]].length > 12 ? html`<p class="hint"><code>${run.spent.files[run.spent.file[block]]}</code></p>` : null}
-    <div class="row">${neighbour(-1)}${neighbour(1)}${mate >= 0 ? html`<button onClick=${() => go({ block: mate })}>${run.kind(mate) === "react.tool.call" ? "its call" : run.kind(mate) === "react.tool.result" ? "its result" : "its other half"}</button>` : null}</div>
+    <div class="row">${neighbour(-1)}${neighbour(1)}${mate != null ? html`<button onClick=${() => go({ block: mate })}>${run.kind(mate) === "react.tool.call" ? "its call" : run.kind(mate) === "react.tool.result" ? "its result" : "its other half"}</button>` : null}</div>
     <h4>What it says</h4>
     ${isProse && text ? html`<${Foldline.Document} text=${text.slice(0, 20000)} run=${run} go=${go} />` : html`<${Foldline.Text} key=${block} text=${text || "(nothing that a model reads)"} most=${1500} />`}
     <h4>Where it went</h4>

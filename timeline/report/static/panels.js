@@ -177,7 +177,7 @@ Foldline.Side = ({ run, pieces, go, sign }) => html`<ol class="pieces">${pieces.
 Foldline.Entries = ({ of }) => html`<table class="facts"><tbody>${Object.entries(of).filter(([, value]) => value != null && value !== "" && value !== 0 && value !== false && !(Array.isArray(value) && !value.length) && !(value && typeof value === "object" && !Object.keys(value).length)).map(([name, value]) => html`
   <tr><th scope="row">${name.replaceAll("_", " ")}</th><td>${Array.isArray(value)
     ? html`<details><summary>${Foldline.number(value.length)}</summary><ul>${value.slice(0, 200).map((each) => html`<li>${typeof each === "object" ? Object.entries(each).map(([key, item]) => `${key.replaceAll("_", " ")}: ${typeof item === "object" ? JSON.stringify(item) : item}`).join("; ") : String(each)}</li>`)}</ul></details>`
-    : typeof value === "object" ? Object.entries(value).map(([key, item]) => `${key.replaceAll("_", " ")}: ${item}`).join(", ") : typeof value === "number" ? Foldline.number(value) : String(value)}</td></tr>`)}</tbody></table>`;
+    : typeof value === "object" ? html`<details><summary>${Object.keys(value).map((key) => key.replaceAll("_", " ")).join(", ")}</summary><pre>${Foldline.indented(value)}</pre></details>` : typeof value === "number" ? Foldline.number(value) : String(value)}</td></tr>`)}</tbody></table>`;
 
 Foldline.SummaryPanel = function ({ run, state, go, ready }) {
   const [as, setAs] = useState("document");

@@ -91,7 +91,7 @@ Foldline.Picture = function ({ runs, state, go, theme }) {
       </div>
       <div class="row">
         <${Foldline.Choice} label="Below it" value=${view} set=${(view) => go({ view })} options=${[["map", "What was big"], ["lanes", "Where blocks went"]]} /><span class="spacer"></span>
-        ${view === "map" ? html`<${Foldline.Trail} run=${run} inside=${state.inside} go=${go} /><${Foldline.Choice} label="Size" value=${money} set=${(money) => go({ money })} options=${[[false, "by tokens"], [true, "by money"]]} />`
+        ${view === "map" ? html`${state.inside ? html`<${Foldline.Trail} run=${run} inside=${state.inside} go=${go} />` : null}<${Foldline.Choice} label="Size" value=${money} set=${(money) => go({ money })} options=${[[false, "by tokens"], [true, "by money"]]} />`
           : html`<label>colour by <select value=${by} onChange=${(event) => setBy(event.target.value)}><option value="state">state</option><option value="kind">kind</option></select></label>`}
       </div>
       <div class=${view === "map" ? "map" : "lanes"}><canvas ref=${canvas} aria-hidden="true" onClick=${clicked} onPointerMove=${over_} onPointerLeave=${() => Foldline.tip()}></canvas></div>
@@ -115,7 +115,8 @@ Foldline.TokenLegend = function ({ run, others }) {
 
 Foldline.MapLegend = function ({ run, money, go }) {
   const parts = Foldline.parts(run, money, ""), whole = Foldline.sum(parts.map((part) => part.size));
-  return html`<p class="legend" aria-label="Colours of the map">${parts.slice(0, 9).map((each) => html`<span><i class="box" style=${{ background: `var(${Foldline.partColor(run, each.part)})` }}></i>${each.part == null ? each.label : html`<button class="link quiet" onClick=${() => go({ inside: String(each.part), aside: "largest" })}>${each.label}</button>`} ${Foldline.share(each.size, whole)}</span>`)}${parts.length > 9 ? html`<span>and ${parts.length - 9} smaller</span>` : null}</p>`;
+  const shown = Math.min(7, parts.filter((part) => part.size / whole >= 0.01).length);
+  return html`<p class="legend" aria-label="Colours of the map">${parts.slice(0, shown).map((each) => html`<span><i class="box" style=${{ background: `var(${Foldline.partColor(run, each.part)})` }}></i>${each.part == null ? each.label : html`<button class="link quiet" onClick=${() => go({ inside: String(each.part), aside: "largest" })}>${each.label}</button>`} ${Foldline.share(each.size, whole)}</span>`)}${parts.length > shown ? html`<span>${parts.length - shown} smaller</span>` : null}</p>`;
 };
 
 Foldline.LaneLegend = function ({ run, by }) {
@@ -128,7 +129,7 @@ Foldline.LaneLegend = function ({ run, by }) {
 Foldline.callTip = function (run, call) {
   const kinds = run.calls.money[call];
   return [`call ${call + 1}, ${Foldline.when(run.calls.at[call])}`, kinds ? `${Foldline.money(run.paid[call], run.facts.guess)}: ` + Foldline.MONEY.map(([name], kind) => (kinds[kind] ? `${name} ${Foldline.money(kinds[kind])}` : "")).filter(Boolean).join(", ") : "no usage is known",
-    `${Foldline.number(run.calls.tokens[call])} tokens`, Foldline.decided(run, call)].filter(Boolean);
+    `${Foldline.number(run.sent(call))} tokens`, run.calls.why[call], Foldline.decided(run, call)].filter(Boolean);
 };
 
 // Words at the pointer; without words it goes.

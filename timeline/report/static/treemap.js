@@ -53,12 +53,12 @@ Foldline.Treemap = class {
       if (!cell.isHeading) ctx.strokeRect(cell.x + 0.5, cell.y + 0.5, cell.width - 1, cell.height - 1);
       if (cell.height < 13 || cell.width < 34) continue;
       ctx.fillStyle = text;
-      ctx.font = `${cell.isHeading ? "600 " : ""}11px system-ui, sans-serif`;
+      ctx.font = `${cell.isBold ? "600 " : ""}11px system-ui, sans-serif`;
       const words = Foldline.cut(ctx, cell.label, cell.width - 8), y = cell.y + (cell.isHeading ? cell.height / 2 + 1 : 9);
       ctx.fillText(words, cell.x + 4, y);
       if (cell.isHeading || cell.height < 28) continue;
       ctx.globalAlpha = 0.75;
-      ctx.fillText(Foldline.cut(ctx, this.amount(cell.size), cell.width - 8), cell.x + 4, cell.y + 22);
+      if (ctx.measureText(this.amount(cell.size)).width < cell.width - 6) ctx.fillText(this.amount(cell.size), cell.x + 4, cell.y + 22);
       ctx.globalAlpha = 1;
     }
     ctx.strokeStyle = text;
@@ -69,7 +69,7 @@ Foldline.Treemap = class {
     }
   }
 
-  amount(size) { return this.money ? Foldline.money(size) : Foldline.short(size) + " tokens"; }
+  amount(size) { return this.money ? Foldline.money(size) : Foldline.short(size); }
 
   // Places the cells: parts, in them files, in these blocks.
   place(box) {
@@ -80,15 +80,18 @@ Foldline.Treemap = class {
     for (const part of drawn) {
       if (!part.files) { this.cells.push(part); continue; }
       const hasHeading = part.height > 3 * Foldline.HEADING && part.width > 60 && !this.inside;
-      if (hasHeading) this.cells.push({ ...part, height: Foldline.HEADING, label: `${part.label}  ${this.amount(part.size)}`, inside: String(part.part), isHeading: true });
+      if (hasHeading) this.cells.push({ ...part, height: Foldline.HEADING, label: `${part.label}  ${this.amount(part.size)}`, inside: String(part.part), isHeading: true, isBold: true });
       const top = hasHeading ? Foldline.HEADING : 0;
       const more = (rest) => ({ label: `${rest.length} more`, part: part.part, count: rest.length, inside: String(part.part) });
       const files = this.fit(part.files, { x: part.x + 1, y: part.y + top, width: part.width - 2, height: part.height - top - 1 }, Foldline.SMALLEST, more);
       for (const file of files) {
         if (!file.blocks) { this.cells.push(file); continue; }
-        if (file.blocks.length === 1) { this.cells.push({ ...file, block: file.blocks[0].block, label: file.label || file.blocks[0].label }); continue; }
-        const rest = (small) => ({ label: small.length === file.blocks.length ? file.label : `${small.length} more`, part: part.part, count: small.length, inside: file.inside });
-        this.cells.push(...this.fit(file.blocks, file, Foldline.SMALLEST, rest));
+        const isNamed = file.label && file.blocks.length > 1 && file.height > 3 * Foldline.HEADING && file.width > 60;
+        if (isNamed) this.cells.push({ ...file, height: Foldline.HEADING, label: `${file.label}  ${this.amount(file.size)}`, isHeading: true });
+        const within = isNamed ? { ...file, y: file.y + Foldline.HEADING, height: file.height - Foldline.HEADING } : file;
+        if (file.blocks.length === 1) { this.cells.push({ ...file, block: file.blocks[0].block, label: file.label.split("/").at(-1) || file.blocks[0].label }); continue; }
+        const rest = (small) => ({ label: !isNamed && small.length === file.blocks.length ? file.label : `${small.length} more`, part: part.part, count: small.length, inside: file.inside });
+        this.cells.push(...this.fit(file.blocks, within, Foldline.SMALLEST, rest));
       }
     }
   }
@@ -118,15 +121,15 @@ Foldline.Treemap = class {
     const { hovered: cell, run } = this;
     if (!cell) return null;
     const whole = Foldline.sum(Foldline.parts(run, this.money, "").map((part) => part.size));
-    const size = `${this.amount(cell.size)}, ${Foldline.share(cell.size, whole)} of all`;
+    const size = `${this.amount(cell.size)}${this.money ? "" : " tokens"}, ${Foldline.share(cell.size, whole)} of all`;
     if (cell.block != null) return [Foldline.blockName(run, cell.block), size, ...Foldline.blockWords(run, cell.block), "click: details"];
-    return [cell.isHeading ? Foldline.partName(run, cell.part) : cell.label, size, cell.part == null ? "" : "click: look inside"].filter(Boolean);
+    return [cell.isBold ? Foldline.partName(run, cell.part) : run.spent.files[cell.file] || cell.label, size, cell.part == null ? "" : "click: look inside"].filter(Boolean);
   }
 };
 
 // What the blocks belong to: parts, the largest first, each with its files, each with its blocks.
 Foldline.parts = function (run, money, inside) {
-  const key = `${money}/${inside}`;
+  const key = `${money} ${inside}`;
   if (run.partsOf.has(key)) return run.partsOf.get(key);
   const { part, file, dollars } = run.spent, [only, onlyFile] = inside.split("/"), found = new Map();
   const sizes = money ? dollars : run.blocks.tokens;
@@ -138,12 +141,12 @@ Foldline.parts = function (run, money, inside) {
     if (!of.byFile.has(file[block])) of.byFile.set(file[block], { part: part[block], file: file[block], label: Foldline.fileName(run, file[block]), inside: `${part[block]}/${file[block]}`, size: 0, blocks: [] });
     const one = of.byFile.get(file[block]);
     one.size += sizes[block];
-    one.blocks.push({ block, part: part[block], label: Foldline.blockName(run, block), size: sizes[block] });
+    one.blocks.push({ block, part: part[block], label: Foldline.kindName(run, block), size: sizes[block] });
   }
   const largest = (items) => items.sort((a, b) => b.size - a.size);
   const parts = [...found.values()].map(({ byFile, ...of }) => ({ ...of, files: largest([...byFile.values()]) }));
   for (const of of parts) for (const one of of.files) largest(one.blocks);
-  if (money && !inside && run.rest > 0) parts.push({ part: null, label: "system prompt, tools and all that the log lacks", size: run.rest });
+  if (money && !inside && run.rest > 0) parts.push({ part: null, label: "not in the log: system prompt, tools", size: run.rest });
   run.partsOf.set(key, largest(parts));
   return parts;
 };
@@ -173,5 +176,5 @@ Foldline.cut = function (ctx, text, room) {
   if (ctx.measureText(text).width <= room) return text;
   let length = Math.min(text.length, Math.floor(room / 4));
   while (length > 0 && ctx.measureText(text.slice(0, length) + "…").width > room) length--;
-  return length > 1 ? text.slice(0, length) + "…" : "";
+  return length > 3 ? text.slice(0, length) + "…" : "";
 };

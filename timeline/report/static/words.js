@@ -10,6 +10,7 @@ Foldline.MEANINGS = {
   "blocks": "Pieces of the conversation: prompts, answers, tool calls, results, notes.",
   "tokens": "Size of this request in tokens: counted here, and corrected by what the provider reported.",
   "tokens a call": "Mean size of a request, in tokens; beside it the largest one.",
+  "policy": "The name of the timeline or the session, and the policy by which foldline decided.",
   "window": "The most tokens of a request: the model's window less the room for the answer, or the window that was given.",
   "sending everything": "The figure without folding, pruning or clipping anything: the whole history in each request.",
   "blocks alone": "Tokens of the blocks of an imported log, without system prompt and tools, which it does not have.",
