@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 import attrs
+from msgspec import structs
 
 from blocks import Recorded, UsageRecorded
 from timeline.replay import Replayed
@@ -82,7 +83,8 @@ def reported_replay(replayed: Replayed) -> Reported:
         "notes": [*bill.lines(), *result.notices],
         "summaries": cost.summaries,
     }
-    usages = [call.usage for call in replayed.session.calls]
+    calls = replayed.session.calls
+    usages = [call.usage and structs.replace(call.usage, model=call.model) for call in calls]
     return reported_log(replayed.log, prompting, facts, replayed.full, recorded=usages, hidden=True)
 
 

@@ -42,6 +42,7 @@ Foldline.App = function ({ runs, report, follow }) {
     Promise.all(runs.map((each) => each.open())).then(() => current && setReady(true));
     return () => (current = false);
   }, [runs]);
+  useEffect(() => performance.mark("bill"), []);
   useEffect(() => history.replaceState(null, "", Foldline.toHash(state)), [state]);
   useEffect(() => setState((old) => Foldline.settled(runs, follow && old.following ? { ...old, call: runs[old.run].length - 1 } : old)), [runs]);
   useEffect(() => {

@@ -15,9 +15,14 @@ Foldline.Aside = function (parts) {
   }, [state.aside, state.block, state.inside]);
   useEffect(() => {
     if (!isSheet) return;
-    const closed = (event) => event.key === "Escape" && setSheet(false);
-    document.addEventListener("keydown", closed);
-    return () => document.removeEventListener("keydown", closed);
+    const close = (event) => {
+      const { top, bottom } = place.current.getBoundingClientRect();
+      const isBack = event.type === "scroll" && innerWidth > 1000 && bottom > 300 && top < innerHeight - 300;
+      if (isBack || event.key === "Escape" || (event.type === "pointerdown" && !event.target.closest(".sheet"))) setSheet(false);
+    };
+    const events = ["keydown", "pointerdown", "scroll"];
+    events.forEach((name) => document.addEventListener(name, close));
+    return () => events.forEach((name) => document.removeEventListener(name, close));
   }, [isSheet]);
   return html`<div class="beside" ref=${place}><aside class=${isSheet ? "card sheet" : "card"} aria-label="Details">
     ${isSheet ? html`<button class="close" aria-label="Close" onClick=${() => setSheet(false)}>✕</button>` : null}
@@ -41,13 +46,13 @@ Foldline.Table = function ({ label, columns, rows, by = 0, down = false, chosen 
     ${sorted.length > most ? html`<button onClick=${() => setMost(most + 5 * PAGE)}>${Foldline.number(sorted.length - most)} more</button>` : null}`;
 };
 
-Foldline.CALL = (run, go) => ({ name: "call", value: (call) => call, show: (call) => html`<${Foldline.CallLink} run=${run} call=${call} go=${go} to=${{}} />` });
+Foldline.CALL = (go, to) => ({ name: "call", value: (call) => call, show: (call) => html`<${Foldline.CallLink} call=${call} go=${go} to=${to} />` });
 Foldline.MONEY_OF = (run, value) => ({ name: "money", value, show: (row) => Foldline.money(value(row), run.facts.guess) });
 
 Foldline.Calls = function ({ run, state, go }) {
   const rows = useMemo(() => Array.from({ length: run.length }, (_, call) => call), [run]), c = run.calls;
   const columns = [
-    Foldline.CALL(run, go),
+    Foldline.CALL(go, {}),
     { name: "time", value: (call) => c.at[call], show: (call) => Foldline.clock(c.at[call]) },
     { name: "tokens", value: (call) => run.sent(call) },
     Foldline.MONEY_OF(run, (call) => run.paid[call]),
@@ -111,7 +116,7 @@ Foldline.BlockLink = ({ run, version, go }) => {
   if (block === undefined) return null;
   return html`<button class="link" title="Show this block and what became of it" onClick=${() => go({ aside: "block", block })}>v${version}</button>`;
 };
-Foldline.CallLink = ({ run, call, go, to = { tab: "request" } }) => html`<button class="link" onClick=${() => go({ ...to, call })}>call ${call + 1}</button>`;
+Foldline.CallLink = ({ call, go, to = { tab: "request" } }) => html`<button class="link" onClick=${() => go({ ...to, call })}>call ${call + 1}</button>`;
 
 Foldline.BlockDetails = function ({ run, state, go, ready }) {
   const block = state.block;

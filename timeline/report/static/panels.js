@@ -246,7 +246,7 @@ Foldline.CallsPanel = function ({ run, state, go }) {
   const rows = useMemo(() => Array.from({ length: run.length }, (_, call) => call), [run]), { calls: c } = run;
   const tokens = (name, of) => ({ name, value: of });
   const columns = [
-    Foldline.CALL(run, go),
+    Foldline.CALL(go),
     { name: "time", value: (call) => c.at[call], show: (call) => Foldline.when(c.at[call]).slice(0, 16) },
     tokens("tokens", (call) => c.tokens[call]),
     tokens(run.fullName, (call) => c.full[call]),
