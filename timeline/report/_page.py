@@ -6,7 +6,7 @@ compressed and embedded as base64, which cannot end a script element.
 
 import base64
 import gzip
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -16,7 +16,7 @@ from typing import Any, Final
 import attrs
 from msgspec import structs
 
-from blocks import Recorded, UsageRecorded
+from blocks import Recorded
 from timeline.replay import Replayed
 from timeline.report._collect import Collector, Prompting, shareable
 from timeline.report._money import replay_figures
@@ -35,24 +35,17 @@ class Reported:
 
 
 def reported_log(
-    log: Sequence[Recorded],
-    prompting: Prompting,
-    facts: Mapping[str, Any],
-    full: Iterable[tuple[int, float]] = (),
-    *,
-    recorded: Sequence[UsageRecorded | None] = (),
-    hidden: bool,
+    log: Sequence[Recorded], prompting: Prompting, facts: Mapping[str, Any], *, hidden: bool
 ) -> Reported:
-    """Prepare a log for a report; without `hidden`, the texts of blocks hidden on request are left out.
-
-    `full`: tokens and dollars of sending everything for each call, if known. `recorded`: of a replay, the usage of each
-    call in the recording.
-    """
-    collector = Collector(prompting, full=list(full), recorded=recorded)
+    """Prepare a log for a report; without `hidden`, the texts of blocks hidden on request are left out."""
     shown = log if hidden else shareable(log)
-    for version, event in shown:
+    return _reported(Collector(prompting), shown, {**facts, "withheld": shown is not log})
+
+
+def _reported(collector: Collector, log: Sequence[Recorded], facts: Mapping[str, Any]) -> Reported:
+    for version, event in log:
         collector.add(version, event)
-    return Reported(facts={**facts, "withheld": shown is not log}, collector=collector)
+    return Reported(facts=facts, collector=collector)
 
 
 def reported_replay(replayed: Replayed) -> Reported:
@@ -85,7 +78,8 @@ def reported_replay(replayed: Replayed) -> Reported:
     }
     calls = replayed.session.calls
     usages = [call.usage and structs.replace(call.usage, model=call.model) for call in calls]
-    return reported_log(replayed.log, prompting, facts, replayed.full, recorded=usages, hidden=True)
+    collector = Collector(prompting, full=list(replayed.full), recorded=usages)
+    return _reported(collector, replayed.log, facts)
 
 
 def report_html(title: str, reported: Sequence[Reported]) -> bytes:

@@ -523,8 +523,14 @@ def billed(folder: Path) -> str:
 
 
 def usage(number: int) -> UsageRecorded:
-    tokens = {"uncached": 3, "cache_read": 400 * number, "cache_write": 500, "output": 90}
-    return UsageRecorded(id=EventId("u"), at=0.0, model="claude-sonnet-5-5", **tokens)
+    return UsageRecorded(
+        id=EventId("u"),
+        at=0.0,
+        uncached=3,
+        cache_read=400 * number,
+        cache_write=500,
+        output=90,
+    )
 
 
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])

@@ -112,8 +112,8 @@ def test_the_three_figures_of_a_replay_are_its_recorded_bill_what_it_would_be_an
     alone = attrs.evolve(done.result, recorded_bill=RecordedBill(dollars=2.0, calls=24))
     told = figures(attrs.evolve(done, result=alone))
     assert [dollars for _, dollars, _ in told] == [2.0, None, None], "what was not computed"
-    bill, prompts, saved = figures(done)
-    assert (bill[1], saved[1]) == (None, None), "a log without usage has no bill"
+    no_bill, prompts, saved = figures(done)
+    assert (no_bill[1], saved[1]) == (None, None), "a log without usage has no bill"
     assert prompts[1] == done.result.cost.total
 
 
@@ -145,7 +145,7 @@ def test_what_blocks_cost_adds_up_to_no_more_than_the_calls() -> None:
 
 
 def test_a_block_belongs_to_its_tool_and_to_the_file_or_the_program_of_its_call() -> None:
-    calls = [
+    calls: list[tuple[str, dict[str, Any], str]] = [
         ("Read", {"file_path": "/src/a.py"}, "/src/a.py"),
         ("Bash", {"command": "# look\ncd /src && FOO=1 git log | head"}, "git"),
         ("shell", {"command": ["python3", "-m", "pytest"]}, "python3"),
@@ -153,7 +153,7 @@ def test_a_block_belongs_to_its_tool_and_to_the_file_or_the_program_of_its_call(
     ]
     with Timeline.open("x", store=MemoryStore()) as timeline:
         timeline.user("Look.")
-        content = [
+        content: list[dict[str, Any]] = [
             {"type": "tool_use", "id": f"c{at}", "name": name, "input": given}
             for at, (name, given, _) in enumerate(calls)
         ]

@@ -6,7 +6,7 @@ Foldline.TABS = [["request", "Request"], ["compare", "Two requests"], ["summary"
 
 // What it cost, what it would have cost, and the difference.
 Foldline.Figures = ({ run }) => html`<dl class="figures">${(run.facts.figures || run.figures).map(({ name, dollars, says, is_loss: isLoss }) => html`
-  <div class=${isLoss ? "figure loss" : "figure"} title=${Foldline.meaning(name)}><dt>${name}</dt><dd>${Foldline.money(dollars, dollars && run.facts.guess)}</dd><dd class="says">${says}</dd></div>`)}</dl>`;
+  <div class=${isLoss ? "figure loss" : name.endsWith("saved") && dollars > 0 ? "figure gain" : "figure"} title=${Foldline.meaning(name)}><dt>${name}</dt><dd>${Foldline.money(dollars, dollars && run.facts.guess)}</dd><dd class="says">${says}</dd></div>`)}</dl>`;
 
 Foldline.Counts = function ({ run }) {
   const f = Foldline.totals(run);

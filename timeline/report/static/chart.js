@@ -58,7 +58,7 @@ Foldline.chart = function (place, run, others, money, on) {
 };
 
 Foldline.chartHeight = (money) => (innerWidth < 760 ? 180 : money ? Math.max(150, Math.min(210, innerHeight * 0.22)) : 250);
-Foldline.dollars = (value) => (value ? "$" + value.toLocaleString("en-US", { maximumFractionDigits: 4 }) : "0");
+Foldline.dollars = (value) => (value ? "$" + value.toLocaleString("en-US", { maximumSignificantDigits: 3 }) : "0");
 Foldline.callUnder = (plot, count, x) => Math.min(Math.max(Math.round(plot.posToVal(x, "x")) - 1, 0), count - 1);
 
 // A bar for each call; where several share a pixel, the dearest of them.

@@ -23,7 +23,7 @@ Foldline.short = function (value) {
 Foldline.money = function (value, about) {
   if (value == null) return "–";
   const digits = value >= 1 || !value ? 2 : 3, small = value > 0 && value < 0.01;
-  return (about ? "about $" : "$") + value.toLocaleString("en-US", small ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return (about ? "about $" : "$") + value.toLocaleString("en-US", small ? { minimumSignificantDigits: 2, maximumSignificantDigits: 2 } : { minimumFractionDigits: digits, maximumFractionDigits: digits });
 };
 Foldline.share = (part, whole) => (whole ? Math.round((100 * part) / whole) + "%" : "–");
 Foldline.when = function (seconds) {

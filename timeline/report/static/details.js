@@ -77,7 +77,7 @@ Foldline.Largest = function ({ run, state, go }) {
   const rows = useMemo(() => (file ? parts.flatMap((each) => each.files[0].blocks) : parts.flatMap((each) => each.files || [each])), [parts]);
   const blocks = (row) => (row.blocks ? row.blocks.map(({ block }) => block) : row.block != null ? [row.block] : []);
   const all = (row, values) => Foldline.sum(blocks(row).map((block) => values[block]));
-  const name = (row) => (row.block != null ? html`<${Foldline.BlockLink} run=${run} version=${run.blocks.version[row.block]} go=${go} /> ${row.label}`
+  const name = (row) => (row.block != null ? html`<${Foldline.BlockLink} run=${run} version=${run.blocks.version[row.block]} go=${go} /> ${row.label} <small>${Foldline.beginnings(run, row.block)[0]?.slice(0, 80)}</small>`
     : row.part == null ? row.label : html`<button class="link" title=${run.spent.files[row.file]} onClick=${() => go(row.blocks.length === 1 ? { block: row.blocks[0].block, aside: "block" } : { inside: row.inside })}>${Foldline.partName(run, row.part)}${row.label ? " · " + row.label : ""}</button>`);
   const columns = [
     { name: file ? "block" : "tool and file", words: true, value: (row) => (row.part == null ? row.label : Foldline.partName(run, row.part) + row.label), show: name },
@@ -106,10 +106,12 @@ Foldline.blockName = function (run, block) {
   const isTool = run.kind(block).startsWith("react.tool.");
   return [isTool ? Foldline.partName(run, part) : "", file, Foldline.kindName(run, block)].filter(Boolean).join(" ");
 };
-Foldline.blockWords = function (run, block) {
+// The beginning of its text; of a result, first what was asked for.
+Foldline.beginnings = function (run, block) {
   const text = (of) => run.contents?.texts[of]?.slice(0, 160).replace(/\s+/g, " ");
-  return [`v${run.blocks.version[block]}, turn ${run.turn(block)}, before call ${run.blocks.call[block] + 1}`, run.kind(block) === "react.tool.result" && text(run.mate(block)), text(block)].filter(Boolean);
+  return [run.kind(block) === "react.tool.result" && text(run.mate(block)), text(block)].filter(Boolean);
 };
+Foldline.blockWords = (run, block) => [`v${run.blocks.version[block]}, turn ${run.turn(block)}, before call ${run.blocks.call[block] + 1}`, ...Foldline.beginnings(run, block)];
 
 Foldline.BlockLink = ({ run, version, go }) => {
   const block = run.byVersion.get(version);

@@ -5,7 +5,6 @@ const PREVIEW = 400;
 Foldline.Number = ({ name, value, more }) => html`
   <div class="number" title=${Foldline.meaning(name)}>
     <dt>${name}</dt><dd>${value}${more ? html` <small>${more}</small>` : null}</dd>
-    <dd class="means">${Foldline.meaning(name)}</dd>
   </div>`;
 
 Foldline.Waiting = () => html`<p class="waiting" role="status">Opening the texts …</p>`;

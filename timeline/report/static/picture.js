@@ -104,7 +104,7 @@ Foldline.moneyTitle = (run) => ({ recorded: "Recorded bill by call", reported: "
 Foldline.MoneyLegend = function ({ run }) {
   const all = Foldline.MONEY.map((_, kind) => Foldline.sum(run.calls.money.map((kinds) => (kinds ? kinds[kind] : 0))));
   return html`<p class="legend">${Foldline.MONEY.map(([name, color], kind) => (all[kind] ? html`<span title=${Foldline.meaning(name)}><i class="box" style=${{ background: `var(${color})` }}></i>${name} ${Foldline.money(all[kind])}</span>` : null))}
-    ${run.priced === "simulated" ? html`<span title=${Foldline.meaning(run.fullName)}><i class="line everything"></i>${run.fullName}, which nobody paid</span>` : null}</p>`;
+    ${run.priced === "simulated" ? html`<span title=${Foldline.meaning(run.fullName)}><i class="line everything"></i>${run.fullName}</span>` : null}</p>`;
 };
 
 Foldline.TokenLegend = function ({ run, others }) {
