@@ -327,6 +327,7 @@ class Collector:
         for change in self.lives.changes:
             if change.state not in {VISIBLE, CARRIED}:
                 ends.setdefault(change.block, bisect_left(shown, change.event))
+        last = len(self.calls) if any(call.is_rendered for call in self.calls) else None
         asked = dict[CallId, ToolCall]()
         for row in self.blocks:
             call = row.block if isinstance(row.block, ToolCall) else None
@@ -339,7 +340,7 @@ class Collector:
                 call=call,
                 tokens=tokens.get(row.version, 0),
                 first=row.call,
-                end=ends.get(row.version),
+                end=ends.get(row.version, last),
             )
 
     def contents(self, since: Mapping[str, int] = NOTHING) -> dict[str, Any]:

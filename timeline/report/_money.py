@@ -55,7 +55,7 @@ class Sized:
     first: int
     """The number of the first call whose prompt had it."""
     end: int | None
-    """The first later call whose prompt did not; None: no event took it out."""
+    """The first later call whose prompt did not; None: only its agent may know, of a log that was not made here."""
 
 
 @attrs.frozen(kw_only=True)
@@ -137,16 +137,14 @@ class Money:
         wrote = each.first - 1 if isinstance(each.block, ANSWERS) else -1
         place = bisect_left(self.numbers, wrote) if wrote >= 0 else -1
         is_priced = 0 <= place < len(self.numbers) and self.numbers[place] == wrote
-        end = None
-        if self.source != "recorded":  # of a recording it is not known what its agent took out
-            end = len(self.numbers) if each.end is None else bisect_left(self.numbers, each.end)
+        end = None if self.source == "recorded" else each.end
         return Piece(
             part=part_of(each.block, each.call),
             file=file_of(each.call) or _program(each.call),
             tokens=each.tokens,
             born=place if is_priced else -1,
             first=bisect_left(self.numbers, each.first),
-            end=end,
+            end=None if end is None else bisect_left(self.numbers, end),
         )
 
 

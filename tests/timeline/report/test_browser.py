@@ -23,7 +23,8 @@ from tests.conftest import SCREENSHOTS
 from tests.timeline.replay.test_recorded import FILES, RECORDED
 from tests.timeline.report.long_log import long_log
 from tests.timeline.report.serving import serving
-from timeline import Timeline
+from timeline import Timeline, model_named
+from timeline.billing import usage_price
 from timeline.replay import ReplayOptions, replay_with_log
 from timeline.report import Prompting, live_app, report_html, reported_log, reported_replay
 
@@ -515,7 +516,9 @@ def billed(folder: Path) -> str:
         else item
         for number, item in enumerate(session.items)
     )
-    session = attrs.evolve(session, items=items, title="The nightly job", folder="/home/dev/shop")
+    session = attrs.evolve(
+        session, items=items, aside=(usage(200),), title="The nightly job", folder="/home/dev/shop"
+    )
     done = replay_with_log(session, ReplayOptions(window=20_000, counter="estimate"))
     dearer = attrs.evolve(done.result.recorded_bill, foldline=done.result.recorded_bill.dollars + 1)
     done = attrs.evolve(done, result=attrs.evolve(done.result, recorded_bill=dearer))
@@ -526,6 +529,7 @@ def usage(number: int) -> UsageRecorded:
     return UsageRecorded(
         id=EventId("u"),
         at=0.0,
+        model="claude-sonnet-5-5",
         uncached=3,
         cache_read=400 * number,
         cache_write=500,
@@ -543,13 +547,15 @@ def test_the_first_screen_says_where_the_money_went(
     for words in ("The nightly job", "/home/dev/shop", "2026-03-11 09:03 to 09:28", "sonnet"):
         assert words in header, words
     bill, would, more = at.page.locator(".figure").all_inner_texts()
-    assert re.match(r"(?i)bill\s+\$\d+\.\d+\s+63 calls", bill)
+    assert re.match(r"(?i)bill\s+\$\d+\.\d+\s+64 calls, 1 of them outside", bill)
     assert "estimate" in would
     assert re.match(r"(?i)more\s+\$1\.00\s+\d+% of the bill", more)
     assert at.page.locator(".figure.loss").count() == 1
     assert "Recorded bill by call" in at.text(".charts")
     money = at.page.evaluate("Foldline.sum(Foldline.shown.run.paid)")
-    assert f"${money:.3f}" in bill, "the bars add up to the bill"
+    outside = usage_price(usage(200), model_named("claude-sonnet-5-5"))
+    assert f"${money + outside:.3f}" in bill, "the bars add up to the bill"
+    assert f"not in the chart: ${outside:.3f} outside the conversation" in at.text(".charts")
     told = at.text(".charts .legend >> nth=0")
     assert all(f"{kind} $" in told for kind in ("cache read", "cache write", "uncached", "answer"))
     if size is WIDE:

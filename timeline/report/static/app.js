@@ -65,7 +65,7 @@ Foldline.App = function ({ runs, report, follow }) {
   const parts = { run, runs, state, go, ready, call: state.call };
   const panel = { request: Foldline.RequestPanel, compare: Foldline.ComparePanel, summary: Foldline.SummaryPanel, search: Foldline.SearchPanel, "all": Foldline.CallsPanel, policies: Foldline.PoliciesPanel, numbers: Foldline.NumbersPanel }[state.tab];
   const notes = [...(run.facts.notes || []), ...(run.foreign ? [Foldline.FOREIGN] : [])];
-  const heading = run.facts.title || run.prompt || run.facts.name;
+  const heading = run.facts.title || run.prompt.replace(/^[#\s]+/, "") || run.facts.name;
   return html`
     <header>
       <div class="title"><h1 title=${heading}>${report.back ? html`<a href=${report.back}>timelines</a> / ` : null}${heading}</h1><${Foldline.About} run=${run} /></div>
