@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from blocks import (
     BlockAppended,
+    BlockId,
     Envelope,
     EventId,
+    Note,
     OpaqueEvent,
     RangeCompacted,
     RequestRendered,
+    TurnId,
     UsageRecorded,
 )
 from persistence import MemoryStore
@@ -23,11 +26,12 @@ from tests._table import for_each
 from tests.strategies import Play, Step, settings, steps
 from tests.timeline.replay.invented import invented
 from tests.timeline.report.pages import Page, request_in, states_in
-from timeline import Policy, Timeline
+from timeline import Policy, Timeline, model_named
 from timeline.billing import RecordedBill
 from timeline.engine._engine import counted
 from timeline.replay import Replayed, ReplayOptions, Sent, places, replay_with_log
 from timeline.report import Prompting, report_html, reported_log, reported_replay
+from timeline.report._money import Money, Sized
 
 SMALL = ReplayOptions(window=2_500, counter="estimate", policy=Policy(clip_ratio=0.04))
 PROVIDERS = ("anthropic", "openai.responses", "openai.chat", "gemini")
@@ -142,6 +146,23 @@ def test_what_blocks_cost_adds_up_to_no_more_than_the_calls() -> None:
         assert 0 < sum(spent["dollars"]) <= sum(map(sum, money)) * 1.001
         assert min(spent["dollars"]) >= 0
         assert {"the user's words", "answers and thinking", "tool bash"} <= {*spent["parts"]}
+
+
+def test_a_block_costs_until_it_is_cut_out_by_our_events_or_by_an_agent_of_its_own() -> None:
+    """Of our own requests the log says when; of another agent's, a prompt that is suddenly small."""
+    usages = [
+        UsageRecorded(id=EventId("u"), at=0.0, model="claude-opus-4-5", uncached=tokens)
+        for tokens in (1_000, 2_000, 300, 400)
+    ]
+    note = Note(id=BlockId("b"), turn=TurnId("t1"), text="x")
+
+    def cost(end: int | None, *, recorded: bool = False) -> Any:
+        money = Money.of(usages if recorded else (), usages, (), model_named("claude-opus-4-5"))
+        sized = [Sized(block=note, call=None, tokens=100, first=0, end=end)]
+        return money.by_block([money.piece(each) for each in sized])["dollars"][0]
+
+    assert cost(1) < cost(2) < cost(4)
+    assert cost(None) == cost(2) == cost(4, recorded=True)
 
 
 def test_a_block_belongs_to_its_tool_and_to_the_file_or_the_program_of_its_call() -> None:

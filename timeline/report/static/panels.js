@@ -261,14 +261,21 @@ Foldline.CallsPanel = function ({ run, state, go }) {
 Foldline.decided = (run, call) => [...new Set(run.calls.decisions[call])].join(", ");
 
 Foldline.PoliciesPanel = function ({ runs, state, go }) {
-  const heads = ["", "cost", "sending everything", "older names", "older lines", "user's words", "whole prompts", "next edits", "instructions", "tokens a call", "largest", "compactions", "cache read", "caches lost", "calls"];
-  const kept = (run) => ["recall", "quotes", "rules", "prompts", "edits", "standing"].map((name) => run.facts[name] == null ? "–" : run.facts[name].toFixed(2));
-  return html`<h3>Side by side</h3><p class="hint">The curve shows the chosen one in colour and the others, where they have as many calls, as thin lines.</p>
-    <div class="scroll" tabindex="0" role="region" aria-label="Side by side"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" title=${Foldline.meaning(name)}>${name || "session and policy"}</th>`)}</tr></thead><tbody>${runs.map((run, at) => {
-      const f = Foldline.totals(run), c = run.calls;
-      return html`<tr class=${at === state.run ? "chosen" : ""}><td class="words"><button class="link" onClick=${() => go({ run: at })}>${run.facts.name}</button></td>${[Foldline.money(f.paid, run.facts.guess), Foldline.money(f.full, run.facts.guess), ...kept(run), Foldline.number(f.mean), Foldline.number(f.most), Foldline.number(f.compactions), Foldline.share(f.read, f.all), Foldline.number(Foldline.sum(c.bust)), Foldline.number(run.length)].map((value) => html`<td>${value}</td>`)}</tr>`;
-    })}</tbody></table></div>
-    <${Foldline.Meanings} names=${heads.filter(Boolean)} />`;
+  const money = (name, value) => ({ name, value, show: (run) => Foldline.money(value(run), run.facts.guess) });
+  const kept = (name, of) => ({ name, value: (run) => run.facts[of], show: (run) => run.facts[of]?.toFixed(2) ?? "–" });
+  const all = useMemo(() => new Map(runs.map((run) => [run, Foldline.totals(run)])), [runs]), total = (name, of) => ({ name, value: (run) => all.get(run)[of] });
+  const columns = [
+    { name: "policy", words: true, value: (run) => run.facts.name, show: (run) => html`<button class="link" onClick=${() => go({ run: runs.indexOf(run) })}>${run.facts.name}</button>` },
+    ...(runs.every((run) => run.isRecorded) ? [money("bill", (run) => run.facts.figures[0].dollars), money("with foldline", (run) => run.facts.figures[1].dollars)]
+      : [money("cost", (run) => all.get(run).paid), money("sending everything", (run) => all.get(run).full)]),
+    kept("older names", "recall"), kept("older lines", "quotes"), kept("user's words", "rules"), kept("whole prompts", "prompts"), kept("next edits", "edits"), kept("instructions", "standing"),
+    total("tokens a call", "mean"), total("largest", "most"), total("compactions", "compactions"),
+    { name: "cache read", value: (run) => all.get(run).read / all.get(run).all, show: (run) => Foldline.share(all.get(run).read, all.get(run).all) },
+    { name: "caches lost", value: (run) => Foldline.sum(run.calls.bust) }, { name: "calls", value: (run) => run.length },
+  ];
+  return html`<h3>Side by side</h3><p class="hint">The curve of the tokens shows the chosen one in colour and the others, where they have as many calls, as thin lines.</p>
+    <${Foldline.Table} label="Side by side" columns=${columns} rows=${runs} chosen=${runs[state.run]} />
+    <${Foldline.Meanings} names=${columns.map(({ name }) => name)} />`;
 };
 
 Foldline.Meanings = ({ names }) => html`<dl class="glossary">${names.map((name) => html`<div><dt>${name}</dt><dd>${Foldline.meaning(name)}</dd></div>`)}</dl>`;
