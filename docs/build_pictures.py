@@ -1,19 +1,25 @@
-"""Draw docs/images/session.svg: the tokens of the example session, call by call, with and without the engine.
+"""Draw docs/images/session.svg: the tokens of the example session, call by call, with and without the engine; and, if
+there is a Chromium, docs/images/report.png: the first screen of the report that `make demo` writes of it.
 
 python docs/build_pictures.py            # or: make docs
 
 Colours are of middle brightness on no background, so that the picture can be read on a light and on a dark page.
 """
 
+import os
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from persistence.sessions import read_session
-from timeline.replay import Point, ReplayOptions, ReplayResult, replay
+from timeline.replay import Point, ReplayOptions, ReplayResult, replay, replay_with_log
+from timeline.report import report_html, reported_replay
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "docs" / "images" / "session.svg"
+SCREEN = ROOT / "docs" / "images" / "report.png"
 SESSION = ROOT / "docs" / "examples" / "invoice-service.jsonl"
 WINDOW: Final = 30_000
 
@@ -93,6 +99,28 @@ def words(x: float, y: float, text: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{TEXT}">{text}</text>'
 
 
+def screen(chromium: str) -> None:
+    """Paint the first screen of the report, as the browser at this path shows it."""
+    from playwright.sync_api import sync_playwright  # only who tests has it
+
+    done = replay_with_log(read_session(SESSION), ReplayOptions(window=WINDOW))
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        page = Path(folder) / "report.html"
+        page.write_bytes(report_html(SESSION.stem, [reported_replay(done)]))
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 1280, "height": 800}, locale="en-US")
+        tab.goto(page.as_uri())
+        tab.wait_for_selector("canvas")
+        tab.wait_for_timeout(500)
+        tab.screenshot(path=SCREEN)
+        browser.close()
+
+
 if __name__ == "__main__":
     OUT.write_text(picture(), encoding="utf-8")
     print(f"{OUT.relative_to(ROOT)}: drawn")
+    if found := os.environ.get("FOLDLINE_CHROMIUM") or shutil.which("chromium"):
+        screen(found)
+        print(f"{SCREEN.relative_to(ROOT)}: drawn")
+    else:
+        print(f"{SCREEN.relative_to(ROOT)}: as it was, since there is no Chromium")

@@ -21,10 +21,15 @@ from timeline.billing._recorded import money as money
 from timeline.billing._recorded import recorded_bill as recorded_bill
 from timeline.billing._recorded import unlogged_in as unlogged_in
 from timeline.billing._spending import TOOL as TOOL
+from timeline.billing._spending import CallCost as CallCost
 from timeline.billing._spending import Carried as Carried
 from timeline.billing._spending import PaidCall as PaidCall
+from timeline.billing._spending import Piece as Piece
 from timeline.billing._spending import Spending as Spending
 from timeline.billing._spending import Wanted as Wanted
 from timeline.billing._spending import call_costs as call_costs
 from timeline.billing._spending import file_of as file_of
+from timeline.billing._spending import part_of as part_of
+from timeline.billing._spending import piece_costs as piece_costs
+from timeline.billing._spending import reasons as reasons
 from timeline.billing._spending import spending_of as spending_of

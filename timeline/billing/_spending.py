@@ -141,8 +141,8 @@ Wanted: TypeAlias = Callable[[float, UsageRecorded | None], bool]
 """Whether a call at a time counts."""
 
 
-class _Piece(NamedTuple):
-    """A block in the prompts."""
+class Piece(NamedTuple):
+    """A block in the prompts; calls are numbered among the priced ones."""
 
     part: str
     file: str
@@ -151,6 +151,8 @@ class _Piece(NamedTuple):
     """The call that wrote it; -1: none."""
     first: int
     """The first call whose prompt had it."""
+    end: int | None = None
+    """The first later call whose prompt did not have it; None: the first that the agent cut."""
 
 
 def spending_of(
@@ -177,10 +179,10 @@ def spending_of(
     counted = [is_wanted[number] for number, *_ in priced]
     pieces = list(_pieces(session, {number: place for place, (number, *_) in enumerate(priced)}))
     parts, files = _attributed(full, counted, pieces)
-    reasons = _reasons(full, [at for _, at, *_ in priced], pieces)
+    why = reasons(full, [at for _, at, *_ in priced], pieces)
     calls = [
-        PaidCall(number=number + 1, at=at, cost=cost, why=why)
-        for (number, at, *_), cost, why, is_one in zip(priced, full, reasons, counted, strict=True)
+        PaidCall(number=number + 1, at=at, cost=cost, why=said)
+        for (number, at, *_), cost, said, is_one in zip(priced, full, why, counted, strict=True)
         if is_one
     ]
     for at, usage in others:
@@ -196,7 +198,7 @@ def spending_of(
     )
 
 
-def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[_Piece]:
+def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[Piece]:
     """The blocks of the session; `places`: the number of each priced call among the priced ones."""
     asked, number, place, born = dict[CallId, ToolCall](), -1, 0, -1
     for item in session.items:
@@ -211,10 +213,11 @@ def _pieces(session: Session, places: Mapping[int, int]) -> Iterable[_Piece]:
             elif isinstance(block, ToolResult):
                 call = asked.get(block.call_id)
             writer = born if isinstance(item, Responded) else -1
-            yield _Piece(_part(block, call), file_of(call), _size(block), writer, place)
+            yield Piece(part_of(block, call), file_of(call), _size(block), writer, place)
 
 
-def _part(block: Block, call: ToolCall | None) -> str:
+def part_of(block: Block, call: ToolCall | None) -> str:
+    """What a block is a part of; `call`: itself, or the one whose result it is."""
     match block:
         case _ if call:
             return f"{TOOL}{call.name}"
@@ -243,9 +246,25 @@ def _size(block: Block) -> float:
 
 
 def _attributed(
-    costs: Sequence[CallCost], counted: Sequence[bool], pieces: Sequence[_Piece]
+    costs: Sequence[CallCost], counted: Sequence[bool], pieces: Sequence[Piece]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The dollars of those calls that are counted, by part and by file."""
+    parts, files = defaultdict[str, float](float), defaultdict[str, float](float)
+    for piece, dollars in zip(pieces, piece_costs(costs, pieces, counted), strict=True):
+        parts[piece.part] += dollars
+        if piece.file:
+            files[piece.file] += dollars
+    whole = sum(cost.dollars for cost, is_one in zip(costs, counted, strict=True) if is_one)
+    return {**parts, REST: max(whole - sum(parts.values()), 0.0)}, files
+
+
+def piece_costs(
+    costs: Sequence[CallCost], pieces: Sequence[Piece], counted: Sequence[bool] = ()
+) -> list[float]:
+    """The dollars of each piece: for writing it, for the first prompt that had it, and for each later one.
+
+    `counted`: for each call, whether it counts; empty: all do.
+    """
     added, written = Counter[int](), Counter[int]()
     for piece in pieces:
         added[piece.first] += round(piece.tokens)
@@ -259,29 +278,27 @@ def _attributed(
         cost
         if is_one
         else CallCost(cost.usage, read=0.0, written=0.0, output=0.0, old=0.0, new=0.0)
-        for cost, is_one in zip(costs, counted, strict=True)
+        for cost, is_one in zip(costs, counted or [True] * len(costs), strict=True)
     ]
-    carried = Carried(paid)
-    parts, files = defaultdict[str, float](float), defaultdict[str, float](float)
+    carried, found = Carried(paid), list[float]()
     for piece in pieces:
-        end = next((cut for cut in cuts if cut > piece.first), len(costs))
+        end = piece.end
+        if end is None:
+            end = next((cut for cut in cuts if cut > piece.first), len(costs))
         dollars = growth * piece.tokens * carried.dollars(piece.first, end)
         if piece.born >= 0:
             dollars += paid[piece.born].output * (round(piece.tokens) + 1) / written[piece.born]
-        parts[piece.part] += dollars
-        if piece.file:
-            files[piece.file] += dollars
-    whole, told = sum(cost.dollars for cost in paid), sum(parts.values())
+        found.append(dollars)
+    whole, told = sum(cost.dollars for cost in paid), sum(found)
     share = min(whole / told, 1.0) if told else 1.0  # the sizes are rough
-    shares = [{name: share * cost for name, cost in each.items()} for each in (parts, files)]
-    return {**shares[0], REST: max(whole - told, 0.0)}, shares[1]
+    return [share * dollars for dollars in found]
 
 
-def _reasons(
-    costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[_Piece]
+def reasons(
+    costs: Sequence[CallCost], times: Sequence[float], pieces: Sequence[Piece]
 ) -> Iterable[str]:
     """In words, what made each call as dear as it was."""
-    largest = dict[int, _Piece]()
+    largest = dict[int, Piece]()
     for piece in pieces:
         if piece.first not in largest or piece.tokens > largest[piece.first].tokens:
             largest[piece.first] = piece

@@ -128,6 +128,7 @@ def replay_with_log(
             log=running.replayed.timeline.events(),
             timeline=running.replayed,
             full=running.full,
+            session=session,
         )
 
 
@@ -141,6 +142,8 @@ class Replayed:
     """The timeline that rendered its requests."""
     full: Sequence[tuple[int, float]] = attrs.field(repr=False)
     """Tokens and dollars of sending everything, for each call."""
+    session: Session = attrs.field(repr=False)
+    """What was replayed."""
 
 
 def _save(running: "Replay", saved: EventStore | None) -> int:

@@ -5,7 +5,7 @@ whether the result is the same to the byte.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,15 +14,15 @@ import msgspec
 
 from blocks import (
     ENCRYPTED,
-    AssistantCompletion,
-    AssistantThinking,
     Block,
     BlockAppended,
     BlockId,
     BlocksHidden,
     BlocksRestored,
+    CallId,
     CompactionSkipped,
     Event,
+    EventId,
     HideReason,
     Naming,
     RangeCompacted,
@@ -35,6 +35,7 @@ from blocks import (
     ToolCall,
     ToolResult,
     UsageRecorded,
+    UserPrompt,
     is_sealed,
     tag_of,
     text_of,
@@ -53,10 +54,13 @@ from render import (
     show,
 )
 from timeline._arguments import System, Tools
-from timeline.billing import Flattener, RunningBill, usage_written
+from timeline.billing import CacheStep, Flattener, RunningBill, usage_written
+from timeline.engine._gist import beginning
 from timeline.engine._hiding import taken_back, without_hidden
 from timeline.engine._settings import Settings
+from timeline.report._money import ANSWERS, Figure, Money, Sized, timeline_figures
 from timeline.report._requests import Requests
+from timeline.report._savings import Savings
 from timeline.tokens import counter_for
 
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
@@ -86,9 +90,13 @@ class Collector:
     prompting: Prompting
     full: list[tuple[int, float]] = attrs.field(factory=list[tuple[int, float]], kw_only=True)
     """Tokens and dollars of sending everything, for the first calls, if already known."""
+    recorded: Sequence[UsageRecorded | None] = attrs.field(default=(), kw_only=True)
+    """Of a replay: the usage of each call in the recording."""
     calls: "list[Call]" = attrs.field(factory=list["Call"], init=False)
     blocks: "list[_Row]" = attrs.field(factory=list["_Row"], init=False)
     summaries: list[dict[str, Any]] = attrs.field(factory=list[dict[str, Any]], init=False)
+    savings: Savings = attrs.field(factory=Savings, init=False)
+    """Of the calls that went through a gateway."""
     requests: Requests = attrs.field(factory=Requests, init=False)
     lives: "Lives" = attrs.field(init=False)
     version: int = attrs.field(default=0, init=False)
@@ -127,7 +135,8 @@ class Collector:
                 self._appended(version, event)
             case RangeCompacted() | SummaryReplaced():
                 self._summarized(version, event)
-            case UsageRecorded() if self.calls:
+            case UsageRecorded():
+                self.savings = self.savings.plus(event)
                 self._charged(event)
             case _:
                 pass
@@ -140,7 +149,7 @@ class Collector:
 
     def _appended(self, version: int, event: BlockAppended) -> None:
         block = event.block
-        response = block.response if isinstance(block, _ANSWERS) else None
+        response = block.response if isinstance(block, ANSWERS) else None
         if response is not None and response != self._answering:
             if not self._awaited:
                 self._called(event.at, self._view, None)
@@ -169,9 +178,7 @@ class Collector:
                 full=full[0],
                 account=account,
                 bust=step.bust,
-                read=step.read,
-                write=step.write,
-                uncached=step.uncached,
+                simulated=self._in_the_cache(at, step),
                 paid=self._bill.dollars - before,
                 full_paid=full[1],
                 is_rendered=event is not None,
@@ -184,6 +191,19 @@ class Collector:
         points = [point.version for point in rendered.cache_points]
         self._note_contents(view, context)
         self.requests.add(_request(rendered), points)
+
+    def _in_the_cache(self, at: float, step: CacheStep) -> UsageRecorded:
+        """What a provider would report of a simulated call."""
+        model = self.prompting.settings.model
+        times = provider_of(model).rates(model, step.total).writes
+        return UsageRecorded(
+            id=EventId(""),
+            at=at,
+            uncached=step.uncached,
+            cache_read=step.read,
+            cache_write=step.write,
+            cache_write_long=step.written.get(max(times, default=0), 0),
+        )
 
     def _note_contents(self, view: View, context: Context) -> None:
         """Note which block each content shows, for groups that are new or changed."""
@@ -212,7 +232,7 @@ class Collector:
         If the log has no request, the report also gives the size of what was sent. The bill of a gateway says what the
         call cost, its answer included, and what sending everything would have cost.
         """
-        if not event.input:
+        if not event.input or not self.calls:
             return
         ttl = int(self.prompting.context(0.0).ttl_seconds)
         last = self.calls[-1]
@@ -244,12 +264,18 @@ class Collector:
         states = list(dict.fromkeys([VISIBLE, *(c.state for c in self.lives.changes)]))
         state_numbers = {name: at for at, name in enumerate(states)}
         changes = [change for change in self.lives.changes if change.block in index]
+        money = self.money()
+        pieces = [money.piece(each) for each in self._sized(tokens)]
+        times = [call.at for call in self.calls]
         return {
             "version": self.version,
+            "prompt": self.prompt(),
+            "figures": self.figures(money),
+            "priced": money.source,
             "model": settings.model.name,
             "policy": settings.policy.name,
             "window": settings.limit,
-            "calls": columns(self.calls),
+            "calls": columns(self.calls) | money.by_call(times, pieces),
             "kinds": kinds,
             "turns": turns,
             "states": states,
@@ -261,6 +287,7 @@ class Collector:
                 "call": [row.call for row in self.blocks],
                 "tokens": [tokens.get(row.version, 0) for row in self.blocks],
             },
+            "spent": money.by_block(pieces),
             "changes": {
                 "event": [change.event for change in changes],
                 "block": [index[change.block] for change in changes],
@@ -274,6 +301,47 @@ class Collector:
             "pieces": {"slot": self.requests.slots, "version": self.requests.versions},
             "summaries": [{k: v for k, v in row.items() if k != "text"} for row in self.summaries],
         }
+
+    def money(self) -> Money:
+        """What the calls cost."""
+        return Money.of(
+            self.recorded,
+            [call.usage for call in self.calls],
+            [call.simulated for call in self.calls],
+            self.prompting.settings.model,
+        )
+
+    def figures(self, money: Money) -> list[Figure]:
+        """The three figures of a timeline; those of a replay are among its facts."""
+        prompts = sum(call.paid for call in self.calls)
+        return timeline_figures(money, len(self.calls), self.savings, prompts)
+
+    def prompt(self) -> str:
+        """The beginning of the first prompt; empty if there is none."""
+        prompts = (row.block for row in self.blocks if isinstance(row.block, UserPrompt))
+        return next(map(beginning, prompts), "")
+
+    def _sized(self, tokens: Mapping[int, int]) -> Iterator[Sized]:
+        """The blocks; `tokens`: of each, by version."""
+        shown, ends = [call.shown for call in self.calls], dict[int, int]()
+        for change in self.lives.changes:
+            if change.state not in {VISIBLE, CARRIED}:
+                ends.setdefault(change.block, bisect_left(shown, change.event))
+        last = len(self.calls) if any(call.is_rendered for call in self.calls) else None
+        asked = dict[CallId, ToolCall]()
+        for row in self.blocks:
+            call = row.block if isinstance(row.block, ToolCall) else None
+            if call:
+                asked[call.call_id] = call
+            elif isinstance(row.block, ToolResult):
+                call = asked.get(row.block.call_id)
+            yield Sized(
+                block=row.block,
+                call=call,
+                tokens=tokens.get(row.version, 0),
+                first=row.call,
+                end=ends.get(row.version, last),
+            )
 
     def contents(self, since: Mapping[str, int] = NOTHING) -> dict[str, Any]:
         """The texts, which a page loads later: all, or those after the first `since` of `blocks`, `changes`,
@@ -294,9 +362,6 @@ class Collector:
             "pieces": self.requests.texts[since.get("pieces", 0) :],
             "summaries": [row["text"] for row in self.summaries[since.get("summaries", 0) :]],
         }
-
-
-_ANSWERS: Final = (AssistantCompletion, AssistantThinking, ToolCall)
 
 
 @attrs.frozen
@@ -343,10 +408,8 @@ class Call:
     account: Account
     bust: bool
     """Whether it lost a prefix that was still in the simulated cache."""
-    read: int
-    write: int
-    uncached: int
-    """`read`, `write` and `uncached` are tokens by the simulated cache."""
+    simulated: UsageRecorded
+    """Its tokens by the simulated cache."""
     paid: float
     """The cost of the prompt in dollars, by the simulated cache."""
     full_paid: float
@@ -415,11 +478,13 @@ class Everything:
 
 def columns(calls: Sequence[Call]) -> dict[str, list[Any]]:
     """The calls in the page's format: a list for each field."""
-    plain = ("at", "shown", "tokens", "full", "read", "write", "uncached", "decisions")
+    plain = ("at", "shown", "tokens", "full", "decisions")
+    cached = {"read": "cache_read", "write": "cache_write", "uncached": "uncached"}
     parts = ("system", "tools", "summary")
     usages = [call.usage for call in calls]
     return {
         **{name: [getattr(call, name) for call in calls] for name in plain},
+        **{name: [getattr(call.simulated, of) for call in calls] for name, of in cached.items()},
         **{name: [getattr(call.account, name) for call in calls] for name in parts},
         "bust": [int(call.bust) for call in calls],
         "paid": [round(call.paid, 7) for call in calls],

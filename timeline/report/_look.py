@@ -51,7 +51,7 @@ class Showing:
 
     def facts(self, name: str, prompting: Prompting) -> dict[str, Any]:
         """The facts about a timeline that its page shows."""
-        facts: dict[str, Any] = dict.fromkeys(("name", "title", "timeline"), name)
+        facts: dict[str, Any] = {"name": name, "timeline": name}
         notes = [] if "window" in self.options else [NO_WINDOW]
         return facts | {"guess": "; ".join(prompting.settings.notices), "notes": notes}
 

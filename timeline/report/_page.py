@@ -6,7 +6,7 @@ compressed and embedded as base64, which cannot end a script element.
 
 import base64
 import gzip
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -14,10 +14,12 @@ from importlib.resources import files
 from typing import Any, Final
 
 import attrs
+from msgspec import structs
 
 from blocks import Recorded
 from timeline.replay import Replayed
 from timeline.report._collect import Collector, Prompting, shareable
+from timeline.report._money import replay_figures
 from timeline.report._requests import json_bytes
 
 
@@ -26,28 +28,24 @@ class Reported:
     """One log in a report, with the facts that its page shows."""
 
     facts: Mapping[str, Any]
-    """`name`, `title`, `timeline`; and, if known, `session`, `format`, `guess`, `bill`, `notes`, the measures `recall`,
-    `quotes`, `rules`, `edits`, `standing` and `prompts`, and `summaries`: the dollars paid for summaries."""
+    """`name`, `timeline`; and, if known, `title` (otherwise the page has the first prompt), `folder`, `models`, `session`, `format`,
+    `guess`, `figures`, `notes`, the measures `recall`, `quotes`, `rules`, `edits`, `standing` and `prompts`, and
+    `summaries`: the dollars paid for summaries."""
     collector: Collector = attrs.field(repr=False)
 
 
 def reported_log(
-    log: Sequence[Recorded],
-    prompting: Prompting,
-    facts: Mapping[str, Any],
-    full: Iterable[tuple[int, float]] = (),
-    *,
-    hidden: bool,
+    log: Sequence[Recorded], prompting: Prompting, facts: Mapping[str, Any], *, hidden: bool
 ) -> Reported:
-    """Prepare a log for a report; without `hidden`, the texts of blocks hidden on request are left out.
-
-    `full`: tokens and dollars of sending everything for each call, if known.
-    """
-    collector = Collector(prompting, full=list(full))
+    """Prepare a log for a report; without `hidden`, the texts of blocks hidden on request are left out."""
     shown = log if hidden else shareable(log)
-    for version, event in shown:
+    return _reported(Collector(prompting), shown, {**facts, "withheld": shown is not log})
+
+
+def _reported(collector: Collector, log: Sequence[Recorded], facts: Mapping[str, Any]) -> Reported:
+    for version, event in log:
         collector.add(version, event)
-    return Reported(facts={**facts, "withheld": shown is not log}, collector=collector)
+    return Reported(facts=facts, collector=collector)
 
 
 def reported_replay(replayed: Replayed) -> Reported:
@@ -60,23 +58,28 @@ def reported_replay(replayed: Replayed) -> Reported:
         tools=ours.tools,
         counter=result.counter,
     )
+    cost = result.cost
     facts = {
         "name": f"{result.session}, policy {result.policy}",
-        "title": result.session,
+        "title": replayed.session.title,
+        "folder": replayed.session.folder,
+        "models": list(bill.models) or [result.recorded or result.model],
         "timeline": ours.timeline.id,
         "session": result.session,
         "format": result.format,
         "guess": result.guess,
-        "bill": bill.headline() if bill.calls else "",
-        "compared": None if bill.foldline is None else [bill.dollars, bill.foldline],
+        "figures": replay_figures(bill, cost.total, cost.full_history, result.policy),
         "recall": result.recall.far,
         "quotes": result.recall.quotes,
         "rules": result.rules,
         **attrs.asdict(result.handover),
-        "notes": result.notices,
-        "summaries": result.cost.summaries,
+        "notes": [*bill.lines(), *result.notices],
+        "summaries": cost.summaries,
     }
-    return reported_log(replayed.log, prompting, facts, replayed.full, hidden=True)
+    calls = replayed.session.calls
+    usages = [call.usage and structs.replace(call.usage, model=call.model) for call in calls]
+    collector = Collector(prompting, full=list(replayed.full), recorded=usages)
+    return _reported(collector, replayed.log, facts)
 
 
 def report_html(title: str, reported: Sequence[Reported]) -> bytes:
@@ -95,10 +98,14 @@ LIBRARIES: Final = ("vendor/uplot.js", "vendor/htm-preact.js")
 SCRIPTS: Final = (
     "data.js",
     "diff.js",
+    "document.js",
     "chart.js",
     "lanes.js",
+    "treemap.js",
     "words.js",
     "panels.js",
+    "details.js",
+    "picture.js",
     "app.js",
     "live.js",
 )
@@ -138,7 +145,8 @@ def page(title: str, data: Sequence[str], *, start: str = START, connects: str =
         '</head><body><div id="app"><header><h1>',
         escape(title),
         "</h1></header><noscript><main><p>This report needs JavaScript; it loads nothing from the network.</p></main>",
-        '</noscript></div><div id="said" class="said" role="status"></div>',
+        '</noscript><main><p class="waiting">Opening …</p></main></div>',
+        '<div id="said" class="said" role="status"></div><div id="tip" hidden></div>',
         *data,
         *(f"<script>{script}</script>" for script in scripts),
         "</body></html>\n",

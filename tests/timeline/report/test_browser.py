@@ -15,15 +15,16 @@ from typing import Any
 import attrs
 import pytest
 
-from blocks import RangeCompacted
+from blocks import EventId, RangeCompacted, UsageRecorded
 from persistence import MemoryStore
-from persistence.sessions import read_session
+from persistence.sessions import Responded, read_session
 from tests._sizes import PATIENCE
 from tests.conftest import SCREENSHOTS
 from tests.timeline.replay.test_recorded import FILES, RECORDED
 from tests.timeline.report.long_log import long_log
 from tests.timeline.report.serving import serving
-from timeline import Timeline
+from timeline import Timeline, model_named
+from timeline.billing import usage_price
 from timeline.replay import ReplayOptions, replay_with_log
 from timeline.report import Prompting, live_app, report_html, reported_log, reported_replay
 
@@ -36,8 +37,8 @@ SWITCHES = (
     *("--no-sandbox", "--headless", "--disable-gpu", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 )
-WIDE, NARROW = {"width": 1300, "height": 900}, {"width": 390, "height": 800}
-TABS = ("request", "compare", "summary", "block", "search", "calls", "policies", "numbers")
+WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+TABS = ("request", "compare", "summary", "search", "all", "policies", "numbers")
 
 if CHROMIUM is None:
     pytest.skip(
@@ -124,9 +125,9 @@ class Visit:
     def text(self, selector: str = "#panel") -> str:
         return str(self.page.inner_text(selector))
 
-    def shot(self, name: str) -> None:
+    def shot(self, name: str, *, whole: bool = True) -> None:
         SCREENSHOTS.mkdir(exist_ok=True)
-        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=whole)
 
     def no_complaint(self) -> None:
         assert self.complaints == []
@@ -151,8 +152,10 @@ def everything_is_clicked(at: Visit, name: str) -> None:
     """Each feature once, on whatever report."""
     at.until("!document.querySelector('#panel').innerText.includes('Opening')")
     assert "Request of call" in at.text()
-    chosen_with_the_curve_and_the_keys(at)
-    the_curve_is_zoomed(at)
+    chosen_with_the_chart_and_the_keys(at)
+    what_was_big_is_clicked(at)
+    calls_are_sorted(at)
+    the_chart_is_zoomed(at)
     a_block_is_clicked(at)
     requests_are_read(at)
     two_requests_are_compared(at)
@@ -168,7 +171,7 @@ def chosen(at: Visit) -> int:
     return int(at.page.get_attribute("[role=slider]", "aria-valuenow"))
 
 
-def chosen_with_the_curve_and_the_keys(at: Visit) -> None:
+def chosen_with_the_chart_and_the_keys(at: Visit) -> None:
     page, count = at.page, int(at.page.get_attribute("[role=slider]", "aria-valuemax"))
     assert chosen(at) == count, "the newest call, to begin with"
     box = page.locator(".u-over").bounding_box()
@@ -189,8 +192,63 @@ def chosen_with_the_curve_and_the_keys(at: Visit) -> None:
     assert "tokens" in at.text(".readout")
 
 
-def the_curve_is_zoomed(at: Visit) -> None:
+def what_was_big_is_clicked(at: Visit) -> None:
+    """Every cell has the area that its tokens have; a block is told at the pointer, and shown beside the chart."""
     page = at.page
+    found = page.evaluate("""() => {
+        const { map, run } = Foldline.shown, { width, height } = map.canvas.getBoundingClientRect();
+        const cells = map.cells.filter((cell) => !cell.isHeading), block = cells.find((cell) => cell.block != null);
+        const bounds = map.canvas.getBoundingClientRect();
+        return {
+            cells: cells.length,
+            tokens: cells.reduce((sum, cell) => sum + cell.size, 0) / run.blocks.tokens.reduce((a, b) => a + b, 0),
+            area: cells.reduce((sum, cell) => sum + cell.width * cell.height, 0) / (width * height),
+            at: block && [bounds.left + block.x + block.width / 2, bounds.top + block.y + block.height / 2],
+        };
+    }""")
+    assert found["tokens"] == pytest.approx(1)
+    assert 0.6 < found["area"] <= 1.001, "the rest is headings"
+    assert found["cells"] < 4_000, "what is too small to be seen is drawn together"
+    if found["at"]:
+        page.mouse.move(*found["at"])
+        at.says("tokens", "#tip")
+        page.mouse.click(*found["at"])
+        at.says("Where it went", "#aside")
+        assert page.locator(".beside").bounding_box()["y"] < page.viewport_size["height"]
+    page.click("text=by money")
+    at.until("Foldline.shown.map.money")
+    page.click("text=by tokens")
+    page.click("[aria-label='Colours of the map'] button >> nth=0")
+    at.until("Foldline.shown.map.inside && location.hash.includes('aside=largest')")
+    assert page.locator("#aside tbody tr").count() > 0
+    page.click(".charts button.link:has-text('all')")
+    at.until("!Foldline.shown.map.inside")
+
+
+def calls_are_sorted(at: Visit) -> None:
+    """With the keys as with the pointer."""
+    page = at.page
+    page.click("#tab-calls")
+    for name in ("money", "tokens", "time", "call"):
+        page.focus(f"#aside button.sort:has-text('{name}')")
+        page.keyboard.press("Enter")
+        heading = f"[...document.querySelectorAll('#aside th')].find((th) => th.innerText.startsWith('{name}'))"
+        at.until(f"{heading}.ariaSort !== 'none'")
+    first = "document.querySelector('#aside tbody button.link').innerText"
+    assert page.evaluate(first) == "call 1"
+    page.keyboard.press("Enter")
+    at.until(f"{first} !== 'call 1'")
+    page.click("#aside tbody button.link >> nth=0")
+    at.until(
+        "document.querySelector('[role=slider]').ariaValueNow === document.querySelector('[role=slider]').ariaValueMax"
+    )
+
+
+def the_chart_is_zoomed(at: Visit) -> None:
+    page = at.page
+    page.click("[aria-label='By call'] >> text=tokens")
+    page.click("text=Where blocks went")
+    at.until("Foldline.shown.lanes")
     shown = "(() => { const s = Foldline.shown.plot.scales.x; return s.max - s.min; })()"
     whole = page.evaluate(shown)
     page.focus("[role=slider]")
@@ -208,7 +266,7 @@ def the_curve_is_zoomed(at: Visit) -> None:
     curve = page.evaluate(
         "[Foldline.shown.plot.bbox.left / devicePixelRatio, Foldline.shown.plot.bbox.width / devicePixelRatio]"
     )
-    assert lanes == curve, "a call is at the same place in the lanes and in the curve"
+    assert lanes == curve, "a call is at the same place in the lanes and in the chart"
     page.click("[title^='Show all calls']")
     page.select_option("text=colour by >> select", "kind")
     page.select_option("text=colour by >> select", "state")
@@ -227,10 +285,10 @@ def a_block_is_clicked(at: Visit) -> None:
     }""")
     page.mouse.move(block[0] + 1, block[1])
     page.mouse.move(*block)
-    at.until("document.querySelector('.readout').innerText.includes('under the pointer: v')")
+    at.says("at the chosen call", "#tip")
     page.mouse.click(*block)
-    at.says("Block v")
-    told = at.text()
+    at.says("Block v", "#aside")
+    told = at.text("#aside")
     for words in (
         "Where it went",
         "appended",
@@ -239,8 +297,8 @@ def a_block_is_clicked(at: Visit) -> None:
         "timeline.read(",
     ):
         assert words in told, words
-    at.page.click("text=block after →")
-    at.page.click("text=← block before")
+    at.page.click("[aria-label='block after']")
+    at.page.click("[aria-label='block before']")
 
 
 def requests_are_read(at: Visit) -> None:
@@ -258,7 +316,8 @@ def requests_are_read(at: Visit) -> None:
     page.click("text=Copy as JSON")
     at.says("Copied", "#said")
     page.click("#panel .piece .head button.link >> nth=-1")
-    at.says("Block v")
+    at.says("Block v", "#aside")
+    page.keyboard.press("Escape")
 
 
 def two_requests_are_compared(at: Visit) -> None:
@@ -277,7 +336,8 @@ def two_requests_are_compared(at: Visit) -> None:
 def summaries_are_read(at: Visit) -> None:
     at.tab("summary")
     at.page.click("#panel .choices button >> nth=-1")
-    at.page.wait_for_selector("#panel .diff .added")
+    at.page.wait_for_selector("#panel .document h4")
+    assert at.page.locator("#panel .document p").count() > 0
     told = at.text()
     for words in (
         "Coverage",
@@ -288,8 +348,9 @@ def summaries_are_read(at: Visit) -> None:
         "tokens before",
     ):
         assert words in told, words
-    assert at.page.locator(".diff .added").count() > 0, "what is new in it"
-    at.page.click("text=difference to the summary before")
+    at.page.click("text=changes since the one before")
+    at.page.wait_for_selector("#panel .diff .added")
+    at.page.click("text=as it was sent")
     at.says("<summary", "#panel pre.json")
     at.page.click("text=Show the request that has it first")
     at.says("compacted", "#panel h3")
@@ -302,11 +363,12 @@ def something_is_searched(at: Visit) -> None:
     at.until("document.querySelector('#panel').innerText.includes('with “module”')")
     assert at.page.locator("#panel mark").count() > 0
     at.page.click("#panel tbody button.link >> nth=0")
-    at.says("Block v")
+    at.says("Block v", "#aside")
+    at.page.keyboard.press("Escape")
 
 
 def tables_are_read(at: Visit) -> None:
-    at.tab("calls")
+    at.tab("all")
     assert at.page.locator("#panel tbody tr").count() <= 100
     at.page.click("#panel tbody button.link >> nth=0")
     at.says("Request of")
@@ -317,16 +379,23 @@ def tables_are_read(at: Visit) -> None:
 
 
 def measured(at: Visit, name: str) -> dict[str, float]:
-    """Seconds until something was painted, and milliseconds that a frame of the lanes takes."""
+    """Seconds until the bill was painted, milliseconds in which the map is placed and drawn, and those of a frame of
+    the lanes."""
     times: dict[str, float] = at.page.evaluate("""() => {
-        const { lanes, run } = Foldline.shown, frames = [];
+        const { map, run } = Foldline.shown, frames = [], lanes = new Foldline.Lanes(document.createElement("canvas"), run);
+        document.createElement("div").append(lanes.canvas);
+        const before = performance.now();
+        run.partsOf.clear();
+        map.key = "";
+        map.draw(0, 1);
+        const map_ms = performance.now() - before;
         for (let at = 0; at < 20; at++) {
             const began = performance.now();
             lanes.draw(Math.floor((run.length * at) / 20), 1);
             frames.push(performance.now() - began);
         }
         const [paint] = performance.getEntriesByName("first-contentful-paint");
-        return { first_paint_s: (paint?.startTime ?? 0) / 1000, frame_ms: frames.sort((a, b) => a - b)[10] };
+        return { first_paint_s: (paint?.startTime ?? 0) / 1000, bill_s: performance.getEntriesByName("bill")[0].startTime / 1000, map_ms, frame_ms: frames.sort((a, b) => a - b)[10] };
     }""")
     SCREENSHOTS.mkdir(exist_ok=True)
     (SCREENSHOTS / f"{name}.json").write_text(
@@ -344,6 +413,7 @@ def test_everything_works_on_twenty_thousand_blocks(visit: Any, folder: Path) ->
     times = measured(at, "long")
     everything_is_clicked(at, "long")
     assert times["frame_ms"] < 500, "smooth is 30; this only notices what is quadratic"
+    assert times["map_ms"] < 3_000, "as quick is 50"
 
 
 @pytest.mark.recorded
@@ -368,6 +438,13 @@ def test_every_view_can_be_used_by_everybody_and_fits_its_screen(
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     at = visit(size, colours).open(f"{example}#query=invoice&block=40")
     at.until("!document.querySelector('#panel').innerText.includes('Opening')")
+    for aside in ("calls", "largest", "block"):
+        at.page.click(f"#tab-{aside}")
+        at.page.wait_for_selector("#aside")
+        name = f"first-{'wide' if size is WIDE else 'narrow'}-{colours}-{aside}"
+        at.shot(name, whole=False)
+        assert axe.run(at.page).response["violations"] == [], aside
+        assert at.page.evaluate("document.documentElement.scrollWidth") <= size["width"], aside
     for tab in TABS:
         at.tab(tab)
         at.shot(f"{'wide' if size is WIDE else 'narrow'}-{colours}-{tab}")
@@ -397,12 +474,12 @@ def test_an_imported_log_is_not_measured_against_what_it_does_not_hold(visit: An
         list_.no_complaint()
         list_.page.goto("about:blank")
         at = visit().open(f"{site.url}timeline?id=imported")
-        at.until("document.querySelector('.tiles')")
-        tiles = at.text(".tiles")
-        assert "$0.1" in tiles
-        assert "as billed to its agent" in tiles
-        assert "saved" not in tiles
-        for tab in ("request", "calls"):
+        at.until("document.querySelector('.figures')")
+        figures = at.text(".figures")
+        assert "$0.1" in figures
+        assert "by the usage that the provider reported" in figures
+        assert figures.count("–") == 2, "what nothing computed is not said"
+        for tab in ("request", "all"):
             at.tab(tab)
             assert "blocks alone" in at.text()
             assert "sending everything" not in at.text()
@@ -429,13 +506,126 @@ def test_a_difference_is_one(visit: Any, example: str) -> None:
     assert wrong == 5, "the least that there is, by Myers"
 
 
+@pytest.fixture(scope="module")
+def billed(folder: Path) -> str:
+    """A recorded session with usage, of which foldline would have cost more; its log names title and folder."""
+    session = read_session(EXAMPLE)
+    items = tuple(
+        attrs.evolve(item, model="claude-sonnet-5-5", usage=usage(number))
+        if isinstance(item, Responded)
+        else item
+        for number, item in enumerate(session.items)
+    )
+    session = attrs.evolve(
+        session, items=items, aside=(usage(200),), title="The nightly job", folder="/home/dev/shop"
+    )
+    done = replay_with_log(session, ReplayOptions(window=20_000, counter="estimate"))
+    dearer = attrs.evolve(done.result.recorded_bill, foldline=done.result.recorded_bill.dollars + 1)
+    done = attrs.evolve(done, result=attrs.evolve(done.result, recorded_bill=dearer))
+    return written(folder / "billed.html", report_html("billed", [reported_replay(done)]))
+
+
+def usage(number: int) -> UsageRecorded:
+    return UsageRecorded(
+        id=EventId("u"),
+        at=0.0,
+        model="claude-sonnet-5-5",
+        uncached=3,
+        cache_read=400 * number,
+        cache_write=500,
+        output=90,
+    )
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_first_screen_says_where_the_money_went(
+    visit: Any, billed: str, size: dict[str, int]
+) -> None:
+    """Without scrolling: what it is, the bill, what it would have been, and that this is more."""
+    at = visit(size).open(billed)
+    header = at.text("header")
+    for words in ("The nightly job", "/home/dev/shop", "2026-03-11 09:03 to 09:28", "sonnet"):
+        assert words in header, words
+    bill, would, more = at.page.locator(".figure").all_inner_texts()
+    assert re.match(r"(?i)bill\s+\$\d+\.\d+\s+64 calls, 1 of them outside", bill)
+    assert "estimate" in would
+    assert re.match(r"(?i)more\s+\$1\.00\s+\d+% of the bill", more)
+    assert at.page.locator(".figure.loss").count() == 1
+    assert "Recorded bill by call" in at.text(".charts")
+    money = at.page.evaluate("Foldline.sum(Foldline.shown.run.paid)")
+    outside = usage_price(usage(200), model_named("claude-sonnet-5-5"))
+    assert f"${money + outside:.3f}" in bill, "the bars add up to the bill"
+    assert f"not in the chart: ${outside:.3f} outside the conversation" in at.text(".charts")
+    told = at.text(".charts .legend >> nth=0")
+    assert all(f"{kind} $" in told for kind in ("cache read", "cache write", "uncached", "answer"))
+    if size is WIDE:
+        for part in (".figures", ".map", ".beside"):
+            box = at.page.locator(part).bounding_box()
+            assert box["y"] + box["height"] <= size["height"], part
+    at.no_complaint()
+
+
+def test_a_block_far_from_its_place_is_shown_over_the_page(visit: Any, example: str) -> None:
+    at = visit(NARROW).open(example)
+    at.page.click("#panel .piece .head button.link >> nth=-1")
+    at.says("Where it went", ".sheet")
+    box = at.page.locator(".sheet").bounding_box()
+    assert box["y"] + box["height"] <= NARROW["height"]
+    at.page.keyboard.press("Escape")
+    at.until("!document.querySelector('.sheet')")
+    at.no_complaint()
+
+
+def test_a_text_is_a_document_and_nothing_in_it_is_obeyed(visit: Any, example: str) -> None:
+    text = (
+        "<summary version='4'>\n# Where things <b>stand</b>\n\nA **strong** word, `code <i>`, "
+        "<img src=x onerror=alert(1)> [a](javascript:alert(1)) [v2]\n\n- one\n  - inner\n  goes on\n- two\n\n"
+        "3. three\n\n> said\n\n```js\n<script>alert(1)</script>\n# no heading\n```\n\n"
+        "| a | b |\n|---|---|\n| <u>1</u> | 2 |\n</summary>"
+    )
+    at = visit().open(example)
+    found = at.page.evaluate(
+        """(text) => {
+            const place = document.createElement("div"), { run } = Foldline.shown;
+            htmPreact.render(htmPreact.html`<${Foldline.Document} text=${text} run=${run} go=${() => 0} />`, place);
+            const count = (selector) => place.querySelectorAll(selector).length;
+            return {
+                strange: count("img, script, b, i, u, a"),
+                known: ["h4", "strong", "code", "button.link", "ul ul li", "ul > li", "ol[start='3']", "blockquote", "pre.code", "td"].map(count),
+                code: place.querySelector("pre").textContent,
+                words: place.textContent,
+            };
+        }""",
+        text,
+    )
+    assert found["strange"] == 0
+    assert found["known"] == [1, 1, 1, 1, 1, 3, 1, 1, 1, 2]
+    assert found["code"] == "<script>alert(1)</script>\n# no heading"
+    assert "<img src=x onerror=alert(1)> [a](javascript:alert(1))" in found["words"]
+    assert "<summary" not in found["words"]
+    at.no_complaint()
+
+
+def test_texts_that_load_later_are_waited_for(visit: Any, example: str) -> None:
+    at = visit().open(example)
+    waiting = at.page.evaluate("""() => {
+        const place = document.createElement("div"), { run } = Foldline.shown;
+        const state = { block: 1, call: 0, query: "x", summary: 0, inside: "" };
+        return [Foldline.BlockDetails, Foldline.RequestPanel, Foldline.SummaryPanel, Foldline.SearchPanel].map((part) => {
+            htmPreact.render(htmPreact.html`<${part} run=${run} runs=${[run]} state=${state} call=${0} ready=${false} go=${() => 0} />`, place);
+            return Boolean(place.querySelector(".waiting[role=status]"));
+        });
+    }""")
+    assert waiting == [True] * 4
+
+
 def test_policies_stand_side_by_side(visit: Any, example: str) -> None:
     at = visit().open(example)
     at.tab("policies")
     rows = at.page.locator("#panel tbody tr")
     assert rows.count() == 2
     at.page.click("#panel tbody button.link >> nth=1")
-    at.says("policy frugal", "header p")
+    at.says("policy frugal", ".counts")
     assert at.page.input_value("#run") == "1"
     at.tab("compare")
     at.page.select_option("#panel fieldset >> nth=0 >> select", "0")
@@ -475,7 +665,7 @@ def test_the_live_view_follows_an_agent(visit: Any) -> None:
             other.user("A second agent")
         at.until("document.querySelector('table').innerText.includes('A second')")
         at.page.click("text=agent at work")
-        at.until("document.querySelector('.tiles')")
+        at.until("document.querySelector('.figures')")
         for call in range(1, 4):
             timeline.render()
             content = [{"type": "text", "text": f"I have looked {call} times."}]

@@ -12,7 +12,8 @@ from blocks import Bill, EventId, TimelineId, UsageRecorded
 from persistence import MemoryStore
 from tests.timeline.report.pages import Page, request_in
 from tests.timeline.report.serving import Site, serving
-from timeline import Timeline
+from timeline import Timeline, model_named
+from timeline.billing import usage_price
 from timeline.report import Showing, live_app
 from timeline.report._savings import accounts, conversation_of
 
@@ -92,6 +93,53 @@ def test_a_page_of_a_gateway_s_timeline_has_its_bills(site: Site, store: MemoryS
     assert (calls["fullPaid"][2], calls["full"][2]) == (0.75, 1_000), "everything was sent"
     assert calls["usage"][3] is None, "nothing was reported"
     assert calls["paid"][3] > 0, "so it is estimated"
+
+
+def test_the_figures_of_a_timeline_are_its_usage_or_what_the_gateway_says(
+    site: Site, store: MemoryStore
+) -> None:
+    def figures(name: str) -> list[tuple[str, float | None, bool]]:
+        told = site.get(f"overview.json?id={name}").json["figures"]
+        return [(each["name"], each["dollars"], each["is_loss"]) for each in told]
+
+    [used] = [e for _, e in store.read(TimelineId("first")) if isinstance(e, UsageRecorded)]
+    paid = usage_price(used, model_named("claude-sonnet-5-5"))
+    assert figures("first") == [
+        ("bill", pytest.approx(paid), False),
+        ("would be", None, False),
+        ("saved", None, False),
+    ]
+    with Timeline.open("silent", store=store) as timeline:
+        timeline.user("Is anybody there?")
+        timeline.render()
+    bill, prompts, saved = figures("silent")
+    assert (bill[1], saved[1]) == (None, None), "without usage there is no bill"
+    assert (prompts[1] or 0) > 0
+    cases = [
+        (
+            Bill(paid=0.25, full=0.5, rewritten=True),
+            ("without foldline", 0.5),
+            ("saved", 0.25, False),
+        ),
+        (
+            Bill(paid=0.75, full=0.5, rewritten=True),
+            ("without foldline", 0.5),
+            ("more", 0.25, True),
+        ),
+        (
+            Bill(paid=0.75, possible=-0.25),
+            ("with foldline", 1.0),
+            ("would have been more", 0.25, True),
+        ),
+        (Bill(paid=0.75), ("without foldline", None), ("saved", None, False)),
+    ]
+    for number, (bill_, would, difference) in enumerate(cases):
+        name = f"agent-{number}"
+        with Timeline.open(name, store=store) as timeline:
+            timeline.user("Go on.")
+            timeline.render()
+            timeline.learn(UsageRecorded(id=EventId(""), at=0.0, uncached=1_000, bill=bill_))
+        assert figures(name) == [("bill", bill_.paid, False), (*would, False), difference]
 
 
 def test_a_timeline_is_shown_as_in_a_report_and_goes_on(site: Site, store: MemoryStore) -> None:

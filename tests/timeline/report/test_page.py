@@ -90,9 +90,11 @@ def test_nothing_else_is_vendored() -> None:
 
 def test_every_number_on_the_page_has_an_explanation() -> None:
     words, found = asset("words.js"), list[str]()
-    for script in ("panels.js", "app.js"):
+    for script in ("panels.js", "details.js", "app.js"):
         found += re.findall(r'Foldline\.Number\} name="([^"]+)"', asset(script))
-        for heads in re.findall(r"const heads = \[(.*?)\];", asset(script)):
-            found += filter(None, re.findall(r'"([^"]*)"', heads))
-    assert len(found) > 20
+        found += re.findall(r'\{ name: "([^"]+)"', asset(script))
+        found += re.findall(r'\b(?:money|kept|total|tokens)\("([^"]+)", ', asset(script))
+    source = (STATIC.parent / "_money.py").read_text(encoding="utf-8")
+    found += re.findall(r'_(?:figure|unknown)\(\s*"([^"]+)"', source)
+    assert len(found) > 30
     assert [name for name in found if f'"{name}":' not in words] == []

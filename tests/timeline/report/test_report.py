@@ -8,17 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import BlockAppended, Envelope, OpaqueEvent, RangeCompacted, RequestRendered
+from blocks import (
+    BlockAppended,
+    BlockId,
+    Envelope,
+    EventId,
+    Note,
+    OpaqueEvent,
+    RangeCompacted,
+    RequestRendered,
+    TurnId,
+    UsageRecorded,
+)
 from persistence import MemoryStore
+from persistence.sessions import Responded
 from tests._table import for_each
 from tests.strategies import Play, Step, settings, steps
 from tests.timeline.replay.invented import invented
 from tests.timeline.report.pages import Page, request_in, states_in
-from timeline import Policy, Timeline
+from timeline import Policy, Timeline, model_named
 from timeline.billing import RecordedBill
 from timeline.engine._engine import counted
 from timeline.replay import Replayed, ReplayOptions, Sent, places, replay_with_log
 from timeline.report import Prompting, report_html, reported_log, reported_replay
+from timeline.report._money import Money, Sized
 
 SMALL = ReplayOptions(window=2_500, counter="estimate", policy=Policy(clip_ratio=0.04))
 PROVIDERS = ("anthropic", "openai.responses", "openai.chat", "gemini")
@@ -69,17 +82,110 @@ def test_the_numbers_are_those_of_the_replay() -> None:
     assert folds == result.folds
 
 
-def test_what_was_saved_is_said_against_the_recorded_bill() -> None:
-    done, _ = replayed()
-    bill = RecordedBill(dollars=2.0, calls=24, foldline=2.5)
-    billed = attrs.evolve(done, result=attrs.evolve(done.result, recorded_bill=bill))
-    facts = reported_replay(billed).facts
-    assert (
-        facts["bill"] == "bill $2.00 recorded; with foldline it would have cost $0.500 more (25%)"
+def with_usage(**changes: Any) -> Replayed:
+    """A replay of a session whose log has usage at its own model."""
+    usage = UsageRecorded(
+        id=EventId("u"), at=0.0, uncached=5, cache_read=900, cache_write=300, output=50
     )
-    assert facts["compared"] == [2.0, 2.5]
-    unbilled = attrs.evolve(done, result=attrs.evolve(done.result, recorded_bill=RecordedBill()))
-    assert reported_replay(unbilled).facts["compared"] is None
+    fields = {"model": "claude-opus-4-5", "usage": usage, **changes}
+    session = invented()
+    items = [
+        attrs.evolve(item, **fields) if isinstance(item, Responded) else item
+        for item in session.items
+    ]
+    return replay_with_log(attrs.evolve(session, items=tuple(items), folder="/home/me"), SMALL)
+
+
+def figures(done: Replayed) -> list[tuple[Any, ...]]:
+    """Name, dollars and whether it is a loss, of each."""
+    return [(f["name"], f["dollars"], f["is_loss"]) for f in reported_replay(done).facts["figures"]]
+
+
+def test_the_three_figures_of_a_replay_are_its_recorded_bill_what_it_would_be_and_the_difference() -> (
+    None
+):
+    done, _ = replayed()
+    for foldline, name, is_loss in ((2.5, "more", True), (1.5, "saved", False)):
+        bill = RecordedBill(dollars=2.0, calls=24, foldline=foldline)
+        told = figures(attrs.evolve(done, result=attrs.evolve(done.result, recorded_bill=bill)))
+        assert told == [
+            ("bill", 2.0, False),
+            ("with foldline", foldline, False),
+            (name, 0.5, is_loss),
+        ]
+    alone = attrs.evolve(done.result, recorded_bill=RecordedBill(dollars=2.0, calls=24))
+    told = figures(attrs.evolve(done, result=alone))
+    assert [dollars for _, dollars, _ in told] == [2.0, None, None], "what was not computed"
+    no_bill, prompts, saved = figures(done)
+    assert (no_bill[1], saved[1]) == (None, None), "a log without usage has no bill"
+    assert prompts[1] == done.result.cost.total
+
+
+def test_the_calls_of_a_replay_cost_what_the_recording_says_each_at_its_own_model() -> None:
+    done = with_usage()
+    overview = reported_replay(done).collector.overview()
+    assert overview["priced"] == "recorded"
+    calls = overview["calls"]
+    assert sum(map(sum, calls["money"])) == pytest.approx(done.result.recorded_bill.dollars)
+    kinds = done.result.recorded_bill.parts
+    for number, names in enumerate((["cache_read"], ["cache_write_5m"], ["input"], ["output"])):
+        paid = sum(money[number] for money in calls["money"])
+        assert paid == pytest.approx(sum(kinds[name] for name in names), abs=1e-5), names
+    assert calls["sent"] == [1_205] * 24
+    assert all(calls["why"])
+    assert reported_replay(done).facts["folder"] == "/home/me"
+    unpriced = reported_replay(with_usage(model="nobody's")).collector.overview()["calls"]
+    assert unpriced["money"] == [None] * 24, "no price is known, and none is invented"
+
+
+def test_what_blocks_cost_adds_up_to_no_more_than_the_calls() -> None:
+    """The rest is what no block accounts for."""
+    for done in (with_usage(), replayed()[0]):
+        overview = reported_replay(done).collector.overview()
+        spent, money = overview["spent"], overview["calls"]["money"]
+        assert 0 < sum(spent["dollars"]) <= sum(map(sum, money)) * 1.001
+        assert min(spent["dollars"]) >= 0
+        assert {"the user's words", "answers and thinking", "tool bash"} <= {*spent["parts"]}
+
+
+def test_a_block_costs_until_it_is_cut_out_by_our_events_or_by_an_agent_of_its_own() -> None:
+    """Of our own requests the log says when; of another agent's, a prompt that is suddenly small."""
+    usages = [
+        UsageRecorded(id=EventId("u"), at=0.0, model="claude-opus-4-5", uncached=tokens)
+        for tokens in (1_000, 2_000, 300, 400)
+    ]
+    note = Note(id=BlockId("b"), turn=TurnId("t1"), text="x")
+
+    def cost(end: int | None, *, recorded: bool = False) -> Any:
+        money = Money.of(usages if recorded else (), usages, (), model_named("claude-opus-4-5"))
+        sized = [Sized(block=note, call=None, tokens=100, first=0, end=end)]
+        return money.by_block([money.piece(each) for each in sized])["dollars"][0]
+
+    assert cost(1) < cost(2) < cost(4)
+    assert cost(None) == cost(2) == cost(4, recorded=True)
+
+
+def test_a_block_belongs_to_its_tool_and_to_the_file_or_the_program_of_its_call() -> None:
+    calls: list[tuple[str, dict[str, Any], str]] = [
+        ("Read", {"file_path": "/src/a.py"}, "/src/a.py"),
+        ("Bash", {"command": "# look\ncd /src && FOO=1 git log | head"}, "git"),
+        ("shell", {"command": ["python3", "-m", "pytest"]}, "python3"),
+        ("Grep", {"pattern": "x"}, ""),
+    ]
+    with Timeline.open("x", store=MemoryStore()) as timeline:
+        timeline.user("Look.")
+        content: list[dict[str, Any]] = [
+            {"type": "tool_use", "id": f"c{at}", "name": name, "input": given}
+            for at, (name, given, _) in enumerate(calls)
+        ]
+        timeline.record({"id": "m", "content": content})
+        for at in range(len(calls)):
+            timeline.tool_result(f"c{at}", "some text")
+        spent = seen(timeline).json("overview-0")["spent"]
+    pairs = zip(spent["part"], spent["file"], strict=True)
+    named = [(spent["parts"][part], spent["files"][file]) for part, file in pairs]
+    told = [(f"tool {name}", of) for name, _, of in calls]
+    assert named[-8:-4] == named[-4:] == told, "a result belongs where its call does"
 
 
 def test_sending_everything_is_estimated_well_where_nobody_measured_it() -> None:

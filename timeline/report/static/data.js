@@ -1,6 +1,7 @@
 // Access to the data of a report: states of blocks, requests, texts.
 "use strict";
-const Foldline = {};
+const Foldline = {}, PAGE = 100;
+const { h, html, useState, useEffect, useLayoutEffect, useRef, useMemo } = htmPreact;
 
 Foldline.inflated = async function (element) {
   const bytes = Uint8Array.from(atob(element.textContent), (sign) => sign.charCodeAt(0));
@@ -20,13 +21,21 @@ Foldline.short = function (value) {
   return String(Math.round(value));
 };
 Foldline.money = function (value, about) {
-  const digits = value >= 1 ? 2 : value >= 0.01 ? 3 : 5;
-  return (about ? "about $" : "$") + value.toFixed(value ? digits : 2);
+  if (value == null) return "–";
+  const digits = value >= 1 || !value ? 2 : 3, small = value > 0 && value < 0.01;
+  return (about ? "about $" : "$") + value.toLocaleString("en-US", small ? { minimumSignificantDigits: 2, maximumSignificantDigits: 2 } : { minimumFractionDigits: digits, maximumFractionDigits: digits });
 };
 Foldline.share = (part, whole) => (whole ? Math.round((100 * part) / whole) + "%" : "–");
 Foldline.when = function (seconds) {
   const date = new Date(seconds * 1000);
   return isNaN(date) ? "@" + seconds : date.toISOString().replace("T", " ").slice(0, 19) + " UTC";
+};
+Foldline.clock = (seconds) => Foldline.when(seconds).slice(11, 16);
+Foldline.lasting = function (seconds) {
+  for (const [size, unit, smaller, rest] of [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
+    if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}` + (seconds % size >= smaller ? ` ${Math.floor((seconds % size) / smaller)} ${rest}` : "");
+  }
+  return Math.round(seconds) + " s";
 };
 Foldline.sum = (values) => values.reduce((total, value) => total + value, 0);
 
@@ -54,22 +63,41 @@ Foldline.Run = class {
     this.size = this.blocks.version.length;
     this.lane = this.kinds.map((kind) => Foldline.LANES.findIndex(([, , like]) => like.test(kind)));
     this.byVersion = new Map(this.blocks.version.map((version, index) => [version, index]));
-    this.paidSoFar = this._running(this.calls.paid);
     this.foreign = this.calls.usage.some(Boolean) && !this.calls.rendered.some(Boolean); // an import: only the size of what its agent sent is known
     this.fullName = this.foreign ? "blocks alone" : "sending everything";
-    this.fullPaidSoFar = this._running(this.calls.fullPaid);
+    this.paid = this.calls.money.map((kinds) => kinds && Foldline.sum(kinds));
+    this.rest = Foldline.sum(this.paid) - Foldline.sum(this.spent.dollars);
+    this.partsOf = new Map();
     this._requests = new Map();
     this._history = null;
-  }
-
-  _running(values) {
-    let total = 0;
-    return values.map((value) => (total += value));
   }
 
   async open() {
     if (!this.contents) this.contents = await this.load();
     return this.contents;
+  }
+
+  // Tokens of the prompt that was paid for: that of a recording is not the one on the page.
+  sent(call) {
+    return (this.isRecorded && this.calls.sent[call]) || this.calls.tokens[call];
+  }
+
+  // Tokens of a call: uncached, read, written and, if reported, of the answer.
+  usage(call) {
+    const c = this.calls;
+    return c.usage[call] || [c.uncached[call], c.read[call], c.write[call]];
+  }
+
+  // The call of a result, or the result of a call, once the texts are there.
+  mate(block) {
+    const calls = this.contents?.calls;
+    if (!calls?.[block]) return undefined;
+    if (this._matesOf !== calls) {
+      this._mates = new Map();
+      calls.forEach((id, at) => id && this._mates.set(id, [...(this._mates.get(id) || []), at]));
+      this._matesOf = calls;
+    }
+    return this._mates.get(calls[block]).find((at) => at !== block);
   }
 
   kind(block) {
@@ -78,6 +106,15 @@ Foldline.Run = class {
 
   turn(block) {
     return this.turns[this.blocks.turn[block]];
+  }
+
+  // Whether the money is that of recorded calls, which are not the requests on the page.
+  get isRecorded() { return this.priced === "recorded"; }
+
+  // Begin and end, in seconds since the epoch.
+  get times() {
+    const all = [...this.calls.at, ...this.blocks.at].filter((at) => at > 0);
+    return all.length ? [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))] : null;
   }
 
   // The state number of each block at a call; 255: not appended yet.

@@ -51,17 +51,8 @@ Foldline.Lanes = class {
   }
 
   draw(selected, block) {
-    const { canvas, run } = this, ratio = devicePixelRatio || 1;
-    const width = canvas.parentElement.clientWidth;
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(this.height * ratio)) {
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(this.height * ratio);
-      canvas.style.width = width + "px";
-      canvas.style.height = this.height + "px";
-    }
-    const ctx = canvas.getContext("2d");
-    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-    ctx.clearRect(0, 0, width, this.height);
+    const { canvas, run } = this;
+    const ctx = Foldline.sized(canvas, canvas.parentElement.clientWidth, this.height);
     this.states = run.statesAt(selected);
     this.colors = this.by === "state"
       ? run.stateNames.map((name) => Foldline.color((Foldline.STATES[name] || ["--muted"])[0]))
@@ -195,7 +186,7 @@ Foldline.Lanes = class {
     return low;
   }
 
-  // The block under a point, or the nearest in its lane within three pixels; null: there is none.
+  // What a click at a point shows: the block there, or the nearest in its lane within three pixels; null: there is none.
   hit(x, y) {
     const row = this.rows[Math.floor((y - this.top) / this.rowHeight)];
     if (!row || x < this.left) return null;
@@ -212,6 +203,12 @@ Foldline.Lanes = class {
     let last = first;
     while (last < row.blocks.length && call[row.blocks[last]] === call[found]) last++;
     const within = (y - this.top) % this.rowHeight, share = (this.rowHeight - 4) / (last - first);
-    return row.blocks[Math.min(first + Math.floor(within / share), last - 1)];
+    this.hovered = row.blocks[Math.min(first + Math.floor(within / share), last - 1)];
+    return { block: this.hovered, aside: "block" };
+  }
+
+  tip() {
+    const { run, hovered: block } = this;
+    return [Foldline.blockName(run, block), `${Foldline.number(run.blocks.tokens[block])} tokens, ${run.stateName(this.states[block])} at the chosen call`, ...Foldline.blockWords(run, block), "click: details"];
   }
 };

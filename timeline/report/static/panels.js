@@ -1,25 +1,22 @@
-// The panels below the curve: a request, two side by side, summaries, a block, search, tables.
+// The panels below the chart: a request, two side by side, summaries, search, tables.
 "use strict";
-const { h, html, useState, useEffect, useRef, useMemo } = htmPreact;
-const PREVIEW = 400, PAGE = 100;
+const PREVIEW = 400;
 
 Foldline.Number = ({ name, value, more }) => html`
   <div class="number" title=${Foldline.meaning(name)}>
     <dt>${name}</dt><dd>${value}${more ? html` <small>${more}</small>` : null}</dd>
-    <dd class="means">${Foldline.meaning(name)}</dd>
   </div>`;
 
-Foldline.Text = function ({ text, marked }) {
-  const [whole, setWhole] = useState(false);
-  const long = text.length > PREVIEW && !whole;
-  return html`<pre class="text">${long ? text.slice(0, PREVIEW) : text}${long
-    ? html`<button class="link" onClick=${() => setWhole(true)}>… ${Foldline.number(text.length - PREVIEW)} more characters</button>` : null}</pre>`;
-};
+Foldline.Waiting = () => html`<p class="waiting" role="status">Opening the texts …</p>`;
 
-Foldline.BlockLink = ({ run, version, go }) => {
-  const block = run.byVersion.get(version);
-  if (block === undefined) return null;
-  return html`<button class="link" title="Show this block and what became of it" onClick=${() => go({ tab: "block", block })}>v${version}</button>`;
+// One of a few: buttons of which one is pressed.
+Foldline.Choice = ({ label, value, set, options }) => html`<span class="choice-of" role="group" aria-label=${label}>${options.map(([name, title]) => html`<button aria-pressed=${name === value} onClick=${() => set(name)}>${title}</button>`)}</span>`;
+
+Foldline.Text = function ({ text, most = PREVIEW }) {
+  const [whole, setWhole] = useState(false);
+  const long = text.length > most && !whole;
+  return html`<pre class="text">${long ? text.slice(0, most) : text}${long
+    ? html`<button class="link" onClick=${() => setWhole(true)}>… ${Foldline.number(text.length - most)} more characters</button>` : null}</pre>`;
 };
 
 Foldline.kindOf = function (value) {
@@ -64,8 +61,7 @@ Foldline.markWords = function (mark) {
 };
 
 Foldline.Billed = function ({ run, call }) {
-  const c = run.calls, usage = c.usage[call];
-  const [uncached, read, write, output] = usage || [c.uncached[call], c.read[call], c.write[call]];
+  const c = run.calls, usage = c.usage[call], [uncached, read, write, output] = run.usage(call);
   const total = Math.max(uncached + read + write, 1);
   return html`
     <div class="billed" role="img" aria-label=${`read ${read}, written ${write}, uncached ${uncached} tokens`}>
@@ -85,8 +81,7 @@ Foldline.Billed = function ({ run, call }) {
     <p class="hint">${usage ? `Read, written and uncached are what the provider reported; the answer had ${Foldline.plural(output, "token")}.` : "Read, written and uncached are simulated by the provider's rules for its cache."}${c.bust[call] ? " It lost a prefix that was still in the provider's cache." : ""}</p>`;
 };
 
-Foldline.callWords = (run, call) => `call ${call + 1} of ${run.length}: ${Foldline.number(run.calls.tokens[call])} tokens` +
-  (run.calls.decisions[call].length ? ", " + [...new Set(run.calls.decisions[call])].join(", ") : "");
+Foldline.callWords = (run, call) => [`call ${call + 1} of ${run.length}: ${Foldline.number(run.calls.tokens[call])} tokens`, Foldline.decided(run, call)].filter(Boolean).join(", ");
 
 Foldline.exactWords = function (run, call) {
   if (run.calls.exact[call]) return "Exact: rendered again from the log, it has the hash that was recorded when the request was sent.";
@@ -105,7 +100,7 @@ Foldline.RequestPanel = function ({ run, call, go, ready }) {
   const box = useRef();
   useEffect(() => setMost(PAGE), [run, call]);
   useEffect(() => { if (box.current) box.current.scrollTop = box.current.scrollHeight; }, [run, call, ready, raw]);
-  if (!ready) return html`<p>Opening the texts …</p>`;
+  if (!ready) return html`<${Foldline.Waiting} />`;
   const fresh = pieces.filter((piece) => piece.isNew).length;
   const from = Math.max(0, pieces.length - most);
   return html`
@@ -156,7 +151,7 @@ Foldline.ComparePanel = function ({ runs, state, go, ready }) {
     const key = (piece) => piece.role + "\n" + JSON.stringify(piece.value);
     return Foldline.diff(old.map(key), now.map(key)).map(([sign, , a, b]) => ({ sign, piece: sign === "-" ? old[a] : now[b] }));
   }, [ready, first.run, first.call, second.run, second.call]);
-  if (!ready) return html`<p>Opening the texts …</p>`;
+  if (!ready) return html`<${Foldline.Waiting} />`;
   const groups = [];
   for (const { sign, piece } of found) {
     let last = groups[groups.length - 1];
@@ -181,13 +176,13 @@ Foldline.Side = ({ run, pieces, go, sign }) => html`<ol class="pieces">${pieces.
 Foldline.Entries = ({ of }) => html`<table class="facts"><tbody>${Object.entries(of).filter(([, value]) => value != null && value !== "" && value !== 0 && value !== false && !(Array.isArray(value) && !value.length) && !(value && typeof value === "object" && !Object.keys(value).length)).map(([name, value]) => html`
   <tr><th scope="row">${name.replaceAll("_", " ")}</th><td>${Array.isArray(value)
     ? html`<details><summary>${Foldline.number(value.length)}</summary><ul>${value.slice(0, 200).map((each) => html`<li>${typeof each === "object" ? Object.entries(each).map(([key, item]) => `${key.replaceAll("_", " ")}: ${typeof item === "object" ? JSON.stringify(item) : item}`).join("; ") : String(each)}</li>`)}</ul></details>`
-    : typeof value === "object" ? Object.entries(value).map(([key, item]) => `${key.replaceAll("_", " ")}: ${item}`).join(", ") : typeof value === "number" ? Foldline.number(value) : String(value)}</td></tr>`)}</tbody></table>`;
+    : typeof value === "object" ? html`<details><summary>${Object.keys(value).map((key) => key.replaceAll("_", " ")).join(", ")}</summary><pre>${Foldline.indented(value)}</pre></details>` : typeof value === "number" ? Foldline.number(value) : String(value)}</td></tr>`)}</tbody></table>`;
 
 Foldline.SummaryPanel = function ({ run, state, go, ready }) {
-  const [diff, setDiff] = useState(true);
+  const [as, setAs] = useState("document");
   const { summaries } = run, at = Math.min(state.summary, summaries.length - 1);
   if (!summaries.length) return html`<p>Nothing was folded in this timeline, so there is no summary.</p>`;
-  if (!ready) return html`<p>Opening the texts …</p>`;
+  if (!ready) return html`<${Foldline.Waiting} />`;
   const row = summaries[at], text = run.contents.summaries[at], before = at ? run.contents.summaries[at - 1] : "";
   const facts = { "covers versions": `${row.start} to ${row.cut - 1}`, blocks: row.blocks, "turns covered": row.turns, "turn that it splits": row.split, "carried word for word": (row.carried || []).map((version) => "v" + version), "why then": { proactive: "the request had grown over its budget", cold: "the provider's cache was cold anyway", forced: "somebody asked for it" }[row.trigger] || row.trigger, "stands in place of the summary at version": row.replaces || "", degraded: row.degraded ? "yes: the model failed, so it was written without one" : "" };
   const source = row.provenance, cost = source.cost_usd;
@@ -200,13 +195,13 @@ Foldline.SummaryPanel = function ({ run, state, go, ready }) {
         <p>${row.before ? html`The request had <b>${Foldline.number(row.before)}</b> tokens before and <b>${Foldline.number(row.after)}</b> after it. ` : null}
           <button class="link" onClick=${() => go({ tab: "request", call: Math.min(row.call, run.length - 1) })}>Show the request that has it first</button>
           ${row.call > 0 ? html` · <button class="link" onClick=${() => go({ tab: "compare", otherRun: state.run, other: row.call - 1, call: Math.min(row.call, run.length - 1) })}>compare with the one before</button>` : null}</p>
+        <${Foldline.Choice} label="The text as" value=${as} set=${setAs} options=${[["document", "as a document"], ["text", "as it was sent"], ...(at ? [["changes", "changes since the one before"]] : [])]} />
+        ${as === "changes" && at ? html`<${Foldline.LineDiff} old=${before} now=${text} />` : as === "text" ? html`<pre class="text json" tabindex="0">${text}</pre>` : html`<div class="json" tabindex="0" role="region" aria-label="The summary"><${Foldline.Document} text=${text} run=${run} go=${go} /></div>`}
         <div class="thirds">
           <section><h4 title=${Foldline.meaning("coverage")}>Coverage</h4><${Foldline.Entries} of=${facts} /></section>
           <section><h4 title=${Foldline.meaning("provenance")}>Provenance and cost</h4><${Foldline.Entries} of=${writer} /></section>
           <section><h4 title=${Foldline.meaning("digest")}>Digest, all compactions so far</h4><${Foldline.Entries} of=${row.digest} /></section>
         </div>
-        <div class="row"><h4>Text</h4>${at ? html`<label><input type="checkbox" checked=${diff} onChange=${() => setDiff(!diff)} /> difference to the summary before</label>` : null}</div>
-        ${at && diff ? html`<${Foldline.LineDiff} old=${before} now=${text} />` : html`<pre class="text json" tabindex="0">${text}</pre>`}
       </div>
     </div>`;
 };
@@ -225,50 +220,6 @@ Foldline.LineDiff = function ({ old, now }) {
     : html`<pre class=${sign === "+" ? "added" : sign === "-" ? "removed" : ""}>${lines.map((line) => sign + " " + line).join("\n")}</pre>`)}</div>`;
 };
 
-Foldline.BlockPanel = function ({ run, state, go, ready }) {
-  const block = state.block;
-  if (block == null || block >= run.size) return html`<p>Choose a block: click one in the lanes, in a request, or search for it.</p>`;
-  if (!ready) return html`<p>Opening the texts …</p>`;
-  const { contents } = run, version = run.blocks.version[block], path = contents.paths[block];
-  const born = run.blocks.call[block], calls = run.length;
-  const mate = contents.calls[block] ? contents.calls.findIndex((id, at) => at !== block && id === contents.calls[block]) : -1;
-  const neighbour = (to) => html`<button disabled=${block + to < 0 || block + to >= run.size} onClick=${() => go({ block: block + to })}>${to < 0 ? "← block before" : "block after →"}</button>`;
-  return html`
-    <h3>Block v${version} <small>${run.kind(block)}${contents.names[block] ? " " + contents.names[block] : ""}</small></h3>
-    <div class="row">${neighbour(-1)}${neighbour(1)}${mate >= 0 ? html`<button onClick=${() => go({ block: mate })}>${run.kind(mate) === "react.tool.call" ? "its call" : run.kind(mate) === "react.tool.result" ? "its result" : "its other half"} (v${run.blocks.version[mate]})</button>` : null}</div>
-    <div class="columns">
-      <section class="grow">
-        <h4>What it says</h4>
-        <${Foldline.Text} key=${block} text=${contents.texts[block] || "(nothing that a model reads)"} />
-      </section>
-      <section class="side">
-        <h4>Where it went</h4>
-        <ol class="history">
-          <li><b>appended</b> ${Foldline.when(run.blocks.at[block])}, turn ${run.turn(block)}; ${born < calls ? html`first in <${Foldline.CallLink} run=${run} call=${born} go=${go} />` : "after the last call"}; ${Foldline.number(run.blocks.tokens[block])} tokens</li>
-          ${run.history(block).map(({ event, state: name, change }) => html`<li><b style=${{ color: `var(${(Foldline.STATES[name] || ["--muted"])[0]})` }}>■</b> <b>${name}</b> ${run.callAt(event) < calls ? html`from <${Foldline.CallLink} run=${run} call=${run.callAt(event)} go=${go} />` : "after the last call"}: ${Foldline.meaning(name)}
-            <${Foldline.Stand} run=${run} change=${change} /><${Foldline.Fold} run=${run} event=${event} name=${name} go=${go} /></li>`)}
-        </ol>
-        <h4>The way back to it</h4>
-        <ul>
-          <li><code>foldline show ${run.facts.timeline} '${path}'</code></li>
-          <li>the model: <code>read_timeline</code> with <code>${path}</code> or <code>v${version}</code></li>
-          <li>a program: <code>timeline.read(${JSON.stringify(path)})</code></li>
-        </ul>
-      </section>
-    </div>`;
-};
-Foldline.CallLink = ({ run, call, go }) => html`<button class="link" onClick=${() => go({ tab: "request", call })}>call ${call + 1}</button>`;
-Foldline.Stand = function ({ run, change }) {
-  const found = run.contents.stands[change];
-  if (!found) return null;
-  return html`${found[0] ? html`<${Foldline.Text} text=${"In its place: " + found[0]} />` : null}${found[1] ? html`<p>Artifact <code class="long">${found[1]}</code>; the model gets it back by <code>read_artifact</code>.</p>` : null}`;
-};
-Foldline.Fold = function ({ run, event, name, go }) {
-  const at = run.summaries.findIndex((row) => row.version === event);
-  if (at < 0 || !["folded", "carried"].includes(name)) return null;
-  return html` <button class="link" onClick=${() => go({ tab: "summary", summary: at })}>summary ${at + 1}</button>; <code>timeline.expand()</code> undoes the newest one.`;
-};
-
 Foldline.SearchPanel = function ({ run, state, go, ready }) {
   const query = state.query.trim().toLowerCase();
   const found = useMemo(() => {
@@ -282,36 +233,49 @@ Foldline.SearchPanel = function ({ run, state, go, ready }) {
   }, [run, ready, query]);
   const states = useMemo(() => run.statesAt(state.call), [run, state.call]);
   if (!query) return html`<p>Type a text or a path into the search field at the top; the blocks that have it are listed here.</p>`;
-  if (!ready) return html`<p>Opening the texts …</p>`;
+  if (!ready) return html`<${Foldline.Waiting} />`;
   return html`<h3 aria-live="polite">${Foldline.plural(found.length, "block")} with “${state.query.trim()}”</h3>
-    <div class="scroll"><table><thead><tr><th scope="col">block</th><th scope="col">kind</th><th scope="col">turn</th><th scope="col">at call ${state.call + 1}</th><th scope="col">text</th></tr></thead><tbody>${found.slice(0, 200).map(({ block, at }) => {
+    <div class="scroll" tabindex="0" role="region" aria-label="Blocks found"><table><thead><tr><th scope="col">block</th><th scope="col">kind</th><th scope="col">turn</th><th scope="col">at call ${state.call + 1}</th><th scope="col">text</th></tr></thead><tbody>${found.slice(0, 200).map(({ block, at }) => {
       const text = run.contents.texts[block], from = Math.max(0, at - 40), end = at + query.length;
       return html`<tr><td><${Foldline.BlockLink} run=${run} version=${run.blocks.version[block]} go=${go} /></td><td class="name">${run.kind(block)}</td><td>${run.turn(block)}</td><td>${run.stateName(states[block])}</td><td class="snippet">${at < 0 ? run.contents.paths[block] : html`${from ? "…" : ""}${text.slice(from, at)}<mark>${text.slice(at, end)}</mark>${text.slice(end, end + 80)}`}</td></tr>`;
     })}</tbody></table></div>${found.length > 200 ? html`<p class="hint">The first 200 are shown.</p>` : null}`;
 };
 
 Foldline.CallsPanel = function ({ run, state, go }) {
-  const [page, setPage] = useState(Math.floor(state.call / PAGE));
-  const c = run.calls, pages = Math.ceil(run.length / PAGE), from = Math.min(page, Math.max(pages - 1, 0)) * PAGE;
-  const heads = ["call", "tokens", "sending everything", "read", "written", "uncached", "paid", "decided before it"];
-  const rows = Array.from({ length: Math.min(PAGE, run.length - from) }, (_, at) => from + at);
-  return html`<h3>All calls</h3>
-    <div class="row"><button disabled=${page <= 0} onClick=${() => setPage(page - 1)}>← earlier</button><span>calls ${from + 1} to ${from + rows.length} of ${run.length}</span><button disabled=${page >= pages - 1} onClick=${() => setPage(page + 1)}>later →</button></div>
-    <div class="scroll" tabindex="0" role="region" aria-label="All calls"><table class="numeric"><thead><tr>${heads.map((name) => (name === "sending everything" ? run.fullName : name)).map((name) => html`<th scope="col" class=${name.includes("decided") ? "words" : ""} title=${Foldline.meaning(name)}>${name}</th>`)}</tr></thead><tbody>${rows.map((call) => {
-      const [uncached, read, write] = c.usage[call] || [c.uncached[call], c.read[call], c.write[call]];
-      return html`<tr class=${call === state.call ? "chosen" : ""}><td><${Foldline.CallLink} run=${run} call=${call} go=${go} /></td>${[c.tokens[call], c.full[call], read, write, uncached].map((value) => html`<td>${Foldline.number(value)}</td>`)}<td>${Foldline.money(c.paid[call], run.facts.guess)}</td><td class="words">${[...new Set(c.decisions[call])].join(", ")}</td></tr>`;
-    })}</tbody></table></div>`;
+  const rows = useMemo(() => Array.from({ length: run.length }, (_, call) => call), [run]), { calls: c } = run;
+  const tokens = (name, of) => ({ name, value: of });
+  const columns = [
+    Foldline.CALL(go),
+    { name: "time", value: (call) => c.at[call], show: (call) => Foldline.when(c.at[call]).slice(0, 16) },
+    tokens("tokens", (call) => c.tokens[call]),
+    tokens(run.fullName, (call) => c.full[call]),
+    tokens("read", (call) => run.usage(call)[1]),
+    tokens("written", (call) => run.usage(call)[2]),
+    tokens("uncached", (call) => run.usage(call)[0]),
+    { name: "paid", value: (call) => c.paid[call], show: (call) => Foldline.money(c.paid[call], run.facts.guess) },
+    ...(run.isRecorded ? [{ name: "recorded", value: (call) => run.paid[call], show: (call) => Foldline.money(run.paid[call]) }] : []),
+    { name: "decided before it", words: true, value: (call) => Foldline.decided(run, call) },
+  ];
+  return html`<h3>All calls</h3><${Foldline.Table} label="All calls" columns=${columns} rows=${rows} chosen=${state.call} />`;
 };
+Foldline.decided = (run, call) => [...new Set(run.calls.decisions[call])].join(", ");
 
 Foldline.PoliciesPanel = function ({ runs, state, go }) {
-  const heads = ["", "cost", "sending everything", "older names", "older lines", "user's words", "whole prompts", "next edits", "instructions", "tokens a call", "largest", "compactions", "cache read", "caches lost", "calls"];
-  const kept = (run) => ["recall", "quotes", "rules", "prompts", "edits", "standing"].map((name) => run.facts[name] == null ? "–" : run.facts[name].toFixed(2));
-  return html`<h3>Side by side</h3><p class="hint">The curve shows the chosen one in colour and the others, where they have as many calls, as thin lines.</p>
-    <div class="scroll" tabindex="0" role="region" aria-label="Side by side"><table class="numeric"><thead><tr>${heads.map((name) => html`<th scope="col" title=${Foldline.meaning(name)}>${name || "session and policy"}</th>`)}</tr></thead><tbody>${runs.map((run, at) => {
-      const f = Foldline.totals(run), c = run.calls;
-      return html`<tr class=${at === state.run ? "chosen" : ""}><td class="words"><button class="link" onClick=${() => go({ run: at })}>${run.facts.name}</button></td>${[Foldline.money(f.paid, run.facts.guess), Foldline.money(f.full, run.facts.guess), ...kept(run), Foldline.number(f.mean), Foldline.number(f.most), Foldline.number(f.compactions), Foldline.share(f.read, f.all), Foldline.number(Foldline.sum(c.bust)), Foldline.number(run.length)].map((value) => html`<td>${value}</td>`)}</tr>`;
-    })}</tbody></table></div>
-    <${Foldline.Meanings} names=${heads.filter(Boolean)} />`;
+  const money = (name, value) => ({ name, value, show: (run) => Foldline.money(value(run), run.facts.guess) });
+  const kept = (name, of) => ({ name, value: (run) => run.facts[of], show: (run) => run.facts[of]?.toFixed(2) ?? "–" });
+  const all = useMemo(() => new Map(runs.map((run) => [run, Foldline.totals(run)])), [runs]), total = (name, of) => ({ name, value: (run) => all.get(run)[of] });
+  const columns = [
+    { name: "policy", words: true, value: (run) => run.facts.name, show: (run) => html`<button class="link" onClick=${() => go({ run: runs.indexOf(run) })}>${run.facts.name}</button>` },
+    ...(runs.every((run) => run.isRecorded) ? [money("bill", (run) => run.facts.figures[0].dollars), money("with foldline", (run) => run.facts.figures[1].dollars)]
+      : [money("cost", (run) => all.get(run).paid), money("sending everything", (run) => all.get(run).full)]),
+    kept("older names", "recall"), kept("older lines", "quotes"), kept("user's words", "rules"), kept("whole prompts", "prompts"), kept("next edits", "edits"), kept("instructions", "standing"),
+    total("tokens a call", "mean"), total("largest", "most"), total("compactions", "compactions"),
+    { name: "cache read", value: (run) => all.get(run).read / all.get(run).all, show: (run) => Foldline.share(all.get(run).read, all.get(run).all) },
+    { name: "caches lost", value: (run) => Foldline.sum(run.calls.bust) }, { name: "calls", value: (run) => run.length },
+  ];
+  return html`<h3>Side by side</h3><p class="hint">The curve of the tokens shows the chosen one in colour and the others, where they have as many calls, as thin lines.</p>
+    <${Foldline.Table} label="Side by side" columns=${columns} rows=${runs} chosen=${runs[state.run]} />
+    <${Foldline.Meanings} names=${columns.map(({ name }) => name)} />`;
 };
 
 Foldline.Meanings = ({ names }) => html`<dl class="glossary">${names.map((name) => html`<div><dt>${name}</dt><dd>${Foldline.meaning(name)}</dd></div>`)}</dl>`;
@@ -322,7 +286,7 @@ Foldline.totals = function (run) {
   const c = run.calls;
   let read = 0, all = 0;
   for (let call = 0; call < run.length; call++) {
-    const [uncached, cached, write] = c.usage[call] || [c.uncached[call], c.read[call], c.write[call]];
+    const [uncached, cached, write] = run.usage(call);
     read += cached;
     all += uncached + cached + write;
   }

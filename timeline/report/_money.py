@@ -1,0 +1,246 @@
+"""The money on a page: three figures, the cost of each call by kind, and what each block cost over all calls.
+
+A call is priced at its own model by the usage that was reported for it.  A replay shows the recorded calls, if the
+recording has usage.  Only where no call of a log has any, the simulated cache tells what the prompts would cost, and
+the page says so.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias, cast
+
+import attrs
+
+from blocks import (
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    ToolCall,
+    UsageRecorded,
+)
+from render import Model, provider_of
+from timeline._models import priced_model
+from timeline.billing import (
+    CallCost,
+    Piece,
+    RecordedBill,
+    call_costs,
+    file_of,
+    part_of,
+    piece_costs,
+    reasons,
+)
+from timeline.report._savings import Savings
+
+ANSWERS: Final = (AssistantCompletion, AssistantThinking, ToolCall)
+"""The kinds of blocks that a model writes."""
+_LINES: Final = ("command", "cmd", "script")
+"""The arguments that have a command line."""
+_STARTS: Final = ("cd", "env", "sudo", "time", "timeout")
+"""Commands before the one that a command line is about."""
+
+Figure: TypeAlias = dict[str, Any]
+"""A number of the first screen: `name`; `dollars`, or None if it was not computed; `says`, in words; `is_loss`."""
+
+
+@attrs.frozen(kw_only=True)
+class Sized:
+    """A block with what its cost depends on."""
+
+    block: Block
+    call: ToolCall | None
+    """Itself, or the call whose result it is."""
+    tokens: int
+    first: int
+    """The number of the first call whose prompt had it."""
+    end: int | None
+    """The first later call whose prompt did not; None: only its agent may know, of a log that was not made here."""
+
+
+@attrs.frozen(kw_only=True)
+class Money:
+    """What the calls of a page cost."""
+
+    source: str
+    """`recorded`: by the recording of a replay; `reported`: by these calls' own usage; `simulated`."""
+    numbers: Sequence[int]
+    """The numbers of the priced calls."""
+    models: Sequence[Model]
+    costs: Sequence[CallCost]
+
+    @classmethod
+    def of(
+        cls,
+        recorded: Sequence[UsageRecorded | None],
+        reported: Sequence[UsageRecorded | None],
+        simulated: Sequence[UsageRecorded],
+        model: Model,
+    ) -> "Money":
+        """The first of the three that has any usage; `model`: of calls that do not name theirs."""
+        found = (("recorded", recorded), ("reported", reported), ("simulated", simulated))
+        source, usages = next((each for each in found if any(each[1])), found[-1])
+        priced = [
+            (number, usage, known)
+            for number, usage in enumerate(usages)
+            if usage
+            and usage.input + usage.output
+            and (known := priced_model(usage.model) if usage.model else model)
+        ]
+        return cls(
+            source=source,
+            numbers=[number for number, _, _ in priced],
+            models=[known for _, _, known in priced],
+            costs=call_costs((usage, known) for _, usage, known in priced),
+        )
+
+    @property
+    def dollars(self) -> float:
+        """What all of them cost."""
+        return sum(cost.dollars for cost in self.costs)
+
+    def by_call(self, times: Sequence[float], pieces: Sequence[Piece]) -> dict[str, list[Any]]:
+        """The columns of the calls: `money`, the dollars for cache reads, cache writes, the rest of the prompt and the
+        answer; `sent`, the tokens of the prompt; `why`, the reason in words. Each None without usage or a known price."""
+        columns: dict[str, list[Any]] = {
+            name: [None] * len(times) for name in ("money", "sent", "why")
+        }
+        at = [times[number] for number in self.numbers]
+        priced = zip(
+            self.numbers, self.models, self.costs, reasons(self.costs, at, pieces), strict=True
+        )
+        for number, model, cost, why in priced:
+            rates = provider_of(model).rates(model, cost.usage.input)
+            uncached = cost.usage.uncached * rates.input / 1e6
+            kinds = cost.read, max(cost.written - uncached, 0.0), uncached, cost.output
+            columns["money"][number] = [round(dollars, 7) for dollars in kinds]
+            columns["sent"][number] = cost.usage.input
+            columns["why"][number] = why
+        return columns
+
+    def by_block(self, pieces: Sequence[Piece]) -> dict[str, Any]:
+        """The columns of the blocks: what each cost, the tool or part that it belongs to, and the file or command."""
+        parts = list(dict.fromkeys(piece.part for piece in pieces))
+        files = list(dict.fromkeys(piece.file for piece in pieces))
+        part_numbers = {name: at for at, name in enumerate(parts)}
+        file_numbers = {name: at for at, name in enumerate(files)}
+        return {
+            "parts": parts,
+            "files": files,
+            "part": [part_numbers[piece.part] for piece in pieces],
+            "file": [file_numbers[piece.file] for piece in pieces],
+            "dollars": [round(dollars, 7) for dollars in piece_costs(self.costs, pieces)],
+        }
+
+    def piece(self, each: Sized) -> Piece:
+        """A block among the pieces of the prompts."""
+        wrote = each.first - 1 if isinstance(each.block, ANSWERS) else -1
+        place = bisect_left(self.numbers, wrote) if wrote >= 0 else -1
+        is_priced = 0 <= place < len(self.numbers) and self.numbers[place] == wrote
+        end = None if self.source == "recorded" else each.end
+        return Piece(
+            part=part_of(each.block, each.call),
+            file=file_of(each.call) or _program(each.call),
+            tokens=each.tokens,
+            born=place if is_priced else -1,
+            first=bisect_left(self.numbers, each.first),
+            end=None if end is None else bisect_left(self.numbers, end),
+        )
+
+
+def _program(call: ToolCall | None) -> str:
+    """The program that a command line is about; empty if the call is none."""
+    line = next((call.input[key] for key in _LINES if key in call.input), "") if call else ""
+    line = " ".join(map(str, cast("list[object]", line))) if isinstance(line, list) else str(line)
+    for part in re.split(r"\n|&&|;", line):
+        words = [word for word in part.split() if "=" not in word and not word.startswith("-")]
+        if words and words[0] not in _STARTS and not words[0].startswith("#"):
+            return words[0]
+    return ""
+
+
+# The three figures.
+
+
+def _figure(name: str, dollars: float | None, says: str, **more: bool) -> Figure:
+    return {"name": name, "dollars": dollars, "says": says, "is_loss": False, **more}
+
+
+def replay_figures(
+    bill: RecordedBill, prompts: float, everything: float, policy: str
+) -> list[Figure]:
+    """What a recorded session has cost, what it would have cost, and the difference."""
+    if not bill.calls:
+        return [
+            _figure("bill", None, bill.headline().removeprefix("no bill: ")),
+            _figure("with foldline", prompts, "its prompts alone, in a simulated cache"),
+            _figure(
+                "saved",
+                None,
+                f"sending everything: ${everything:,.3f}, which nobody paid",
+            ),
+        ]
+    aside = f", {bill.aside:,} of them outside the conversation" if bill.aside else ""
+    about = (
+        "at prices that are a guess" if bill.guessed or bill.tiers else "by the usage in the log"
+    )
+    paid = _figure("bill", bill.dollars, f"{bill.calls:,} calls{aside}, {about}")
+    if bill.foldline is None:
+        return [paid, *_unknown("with foldline", "not computed: no call can be compared")]
+    would = _figure(
+        "with foldline", bill.foldline, f"the same calls with policy {policy}, an estimate"
+    )
+    return [paid, would, _difference(bill.saved, bill.dollars, "of the bill")]
+
+
+def timeline_figures(money: Money, calls: int, savings: Savings, prompts: float) -> list[Figure]:
+    """The same for a timeline: by the bills of a gateway, or by usage; `prompts`: what the simulated prompts cost."""
+    if savings.calls:
+        return [
+            _figure("bill", savings.paid, f"{savings.calls:,} calls through the gateway"),
+            *_gateway_figures(savings),
+        ]
+    if money.source == "simulated":
+        return [
+            _figure("bill", None, "no usage was reported"),
+            _figure("these requests", prompts, "their prompts alone, in a simulated cache"),
+            _figure("saved", None, "no bill to compare with"),
+        ]
+    known = (
+        f"{len(money.costs):,} of {calls:,} calls"
+        if len(money.costs) < calls
+        else f"{calls:,} calls"
+    )
+    return [
+        _figure("bill", money.dollars, f"{known}, by the usage that the provider reported"),
+        *_unknown("would be", "only a replay or a gateway computes another bill"),
+    ]
+
+
+def _gateway_figures(savings: Savings) -> list[Figure]:
+    if savings.rewritten:
+        full = _figure(
+            "without foldline",
+            savings.full,
+            "sending everything, with the client's own cache marks",
+        )
+        return [full, _difference(savings.saved, savings.full, "of that")]
+    if savings.possible:
+        would = _figure(
+            "with foldline", savings.would, "these requests were recorded, but not sent"
+        )
+        return [
+            would,
+            _difference(savings.possible, savings.paid, "of the bill", "would have been "),
+        ]
+    return _unknown("without foldline", "the same: nothing was rewritten")
+
+
+def _unknown(name: str, says: str) -> list[Figure]:
+    return [_figure(name, None, says), _figure("saved", None, "nothing to compare with")]
+
+
+def _difference(saved: float, whole: float, of: str, would: str = "") -> Figure:
+    name = f"{would}{'more' if saved < 0 else 'saved'}"
+    share = f"{abs(saved) / whole:.0%} {of}" if whole else ""
+    return _figure(name, abs(saved), share, is_loss=saved < 0)
