@@ -86,10 +86,15 @@ def model_named(name: str) -> Model:
         if bare.startswith(known) and (not rest or _SUFFIX.fullmatch(rest)):
             return _by_name()[known]
     if near := _nearest(bare):
-        is_bound = near.provider == "anthropic"
-        never = {"prefill": False, "system_messages": False, "thinking_modes": ()}
         return attrs.evolve(
-            near, name=name, aliases=(), known=False, thinking_bound=is_bound, **never
+            near,
+            name=name,
+            aliases=(),
+            known=False,
+            prefill=False,
+            system_messages=False,
+            thinking_modes=(),
+            thinking_bound=near.provider == "anthropic",
         )
     vendor = vendor_of(bare)
     row = {"name": name or "unknown", "tokens_window": 128_000, "price_input": 0, "price_output": 0}
@@ -515,14 +520,16 @@ def _rows(key: str, given: object) -> Iterator[dict[str, Any]]:
 
 def _without_tiers(entry: dict[str, Any]) -> dict[str, Any]:
     """An entry whose prices by the size of the prompt are a list, as the others: of the list, the first two sizes."""
-    match entry.get("tiered_pricing"):
-        case [dict() as first, {"range": [int() | float() as begin, *_], **second}, *_]:
-            above = f"_above_{int(begin) // 1_000}k_tokens"
-            return entry | first | {f"{field}{above}": price for field, price in second.items()}
-        case [dict() as only]:
-            return entry | only
-        case _:
-            return entry
+    try:
+        tiers = msgspec.convert(entry.get("tiered_pricing", []), list[dict[str, Any]])
+        sizes = msgspec.convert([tier["range"] for tier in tiers], list[tuple[float, float]])
+    except (KeyError, msgspec.ValidationError):
+        return entry
+    flat = dict(entry)
+    for (begin, _), tier in zip(sizes[:2], tiers, strict=False):
+        above = f"_above_{begin // 1_000:.0f}k_tokens" if begin else ""
+        flat |= {field + above: price for field, price in tier.items()}
+    return flat
 
 
 def _prices(

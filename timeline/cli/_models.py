@@ -138,7 +138,9 @@ def _row(model: Model) -> tuple[str, ...]:
     served = model.provider in PROVIDERS
     rates = provider_of(model).rates(model, 0) if served else None
     read = model.price_read if rates is None else rates.read
-    writes = model.price_writes if rates is None else tuple(map(rates.writes.get, model.cache_ttls))
+    writes = model.price_writes
+    if rates is not None:
+        writes = tuple(rates.writes[time] for time in model.cache_ttls if time in rates.writes)
     dollars = (model.price_input, read, writes, model.price_output)
     is_priced = model.known or model.price_input + model.price_output
     values = (
