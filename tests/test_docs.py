@@ -87,9 +87,13 @@ def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
-SHOWING = {name: page for name, page in PAGES.items() if any(shown_in(page))}
+RUNNABLE = {
+    name: page
+    for name, page in PAGES.items()
+    if any(shown.language in {"python", "sh"} for shown in shown_in(page))
+}
 SERVERS = ("FakeServer", "GatewayServer")
-SERVED = [n for n, page in SHOWING.items() if any(s in page.read_text("utf-8") for s in SERVERS)]
+SERVED = [n for n, page in RUNNABLE.items() if any(s in page.read_text("utf-8") for s in SERVERS)]
 """Pages that talk to a server on a loopback port."""
 PASTED = """
 import sys
@@ -106,14 +110,14 @@ NEXT = "\x0c"
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=pytest.mark.network) if n in SERVED else n for n in SHOWING],
+    [pytest.param(n, marks=pytest.mark.network) if n in SERVED else n for n in RUNNABLE],
 )
 def test_everything_that_a_page_shows_runs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The Python as a reader pastes it, from the top of the page into a new Python, in an empty folder without a key
     and a network; then the commands, in a checkout.  What is printed must be what the comments behind it say."""
-    shown = [*shown_in(SHOWING[name])]
+    shown = [*shown_in(RUNNABLE[name])]
     python = [each for each in shown if each.language == "python"]
     absent = {module for each in python for module in missing_in(each)}
     if python and not absent:
@@ -126,7 +130,8 @@ def test_everything_that_a_page_shows_runs(
         elif each.language == "toml":
             (tmp_path / "mine.toml").write_text(each.text, encoding="utf-8")
     if absent:
-        pytest.skip(f"{len(python)} snippets were compiled only: {absent} is not installed here")
+        lacking = ", ".join(sorted(absent))
+        pytest.skip(f"{len(python)} snippets were compiled only: without {lacking} they cannot run")
 
 
 def paste(python: list[Shown], page: str, folder: Path) -> None:
