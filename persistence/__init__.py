@@ -46,7 +46,9 @@ from persistence._log import EVENT_BYTES_MAX as EVENT_BYTES_MAX
 from persistence._log import Kept as Kept
 from persistence._log import Removed as Removed
 from persistence._log import TimelineInfo as TimelineInfo
+from persistence._open import Share as Share
 from persistence._open import locate_store as locate_store
+from persistence._open import share_store as share_store
 from persistence._store import Skim as Skim
 from persistence._store import StoreLocation as StoreLocation
 

@@ -8,9 +8,13 @@ import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
 from importlib import import_module
-from os import PathLike
+from os import PathLike, register_at_fork
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from threading import RLock
+from typing import Final, Protocol, TypeVar, cast, runtime_checkable
+from weakref import WeakSet
+
+import attrs
 
 from blocks import MisuseError, StoreLockedError
 from persistence._file import SHOWN, checked_path, kind_at
@@ -75,6 +79,67 @@ def open_store(where: "str | PathLike[str]") -> EventStore:
         StoreError: the operating system denies access.
     """
     return locate_store(where).open()
+
+
+# Sharing a store that can be open only once in a process.
+
+
+@runtime_checkable
+class _OpenOnce(Protocol):
+    """The location of such a store."""
+
+    def is_open_as(self, store: EventStore) -> bool:
+        """Whether this is the open store of this location."""
+        ...
+
+
+@attrs.frozen(eq=False)
+class Share:
+    """The right of one user to an open store; the last one to close its share closes the store."""
+
+    store: EventStore
+
+    def close(self) -> None:
+        """Idempotent."""
+        with _sharing:  # so that nobody opens the file while it is being closed
+            _shares.discard(self)
+            if all(other.store is not self.store for other in list(_shares)):
+                self.store.close()
+
+
+def share_store(where: "str | PathLike[str]") -> tuple[EventStore, EventStore | Share]:
+    """The store at a path or a URL as `open_store` opens it, and what its user must close: for a DuckDB file, of which
+    a process can have only one store, a share of the store that all callers of this function get.
+
+    Raises:
+        MisuseError, StoreLockedError, DamagedStoreError, StoreError: as `open_store`.
+    """
+    place = locate_store(where)
+    if not isinstance(place, _OpenOnce):
+        store = place.open()
+        return store, store
+    with _sharing:
+        others = (share.store for share in list(_shares))
+        shared = next((store for store in others if place.is_open_as(store)), None)
+        share = Share(shared or place.open())
+        _shares.add(share)
+        return share.store, share
+
+
+_shares: Final = WeakSet[Share]()
+"""Weak: a share that was dropped without `close` keeps nothing open."""
+_sharing = RLock()
+"""Reentrant, because the garbage collector may run inside it and close another share."""
+
+
+def _after_fork() -> None:
+    """Let a forked child open its own stores: those of its parent are closed to it."""
+    global _sharing  # noqa: PLW0603 -- another thread of the parent may have held it
+    _sharing = RLock()
+    _shares.clear()
+
+
+register_at_fork(after_in_child=_after_fork)
 
 
 # Reading a store that another process has open, or that cannot be written to.

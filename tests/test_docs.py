@@ -1,7 +1,7 @@
 """The docs are true: what they show runs, what they link to is there, what is generated is current."""
 
+import ast
 import contextlib
-import gc
 import importlib.util
 import io
 import json
@@ -15,19 +15,17 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from blocks import MisuseError
 from tests._table import for_each
 from timeline import Policy
 from timeline.cli import main
-from timeline.fake_provider import FakeServer
 
 ROOT = Path(__file__).parent.parent
-ADAPTERS = sorted((ROOT / "docs" / "integrations").glob("*.md"))
-"""Their programs are run by `tests/timeline/integrations`."""
 EXAMPLES = ROOT / "docs" / "examples"
 PAGES = {
     str(path.relative_to(ROOT)): path
@@ -66,56 +64,6 @@ def script(name: str) -> ModuleType:
     return module
 
 
-# What the examples take for granted: a client, a system prompt, tools.
-
-
-class FakeMessages:
-    """Answers as the provider would, with the SDK's own types: one tool call, then a text."""
-
-    def create(self, **request: Any) -> Any:
-        from anthropic.types import Message
-
-        asked = request["messages"][-1]["content"][-1]
-        content: list[dict[str, Any]] = [{"type": "text", "text": "The disk was full."}]
-        if asked["type"] == "text" and request.get("tools"):
-            name = request["tools"][0]["name"]
-            call = {"type": "tool_use", "id": "toolu_1", "name": name, "input": {"path": "log"}}
-            content = [{"type": "text", "text": "I look at the log."}, call]
-        return Message.model_validate(
-            {
-                "id": f"msg_{len(request['messages'])}",
-                "type": "message",
-                "role": "assistant",
-                "model": request["model"],
-                "content": content,
-                "stop_reason": "tool_use" if len(content) > 1 else "end_turn",
-                "stop_sequence": None,
-                "usage": {"input_tokens": 900, "output_tokens": 40},
-            }
-        )
-
-
-class FakeClient:
-    """The part of `anthropic.Anthropic` that the examples use."""
-
-    def __init__(self) -> None:
-        self.messages = FakeMessages()
-
-
-def run_tool(name: str, arguments: dict[str, Any]) -> str:
-    return f"{name} {arguments}: No space left on device"
-
-
-GIVEN = {
-    "client": FakeClient(),
-    "SYSTEM": "You look after a small service.",
-    "TOOLS": [
-        {"name": "read_file", "description": "Read a file", "input_schema": {"type": "object"}}
-    ],
-    "run_tool": run_tool,
-}
-
-
 # Running what a page shows.
 
 
@@ -139,34 +87,25 @@ def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
-def run_python(shown: Shown, page: str, names: dict[str, Any]) -> None:
-    """Execute; what is printed must be what the comments behind it say."""
-    padding = "\n" * (shown.line - 1)  # so that a traceback names the line of the page
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(padding + shown.text, page, "exec"), names)  # noqa: S102 -- our own examples
-    expected = re.findall(r"^ *print\(.*\)  # (.*)$", shown.text, re.MULTILINE)
-    if expected:
-        assert printed.getvalue().splitlines() == expected
-
-
 RUNNABLE = {
     name: page
     for name, page in PAGES.items()
-    if page not in ADAPTERS and any(s.language in {"python", "sh"} for s in shown_in(page))
+    if any(shown.language in {"python", "sh"} for shown in shown_in(page))
 }
 SERVERS = ("FakeServer", "GatewayServer")
 SERVED = [n for n, page in RUNNABLE.items() if any(s in page.read_text("utf-8") for s in SERVERS)]
 """Pages that talk to a server on a loopback port."""
-
-
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A provider where the client looks for one, as pages that export its address have it."""
-    with FakeServer() as server:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "practice")
-        yield
+PASTED = """
+import sys
+def guard(event, given):
+    if event == "socket.getaddrinfo" and given[0] not in (None, "localhost", "127.0.0.1", b"127.0.0.1"):
+        raise OSError(f"the page goes to the network: {given[0]}")
+sys.addaudithook(guard)
+exec(compile(sys.stdin.read(), sys.argv[1], "exec"))
+"""
+"""What is typed at a prompt has no file, so the page gets none either."""
+NEXT = "\x0c"
+"""Printed between two snippets."""
 
 
 @pytest.mark.parametrize(
@@ -174,52 +113,76 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     [pytest.param(n, marks=pytest.mark.network) if n in SERVED else n for n in RUNNABLE],
 )
 def test_everything_that_a_page_shows_runs(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if name in SERVED:
-        request.getfixturevalue("provider")
+    """The Python as a reader pastes it, from the top of the page into a new Python, in an empty folder without a key
+    and a network; then the commands, in a checkout.  What is printed must be what the comments behind it say."""
+    shown = [*shown_in(RUNNABLE[name])]
+    python = [each for each in shown if each.language == "python"]
+    absent = {module for each in python for module in missing_in(each)}
+    if python and not absent:
+        paste(python, name, tmp_path)
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "__main__", **GIVEN}
-    with left_behind(names):
-        for shown in shown_in(RUNNABLE[name]):
-            match shown.language:
-                case "python":
-                    run_python(shown, name, names)
-                case "sh":
-                    run_shell(shown)
-                case "toml":
-                    (tmp_path / "mine.toml").write_text(shown.text, encoding="utf-8")
-                case _:
-                    pass
+    for each in shown:
+        if each.language == "sh":
+            run_shell(each)
+        elif each.language == "toml":
+            (tmp_path / "mine.toml").write_text(each.text, encoding="utf-8")
+    if absent:
+        lacking = ", ".join(sorted(absent))
+        pytest.skip(f"{len(python)} snippets were compiled only: without {lacking} they cannot run")
 
 
-@contextlib.contextmanager
-def left_behind(names: dict[str, Any]) -> Iterator[None]:
-    """Close the clients of a page, which a script leaves to the end of its process.
+def paste(python: list[Shown], page: str, folder: Path) -> None:
+    """Run these one after another; a traceback names the page and its line."""
+    text = ""
+    for shown in python:
+        text += "\n" * (shown.line - 2 - text.count("\n")) + f"print({NEXT!r})\n" + shown.text
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PASTED, page],
+        cwd=folder, env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(folder)},
+        input=text, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    for shown, printed in zip(python, ran.stdout.split(f"{NEXT}\n")[1:], strict=True):
+        expected = re.findall(r"^ *print\(.*\)  # (.*)$", shown.text, re.MULTILINE)
+        assert not expected or printed.splitlines() == expected, f"line {shown.line}"
 
-    A page's functions hold its names, so they are garbage in a cycle: with a connection still open, whichever
-    test runs when the collector comes would fail.  What else is left open fails the page itself.
-    """
-    from anthropic import Anthropic
 
+def missing_in(shown: Shown) -> set[str]:
+    """The modules that a snippet imports and that are not installed here; our own must have the names that it takes."""
+    absent = set[str]()
+    for node in ast.walk(ast.parse(shown.text)):
+        if isinstance(node, ast.Import):
+            absent |= {alias.name for alias in node.names if not is_installed(alias.name)}
+        elif isinstance(node, ast.ImportFrom):
+            module = str(node.module)
+            absent |= set() if is_installed(module) else {module}
+            if module.partition(".")[0] in OURS:
+                known = names_in(module)
+                assert {alias.name for alias in node.names} <= known, f"line {shown.line}: {module}"
+    return absent
+
+
+OURS = {"blocks", "persistence", "render", "timeline"}
+
+
+def is_installed(module: str) -> bool:
+    parent = module.rpartition(".")[0]
+    return (not parent or is_installed(parent)) and importlib.util.find_spec(module) is not None
+
+
+def names_in(module: str) -> set[str]:
+    """The names of one of our modules, also if what it imports is not installed."""
     try:
-        yield
-    finally:
-        for client in [value for value in names.values() if isinstance(value, Anthropic)]:
-            client.close()
-        names.clear()
-        gc.collect()
-
-
-TYPED = """\
-from typing import Any
-from anthropic import Anthropic
-client = Anthropic()
-SYSTEM = ""
-TOOLS: list[dict[str, Any]] = []
-def run_tool(name: str, arguments: Any) -> str: return name
-"""
+        return {*dir(importlib.import_module(module))}
+    except (ImportError, MisuseError):
+        found = importlib.util.find_spec(module)
+        assert found
+        assert found.origin
+        tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+        return {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
 
 
 def test_a_reader_who_checks_types_can_copy_from_the_first_pages(tmp_path: Path) -> None:
@@ -227,7 +190,7 @@ def test_a_reader_who_checks_types_can_copy_from_the_first_pages(tmp_path: Path)
     for name in ("README.md", "docs/tutorial.md"):
         shown = [s.text for s in shown_in(PAGES[name]) if s.language == "python"]
         page = tmp_path / f"{PAGES[name].stem.lower()}.py"
-        page.write_text(TYPED + "\n".join(shown), encoding="utf-8")
+        page.write_text("\n".join(shown), encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, "-m", "mypy", "--explicit-package-bases",  # strict, says the file
          f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache'}",

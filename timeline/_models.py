@@ -8,8 +8,10 @@ file with the name of a known model changes only the fields that it has.
 import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -28,6 +30,8 @@ _SIZED = re.compile(r"\[([1-9]\d{0,3})([km])\]$")
 _SUFFIX = re.compile(
     r"(-\d{8}|-\d{4}-\d{2}-\d{2})(\D.*)?|-(latest|thinking)(\W.*)?|-v\d.*|[^a-z0-9-].*"
 )
+_STATES: Final = frozenset(("exp", "experimental", "latest", "preview"))
+"""Words in names that say nothing about what is sold."""
 Row: TypeAlias = Mapping[str, Any]
 SHARED: Final = {"tokenizer": "tokenizers", "cache": "caches", "image": "images"}
 """Fields of a row that name a shared table of fields, and the sections with these tables."""
@@ -56,10 +60,16 @@ def models_file() -> Path:
     return (Path(settings) if settings else Path.home() / ".config") / "foldline" / "models.toml"
 
 
+def list_file() -> Path:
+    """The path of the user's copy of litellm's list, beside the user's own file, which goes before it."""
+    return models_file().with_name("litellm-prices.json")
+
+
 @lru_cache(maxsize=256)
 def model_named(name: str) -> Model:
-    """The model with this name, dated alias or longest known prefix. For an unknown name: safe guesses, and a window
-    of 128,000 tokens.
+    """The model with this name, dated alias or longest known prefix. For an unknown name a guess: the API, the counts, the
+    window and the prices of the nearest known model of the same vendor, and of what requests may have only what every
+    model takes; if the vendor is not known either, a window of 128,000 tokens and no price.
 
     Platforms decorate names: `us.anthropic.claude-opus-4-5-20251101-v1:0`,
     `anthropic/claude-haiku-4.5`. Agents add the window: `claude-opus-4-5[1m]` has 1,000,000 tokens.
@@ -75,24 +85,105 @@ def model_named(name: str) -> Model:
         rest = bare.removeprefix(known)
         if bare.startswith(known) and (not rest or _SUFFIX.fullmatch(rest)):
             return _by_name()[known]
-    return Model(name=name or "unknown")
-
-
-def priced_model(name: str) -> Model | None:
-    """The model with this name; for one that is not in the table, the known model of the same vendor whose name begins
-    most alike, as a guess; None: no model of this vendor is known. The first word of a name tells the vendor."""
-    model, bare = model_named(name), _bare(name)
-    alike = (
-        attrs.evolve(known, known=False)
-        for length in range(len(bare), 0, -1)
-        for other, known in _by_name().items()
-        if other.startswith(bare[:length]) and _vendor(other) == _vendor(bare)
+    if near := _nearest(bare):
+        return attrs.evolve(
+            near,
+            name=name,
+            aliases=(),
+            known=False,
+            prefill=False,
+            system_messages=False,
+            thinking_modes=(),
+            thinking_bound=near.provider == "anthropic",
+        )
+    vendor = vendor_of(bare)
+    row = {"name": name or "unknown", "tokens_window": 128_000, "price_input": 0, "price_output": 0}
+    return attrs.evolve(
+        model_of({**row, **(vendor.fields if vendor else {})}, _table()), known=False
     )
-    return model if model.known else next(alike, None)
 
 
-def _vendor(name: str) -> str:
-    return re.split("[^a-z]", name, maxsplit=1)[0]
+@lru_cache(maxsize=256)
+def priced_model(name: str) -> Model | None:
+    """The model with this name; for one that is not in the table, as a guess, the known model of the same vendor that it
+    is most like; None: no price of this vendor is known."""
+    model = model_named(name)
+    near = None if model.known else _nearest(_bare(_SIZED.sub("", name)))
+    return model if model.known else near and attrs.evolve(near, known=False)
+
+
+def _nearest(bare: str) -> Model | None:
+    """The known model of the same vendor with the most words of this name; of these, the one that begins most alike; and
+    of these, the first in the table, where the newest stand first."""
+    found = _VENDOR.search(bare)
+    if not found:
+        return None
+    name, alike = _parts(bare[found.start() :]), _by_vendor()[_NAMED[found[1]]]
+
+    def likeness(other: str) -> tuple[int, int, bool]:
+        parts = _parts(other)
+        words = {*filter(str.isalpha, name)} & {*parts} - _STATES
+        same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(name, parts, strict=False))])
+        is_other_version = any(len(part) == 1 and part.isdigit() for part in name[same : same + 1])
+        return len(words), same, same == len(parts) and not is_other_version
+
+    return alike.get(max(alike, key=likeness, default=""))
+
+
+def _parts(name: str) -> list[str]:
+    """The words and numbers of a name."""
+    return re.findall("[a-z]+|[0-9]+", name)
+
+
+@attrs.frozen
+class Vendor:
+    """Who makes models with certain names."""
+
+    names: tuple[str, ...]
+    """The first words of these names."""
+    provider: str
+    """The API in which it offers them, or in which others do."""
+    tokenizer: str
+    lists: str = ""
+    """Its name in litellm's list; empty: it has no prices of its own."""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What a row of one of its models begins with."""
+        return {"provider": self.provider, "tokenizer": self.tokenizer}
+
+
+_CHAT: Final = "openai.chat"
+VENDORS: Final = (
+    Vendor(("gpt", "chatgpt", "codex", "o1", "o3", "o4"), "openai.responses", "o200k", "openai"),
+    Vendor(("claude",), "anthropic", "new", "anthropic"),
+    Vendor(("gemini",), "gemini", "gemini", "gemini"),
+    Vendor(("deepseek",), _CHAT, "others", "deepseek"),
+    Vendor(("grok",), _CHAT, "others", "xai"),
+    Vendor(("qwen", "qwq", "qvq"), _CHAT, "others", "dashscope"),
+    Vendor(
+        ("mistral", "ministral", "mixtral", "magistral", "codestral", "devstral", "pixtral"),
+        _CHAT, "others", "mistral",
+    ),
+    Vendor(("kimi", "moonshot"), _CHAT, "others", "moonshot"),
+    Vendor(("glm", "chatglm"), _CHAT, "others", "zai"),
+    Vendor(("minimax",), _CHAT, "others", "minimax"),
+    # Their weights are free, and only others sell answers.
+    Vendor(("gpt-oss",), _CHAT, "o200k"),
+    Vendor(("gemma",), _CHAT, "gemini"),
+    Vendor(("llama", "codellama"), _CHAT, "others"),
+)  # fmt: skip
+_NAMED: Final = {name: vendor for vendor in VENDORS for name in vendor.names}
+_FIRST: Final = f"({'|'.join(sorted(_NAMED, key=len, reverse=True))})(?![a-z])"
+_VENDOR: Final = re.compile(rf"(?<![a-z]){_FIRST}")
+_PLATFORM: Final = re.compile(rf".*?(?:\.|(?=claude-))(?={_FIRST})")
+"""What platforms write before a vendor's name, such as `us.anthropic.`."""
+
+
+def vendor_of(name: str) -> Vendor | None:
+    """The vendor of the model with this name, by the first word of it that a vendor uses; None: it is not known."""
+    found = _VENDOR.search(name.lower())
+    return _NAMED[found[1]] if found else None
 
 
 @checked_call
@@ -110,32 +201,60 @@ def describe_model(name: str, *, provider: str, **fields: Any) -> Model:
 
 
 def guess_about(model: Model) -> str:
-    """A notice that a model is only guessed; empty if it is in a table or described."""
+    """A notice that a model is only guessed, and where the guess is from; empty if it is in a table or described."""
     if model.known:
         return ""
-    near = did_you_mean(_bare(model.name), _by_name())
-    return f"model {model.name!r} is not in the table: its window, its counts and its prices are guesses{near}"
+    bare, near = _bare(model.name), priced_model(model.name)
+    is_typed = {*filter(str.isalpha, _parts(bare))} <= {
+        part for name in _by_name() for part in _parts(name)
+    }
+    meant = "" if is_typed else did_you_mean(bare, _by_name())
+    what = "its window, its counts and its prices are guesses"
+    if near and (near.price_input, near.price_output) == (model.price_input, model.price_output):
+        what += f", those of {near.name}"
+    elif not model.price_input + model.price_output:
+        what = "its window and its counts are guesses, and no price is known"
+    return f"model {model.name!r} is not in the table: {what}{meant}"
 
 
-def own_models(data: bytes, path: Path) -> tuple[str, ...]:
-    """The names of the models in a user's file with this content.
+def own_models(data: bytes, path: Path) -> tuple[tuple[str, ...], Path]:
+    """The names of the models in a user's file with this content, and the path where such a file belongs.
 
     Raises:
         MisuseError: it is not a valid file of models.
     """
-    return tuple(models_in(data, path, _shipped()).models)
+    if data.lstrip().startswith(b"{"):
+        return tuple(models_in(data, path, _shipped()).models), list_file()
+    return tuple(models_in(data, path, _listed()).models), models_file()
 
 
 def refresh_models() -> None:
     """Discard the cached models, because the user's file has changed."""
-    for read in (known_models, _table, _by_name, _by_full_name, model_named):
+    for read in (
+        known_models,
+        _table,
+        _listed,
+        _by_name,
+        _by_full_name,
+        _by_vendor,
+        model_named,
+        priced_model,
+    ):
         read.cache_clear()
 
 
 @cache
 def _table() -> "ModelTable":
-    own = models_file()
-    return merged(_shipped(), read_models(own, over=_shipped())) if own.is_file() else _shipped()
+    return _with_file(_listed(), models_file())
+
+
+@cache
+def _listed() -> "ModelTable":
+    return _with_file(_shipped(), list_file())
+
+
+def _with_file(table: "ModelTable", own: Path) -> "ModelTable":
+    return merged(table, read_models(own, over=table)) if own.is_file() else table
 
 
 @cache
@@ -145,14 +264,24 @@ def _shipped() -> "ModelTable":
 
 def _bare(name: str) -> str:
     """The name in lower case, with hyphens in versions and without platform prefixes."""
-    lower = name.lower().rpartition("/")[2]
-    return re.sub(r"(?<=\d)\.(?=\d)", "-", lower[max(lower.find("claude-"), 0) :])
+    lower = _PLATFORM.sub("", name.lower().rpartition("/")[2], count=1)
+    return lower.replace(".", "-")
 
 
 @cache
 def _by_name() -> Mapping[str, Model]:
     names = _by_full_name()
     return {_bare(name): model for name, model in names.items() if "/" not in name}
+
+
+@cache
+def _by_vendor() -> Mapping[Vendor | None, Mapping[str, Model]]:
+    """The models of each known vendor by name; those that it sells go before those that others host."""
+    found = defaultdict[Vendor | None, dict[str, Model]](dict)
+    for name, model in sorted(_by_full_name().items(), key=lambda item: "/" in item[0]):
+        if vendor := vendor_of(name.rpartition("/")[2]):
+            found[vendor].setdefault(_bare(name), model)
+    return found
 
 
 @cache
@@ -305,12 +434,13 @@ def _near(given: object, known: Mapping[str, Row]) -> str:
 # window of models that are not known otherwise.
 
 
-PROVIDERS: Final = {
-    "openai": "openai.responses",
-    "anthropic": "anthropic",
-    "gemini": "gemini",
-}
-"""Our names of its providers. Models of other providers are left out, because they are hosted under many names."""
+LIST_URL: Final = (
+    "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
+)
+_SELLERS: Final = {vendor.lists: vendor for vendor in VENDORS if vendor.lists}
+"""By their names in the list: the vendors that sell their own models."""
+_HOSTS: Final = ("groq", "together_ai", "openrouter", "dashscope", "mistral")
+"""Those in the list that also sell models of other vendors, at prices of their own."""
 _MODES: Final = ("chat", "responses")
 _MILLION: Final = 1_000_000
 _LONG: Final = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
@@ -319,59 +449,87 @@ _LIMITS: Final = ("tokens_window", "output_tokens_max")
 _INPUT, _OUTPUT = "input_cost_per_token", "output_cost_per_token"
 _READ, _WRITE = "cache_read_input_token_cost", "cache_creation_input_token_cost"
 _LATER: Final = {"anthropic": "_above_1hr", "openai.responses": "_above_12hr"}
-"""The suffix of its price for cache writes with the longer lifetime."""
+"""The suffix of its price for cache writes with the longer lifetime. Providers that are not here write for nothing."""
 
 
 def rows_of_litellm(
     data: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """A row for each language model of a known provider that has a window and a price. A model that is already in the
-    table gets only its prices; other names of such a model get no row.
+    """A row for each language model of a known vendor that has a window and a price. A model that is already in the
+    table gets only its prices; other names of such a model get no row. What others charge for a vendor's model is under
+    their name for it, such as `groq/qwen/qwen3.8-27b`.
 
     Raises:
         ValueError: there is no such model.
     """
-    found = {row["name"]: row for key, entry in data.items() for row in _rows(key, entry)}
+    found: dict[str, dict[str, Any]] = {}
+    for key, entry in data.items():
+        for row in _rows(key, entry):
+            found.setdefault(row["name"], row)
     aliases = {alias for row in known.values() for alias in row.get("aliases", ())}
     rows: dict[str, dict[str, Any]] = {}
     for name, row in found.items():
         undated = _DATE.sub("", name)
         if name in aliases or (name != undated and (undated in found or undated in known)):
             continue
-        own = _LIMITS if name in known else ()
+        own = (*_LIMITS, "provider", "tokenizer") if name in known else ()
         rows[name] = {field: value for field, value in row.items() if field not in own}
     if not rows:
         raise ValueError(
-            f"no language model of {', '.join(PROVIDERS)} with max_input_tokens, max_output_tokens, "
-            f"{_INPUT} and {_OUTPUT} is in it"
+            f"no language model of {', '.join(_SELLERS)} with max_input_tokens, {_INPUT} and {_OUTPUT} is in it"
         )
     return rows
 
 
 def _rows(key: str, given: object) -> Iterator[dict[str, Any]]:
-    """The row of an entry, if it is a language model of a known provider."""
+    """The row of an entry, if it is a language model of a known vendor, and sold."""
     entry = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     if entry.get("mode") not in _MODES:
         return
-    provider = PROVIDERS.get(str(entry.get("litellm_provider")))
-    needed = ("max_input_tokens", "max_output_tokens", _INPUT, _OUTPUT)
-    if provider is None or not all(isinstance(entry.get(field), int | float) for field in needed):
+    entry = _without_tiers(entry)
+    listed, name = str(entry.get("litellm_provider")), key.rpartition("/")[2]
+    maker, seller = vendor_of(name), _SELLERS.get(listed)
+    if maker and maker is not seller and listed in _HOSTS:
+        vendor, name = maker, key
+    elif seller and maker in (seller, None):
+        vendor = seller
+    else:
+        return
+    needed = ("max_input_tokens", _INPUT, _OUTPUT)
+    if not all(isinstance(entry.get(field), int | float) for field in needed):
+        return
+    if not entry[_INPUT] + entry[_OUTPUT]:
         return
     row = {
-        "name": key.removeprefix("gemini/"),
-        "provider": provider,
+        "name": name,
+        **vendor.fields,
         "tokens_window": int(entry["max_input_tokens"]),
-        "output_tokens_max": int(entry["max_output_tokens"]),
-        **_prices(entry, provider, "", "price_"),
+        **_prices(entry, vendor.provider, "", "price_"),
     }
-    if provider == "openai.responses" and _WRITE in entry:
+    if isinstance(answer := entry.get("max_output_tokens"), int | float):
+        row["output_tokens_max"] = int(answer)
+    if vendor.provider == "openai.responses" and _WRITE in entry:
         row["cache"] = "openai-marks"
     if least := entry.get("prompt_cache_min_tokens"):
         row["cache_tokens_min"] = int(least)
     if long := next(filter(None, map(_LONG.fullmatch, entry)), None):
         row["long_prompt_tokens"] = int(long[1]) * 1_000
-        row |= _prices(entry, provider, f"_above_{long[1]}k_tokens", "long_price_")
+        row |= _prices(entry, vendor.provider, f"_above_{long[1]}k_tokens", "long_price_")
     yield row
+
+
+def _without_tiers(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry whose prices by the size of the prompt are a list, as the others: of the list, the first two sizes."""
+    try:
+        tiers = msgspec.convert(entry.get("tiered_pricing", []), list[dict[str, Any]])
+        sizes = msgspec.convert([tier["range"] for tier in tiers], list[tuple[float, float]])
+    except (KeyError, msgspec.ValidationError):
+        return entry
+    flat = dict(entry)
+    for (begin, _), tier in zip(sizes[:2], tiers, strict=False):
+        above = f"_above_{begin // 1_000:.0f}k_tokens" if begin else ""
+        flat |= {field + above: price for field, price in tier.items()}
+    return flat
 
 
 def _prices(
@@ -388,6 +546,8 @@ def _prices(
     prices[f"{prefix}output"] = dollars(_OUTPUT) or 0.0
     if (read := dollars(_READ)) is not None:
         prices[f"{prefix}read"] = read
+    elif provider.startswith("openai"):  # the list leaves out what has no discount
+        prices[f"{prefix}read"] = paid
     writes = [dollars(_WRITE), dollars(_WRITE + later)] if (later := _LATER.get(provider)) else []
     known = [price for price in writes if price is not None]
     prices[f"{prefix}writes"] = known if known == writes else []  # empty: the provider's rule

@@ -31,7 +31,7 @@ import attrs
 
 from blocks import CallId, MisuseError, TimelineId, checked_calls, misfit
 from blocks.formats import Json, event_of
-from persistence import EventStore, MemoryStore, open_store
+from persistence import EventStore, MemoryStore, Share, share_store
 from render import Rendered, View, show
 from timeline._arguments import System, Tools, checked_name, checked_options
 from timeline._flow import Flow, arun, blocking, drive, run
@@ -63,8 +63,8 @@ class Shell:
     """The part that `Timeline` and `AsyncTimeline` share."""
 
     _operations: Operations = attrs.field(alias="operations")
-    _owned: EventStore | None = attrs.field(default=None, alias="owned")
-    """The store, if it was made for this timeline."""
+    _owned: EventStore | Share | None = attrs.field(default=None, alias="owned")
+    """The store, or the timeline's share of it, if `open` opened it."""
 
     def __repr__(self) -> str:
         return (
@@ -279,7 +279,8 @@ class Timeline(Shell):
     fork = bound(_forked, Operations.fork)
 
     def close(self) -> None:
-        """Flush; then close the store if `open` created it, even if the flush fails. Idempotent."""
+        """Flush; then close the store if `open` opened it and no other timeline of this process has it open, even if the
+        flush fails. Idempotent."""
         run(self._operations.preparation.finish())
         with self._lock:
             engine = self._operations.engine
@@ -385,7 +386,8 @@ class AsyncTimeline(Shell):
     fork = bound(_forked, Operations.fork)
 
     async def close(self) -> None:
-        """Flush; then close the store if `open` created it, even if the flush fails. Idempotent."""
+        """Flush; then close the store if `open` opened it and no other timeline of this process has it open, even if the
+        flush fails. Idempotent."""
         lock = self._home.lock()
         await arun(self._operations.preparation.finish())
         async with lock:
@@ -457,8 +459,8 @@ class Opening:
     name: str
     options: Options
     operations: Operations = attrs.field(init=False)
-    owned: EventStore | None = attrs.field(default=None, init=False)
-    """The store, if it was opened for this timeline."""
+    owned: EventStore | Share | None = attrs.field(default=None, init=False)
+    """The store, or the timeline's share of it, if it was opened here."""
 
     def flow(self) -> Flow[None]:
         """Open the store, then read the window."""
@@ -471,7 +473,7 @@ class Opening:
         settings = Settings.of(options)
         store = options.get("store") or MemoryStore()
         if isinstance(store, str | PathLike):
-            store = self.owned = open_store(store)
+            store, self.owned = share_store(store)
         self.operations = operations_of(name, store, settings, options)
 
     def give_up(self) -> None:

@@ -24,7 +24,14 @@ from blocks import (
     TimelineId,
     VersionConflictError,
 )
-from persistence._file import copy_of_a_moment, database_path, is_writable, path_in, system_errors
+from persistence._file import (
+    copy_of_a_moment,
+    database_path,
+    identity,
+    is_writable,
+    path_in,
+    system_errors,
+)
 from persistence._log import (
     Head,
     Kept,
@@ -37,7 +44,7 @@ from persistence._log import (
     checked_kept_fork,
     timeline_infos,
 )
-from persistence._store import Skim, StoreReport
+from persistence._store import EventStore, Skim, StoreReport
 from persistence.duckdb._dialect import DuckDBIndex
 from persistence.duckdb._file import (
     FileLock,
@@ -253,6 +260,11 @@ class DuckDBStore(RelationalStore):
     def block_index(self) -> DuckDBIndex:
         return DuckDBIndex(self.inspect)
 
+    def is_at(self, path: Path) -> bool:
+        """Whether this store is open and has the file at this path, whatever its name was when it was opened."""
+        file = identity(path)
+        return not self._closed and file is not None and self._lock.is_of(file)
+
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
         from persistence.duckdb._verify import verify_tables
 
@@ -326,6 +338,9 @@ class DuckDBLocation:
 
     def open(self) -> DuckDBStore:
         return DuckDBStore(self.path)
+
+    def is_open_as(self, store: EventStore) -> bool:
+        return isinstance(store, DuckDBStore) and store.is_at(self.path)
 
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
         from persistence.duckdb._verify import verify_file

@@ -6,7 +6,7 @@ from blocks import MisuseError
 from render import Model, provider_of
 from tests._table import for_each
 from timeline import Options, Timeline
-from timeline._models import known_models, model_named
+from timeline._models import guess_about, known_models, model_named, priced_model, vendor_of
 
 
 def test_names_and_aliases_are_unique() -> None:
@@ -25,7 +25,7 @@ def test_a_row_is_plausible(subtests: pytest.Subtests) -> None:
             assert model.known
             assert model.output_tokens_max < model.tokens_window
             assert model.input_tokens_max < model.tokens_window
-            assert model.price_input < model.price_output
+            assert 0 < model.price_input <= model.price_output
             assert model_named(model.name) == model
             for alias in model.aliases:
                 assert model_named(alias) == model
@@ -137,30 +137,89 @@ def test_decorated_names_are_recognised(name: str, expected: str) -> None:
 
 
 @for_each(
-    "name",
+    ("name", "like"),
     [
-        *(
-            "gpt-9",
-            "gpt-5.6-nova",
-            "gpt-5-mini-turbo",
-            "gpt-4-1106-preview",
-            "o3-large",
-            "deepseek-chat",
-        ),
-        *("claude-opus-5-6", "claude-opus-55", "claude-opus-5-fast", "<synthetic>", "claude", ""),
+        ("gpt-9", "gpt-6.2-sol"),
+        ("azure/eu/gpt-9-mini", "gpt-5.4-mini"),
+        ("gpt-5.6-nova", "gpt-5.6-sol"),
+        ("gpt-4-1106-preview", "gpt-4"),
+        ("o3-large", "o3"),
+        ("o1-mini", "o4-mini"),
+        ("codex-mini-latest", "gpt-5.1-codex-mini"),
+        ("openai/gpt-oss-120b", "groq/openai/gpt-oss-120b"),
+        ("claude-opus-5-6", "claude-opus-5-5"),
+        ("claude-opus-55", "claude-opus-5-5"),
+        ("claude-opus-5-fast", "claude-opus-5"),
+        ("bedrock/us.anthropic.claude-haiku-6-v1:0", "claude-haiku-5-5"),
+        ("claude", "claude-fable-5-2"),
+        ("vertex_ai/gemini-5-flash-lite", "gemini-3.5-flash-lite"),
+        ("gemini-3.5-flash-preview-09-2026", "gemini-3.5-flash"),
+        ("google.gemma-3-27b-it", "together_ai/google/gemma-4-31B-it"),
+        ("deepseek/deepseek-v5", "deepseek-v4-pro"),
+        ("x-ai/grok-9", "grok-4.7"),
+        ("qwen3-coder:30b", "qwen3-coder-plus"),
+        ("mistral-large-2411", "mistral-large-4"),
+        ("mistralai/devstral-2", "devstral-medium-latest"),
+        ("codestral", "codestral-2508"),
+        ("openrouter/moonshotai/kimi-k9", "kimi-k3"),
+        ("moonshot-v1-8k", "kimi-k3"),
+        ("glm-4.6v", "glm-4.6"),
+        ("minimax-m9", "MiniMax-M3"),
+        ("llama3.3:70b", "together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo"),
     ],
 )
-def test_an_unknown_model_gets_safe_guesses(name: str) -> None:
+def test_an_unknown_name_is_guessed_by_its_vendors_nearest_model(name: str, like: str) -> None:
+    model, near, priced = model_named(name), model_named(like), priced_model(name)
+    assert (model.name, model.known, near.known) == (name, False, True)
+    for field in (
+        *("provider", "tokenizer", "token_factor", "tokens_window", "input_tokens_max"),
+        *("price_input", "price_read", "price_writes", "price_output", "long_price_input"),
+    ):
+        assert getattr(model, field) == getattr(near, field), field
+    assert (model.prefill, model.system_messages, model.thinking_modes) == (False, False, ())
+    assert model.thinking_bound is (near.provider == "anthropic")
+    assert priced
+    assert (priced.name, priced.known) == (near.name, False)
+    assert f"prices are guesses, those of {near.name}" in guess_about(model)
+
+
+@pytest.mark.parametrize(
+    "name", ["my-own-model", "nova-pro", "gptx-1", "command-r", "<synthetic>", ""]
+)
+def test_a_name_of_no_known_vendor_has_no_price(name: str) -> None:
     model = model_named(name)
-    assert not model.known
-    assert model.name == (name or "unknown")
-    assert model.tokens_window == 128_000
-    assert model.cache_tokens_min == 4_096
+    assert (model.name, model.known) == (name or "unknown", False)
+    assert (model.tokens_window, model.price_input, model.price_output) == (128_000, 0, 0)
     assert model.tokenizer == "new"
     assert model.thinking_bound
     assert not model.prefill
     assert not model.system_messages
-    assert provider_of(model).rates(model, 0).writes[300] == 1.25 * model.price_input
+    assert priced_model(name) is None
+    assert "are guesses, and no price is known" in guess_about(model)
+
+
+def test_every_model_of_the_table_has_a_vendor_with_its_api() -> None:
+    for model in known_models():
+        vendor = vendor_of(model.name.rpartition("/")[2])
+        assert vendor
+        assert (vendor.provider, vendor.tokenizer) in {
+            (model.provider, model.tokenizer),
+            ("anthropic", "new"),
+        }
+
+
+@for_each(
+    ("name", "window"),
+    [
+        ("gpt-4o", 128_000),
+        ("gpt-4-turbo", 128_000),
+        ("gpt-4", 8_192),
+        ("claude-3-5-sonnet-20240620", 200_000),
+        ("claude-3-haiku-20240307", 200_000),
+    ],
+)
+def test_models_of_old_logs_have_their_windows(name: str, window: int) -> None:
+    assert (model_named(name).known, model_named(name).tokens_window) == (True, window)
 
 
 @for_each(
@@ -185,7 +244,8 @@ def test_a_name_may_say_the_window(name: str, known: str, window: int) -> None:
         (Model(name="mine", tokens_window=400_000, input_tokens_max=399_000), 392_000),
         ("claude-haiku-4-5", 192_000),
         ("claude-haiku-4-5[1m]", 992_000),
-        ("gpt-9", 120_000),
+        ("gpt-9", 922_000),
+        ("my-own", 120_000),
         ("gpt-9[1m]", 992_000),
     ],
 )
@@ -198,11 +258,11 @@ def test_the_limit_is_the_models(model: str | Model, limit: int) -> None:
 
 
 def test_a_guessed_window_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    with Timeline.open("t", model="gpt-9", counter="estimate") as timeline:
+    with Timeline.open("t", model="my-own", counter="estimate") as timeline:
         timeline.user("hi")
         rendered = timeline.render()
     [notice] = rendered.notices
-    assert "'gpt-9' is not in the table: a window of 128000 tokens is assumed" in notice
+    assert "'my-own' is not in the table: a window of 128000 tokens is assumed" in notice
     assert notice in caplog.text
     assert rendered.account.limit + rendered.account.output == 128_000
 

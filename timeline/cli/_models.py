@@ -3,17 +3,23 @@
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import attrs
 
-from blocks import MisuseError
+from blocks import FoldlineError, MisuseError
 from render import PROVIDERS, Model, provider_of
 from timeline import known_models, model_named
-from timeline._models import guess_about, models_file, own_models, refresh_models
+from timeline._models import LIST_URL, guess_about, own_models, refresh_models
 from timeline.cli._console import answer, number_columns, print_json, screen, wide_table
 from timeline.cli._options import UsageError, Values, argument, command, option
 from timeline.cli._terminal import DONE, plural
 from timeline.replay import atomic_write
+
+SECONDS: Final = 30
+"""How long a download may be silent."""
+WIDE: Final = 100
+"""Columns of a screen on which there is room for the provider, too."""
 
 
 @command(
@@ -31,20 +37,30 @@ from timeline.replay import atomic_write
         metavar="FILE",
         help="load the models of this file: TOML like foldline's own table, or litellm's JSON",
     ),
+    option(
+        "--refresh",
+        is_flag=True,
+        help=f"download litellm's list of prices and load it; this goes to the network: {LIST_URL}",
+    ),
     epilog="""\
 examples:
   foldline models
   foldline models gpt-5.6-sol 'claude-opus-4-5[1m]'
   foldline models --from mine.toml
   foldline models --from model_prices_and_context_window.json
+  foldline models --refresh
 """,
 )
 def models(options: Values) -> int:
-    """Print a row for each model; or, with `--from`, what the file changed."""
-    if options.file and options.names:
-        raise UsageError("--from loads all models of the file: leave the names out")
+    """Print a row for each model; or, with `--from` or `--refresh`, what the file changed."""
+    if options.file and options.refresh:
+        raise UsageError("--from and --refresh both load a list: give one of them")
+    if options.names and (options.file or options.refresh):
+        raise UsageError("--from and --refresh load all models of the list: leave the names out")
     if options.file:
-        return _load(options)
+        return _load(options, options.file.read_bytes(), options.file)
+    if options.refresh:
+        return _load(options, _downloaded(LIST_URL), Path(LIST_URL.rpartition("/")[2]))
     models = [model_named(name) for name in options.names] or known_models()
     if options.json:
         for model in models:
@@ -54,15 +70,35 @@ def models(options: Values) -> int:
     return DONE
 
 
-def _load(options: Values) -> int:
-    """Check the file and install it as the table of models; the old table is kept beside it."""
-    data = options.file.read_bytes()
-    taken, place, before = own_models(data, options.file), models_file(), _before()
+def _downloaded(url: str) -> bytes:
+    """The content at a URL.
+
+    Raises:
+        FoldlineError: it cannot be fetched.
+    """
+    from http.client import HTTPException  # here, because these take long to import
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=SECONDS) as answer:  # noqa: S310 -- our own URL, or a test's
+            return bytes(answer.read())
+    except (OSError, HTTPException) as error:
+        why = getattr(error, "reason", None) or error
+        raise FoldlineError(
+            f"{url} cannot be downloaded ({why}); repeat the command with a network, or download the list elsewhere "
+            "and load it: foldline models --from FILE"
+        ) from error
+
+
+def _load(options: Values, data: bytes, file: Path) -> int:
+    """Check the content of a file and install it, as the list of prices or as the user's own models; the file that was
+    there is kept beside it."""
+    (taken, place), before = own_models(data, file), _before()
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_file():
         shutil.copyfile(place, place.with_name(f"{place.name}.before"))
-    with atomic_write(place) as file:
-        file.write(data)
+    with atomic_write(place) as kept:
+        kept.write(data)
     refresh_models()
     new = [name for name in taken if name not in before]
     known = [model for model in known_models() if model.name in before]
@@ -85,37 +121,38 @@ def _tell(models: Sequence[Model]) -> None:
     for model in models:
         if guess := guess_about(model):
             console.print(guess)
-            console.print(f"{model.name}: assuming {_assumed(model)}")
-    table = wide_table("model", "provider")
-    table.columns[0].no_wrap = True
+    is_wide = console.width >= WIDE
+    table = wide_table("model", *(["provider"] if is_wide else []))
+    table.columns[0].max_width = 24  # a host's longer names are wrapped
     number_columns(table, ("window", "answer", "input", "read", "written", "output"))
     for model in models:
-        table.add_row(*_row(model))
+        name, provider, *numbers = _row(model)
+        table.add_row(name, *([provider] if is_wide else []), *numbers)
     console.print(table)
     console.print(
-        "prices in dollars per million tokens; written: one for each lifetime of the cache"
+        "prices in dollars per million tokens; written: one for each lifetime of the cache; ~: a guess"
     )
 
 
-def _assumed(model: Model) -> str:
-    dollars = f"${model.price_input:.4g} and ${model.price_output:.4g}"
-    return f"{model.tokens_window:,} tokens, and about {dollars} per million tokens in and out"
-
-
 def _row(model: Model) -> tuple[str, ...]:
-    if not model.known:
-        return model.name, "unknown", "unknown", *["–"] * 5
     served = model.provider in PROVIDERS
     rates = provider_of(model).rates(model, 0) if served else None
     read = model.price_read if rates is None else rates.read
-    writes = model.price_writes if rates is None else tuple(rates.writes.values())
+    writes = model.price_writes
+    if rates is not None:
+        writes = tuple(rates.writes[time] for time in model.cache_ttls if time in rates.writes)
     dollars = (model.price_input, read, writes, model.price_output)
+    is_priced = model.known or model.price_input + model.price_output
+    values = (
+        f"{model.tokens_window:,}",
+        f"{model.output_tokens_max:,}",
+        *(_price(price if is_priced else None) for price in dollars),
+    )
+    guess = "" if model.known else "~"
     return (
         model.name,
         model.provider,
-        f"{model.tokens_window:,}",
-        f"{model.output_tokens_max:,}",
-        *map(_price, dollars),
+        *(f"{guess}{each}" if each != "–" else each for each in values),
     )
 
 

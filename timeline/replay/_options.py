@@ -11,7 +11,6 @@ from render import Json, Model, Policy, provider_of
 from timeline import Options
 from timeline._arguments import System, Tools
 from timeline._models import (
-    describe_model,
     guess_about,
     known_models,
     model_named,
@@ -99,9 +98,7 @@ class ReplayOptions:
         if name:
             own = _own(name)
             if own.name == model.name:
-                like = f"they are those of {own.name}"
-                said = "no price of its vendor is known" if own.name == name else like
-                return "" if own.known else f"{guess_about(model_named(name))} ({said})"
+                return guess_about(model_named(name))
             why = f"{name!r} is no model of {model.provider}, for which requests are rendered"
             way_out = f"; --provider {own.provider} is for its own"
         return f"{why}: the window and the prices are those of {model.name}, a guess{way_out}"
@@ -128,9 +125,7 @@ def _company(provider: str) -> str:
 
 def _own(name: str) -> Model:
     """The model with this name; if no model of its vendor is known, what most servers offer, at no price."""
-    fields = {"tokens_window": 128_000, "price_input": 0, "price_output": 0}
-    plain = describe_model(name, provider="openai.chat", **fields)
-    return priced_model(name) or attrs.evolve(plain, known=False)
+    return priced_model(name) or attrs.evolve(model_named(name), provider="openai.chat")
 
 
 def _default(provider: str) -> Model:

@@ -1,21 +1,25 @@
 """One file, one holder: whatever it is called, and never longer than somebody has it."""
 
+import asyncio
 import gc
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from blocks import DamagedStoreError, FoldlineError, MisuseError, StoreError, StoreLockedError
-from persistence import DuckDBStore, repair, verify
+from persistence import DuckDBStore, repair, share_store, verify
 from persistence.duckdb._file import FileLock, Marks, lock_path
 from tests._table import for_each
 from tests.persistence.contract import T, many
+from timeline import AsyncTimeline, Timeline
 
 
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -379,13 +383,121 @@ def test_a_copy_without_its_write_ahead_log_does_not_pass_for_the_whole(path: Pa
 
 
 def test_a_store_that_is_open_here_is_shared_as_the_error_says(path: Path) -> None:
-    from timeline import Timeline
-
     with DuckDBStore(path) as store:
         with pytest.raises(StoreLockedError, match=r"pass it to every Timeline.open as store="):
             Timeline.open("one", store=path)
         Timeline.open("one", store=store).user("hello")
         assert Timeline.open("one", store=store).version == 2
+
+
+# ---------------------------------------------------------------- timelines that open one file
+
+
+def test_timelines_of_one_path_share_its_store_until_the_last_one_closes(path: Path) -> None:
+    first, second = (
+        Timeline.open("one", store=path),
+        Timeline.open("two", store=symbolic_link(path)),
+    )
+    for number in range(3):
+        assert first.user(f"a {number}") == second.user(f"b {number}") == 2 * number + 2
+    first.close()
+    first.close()
+    assert second.user("still here") == 8
+    assert "StoreLockedError" in run(OPEN, path).stderr, "other processes are kept out as ever"
+    second.close()
+    with DuckDBStore(path) as store:
+        assert [(info.id, info.version) for info in store.list()] == [("one", 6), ("two", 8)]
+
+
+def test_one_timeline_that_is_open_twice_has_one_log(path: Path) -> None:
+    with Timeline.open("one", store=path) as first, Timeline.open("one", store=path) as second:
+        assert (first.user("here"), second.user("there"), first.user("here again")) == (2, 4, 6)
+        assert "there" in str(first.render().messages)
+
+
+def test_a_timeline_of_asyncio_shares_the_store_of_the_others(path: Path) -> None:
+    async def talk(name: str) -> int:
+        async with await AsyncTimeline.open(name, store=path) as timeline:
+            return await timeline.user("hello")
+
+    async def both() -> tuple[int, int]:
+        return await asyncio.gather(talk("two"), talk("three"))
+
+    with Timeline.open("one", store=path) as timeline:
+        assert [*asyncio.run(both())] == [2, 2]
+        assert timeline.user("hello") == 2
+
+
+def test_threads_may_open_and_close_timelines_of_one_path_at_once(path: Path) -> None:
+    def talk(name: str) -> list[int]:
+        said = list[int]()
+        for _ in range(5):
+            with Timeline.open(name, store=path) as timeline:
+                said.append(timeline.user("hello"))
+        return said
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(talk, "abcdefgh")] == [[2, 4, 6, 8, 10]] * 8
+    DuckDBStore(path).close()
+
+
+def test_a_file_that_was_replaced_while_it_is_shared_is_still_the_same(path: Path) -> None:
+    store, share = share_store(path)
+    with closing(share), Timeline.open("one", store=path) as first:
+        before = path.stat().st_ino
+        store.erase()
+        assert path.stat().st_ino != before
+        with Timeline.open("two", store=path) as second:
+            assert first.user("hello") == second.user("hello") == 2
+
+
+def test_a_timeline_that_was_dropped_keeps_the_file_from_nobody(path: Path) -> None:
+    dropped = Timeline.open("one", store=path)
+    with Timeline.open("two", store=path):
+        del dropped
+        gc.collect()
+    DuckDBStore(path).close()
+
+
+def test_an_open_that_fails_leaves_the_store_to_the_others(path: Path) -> None:
+    with Timeline.open("one", store=path) as timeline:
+        with pytest.raises(MisuseError):
+            Timeline.open("two", store=path, retention=cast("Any", "shred"))
+        assert timeline.user("hello") == 2
+
+
+def test_a_forked_child_does_not_share_its_parents_store(path: Path) -> None:
+    code = """if True:
+        import os, sys
+        from blocks import FoldlineError
+        from timeline import Timeline
+        def tell(*said):
+            print(*said, flush=True)
+        parent = Timeline.open("one", store=sys.argv[1])
+        parent.user("hello")
+        if (child := os.fork()) == 0:
+            for name, attempt in (
+                ("used", lambda: parent.user("again")),
+                ("opened", lambda: Timeline.open("two", store=sys.argv[1])),
+            ):
+                try:
+                    attempt()
+                except FoldlineError as error:
+                    tell(name, type(error).__name__)
+            parent.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        tell("parent", parent.user("goes on"))
+        parent.close()
+        if (child := os.fork()) == 0:
+            with Timeline.open("two", store=sys.argv[1]) as own:
+                tell("child", own.user("free now"))
+            os._exit(0)
+        os.waitpid(child, 0)
+    """
+    ended = run(code, path)
+    expected = ["used ClosedError", "opened StoreLockedError", "parent 4", "child 2"]
+    assert (ended.returncode, ended.stdout.splitlines()) == (0, expected), ended.stderr
 
 
 def test_the_loss_of_the_newest_events_can_be_accepted(path: Path) -> None:

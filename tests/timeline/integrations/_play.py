@@ -45,13 +45,13 @@ _LINE: Final = "2026-11-21 INFO the job read /srv/data/part-{}.csv and wrote 100
 
 
 def programs(page: str) -> list[str]:
-    """The programs of a page, as they are written there."""
+    """The programs of a page, as they are written there; without the provider that they begin with."""
     text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
     found = _PROGRAM.findall(text)
     for program in found:
         lines = [line for line in program.splitlines() if line.strip()]
         assert len(lines) <= LINES_MAX, f"{page}.md: a program of {len(lines)} lines"
-    return found
+    return [program for program in found if "FakeServer" not in program]
 
 
 def part(number: int) -> str:
