@@ -127,7 +127,7 @@ class Collector:
                 self._appended(version, event)
             case RangeCompacted() | SummaryReplaced():
                 self._summarized(version, event)
-            case UsageRecorded() if self.calls:
+            case UsageRecorded(aside=False) if self.calls:
                 self._charged(event)
             case _:
                 pass
