@@ -52,7 +52,7 @@ from timeline.cli._options import (
 )
 from timeline.cli._sessions import WORDS, first_words
 from timeline.cli._terminal import DONE, complain, line, plural, say, short, when
-from timeline.engine._gist import Gist, gists
+from timeline.engine._gist import Gist, gist_of, gists
 from timeline.engine._hiding import without_hidden
 from timeline.replay import places
 from timeline.report._savings import Savings
@@ -276,7 +276,8 @@ def show(options: Values) -> int:
             raise MisuseError(f"--at {options.at}: the versions of this timeline are 0 to {last}")
         last = last if options.at is None else options.at
         paths = _paths_left(store, options.id, log)
-        size = size_of(store, options.id) if last == store.head(options.id) else ""
+        is_newest = last == store.head(options.id)
+        size = size_of(gist_of(store, options.id)) if is_newest else ""
     shown = [each for each in _shared(log, options) if each[0] <= last]
     rows = list(Rows(paths).of(shown, places(shown)))
     chosen = _chosen(rows, options)
@@ -287,10 +288,9 @@ def show(options: Values) -> int:
     return DONE
 
 
-def size_of(store: EventStore, name: TimelineId) -> str:
+def size_of(gist: Gist) -> str:
     """The size of a timeline in words, as all commands give it; empty if no request tells it."""
-    tokens = dict(gists(store, [name]))[name].tokens
-    return "" if tokens is None else f"{short(tokens)} tokens in its newest request"
+    return "" if gist.tokens is None else f"{short(gist.tokens)} tokens in its newest request"
 
 
 def _check_show(options: Values) -> None:

@@ -44,6 +44,11 @@ class Gist:
     usage: Sequence[UsageRecorded] = ()
     """The recorded usage, oldest first."""
 
+    @property
+    def window(self) -> int:
+        """The most tokens of a prompt, as the newest usage says; 0: it does not."""
+        return self.usage[-1].window if self.usage else 0
+
 
 def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[TimelineId, Gist]]:
     """The descriptions of these timelines, in any order."""
@@ -60,6 +65,11 @@ def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[Time
                 usage=usage,
             ),
         )
+
+
+def gist_of(store: EventStore, name: TimelineId) -> Gist:
+    """The description of one timeline."""
+    return dict(gists(store, [name]))[name]
 
 
 def _later_prompt(store: EventStore, name: TimelineId, skim: Skim) -> UserPrompt | None:
