@@ -417,13 +417,13 @@ class Cause:
             case "tools":
                 return "give fewer or shorter tools"
             case "thinking":
-                return "open the timeline with keep_thinking=False"
+                return "leave recorded thinking out (keep_thinking, or --thinking drop)"
             case _ if not self.removable:
                 return ""
             case _ if self.blocks == 1:
-                return f"hide what is too large with timeline.hide({self.largest!r})"
+                return f"hide what is too large: {self.largest!r}"
             case _:
-                return f"hide {self.kind}s with timeline.hide, {self.largest!r} first"
+                return f"hide {self.kind}s, {self.largest!r} first"
 
 
 @attrs.frozen(kw_only=True)

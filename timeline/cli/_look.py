@@ -30,6 +30,7 @@ from blocks import (
     withheld_after,
 )
 from persistence import EventStore, Hit, TimelineInfo, search_blocks
+from persistence.search._search import LIMIT_MAX
 from render import TokenCounter, stand_in
 from timeline import Quality, Timeline, model_named, quality_of
 from timeline.billing import timeline_bill
@@ -489,11 +490,13 @@ HITS_TABLE_COLUMNS: Final = 110
 def search(options: Values) -> int:
     """Print the hits, best first."""
     query = " ".join(options.query)
+    if options.limit < 1:
+        raise UsageError(f"--limit {options.limit}: give a number of at least 1")
     with store_to_read(options) as store:
         name = checked_name(store, options.timeline) if options.timeline else None
         for each in [name] if name else store.trimmed():
             tell_forgotten(store, each)
-        count = options.limit + min(options.limit, 1)
+        count = min(options.limit + 1, max(options.limit, LIMIT_MAX))
         hits = search_blocks(store, query, name, count, hidden=options.hidden)
     has_more = len(hits) > options.limit
     hits = hits[: options.limit]

@@ -32,6 +32,8 @@ _Row = TypeVar("_Row")
 AUTO: Final = "auto"
 DEBUG: Final = "foldline.debug"
 """Where a context's `meta` says whether to show tracebacks."""
+OPTIONS: Final = "foldline.options"
+"""Where it says which options the command has."""
 DEFAULT: Final = "foldline.duckdb"
 SHARED: Final = "sqlite:///foldline.sqlite"
 VARIABLE: Final = "FOLDLINE_STORE"
@@ -176,6 +178,7 @@ _COMPLETED: Final = {
 
 def _note_debug(context: click.Context, _: click.Parameter, value: Any) -> None:
     context.meta[DEBUG] = value
+    context.meta[OPTIONS] = [name for param in context.command.params for name in param.opts]
 
 
 _JSON: Final = option("--json", is_flag=True, help="print JSON")

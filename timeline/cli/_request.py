@@ -57,7 +57,9 @@ def account(options: Values) -> int:
     size = size_of(gist) or "no request yet"
     screen().print(Text(line(options.id), style="bold").append(f"  {size}", style="not bold dim"))
     _tell(taken, sys.stdout)
-    screen().print(Text(f"the next request, before anything is compacted:\n{format_account(parts)}"))
+    screen().print(
+        Text(f"the next request, before anything is compacted:\n{format_account(parts)}")
+    )
     return DONE
 
 
