@@ -315,7 +315,12 @@ def _looks(source: Source) -> bool:
         return False
     records = [record for _, record in logged(source)]
     is_log = any(map(request_in, records)) and any(map(answer_in, records))
-    return is_log or any(map(_enclosed, records))
+    return is_log or any(body and _has_answer(body) for body in map(_enclosed, records))
+
+
+def _has_answer(body: Json) -> bool:
+    """Whether a request has an earlier answer in it."""
+    return any(message.get("role") in ("assistant", "model") for message in talk_in(body)[1])
 
 
 def _read_log(source: Source) -> Session:

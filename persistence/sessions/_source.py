@@ -242,17 +242,16 @@ def _lines(path: str, lines: Iterable[Numbered], data: bytearray | None = None) 
     """The objects of several lines; `data` has all lines, in case they are one document."""
     records: list[Record] = []
     notices: list[Notice] = []
-    unread, rest, is_tried = 0, iter(lines), False
-    for number, line in rest:
-        if line in _OPENINGS and not is_tried:
-            held, is_tried = [(number, line), *rest], True
-            if found := _whole(bytearray(b"\n".join(each for _, each in held))):
+    unread, rest, is_held = 0, iter(lines), False
+    while each := next(rest, None):
+        number, line = each
+        if line in _OPENINGS and not is_held:
+            held, is_held = list(rest), True
+            if found := _whole(bytearray(b"\n".join([line, *(other for _, other in held)]))):
                 text = "a document begins here; what is before it was skipped"
-                return Source(
-                    path=path, records=tuple(found), notices=(Notice(line=number, text=text),)
-                )
+                notice = Notice(line=number, text=text)
+                return Source(path=path, records=tuple(found), notices=(notice,))
             rest = iter(held)
-            continue
         for value in _values(line):
             if found := obj(value):
                 records.append((number, found))

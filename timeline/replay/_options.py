@@ -141,14 +141,16 @@ def _default(provider: str) -> Model:
     return ours if _company(provider) == _company(ours.provider) else next(of_it, ours)
 
 
-def smaller_windows(session: Session, options: ReplayOptions) -> tuple[Sequence[int], int]:
-    """Round windows in which the session may have to be compacted, largest first, and the approximate tokens of the
-    whole session. None is larger than its own window, in which nothing would be saved."""
+def smaller_windows(
+    session: Session, options: ReplayOptions, room: int
+) -> tuple[Sequence[int], int]:
+    """Round windows of at most `room` in which the session may have to be compacted, largest first, and the approximate
+    tokens of the whole session."""
     model = options.model_for(session)
     count = counter_for("estimate", model).count
     blocks = (block for item in session.items for block in item.blocks)
     parts = (options.system_for(session), *(options.tools_for(session) or ()))
     fixed = sum(count(str(part)) for part in parts)
     whole = fixed + sum(count(text_of(block)) for block in blocks)
-    most = min(TELLING_SHARE * whole, options.limit_for(session))
+    most = min(TELLING_SHARE * whole, room)
     return [n for n in reversed(WINDOWS) if fixed + ROOM_TOKENS_MIN <= n <= most], whole

@@ -450,8 +450,10 @@ def _room(session: Session, options: ReplayOptions) -> int | None:
 
 def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None, int]:
     """The largest round window in which a replay of the session compacts, and the approximate tokens of the whole
-    session. The window is None if the session is too small."""
-    windows, whole = smaller_windows(session, options)
+    session. It has no more room than the session's own window, so that it saves more. None: the session is too
+    small."""
+    room = _room(session, options) or options.limit_for(session)
+    windows, whole = smaller_windows(session, options, room)
     tried = (
         window for window in windows if _compacts(session, attrs.evolve(options, window=window))
     )
