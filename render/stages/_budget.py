@@ -325,7 +325,7 @@ def _rows(account: Account) -> Iterator[tuple[str, int, str]]:
 
 def _calibrated(account: Account) -> str:
     if not account.samples:
-        return "not calibrated: nothing was reported yet"
+        return "not calibrated: no count of such a request was reported yet"
     return (
         f"calibrated: {account.ratio:.3f} each, {account.prefix:+,.0f}; "
         f"the last estimate was off by {account.error_last:+.1%}"
@@ -417,13 +417,13 @@ class Cause:
             case "tools":
                 return "give fewer or shorter tools"
             case "thinking":
-                return "leave recorded thinking out (keep_thinking, or --thinking drop)"
+                return "open the timeline with keep_thinking=False"
             case _ if not self.removable:
                 return ""
             case _ if self.blocks == 1:
-                return f"hide what is too large: {self.largest!r}"
+                return f"hide what is too large with timeline.hide({self.largest!r})"
             case _:
-                return f"hide {self.kind}s, {self.largest!r} first"
+                return f"hide {self.kind}s with timeline.hide, {self.largest!r} first"
 
 
 @attrs.frozen(kw_only=True)

@@ -55,7 +55,7 @@ def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[Time
     for name, skim in store.skim(names, FIRST_EVENTS, KINDS, ALWAYS):
         first = first_prompt(event for _, event in skim.first) or _later_prompt(store, name, skim)
         prompt = None if first is None or first.id in _withheld(skim) else beginning(first)
-        usage = [event for _, event in skim.always if isinstance(event, UsageRecorded)]
+        usage = tuple(event for _, event in skim.always if isinstance(event, UsageRecorded))
         yield (
             name,
             Gist(

@@ -21,7 +21,8 @@ def imported(run: Run, session: Path) -> None:
 def test_it_says_what_there_is_and_what_is_left(run: Run) -> None:
     ran = run("account", "invented", "--model", "claude-haiku-4-5")
     assert (ran.code, ran.err) == (0, "")
-    first, *rows = ran.out.splitlines()
+    size, _, first, *rows = ran.out.splitlines()
+    assert size == "invented  no request yet"
     assert first == "model claude-haiku-4-5"
     told = {row.split()[0]: row for row in rows}
     assert told["limit"].split(maxsplit=2)[1:] == ["192,000", "besides 8,000 for the answer"]
@@ -43,7 +44,7 @@ def test_looking_records_nothing(run: Run) -> None:
 
 @pytest.mark.parametrize("window", [(), ("--window", 9_000)])
 def test_an_unknown_model_is_said_to_be_one_first(run: Run, window: tuple[object, ...]) -> None:
-    said = run("account", "invented", "--model", "gpt-9", *window).out.splitlines()
+    said = run("account", "invented", "--model", "gpt-9", *window).out.splitlines()[2:]
     assert said[0] == "model gpt-9: unknown, so the counts are guesses"
     assert ("of a guessed window" in said[1]) is (not window)
     assert (
