@@ -211,8 +211,7 @@ class UnknownTimelineError(StoreError):
     def __init__(self, timeline_id: str, near: Iterable[str] = ()) -> None:
         meant = did_you_mean(timeline_id, near)
         super().__init__(
-            f"no timeline {timeline_id!r} in this store{meant or ';'} `foldline list`, or `list()` of the"
-            " store, says what it holds"
+            f"no timeline {timeline_id!r} in this store{meant or ';'} `foldline list` says what it holds"
         )
         self.timeline_id = timeline_id
 
@@ -234,7 +233,7 @@ class ForgottenError(StoreError):
     def __init__(self, timeline_id: str, first: int, what: str = "") -> None:
         super().__init__(
             f"{what + ': ' if what else ''}events up to version {first - 1} of timeline"
-            f" {timeline_id!r} are forgotten; read on from version {first} (after={first - 1})"
+            f" {timeline_id!r} are forgotten; read on from version {first}"
         )
         self.timeline_id = timeline_id
         self.first = first

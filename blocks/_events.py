@@ -308,6 +308,10 @@ class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):
     """Tokens of the answer."""
     tier: str = ""
     """The service tier, if another than the one of the list prices was reported."""
+    window: int = 0
+    """The most tokens of a prompt, as the log of a recorded session says; 0: unknown."""
+    aside: bool = False
+    """Whether the call is no part of the conversation: of a sub-agent, or broken off while thinking."""
     estimated: int = 0
     """Our uncalibrated estimate of the same request; 0: unknown."""
     bill: Bill | None = None

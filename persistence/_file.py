@@ -60,7 +60,9 @@ def checked_path(given: object) -> Path:
     if not text.strip():
         raise MisuseError("the path of a store is empty; give the path of a file")
     if text.startswith(":memory:"):
-        raise MisuseError("':memory:' is not a file; use MemoryStore() for a store in memory")
+        raise MisuseError(
+            "':memory:' is not a file; give the path of a file; in a program, MemoryStore() is a store in memory"
+        )
     return Path(text)
 
 

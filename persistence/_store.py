@@ -162,17 +162,30 @@ class EventStore(ABC):
         )
 
     def skim(
-        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+        self,
+        timelines: Sequence[TimelineId],
+        first: int,
+        kinds: Collection[str],
+        always: Collection[str] = (),
     ) -> Iterable[tuple[TimelineId, "Skim"]]:
-        """For each timeline, in any order: its oldest `first` events that are left, and the events of its window whose
-        kind (such as `"UsageRecorded"`) is in `kinds`; for an unknown timeline nothing or an empty `Skim`."""
+        """For each timeline, in any order: its oldest `first` events that are left, the events of its window whose
+        kind (such as `"UsageRecorded"`) is in `kinds`, and all events that are left whose kind is in `always`; for an
+        unknown timeline nothing or an empty `Skim`."""
         for name in timelines:
             window, kept = self.load_window(name), self.kept(name)
-            oldest = window.events[:first]
+            oldest, log = window.events[:first], iter(window.events)
             if window.compaction is not None or kept != Kept():
                 oldest = tuple(self.read(name, after=kept.forgotten, limit=first))
-            found = [recorded for recorded in window.events if kind_of(recorded[1]) in kinds]
-            yield name, Skim(first=oldest, compaction=window.compaction, window=found)
+                log = _log_of(self, name) if always else iter(())
+            yield (
+                name,
+                Skim(
+                    first=oldest,
+                    compaction=window.compaction,
+                    window=[each for each in window.events if kind_of(each[1]) in kinds],
+                    always=[each for each in log if kind_of(each[1]) in always],
+                ),
+            )
 
     def block_index(self) -> "BlockIndex":
         """The index with which `search_blocks` and `block_at` find events. It need not cover archived ones."""
@@ -326,6 +339,8 @@ class Skim:
     """The compaction in force."""
     window: Sequence[Recorded] = ()
     """The events of its window of the requested kinds, oldest first."""
+    always: Sequence[Recorded] = ()
+    """All events that are left of the kinds that are wanted from the whole log, oldest first."""
 
 
 @attrs.frozen

@@ -33,7 +33,7 @@ SKIM: Final = """
 WITH windows AS (SELECT unnest($1) AS timeline, unnest($2) AS cut, unnest($3) AS fold, unnest($4) AS last)
 SELECT timeline, seq, payload FROM events JOIN windows USING (timeline)
 WHERE timeline BETWEEN $5 AND $6 AND seq <= last
-  AND (seq <= $7 OR seq = fold OR (seq >= cut AND list_contains($8, json_extract_string(payload, '$.event'))))
+  AND (seq <= $7 OR seq = fold OR list_contains(if(seq >= cut, $8, $9), json_extract_string(payload, '$.event')))
 ORDER BY timeline, seq
 """
 _Item = TypeVar("_Item")
@@ -141,7 +141,11 @@ class Reader:
             self._cache.passed(size)
 
     def skimmed(
-        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+        self,
+        timelines: Sequence[TimelineId],
+        first: int,
+        kinds: Collection[str],
+        always: Collection[str],
     ) -> Iterator[tuple[TimelineId, Skim]]:
         """Small parts of timelines, ordered by their number in the file, with one query for each batch of neighbours."""
         known: list[Known] = []
@@ -149,7 +153,8 @@ class Reader:
             with self._asking():
                 known += self._writer.heads.load(names).values()
         for batch in _batches(sorted(known, key=lambda each: each.number)):
-            rows = self._skimmed_rows([each for each in batch if each.head.version], first, kinds)
+            there = [each for each in batch if each.head.version]
+            rows = self._skimmed_rows(there, first, ({*kinds, *always}, always))
             for each in batch:
                 events = events_of(each.name, self._whole(each, rows.get(each.number, ())))
                 start, fold = each.head.window_start(), _fold(each)
@@ -160,12 +165,14 @@ class Reader:
                         first=[event for event in events if event[0] <= first],
                         compaction=next((event for event in events if event[0] == fold), None),
                         window=[event for event in window if kind_of(event[1]) in kinds],
+                        always=[event for event in events if kind_of(event[1]) in always],
                     ),
                 )
 
     def _skimmed_rows(
-        self, known: Sequence[Known], first: int, kinds: Collection[str]
+        self, known: Sequence[Known], first: int, kinds: tuple[Collection[str], Collection[str]]
     ) -> dict[int, list[Row]]:
+        """`kinds`: those of the window, and those of what is before it."""
         if not known:
             return {}
         numbers = [each.number for each in known]
@@ -177,7 +184,7 @@ class Reader:
             min(numbers),
             max(numbers),
             first,
-            list(kinds),
+            *map(list, kinds),
         ]
         found: dict[int, list[Row]] = {}
         with self.cursor() as cursor:

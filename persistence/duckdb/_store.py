@@ -203,10 +203,14 @@ class DuckDBStore(RelationalStore):
             return timeline_infos(all_heads(cursor))
 
     def _skimmed(
-        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+        self,
+        timelines: Sequence[TimelineId],
+        first: int,
+        kinds: Collection[str],
+        always: Collection[str],
     ) -> Iterator[tuple[TimelineId, Skim]]:
         self._refuse_if_not_ours()
-        return self._reader.skimmed(timelines, first, kinds)
+        return self._reader.skimmed(timelines, first, kinds, always)
 
     def kept(self, timeline_id: TimelineId) -> Kept:
         self._refuse_if_not_ours()

@@ -27,7 +27,7 @@ def _looks(source: Source) -> bool:
         line.get("type") in _SPOKEN
         and "content" in obj(line.get("message"))
         and ("uuid" in line or "sessionId" in line)
-        for _, line in source.head
+        for _, line in source.records
     )
 
 

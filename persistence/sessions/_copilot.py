@@ -18,7 +18,7 @@ def _looks(source: Source) -> bool:
     """Whether these are events of Copilot CLI."""
     return any(
         string(event.get("type")) in _TYPES and isinstance(event.get("data"), dict)
-        for _, event in source.head
+        for _, event in source.records
     )
 
 

@@ -89,7 +89,9 @@ def _read_session(source: Source) -> Session:
         name=string(header.get("timeline")) or source.name,
         format=NAME,
         model=next((i.model for i in items if isinstance(i, Responded) and i.model), ""),
+        window=reader.window,
         items=items,
+        aside=tuple(reader.aside),
         notices=(*source.notices, *_cut_off(header)),
     )
 
@@ -109,6 +111,8 @@ def _cut_off(header: Mapping[str, object]) -> Iterator[Notice]:
 @attrs.define
 class _Reader:
     stretches: list[Stretch] = attrs.field(init=False)
+    window: int = attrs.field(default=0, init=False)
+    aside: list[UsageRecorded] = attrs.field(factory=list[UsageRecorded], init=False)
     _clock: float = attrs.field(default=0.0, init=False)
     _anonymous: bool = attrs.field(default=False, init=False)
     """Whether the last block was the model's, of a response without an id."""
@@ -144,6 +148,10 @@ class _Reader:
         return self.stretches[-1]
 
     def _use(self, usage: UsageRecorded) -> None:
+        self.window = max(self.window, usage.window)
+        if usage.aside:
+            self.aside.append(usage)
+            return
         used = next((s for s in self.stretches if s.id and s.id == usage.response), None)
         stretch = used or self.stretches[-1]
         stretch.usage, stretch.model = usage, usage.model

@@ -17,7 +17,7 @@ def _looks(source: Source) -> bool:
         (line.get("type") == "assistant" and "model_id" in line)
         or (line.get("type") == "tool_result" and "tool_call_id" in line)
         or ("synthetic_reason" in line)
-        for _, line in source.head
+        for _, line in source.records
     )
 
 

@@ -15,7 +15,7 @@ def _looks(source: Source) -> bool:
     """Whether these are lines of a Kimi log."""
     return any(
         string(line.get("type")).startswith("context.append_") or "protocol_version" in line
-        for _, line in source.head
+        for _, line in source.records
     )
 
 

@@ -83,20 +83,14 @@ ANTHROPIC = Importer("anthropic", _looks_anthropic, _read_anthropic)
 
 # Factory's Droid: Anthropic's messages, one per line. Most versions name the model in a separate file.
 
-_DROID_BLOCKS = frozenset({"tool_use", "tool_result"})
+_MESSAGE = frozenset({"role", "content"})
 
 
 def _looks_droid(source: Source) -> bool:
     return any(
         line.get("type") == "session_start"
-        or (
-            line.get("type") == "message"
-            and any(
-                string(block.get("type")) in _DROID_BLOCKS
-                for block in objs(obj(line.get("message")).get("content"))
-            )
-        )
-        for _, line in source.head
+        or (line.get("type") == "message" and obj(line.get("message")).keys() >= _MESSAGE)
+        for _, line in source.records
     )
 
 
@@ -124,7 +118,7 @@ DROID = Importer("droid", _looks_droid, _read_droid)
 def _looks_cursor(source: Source) -> bool:
     return any(
         string(line.get("role")) in {"user", "assistant"} and "content" in obj(line.get("message"))
-        for _, line in source.head
+        for _, line in source.records
     )
 
 
@@ -196,7 +190,7 @@ OPENAI = Importer("openai", _looks_openai, _read_openai)
 
 
 def _looks_tau(source: Source) -> bool:
-    return all("traj" in run and "task_id" in run for _, run in source.head)
+    return all("traj" in run and "task_id" in run for _, run in source.records)
 
 
 def _read_tau(source: Source) -> Session:
@@ -284,7 +278,7 @@ def _looks_mini(source: Source) -> bool:
     return any(
         message.get("role") == "user"
         and string(message.get("content")).lstrip().startswith("<returncode>")
-        for _, message in source.head
+        for _, message in source.records
     )
 
 

@@ -22,7 +22,7 @@ _SILENT = frozenset({"change_agent_state", "recall", "condensation", "condensati
 def _looks(source: Source) -> bool:
     """Whether these are events of OpenHands, or a run with a history of them."""
     first = source.records[0][1]
-    events = _events(first.get("history")) or [event for _, event in source.head]
+    events = _events(first.get("history")) or [event for _, event in source.records]
     return any(
         ("action" in event and "args" in event) or ("observation" in event and "extras" in event)
         for event in events

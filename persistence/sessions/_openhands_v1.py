@@ -14,7 +14,7 @@ _KINDS = frozenset({"ActionEvent", "ObservationEvent", "MessageEvent", "SystemPr
 
 def _looks(source: Source) -> bool:
     """Whether these are events of the OpenHands SDK."""
-    return any(string(event.get("kind")) in _KINDS for _, event in source.head)
+    return any(string(event.get("kind")) in _KINDS for _, event in source.records)
 
 
 def _read(source: Source) -> Session:

@@ -15,13 +15,17 @@ NAME = "pi"
 
 
 def _looks(source: Source) -> bool:
-    """Whether this is a session of pi: it has pi's header, or a role that only pi uses."""
+    """Whether this is a session of pi: it has pi's header, or a role or a field that only pi uses."""
     return any(
         (entry.get("type") == "session" and "timestamp" in entry)
         or (
-            entry.get("type") == "message" and obj(entry.get("message")).get("role") == "toolResult"
+            entry.get("type") == "message"
+            and (
+                obj(entry.get("message")).get("role") == "toolResult"
+                or "stopReason" in obj(entry.get("message"))
+            )
         )
-        for _, entry in source.head
+        for _, entry in source.records
     )
 
 

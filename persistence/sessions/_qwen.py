@@ -29,7 +29,7 @@ _TYPED = frozenset({"", "mid_turn_user_message"})
 def _looks(source: Source) -> bool:
     """Whether these are records of a Qwen Code chat."""
     return any(
-        "uuid" in record and "parts" in obj(record.get("message")) for _, record in source.head
+        "uuid" in record and "parts" in obj(record.get("message")) for _, record in source.records
     )
 
 

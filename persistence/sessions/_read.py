@@ -3,6 +3,8 @@
 import os
 from collections.abc import Mapping
 
+import attrs
+
 from blocks import MisuseError, SessionFormatError, did_you_mean
 from persistence.sessions._claude_code import CLAUDE_CODE
 from persistence.sessions._codex import CODEX
@@ -82,7 +84,7 @@ def read_session(
         near = did_you_mean(format, FORMATS) or f"; known: auto, {', '.join(FORMATS)}"
         raise MisuseError(f"no session format {format!r}{near}")
     source = open_source(path, bytes_max)
-    name = _detect(source) if format == "auto" else format
+    name, source = _detect(source) if format == "auto" else (format, source)
     session = _IMPORTERS[name].read(source)
     if not session.items:
         raise SessionFormatError(
@@ -92,10 +94,12 @@ def read_session(
     return session
 
 
-def _detect(source: Source) -> str:
-    for name, importer in _IMPORTERS.items():
-        if importer.looks(source):
-            return name
+def _detect(source: Source) -> tuple[str, Source]:
+    """The format, and the part of the source that has it: all, or a document behind lines of something else."""
+    for part in (source, attrs.evolve(source, records=source.records[-1:])):
+        for name, importer in _IMPORTERS.items():
+            if importer.looks(part):
+                return name, part
     raise SessionFormatError(
         f"{source.path}: unknown session format; known formats: {', '.join(FORMATS)}"
     )

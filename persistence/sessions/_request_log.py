@@ -40,8 +40,6 @@ from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, seconds
 
 NAME = "request-log"
-_HEAD = 20
-"""Among so many records at the beginning, there must be a request and a response."""
 
 # Requests with their responses, on one line or on two.
 
@@ -315,8 +313,14 @@ def _looks(source: Source) -> bool:
     """
     if objs(source.document.get("messages")) and "model" not in source.document:
         return False
-    head = [record for _, record in logged(source)[:_HEAD]]
-    return any(map(request_in, head)) and any(map(answer_in, head))
+    records = [record for _, record in logged(source)]
+    is_log = any(map(request_in, records)) and any(map(answer_in, records))
+    return is_log or any(body and _has_answer(body) for body in map(_enclosed, records))
+
+
+def _has_answer(body: Json) -> bool:
+    """Whether a request has an earlier answer in it."""
+    return any(message.get("role") in ("assistant", "model") for message in talk_in(body)[1])
 
 
 def _read_log(source: Source) -> Session:
@@ -414,12 +418,16 @@ def at_path(record: Json, path: str) -> Any:
 
 def request_in(record: Json) -> Json | None:
     """The body of the request in a record; or the record itself, if it is a request with additions of a gateway."""
-    for path in _REQUESTS:
-        body = obj(_json(at_path(record, path)))
-        if _is_request(body):
-            return body
+    if body := _enclosed(record):
+        return body
     settings = {**obj(record.get("optional_params")), **obj(record.get("model_parameters"))}
     return {**settings, **record} if _is_request(record) else None
+
+
+def _enclosed(record: Json) -> Json | None:
+    """The body of the request that a record has under one of the usual names."""
+    bodies = (obj(_json(at_path(record, path))) for path in _REQUESTS)
+    return next(filter(_is_request, bodies), None)
 
 
 def _is_request(body: Json) -> bool:

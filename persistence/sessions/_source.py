@@ -130,7 +130,7 @@ class Lines:
     def _refuse(self, limit: str) -> None:
         raise SessionFormatError(
             f"{self._path}: {self._has} more than {limit}; if there is memory for several times as "
-            "much, set a higher limit: --bytes-max N, in Python read_session(path, bytes_max=N)"
+            "much, set a higher limit (bytes_max, or --bytes-max N)"
         )
 
 
@@ -151,7 +151,8 @@ def numbered(data: bytearray, first: int) -> Iterator[Numbered]:
 Record: TypeAlias = tuple[int, Json]
 """A JSON object, and its line number; 0 if it is an item of a list."""
 
-_HEAD_RECORDS = 200
+_OPENINGS: Final = (b"{", b"[")
+"""A line that begins a document on several lines, and cannot be one of JSON lines."""
 _SUFFIXES = (".gz", ".jsonl", ".json", ".traj", ".ndjson")
 NOTICES_MAX: Final = 1_000
 """Lines that are reported separately; further ones are only counted."""
@@ -176,11 +177,6 @@ class Source:
         for suffix in _SUFFIXES:
             name = name.removesuffix(suffix)
         return name if self.index is None else f"{name}#{self.index}"
-
-    @property
-    def head(self) -> tuple[Record, ...]:
-        """The first records, by which the format is recognized."""
-        return self.records[:_HEAD_RECORDS]
 
     @property
     def messages(self) -> tuple[Record, ...]:
@@ -246,8 +242,16 @@ def _lines(path: str, lines: Iterable[Numbered], data: bytearray | None = None) 
     """The objects of several lines; `data` has all lines, in case they are one document."""
     records: list[Record] = []
     notices: list[Notice] = []
-    unread = 0
-    for number, line in lines:
+    unread, rest, is_held = 0, iter(lines), False
+    while each := next(rest, None):
+        number, line = each
+        if line in _OPENINGS and not is_held:
+            held, is_held = list(rest), True
+            if found := _whole(bytearray(b"\n".join([line, *(other for _, other in held)]))):
+                text = "a document begins here; what is before it was skipped"
+                notice = Notice(line=number, text=text)
+                return Source(path=path, records=tuple(found), notices=(notice,))
+            rest = iter(held)
         for value in _values(line):
             if found := obj(value):
                 records.append((number, found))

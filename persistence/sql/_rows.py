@@ -61,15 +61,17 @@ ORDER BY seq
 """  # noqa: S608 -- constants
 """Reads the compaction in force and the window in one query."""
 SKIM: Final = f"""{_FOLD}
-SELECT seq, payload, 1 AS is_first, NULL AS fold FROM events WHERE timeline = ? AND seq <= ?
+SELECT seq, payload, 'first' AS part, NULL AS fold FROM events WHERE timeline = ? AND seq <= ?
 UNION ALL
-SELECT seq, payload, 0, (SELECT seq FROM fold) FROM events
+SELECT seq, payload, 'window', (SELECT seq FROM fold) FROM events
 WHERE timeline = ? AND seq >= (SELECT {_BEGIN})
   AND (kind IN ({{kinds}}) OR seq = (SELECT seq FROM fold))
+UNION ALL
+SELECT seq, payload, 'always', NULL FROM events WHERE timeline = ? AND kind IN ({{always}})
 ORDER BY 1
 """  # noqa: S608 -- constants
-"""The first events; then the compaction in force and the window's events of some kinds, each with the version of the
-compaction."""
+"""The first events; the compaction in force and the window's events of some kinds, each with the version of the
+compaction; all events of some kinds."""
 LIST: Final = """
 SELECT timeline, coalesce((SELECT began_at FROM trims t WHERE t.timeline = f.timeline), ts) AS began,
        (SELECT max(seq) FROM events l WHERE l.timeline = f.timeline),
@@ -170,22 +172,29 @@ def skimmed(
     ask: Callable[[str, Sequence[object]], Rows],
     timelines: Sequence[TimelineId],
     first: int,
-    kinds: Collection[str],
+    kinds: tuple[Collection[str], Collection[str]],
 ) -> Iterator[tuple[TimelineId, Skim]]:
-    """Small parts of timelines, with one query by `ask` for each."""
-    given = [column(kind) for kind in kinds]
-    statement = SKIM.format(kinds=", ".join(["?"] * len(given)) or "NULL")
+    """Small parts of timelines, with one query by `ask` for each; `kinds`: those of the window, and those of the whole
+    log."""
+    given = [[column(kind) for kind in each] for each in kinds]
+    marks = [", ".join(["?"] * len(each)) or "NULL" for each in given]
+    statement = SKIM.format(kinds=marks[0], always=marks[1])
     for name in timelines:
-        rows = ask(statement, [name, name, min(first, VERSION_MAX), name, *given])
-        begins = [(seq, payload) for seq, payload, is_first, _ in rows if is_first]
-        window = [(seq, payload) for seq, payload, is_first, _ in rows if not is_first]
-        fold = next((fold for *_, is_first, fold in rows if not is_first), None)
-        events = events_of(name, window)
+        first_of = [name, name, min(first, VERSION_MAX)]
+        parts = dict[str, list[Row]](first=[], window=[], always=[])
+        fold: int | None = None
+        for seq, payload, part, found in ask(
+            statement, [*first_of, name, *given[0], name, *given[1]]
+        ):
+            parts[part].append((seq, payload))
+            fold = fold or found
+        events = events_of(name, parts["window"])
         yield (
             name,
             Skim(
-                first=events_of(name, begins),
+                first=events_of(name, parts["first"]),
                 compaction=next((each for each in events if each[0] == fold), None),
-                window=[each for each in events if kind_of(each[1]) in kinds],
+                window=[each for each in events if kind_of(each[1]) in kinds[0]],
+                always=events_of(name, parts["always"]),
             ),
         )

@@ -149,15 +149,23 @@ class RelationalStore(EventStore):
         """What keeps the artifacts; creates their tables if there are none."""
 
     def skim(
-        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+        self,
+        timelines: Sequence[TimelineId],
+        first: int,
+        kinds: Collection[str],
+        always: Collection[str] = (),
     ) -> Iterator[tuple[TimelineId, Skim]]:
-        trimmed = self.trimmed()
-        whole = self._skimmed([name for name in timelines if name not in trimmed], first, kinds)
-        return chain(whole, super().skim([n for n in timelines if n in trimmed], first, kinds))
+        trimmed, wanted = self.trimmed(), (first, kinds, always)
+        whole = self._skimmed([name for name in timelines if name not in trimmed], *wanted)
+        return chain(whole, super().skim([n for n in timelines if n in trimmed], *wanted))
 
     @abstractmethod
     def _skimmed(
-        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+        self,
+        timelines: Sequence[TimelineId],
+        first: int,
+        kinds: Collection[str],
+        always: Collection[str],
     ) -> Iterator[tuple[TimelineId, Skim]]:
         """As `skim`, of timelines from which nothing was removed."""
 
@@ -256,10 +264,14 @@ class SQLStore(RelationalStore):
         ]
 
     def _skimmed(
-        self, timelines: Sequence[TimelineId], first: int, kinds: Collection[str]
+        self,
+        timelines: Sequence[TimelineId],
+        first: int,
+        kinds: Collection[str],
+        always: Collection[str],
     ) -> Iterator[tuple[TimelineId, Skim]]:
         self._refuse_if_not_ours()
-        return _rows.skimmed(self._rows, timelines, first, kinds)
+        return _rows.skimmed(self._rows, timelines, first, (kinds, always))
 
     def kept(self, timeline_id: TimelineId) -> Kept:
 

@@ -170,6 +170,7 @@ class SearchContract:
 
 FIRST = 3
 KINDS = ("RangeExpanded", "TimelineForked", "its kind")
+ALWAYS = ("RangeExpanded", "RangeCompacted")
 LOGS: dict[TimelineId, list[Event]] = {
     TimelineId("short"): many(2),
     TimelineId("large"): [said("x" * 40_000), *many(5, first=2), expanded("e" * 40_000, 1)],
@@ -199,19 +200,21 @@ def slowly(store: EventStore, name: TimelineId, kinds: Collection[str]) -> Skim:
         first=list(store.read(name, after=gone, limit=FIRST)),
         compaction=window.compaction,
         window=[each for each in window.events if kind_of(each[1]) in kinds],
+        always=[each for each in store.read(name, after=gone) if kind_of(each[1]) in ALWAYS],
     )
 
 
 def _check(store: EventStore, names: list[TimelineId]) -> None:
     for kinds in (KINDS, ("RangeCompacted",), ()):
         found = {
-            name: (list(skim.first), skim.compaction, list(skim.window))
-            for name, skim in store.skim(names, FIRST, kinds)
+            name: (list(skim.first), skim.compaction, list(skim.window), list(skim.always))
+            for name, skim in store.skim(names, FIRST, kinds, ALWAYS)
         }
         assert found.keys() == set(names)
         for name in names:
             read = slowly(store, name, kinds)
-            assert found[name] == (read.first, read.compaction, read.window), (name, kinds)
+            wanted = (read.first, read.compaction, read.window, read.always)
+            assert found[name] == wanted, (name, kinds)
 
 
 class SkimContract:

@@ -79,12 +79,20 @@ class RecordedBill:
         data = attrs.asdict(self, value_serializer=_rounded)
         return {"headline": self.headline(), **data, "saved": round(self.saved, 6)}
 
+    @property
+    def is_guess(self) -> bool:
+        """Whether prices had to be guessed."""
+        return bool(self.guessed or self.tiers)
+
+    def amount(self) -> str:
+        """The bill's dollars; with `about` if prices were guessed."""
+        return f"{'about ' if self.is_guess else ''}{money(self.dollars)}"
+
     def headline(self) -> str:
         """The bill and the comparison in one line; without a bill, why there is none."""
         if not self.calls:
-            return f"no bill: {self._left_out() or 'the log has no model calls'}"
-        about = "about " if self.guessed or self.tiers else ""
-        paid = f"bill {about}{money(self.dollars)} recorded"
+            return f"no bill: {self._left_out() or 'the log has no usage'}"
+        paid = f"bill {self.amount()} recorded"
         if self.foldline is None:
             return paid
         amount, share = money(abs(self.saved)), abs(self.saved) / (self.dollars or 1.0)
@@ -131,7 +139,11 @@ def money(dollars: float) -> str:
 def recorded_bill(
     calls: Sequence[UsageRecorded | None], aside: Sequence[UsageRecorded]
 ) -> RecordedBill:
-    """The bill of the calls of a conversation (None: usage not reported), and of others."""
+    """The bill of the calls of a conversation (None: usage not reported), and of others.
+
+    A call that went through a gateway costs what its bill says: that knows more than the log, such as the time for
+    which the cache is kept.
+    """
     tokens, parts, models = (
         Counter[str](),
         defaultdict[str, float](float),
@@ -147,10 +159,12 @@ def recorded_bill(
             unpriced[usage.model or "unknown"] += 1
             continue
         known.append(number)
-        models[usage.model] += usage_price(usage, model)
+        listed = usage_price(usage, model)
+        paid = usage.bill.paid if usage.bill and usage.bill.paid is not None else listed
+        models[usage.model] += paid
         for name, count, dollars in _kinds(usage, model):
             tokens[name] += count
-            parts[name] += dollars
+            parts[name] += dollars * paid / (listed or 1.0)
         guessed |= {} if model.known else {usage.model: model.name}
         tiers += Counter([usage.tier] if usage.tier else [])
     return RecordedBill(
@@ -176,6 +190,11 @@ def _kinds(usage: UsageRecorded, model: Model) -> Iterable[tuple[str, int, float
         name = f"cache_write_{_TIMES.get(seconds, f'{seconds}s')}"
         yield name, tokens, tokens * rates.writes[seconds] / 1e6
     yield "output", usage.output, usage.output * rates.output / 1e6
+
+
+def timeline_bill(usage: Sequence[UsageRecorded]) -> RecordedBill:
+    """The bill of a timeline, by the usage in its log."""
+    return recorded_bill([u for u in usage if not u.aside], [u for u in usage if u.aside])
 
 
 # The comparison.

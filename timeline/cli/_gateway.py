@@ -23,6 +23,7 @@ from blocks import StoreError, StoreLockedError, TimelineId, UsageRecorded, inst
 from persistence import EventStore, Requester, StoreLocation
 from timeline import Options
 from timeline._serving import take_turns
+from timeline.billing import money
 from timeline.cli._console import number_columns, print_json, screen
 from timeline.cli._options import (
     SHARED,
@@ -335,10 +336,10 @@ def _day(_: TimelineId, usage: UsageRecorded) -> str:
 def _tell_parts(by: str, parts: Mapping[str, Savings]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column(by, overflow="fold")
-    number_columns(table, ("calls", "paid", "sending everything"))
+    number_columns(table, ("calls", "bill", "without foldline"))
     table.add_column("", overflow="fold")
     for name, part in parts.items():
-        costs = (f"${part.paid:.4f}", f"${part.full:.4f}", part.verdict()) if part.calls else ()
+        costs = (money(part.paid), money(part.full), part.verdict()) if part.calls else ()
         table.add_row(line(name), f"{part.requests:,}", *costs)
     console = screen()
     console.print(table)

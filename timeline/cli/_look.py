@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, Final, Literal
 
 import attrs
@@ -29,8 +30,10 @@ from blocks import (
     withheld_after,
 )
 from persistence import EventStore, Hit, TimelineInfo, search_blocks
+from persistence.search._search import LIMIT_MAX
 from render import TokenCounter, stand_in
 from timeline import Quality, Timeline, model_named, quality_of
+from timeline.billing import timeline_bill
 from timeline.cli._console import close_table, paged, print_json, progress_bar, screen
 from timeline.cli._options import (
     HIDDEN,
@@ -50,9 +53,10 @@ from timeline.cli._options import (
 )
 from timeline.cli._sessions import WORDS, first_words
 from timeline.cli._terminal import DONE, complain, line, plural, say, short, when
-from timeline.engine._gist import Gist, gists
+from timeline.engine._gist import Gist, gist_of, gists
 from timeline.engine._hiding import without_hidden
 from timeline.replay import places
+from timeline.report._savings import Savings
 from timeline.tokens import counter_for
 
 # list
@@ -63,8 +67,9 @@ TABLE_MAX: Final = 500
 """The most rows of a table: laying out more takes longer than reading them from the store."""
 ONE_LINE_COLUMNS: Final = 130
 """On a narrower screen the model and the prompt of a timeline take a second line."""
-HEADINGS: Final = ("timeline", "last event", "events", "tokens", "model", "first prompt")
-PLAIN_ROW: Final = "{:<{width}}  {:<16}  {:>9}  {:>6}  {:<20}  {}"
+HEADINGS: Final = ("timeline", "last event", "events", "tokens", "bill", "model", "first prompt")
+NUMBERS: Final = HEADINGS[2:5]
+PLAIN_ROW: Final = "{:<{width}}  {:<16}  {:>9}  {:>6}  {:>9}  {:<20}  {}"
 NAME_COLUMNS: Final = 40
 MODEL_COLUMNS: Final = 24
 UNKNOWN: Final = "–"
@@ -80,18 +85,26 @@ class Listed:
     gist: Gist
 
     def json(self) -> dict[str, Any]:
-        prompt = self.gist.prompt and self.gist.prompt[:WORDS]
-        about = {**attrs.asdict(self.gist), "prompt": prompt}
-        return {**attrs.asdict(self.info), "first": self.first, **about}
+        gist, bill = self.gist, timeline_bill(self.gist.usage)
+        return {
+            **attrs.asdict(self.info),
+            "first": self.first,
+            "prompt": gist.prompt and gist.prompt[:WORDS],
+            "model": gist.model,
+            "tokens": gist.tokens,
+            "dollars": round(bill.dollars, 6) if bill.calls else None,
+            "guess": bill.is_guess,
+        }
 
     def row(self) -> tuple[str, ...]:
-        info, gist = self.info, self.gist
+        info, gist, bill = self.info, self.gist, timeline_bill(self.gist.usage)
         events = f"{info.version:,}" if self.first == 1 else f"{self.first:,} to {info.version:,}"
         return (
             line(info.id),
             when(info.updated_at, "%Y-%m-%d %H:%M"),
             events,
             UNKNOWN if gist.tokens is None else short(gist.tokens),
+            bill.amount() if bill.calls else UNKNOWN,
             line(gist.model or UNKNOWN),
             line((gist.prompt or UNKNOWN)[:WORDS]),
         )
@@ -104,7 +117,9 @@ class Listed:
         "--limit", type=int, metavar="N", help=f"only the newest N (default: {LISTED}; --json: all)"
     ),
     option("--all", is_flag=True, help="list all timelines"),
-    option("--brief", is_flag=True, help="leave out prompt, model and tokens, which is faster"),
+    option(
+        "--brief", is_flag=True, help="leave out prompt, model, tokens and bill, which is faster"
+    ),
 )
 def list_timelines(options: Values) -> int:
     """Print a row for each timeline, oldest first."""
@@ -156,10 +171,10 @@ def _tell_list(rows: Sequence[Sequence[str]]) -> None:
 def _wide(rows: Sequence[Sequence[str]], columns: int) -> Table:
     widths = [max(map(len, column)) for column in zip(HEADINGS, *rows, strict=True)]
     widths[0] = min(widths[0], NAME_COLUMNS)
-    widths[4] = min(widths[4], MODEL_COLUMNS)
-    widths[5] = min(widths[5], max(columns - sum(widths[:5]) - 2 * len(HEADINGS), 8))
+    widths[5] = min(widths[5], MODEL_COLUMNS)
+    widths[6] = min(widths[6], max(columns - sum(widths[:6]) - 2 * len(HEADINGS), 8))
     sizes = dict[str, int](zip(HEADINGS, widths, strict=True))
-    table = close_table(sizes, numbers=("events", "tokens"), folded=HEADINGS[0])
+    table = close_table(sizes, numbers=NUMBERS, folded=HEADINGS[0])
     for row in rows:
         table.add_row(*row)
     return table
@@ -167,17 +182,19 @@ def _wide(rows: Sequence[Sequence[str]], columns: int) -> Table:
 
 def _tell_narrow(rows: Sequence[Sequence[str]], console: Console) -> None:
     """Print two lines for each timeline; the second has its model and prompt."""
-    numbers = [HEADINGS[:4], *(row[:4] for row in rows)]
-    widths = [max(len(row[column]) for row in numbers) for column in range(4)]
-    room = max(console.width - sum(widths[1:]) - 6, 8)
+    widths = [
+        max(map(len, column))
+        for column in zip(HEADINGS[:5], *(row[:5] for row in rows), strict=True)
+    ]
+    room = max(console.width - sum(widths[1:]) - 8, 8)
     name_columns = min(widths[0], room)
-    for index, (name, time, events, tokens, *about) in enumerate((HEADINGS, *rows)):
-        counts = f"{time:<{widths[1]}}  {events:>{widths[2]}}  {tokens:>{widths[3]}}"
+    for index, (name, time, *numbers, model, prompt) in enumerate((HEADINGS, *rows)):
+        counts = "  ".join([f"{time:<{widths[1]}}", *map("{:>{}}".format, numbers, widths[2:])])
         first = Text(f"{name:<{name_columns}}", style="bold", overflow="fold")
         if len(name) > name_columns:  # never shortened, so that it can be copied
             first.append(f"\n{'':<{name_columns}}")
         console.print(first.append(f"  {counts}", style="" if index else "bold"))
-        second = ": ".join(part for part in about if part != UNKNOWN)
+        second = ": ".join(part for part in (model, prompt) if part != UNKNOWN)
         if index and second:
             console.print(Text(f"  {second}", style="dim"), no_wrap=True, overflow="ellipsis")
 
@@ -248,25 +265,33 @@ def show(options: Values) -> int:
     """Print a row for each block, oldest first; or the block at a path."""
     _check_show(options)
     with store_to_write(options) if options.follow else store_to_read(options) as store:
+        options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
         if options.follow:
             return _follow(options, store, log)
         if options.path:
             block = Timeline.open(options.id, store=store).read(options.path)
             return _tell_block(options, block, log)
-        last = store.head(TimelineId(options.id))
+        last = store.head(options.id)
         if options.at is not None and not 0 <= options.at <= last:
             raise MisuseError(f"--at {options.at}: the versions of this timeline are 0 to {last}")
         last = last if options.at is None else options.at
         paths = _paths_left(store, options.id, log)
+        is_newest = last == store.head(options.id)
+        size = size_of(gist_of(store, options.id)) if is_newest else ""
     shown = [each for each in _shared(log, options) if each[0] <= last]
     rows = list(Rows(paths).of(shown, places(shown)))
     chosen = _chosen(rows, options)
     if options.json:
         print_json([attrs.asdict(row) for row in chosen])
     else:
-        _tell_blocks(options.id, rows, chosen)
+        _tell_blocks(options.id, size, rows, chosen)
     return DONE
+
+
+def size_of(gist: Gist) -> str:
+    """The size of a timeline in words, as all commands give it; empty if no request tells it."""
+    return "" if gist.tokens is None else f"{short(gist.tokens)} tokens in its newest request"
 
 
 def _check_show(options: Values) -> None:
@@ -283,10 +308,9 @@ def _shared(log: Sequence[Recorded], options: Values) -> Sequence[Recorded]:
     return log if options.hidden else without_hidden(log)
 
 
-def _tell_blocks(name: str, rows: Sequence[Row], chosen: Sequence[Row]) -> None:
+def _tell_blocks(name: str, tokens: str, rows: Sequence[Row], chosen: Sequence[Row]) -> None:
     """Print the timeline's name and size, the table, and how to print one block."""
-    tokens = sum(row.tokens for row in rows)
-    size = f"{plural(len(rows), 'block')}, about {short(tokens)} tokens"
+    size = ", ".join(filter(None, (plural(len(rows), "block"), tokens)))
     left = "" if len(chosen) == len(rows) else f"; {plural(len(chosen), 'block')} shown"
     with paged() as console:
         title = Text(line(name), style="bold")
@@ -465,12 +489,14 @@ HITS_TABLE_COLUMNS: Final = 110
 )
 def search(options: Values) -> int:
     """Print the hits, best first."""
-    name = TimelineId(options.timeline) if options.timeline else None
     query = " ".join(options.query)
+    if options.limit < 1:
+        raise UsageError(f"--limit {options.limit}: give a number of at least 1")
     with store_to_read(options) as store:
-        for each in [checked_name(store, name)] if name else store.trimmed():
+        name = checked_name(store, options.timeline) if options.timeline else None
+        for each in [name] if name else store.trimmed():
             tell_forgotten(store, each)
-        count = options.limit + min(options.limit, 1)
+        count = min(options.limit + 1, max(options.limit, LIMIT_MAX))
         hits = search_blocks(store, query, name, count, hidden=options.hidden)
     has_more = len(hits) > options.limit
     hits = hits[: options.limit]
@@ -534,18 +560,27 @@ SIGNALS: Final[dict[Literal["asked_again", "explicit_read", "rehydrated"], str]]
 def stats(options: Values) -> int:
     """Print counts of events, blocks and tools, and the recorded usage."""
     with store_to_read(options) as store:
+        options.id = checked_name(store, options.id)
         log = log_of(store, options.id)
-    counts = {"timeline": options.id, **_counts(log)}
+    usage = [event for _, event in log if isinstance(event, UsageRecorded)]
+    bill = timeline_bill(usage)
+    headline = bill.headline()
+    if (saved := reduce(Savings.plus, usage, Savings())).calls:
+        headline += f"; {saved.verdict()}"
+    counts = {"timeline": options.id, **_counts(log, usage)}
     if options.json:
-        print_json(counts)
+        print_json({**counts, "recorded_bill": {**bill.to_json(), "headline": headline}})
     else:
-        _tell_counts(counts)
+        console = screen()
+        console.print(Text(line(options.id), style="bold"))
+        console.print(Text(line(headline), style="bold"))
+        console.print(Text("\n".join(map(line, (*bill.lines(), ""))), style="dim"))
+        _tell_counts(counts, console)
     return DONE
 
 
-def _counts(log: Sequence[Recorded]) -> dict[str, Any]:
+def _counts(log: Sequence[Recorded], usage: Sequence[UsageRecorded]) -> dict[str, Any]:
     blocks = [event.block for _, event in log if isinstance(event, BlockAppended)]
-    usage = [event for _, event in log if isinstance(event, UsageRecorded)]
     return {
         "turns": len({block.turn for block in blocks}),
         "events": _by_frequency(kind_of(event) for _, event in log),
@@ -581,20 +616,17 @@ def _by_frequency(names: Iterable[str]) -> dict[str, int]:
     return dict(Counter(names).most_common())
 
 
-def _tell_counts(counts: dict[str, Any]) -> None:
-    console = screen()
+def _tell_counts(counts: dict[str, Any], console: Console) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     table.add_column(justify="right", style="bold")
     table.add_row("turns", "", f"{counts['turns']:,}")
-    sections = ["events", "blocks", "states", "tools", *["usage"] * bool(counts["usage"]["calls"])]
-    for section in sections:
+    for section in ("events", "blocks", "states", "tools"):
         for index, (name, count) in enumerate(counts[section].items()):
             table.add_row("" if index else section, name, f"{count:,}")
     for index, (name, value) in enumerate(_signals(counts["quality"])):
         table.add_row("" if index else "quality", name, value)
-    console.print(counts["timeline"], style="bold")
     console.print(table)
 
 

@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -15,7 +16,7 @@ from click import shell_completion
 from click.shell_completion import CompletionItem
 
 from blocks import FoldlineError, MisuseError, did_you_mean
-from timeline.cli._options import DEBUG, OneOf, UsageError, Values, argument, command
+from timeline.cli._options import DEBUG, OPTIONS, OneOf, UsageError, Values, argument, command
 from timeline.cli._terminal import DONE, FAILED, INTERRUPTED, USAGE, complain, guarded
 
 COMMANDS: Final = {
@@ -79,6 +80,7 @@ COMMANDS: Final = {
         "_upkeep",
         "copy what is readable in a damaged store into a new one; the damaged one is not changed",
     ),
+    "help": ("_main", "show this help, or that of a command"),
     "completion": (
         "_main",
         "print the shell script that completes commands, options, files and timelines",
@@ -174,19 +176,30 @@ def obey(words: list[str]) -> int:
     except (FoldlineError, MemoryError, OSError, click.UsageError) as error:
         if meta.get(DEBUG):
             print_exc()
-        complain(_in_words(error))
+        complain(_in_words(error, meta.get(OPTIONS, ())))
         return USAGE if isinstance(error, click.UsageError | MisuseError) else FAILED
     return status
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: Exception, options: Sequence[str]) -> str:
     if isinstance(error, click.UsageError):
         return _misuse(error)
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
         return "not enough memory"
-    return str(error) or type(error).__name__
+    return _for_shell(str(error), options) or type(error).__name__
+
+
+def _for_shell(message: str, options: Sequence[str]) -> str:
+    """A message of the library as a command says it: `window=5` is `--window 5` if the command has this option, and
+    the name of the method in front, which nobody has called, is left out."""
+
+    def spelled(found: re.Match[str]) -> str:
+        option = f"--{found[1].replace('_', '-')}"
+        return f"{option}{' ' * bool(found[2])}{found[2]}" if option in options else found[0]
+
+    return re.sub(r"\b([a-z_]+)=([^\s,;:)]*)", spelled, re.sub(r"^[a-z_]+\(\): ", "", message))
 
 
 def _misuse(error: click.UsageError) -> str:
@@ -209,6 +222,17 @@ def _misuse(error: click.UsageError) -> str:
             text = error.format_message()
     text = f"{text[0].lower()}{text[1:]}".removesuffix(".")
     return f"{text}{'' if text.endswith('?') else ';'} see {error.ctx.command_path} --help"
+
+
+@command(
+    "help",
+    argument(
+        "about", required=False, type=OneOf(tuple(COMMANDS)), metavar="COMMAND", help="whose help"
+    ),
+)
+def show_help(options: Values) -> int:
+    """Print what `--help` prints."""
+    return obey([*filter(None, [options.about]), "--help"])
 
 
 @command(

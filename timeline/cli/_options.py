@@ -32,10 +32,14 @@ _Row = TypeVar("_Row")
 AUTO: Final = "auto"
 DEBUG: Final = "foldline.debug"
 """Where a context's `meta` says whether to show tracebacks."""
+OPTIONS: Final = "foldline.options"
+"""Where it says which options the command has."""
 DEFAULT: Final = "foldline.duckdb"
 SHARED: Final = "sqlite:///foldline.sqlite"
 VARIABLE: Final = "FOLDLINE_STORE"
 PAGE: Final = 5_000
+MEANT_MAX: Final = 5
+"""The most timelines that are listed if a short name could be any of them."""
 NAMES_MAX: Final = 1_000
 """The most timelines that completion offers, newest first."""
 PATIENCE_SECONDS: Final = 2.0
@@ -174,6 +178,7 @@ _COMPLETED: Final = {
 
 def _note_debug(context: click.Context, _: click.Parameter, value: Any) -> None:
     context.meta[DEBUG] = value
+    context.meta[OPTIONS] = [name for param in context.command.params for name in param.opts]
 
 
 _JSON: Final = option("--json", is_flag=True, help="print JSON")
@@ -184,7 +189,9 @@ _DEBUG: Final = option(
     callback=_note_debug,
     help="show the traceback of an error",
 )
-ID: Final = argument("id", metavar="ID", help="the timeline")
+ID: Final = argument(
+    "id", metavar="ID", help="the timeline; the beginning of its name, if no other has it"
+)
 STORE: Final = option(
     "--store",
     metavar="WHERE",
@@ -364,25 +371,35 @@ def tell_copy(place: StoreLocation) -> None:
     complain(f"{place} is in use or read-only: this is what it holds at this moment")
 
 
-def checked_name(store: EventStore, name: str) -> TimelineId:
-    """The timeline of this name.
+def checked_name(store: EventStore, name: str, *, destroying: str = "") -> TimelineId:
+    """The timeline of this name, or the only one whose name begins so.
+
+    `destroying`: what will be done to it, if that cannot be undone; then only the whole name is accepted.
 
     Raises:
         UnknownTimelineError: there is none.
+        UsageError: the name is only a beginning, and that of several timelines or not enough.
     """
-    if not store.head(TimelineId(name)):
-        raise UnknownTimelineError(name, (info.id for info in store.list()))
-    return TimelineId(name)
+    if name and store.head(TimelineId(name)):
+        return TimelineId(name)
+    names = [info.id for info in store.list()]
+    meant = sorted(each for each in names if name and each.startswith(name))
+    if not meant:
+        raise UnknownTimelineError(name, names)
+    if len(meant) > 1:
+        listed = ", ".join(meant[:MEANT_MAX])
+        more = f" and {len(meant) - MEANT_MAX:,} more" if len(meant) > MEANT_MAX else ""
+        raise UsageError(
+            f"{len(meant):,} timelines begin with {name!r}: {listed}{more}; give more of the name"
+        )
+    if destroying:
+        raise UsageError(f"{destroying} needs the whole name of the timeline: {meant[0]}")
+    return meant[0]
 
 
 def log_of(store: EventStore, name: str) -> list[Recorded]:
-    """The log of a timeline, all that is left of it; says on stderr what is gone.
-
-    Raises:
-        UnknownTimelineError: there is none of this name.
-    """
-    read = partial(store.read, checked_name(store, name))
-    return pages(read, tell_forgotten(store, name))
+    """The log of a timeline, all that is left of it; says on stderr what is gone."""
+    return pages(partial(store.read, TimelineId(name)), tell_forgotten(store, name))
 
 
 def pages(read: Callable[..., Sequence[_Row]], after: int = 0) -> list[_Row]:

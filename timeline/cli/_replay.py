@@ -175,11 +175,12 @@ def _replay(file: File, policy: str, options: Values) -> Replayed:
 
 
 def _with_window(session: Session, options: ReplayOptions) -> ReplayOptions:
-    """The options with a window small enough for compactions; prints the window on stderr."""
+    """The options with a window in which compactions happen; prints the window on stderr."""
     window, whole = telling_window(session, options)
     about = f"about {short(whole)} tokens in all"
     if window is None:
-        complain(f"{session.name}: {about}; --window auto uses the model's window")
+        own = f"its own window, {options.limit_for(session):,}"
+        complain(f"{session.name}: {about}, too small for a compaction; --window auto uses {own}")
         return options
     complain(f"{session.name}: {about}; --window auto uses {window:,}, so that compactions happen")
     return attrs.evolve(options, window=window)

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 import attrs
 from rich import box
@@ -15,6 +15,7 @@ from persistence import EventStore
 from render import CompactionDraft, Model, format_account
 from timeline import Options, Timeline, model_named
 from timeline.cli._console import answer, print_json, screen, tell_guess
+from timeline.cli._look import size_of
 from timeline.cli._options import (
     FIXED,
     HIDDEN,
@@ -32,7 +33,8 @@ from timeline.cli._options import (
     store_to_read,
     store_to_write,
 )
-from timeline.cli._terminal import DONE, plural
+from timeline.cli._terminal import DONE, line, plural
+from timeline.engine._gist import Gist, gist_of
 
 PROPOSALS_SHOWN: Final = 30
 
@@ -42,20 +44,53 @@ def account(options: Values) -> int:
     """Print the account as a table; nothing is committed to the log."""
     system, tools = fixed_parts(options)
     with store_to_read(options) as store:
-        last = store.head(checked_name(store, options.id))
-        with _timeline(options, store) as timeline:
+        options.id = checked_name(store, options.id)
+        last, gist = store.head(options.id), gist_of(store, options.id)
+        with _timeline(options, store, gist) as timeline:
             parts = timeline.render_at(last, system=system, tools=tools).account
+            taken = _taken(options, timeline, gist)
     if options.json:
-        print_json({"timeline": options.id, "version": last, **parts.to_json()})
-    else:
-        screen().print(Text(format_account(parts)))
+        _tell(taken, sys.stderr)
+        size = {"timeline": options.id, "version": last, "tokens": gist.tokens}
+        print_json({**size, **parts.to_json()})
+        return DONE
+    size = size_of(gist) or "no request yet"
+    screen().print(Text(line(options.id), style="bold").append(f"  {size}", style="not bold dim"))
+    _tell(taken, sys.stdout)
+    screen().print(
+        Text(f"the next request, before anything is compacted:\n{format_account(parts)}")
+    )
     return DONE
 
 
-def _timeline(options: Values, store: EventStore) -> Timeline:
-    """The timeline, opened as the options of `SIZE` say."""
+def _timeline(options: Values, store: EventStore, gist: Gist) -> Timeline:
+    """The timeline, opened as the options of `SIZE` say; where they say nothing, with the recorded model and window."""
     chosen: Options = {**sized(options), "store": store}
+    if gist.model and not options.model:
+        chosen["model"] = gist.model
+        if gist.window and options.window is None:
+            chosen["window"] = gist.window
     return Timeline.open(options.id, **chosen)
+
+
+def _taken(options: Values, timeline: Timeline, gist: Gist) -> str:
+    """Which model and window were taken, and why, if the options do not say it."""
+    model, window = f"model {timeline.settings.model.name}", getattr(options, "window", 0)
+    if options.model or getattr(options, "provider", ""):
+        return ""
+    if gist.model is None:
+        return f"{model}: a guess, as the log names none; --model chooses another"
+    if window is None and gist.window:
+        return (
+            f"{model}, window {gist.window:,}: those of the newest answer in the log;"
+            " --model and --window choose others"
+        )
+    return f"{model}: that of the newest answer in the log; --model chooses another"
+
+
+def _tell(text: str, stream: TextIO) -> None:
+    if text:
+        print(line(text), file=stream)
 
 
 @command(
@@ -74,14 +109,17 @@ def _timeline(options: Values, store: EventStore) -> Timeline:
 def propose(options: Values) -> int:
     """Print a row for each proposal and the total effect; or the draft as JSON."""
     with store_to_write(options) if options.commit else store_to_read(options) as store:
-        checked_name(store, options.id)
-        with _timeline(options, store) as timeline:
+        options.id = checked_name(store, options.id)
+        gist = gist_of(store, options.id)
+        with _timeline(options, store, gist) as timeline:
             if options.commit:
                 return _commit(options, timeline)
             system, tools = fixed_parts(options)
             proposed = timeline.propose(system=system, tools=tools)
-            model = timeline.settings.model
-    tell_guess(model, sys.stderr if options.json else sys.stdout)
+            model, taken = timeline.settings.model, _taken(options, timeline, gist)
+    stream = sys.stderr if options.json else sys.stdout
+    tell_guess(model, stream)
+    _tell(taken, stream)
     if options.json:
         sys.stdout.write(proposed.to_json().decode() + "\n")
     else:
@@ -155,10 +193,13 @@ def render(options: Values) -> int:
     """Print only the request, as JSON; indented unless `--json` is given."""
     system, tools = fixed_parts(options)
     with store_to_read(options) as store:
-        last = store.head(checked_name(store, options.id))
+        options.id = checked_name(store, options.id)
+        last, gist = store.head(options.id), gist_of(store, options.id)
         chosen: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
         if options.model or options.provider:
             chosen["model"] = _model(options.model, options.provider)
+        elif gist.model:
+            chosen["model"] = gist.model
         with Timeline.open(options.id, **chosen) as timeline:
             version = last if options.at is None else options.at
             rendered = timeline.render_at(
@@ -166,6 +207,7 @@ def render(options: Values) -> int:
             )
             request = rendered.request()
             tell_guess(timeline.settings.model, sys.stderr)
+            _tell(_taken(options, timeline, gist), sys.stderr)
     if options.json:
         print_json(request)
     else:

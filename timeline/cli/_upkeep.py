@@ -163,12 +163,15 @@ def _events(session: Session) -> Iterator[Event]:
 
     The ids are the same each time the same file is read.
     """
-    ids = counted()
+    ids, used = counted(), partial(msgspec.structs.replace, window=session.window)
     for item in session.items:
         for block in item.blocks:
             yield BlockAppended(id=EventId(ids()), at=item.at, block=canonical_block(block))
         if isinstance(item, Responded) and item.usage is not None:
-            yield msgspec.structs.replace(item.usage, id=EventId(ids()), at=item.at)
+            model = item.usage.model or item.model
+            yield used(item.usage, id=EventId(ids()), at=item.at, model=model)
+    for usage in session.aside:
+        yield used(usage, id=EventId(ids()), at=session.items[-1].at, aside=True)
 
 
 @command(
@@ -181,6 +184,7 @@ def _events(session: Session) -> Iterator[Event]:
 def export(options: Values) -> int:
     """Write a header, then every event as it is stored."""
     with store_to_read(options) as store:
+        options.id = checked_name(store, options.id)
         events = log_of(store, options.id)
         shown = events if options.hidden else without_hidden(events)
         read = partial(store.read_bytes, TimelineId(options.id))
@@ -210,10 +214,9 @@ def copy(options: Values) -> int:
     with look(source) as (ours, is_copy):
         if is_copy:
             tell_copy(source)
-        for name in options.ids:
-            checked_name(ours, name)  # before the target is created
+        names = [checked_name(ours, name) for name in options.ids]  # before the target is created
         with closing(target.open()) as theirs:
-            report = copy_store(ours, theirs, options.ids or None)
+            report = copy_store(ours, theirs, names or None)
     if report.forgotten:
         complain(f"{plural(report.forgotten, 'event')} of these timelines were forgotten before")
     facts = {**attrs.asdict(report), "store": str(source), "target": str(target)}
@@ -231,7 +234,8 @@ def copy(options: Values) -> int:
 def fork(options: Values) -> int:
     """Create the copy and print its name."""
     with store_to_write(options) as store:
-        last = store.head(checked_name(store, options.id))
+        options.id = checked_name(store, options.id)
+        last = store.head(options.id)
         if store.head(TimelineId(options.new)):
             raise MisuseError(f"the store already has a timeline {options.new!r}")
         with Timeline.open(options.id, store=store) as timeline:
@@ -262,7 +266,8 @@ def retain(options: Values) -> int:
         raise click.UsageError("one of the arguments --archive --forget is required")
     keeping: Literal["archive", "forget"] = "forget" if options.forget else "archive"
     with store_to_write(options) as store:
-        checked_name(store, options.id)
+        destroying = "retain --forget" if options.forget else ""
+        options.id = checked_name(store, options.id, destroying=destroying)
         with Timeline.open(options.id, store=store) as timeline:
             removed = timeline.retain(keeping, archive=options.archive)
             left = store.erase() if options.erase else ()
@@ -302,7 +307,7 @@ def forget(options: Values) -> int:
         raise click.UsageError("argument --artifact: not allowed with argument PATH")
     where = {} if options.artifacts is None else {"artifacts": options.artifacts}
     with store_to_write(options) as store:
-        checked_name(store, options.id)
+        checked_name(store, options.id, destroying="forget")
         if options.path is None and options.artifact is None and not options.yes:
             _confirm(options.id)
         with Timeline.open(options.id, store=store, **where) as timeline:

@@ -1,6 +1,6 @@
-"""A short description of a timeline for a list, read only from the beginning and the window of its log."""
+"""A short description of a timeline, read from the beginning and the window of its log, and from the recorded usage."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -13,15 +13,22 @@ from blocks import (
     TimelineId,
     UsageRecorded,
     UserPrompt,
+    decode_event,
     text_of,
 )
 from persistence import EventStore, Skim
 
 FIRST_EVENTS: Final = 32
-"""Number of events at the beginning of a log in which the first prompt is looked for."""
+"""Number of events at the beginning of a log in which the first prompt is looked for first."""
+PROMPT_PAGE: Final = 250
+PROMPT_EVENTS_MAX: Final = 1_000
+"""If it is not among them, it is looked for in so many more: agents put long instructions before it."""
 PROMPT_MAX: Final = 200
-KINDS: Final = ("BlocksHidden", "BlocksRestored", "RequestRendered", "UsageRecorded")
-"""Kinds of events that tell the size of a timeline and which blocks are hidden."""
+KINDS: Final = ("BlocksHidden", "BlocksRestored", "RequestRendered")
+"""Kinds of events that tell, in the window, the size of a timeline and which blocks are hidden."""
+ALWAYS: Final = ("UsageRecorded",)
+"""Kinds of events that are read from the whole log."""
+_PROMPT: Final = str(UserPrompt.__struct_config__.tag).encode()
 
 
 @attrs.frozen(kw_only=True)
@@ -34,18 +41,47 @@ class Gist:
     """The model that gave the newest answer."""
     tokens: int | None = None
     """Tokens of the newest request: the provider's count, or the estimate if there is none."""
+    usage: Sequence[UsageRecorded] = ()
+    """The recorded usage, oldest first."""
+
+    @property
+    def window(self) -> int:
+        """The most tokens of a prompt, as the newest usage says; 0: it does not."""
+        return self.usage[-1].window if self.usage else 0
 
 
 def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[TimelineId, Gist]]:
     """The descriptions of these timelines, in any order."""
-    for name, skim in store.skim(names, FIRST_EVENTS, KINDS):
-        yield name, _gist(skim)
+    for name, skim in store.skim(names, FIRST_EVENTS, KINDS, ALWAYS):
+        first = first_prompt(event for _, event in skim.first) or _later_prompt(store, name, skim)
+        prompt = None if first is None or first.id in _withheld(skim) else beginning(first)
+        usage = tuple(event for _, event in skim.always if isinstance(event, UsageRecorded))
+        yield (
+            name,
+            Gist(
+                prompt=prompt,
+                model=next((u.model for u in reversed(usage) if u.model and not u.aside), None),
+                tokens=_size(dict([*skim.window, *skim.always])),
+                usage=usage,
+            ),
+        )
 
 
-def _gist(skim: Skim) -> Gist:
-    first = first_prompt(event for _, event in skim.first)
-    prompt = None if first is None or first.id in _withheld(skim) else beginning(first)
-    return attrs.evolve(_size([event for _, event in skim.window]), prompt=prompt)
+def gist_of(store: EventStore, name: TimelineId) -> Gist:
+    """The description of one timeline."""
+    return dict(gists(store, [name]))[name]
+
+
+def _later_prompt(store: EventStore, name: TimelineId, skim: Skim) -> UserPrompt | None:
+    """The first prompt after the first events, which have none."""
+    after = skim.first[-1][0] if skim.first else 0
+    last = after + PROMPT_EVENTS_MAX
+    while 0 < after < last and (page := store.read_bytes(name, after=after, limit=PROMPT_PAGE)):
+        found = first_prompt(decode_event(data) for _, data in page if _PROMPT in data)
+        if found:
+            return found
+        after = page[-1][0]
+    return None
 
 
 def first_prompt(events: Iterable[Event]) -> UserPrompt | None:
@@ -64,14 +100,13 @@ def _withheld(skim: Skim) -> Collection[str]:
     return LogWindow(compaction=skim.compaction, events=tuple(skim.window)).withheld
 
 
-def _size(events: Sequence[Event]) -> Gist:
-    tokens: int | None = None
-    for event in reversed(events):
-        if isinstance(event, UsageRecorded):
-            found = tokens or event.input or None
-            if event.model:
-                return Gist(model=event.model, tokens=found)
-            tokens = found
-        elif isinstance(event, RequestRendered):
-            tokens = tokens or event.tokens
-    return Gist(tokens=tokens)
+def _size(events: Mapping[int, Event]) -> int | None:
+    """The tokens of the newest request; `events`: by version."""
+    newest = (events[version] for version in sorted(events, reverse=True))
+    sizes = (
+        event.input if isinstance(event, UsageRecorded) else event.tokens
+        for event in newest
+        if isinstance(event, RequestRendered)
+        or (isinstance(event, UsageRecorded) and not event.aside)
+    )
+    return next(filter(None, sizes), None)

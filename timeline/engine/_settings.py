@@ -206,7 +206,7 @@ def _guessed(named: str | Model, model: Model) -> tuple[str, ...]:
         return ()
     notice = (
         f"model {named!r} is not in the table: a window of {model.tokens_window} tokens is assumed; "
-        "give window=, or a Model that describes it"
+        "give its window, or describe it: `foldline models --from FILE`"
     )
     log.warning("%s", notice)
     return (notice,)

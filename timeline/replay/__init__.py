@@ -14,7 +14,6 @@ __all__ = [
 
 # For the rooms of this house; not public.
 from timeline.replay._coverage import places as places
-from timeline.replay._options import telling_window as telling_window
 from timeline.replay._output import Sent as Sent
 from timeline.replay._output import atomic_write as atomic_write
 from timeline.replay._output import dump_to as dump_to
@@ -22,6 +21,7 @@ from timeline.replay._output import reserve_store as reserve_store
 from timeline.replay._replay import Point as Point
 from timeline.replay._replay import Replayed as Replayed
 from timeline.replay._replay import replay_with_log as replay_with_log
+from timeline.replay._replay import telling_window as telling_window
 from timeline.replay._tune import Means as Means
 from timeline.replay._tune import Trial as Trial
 from timeline.replay._tune import Tuned as Tuned

@@ -1,5 +1,6 @@
 """The options of a replay, and the defaults that it takes from the session."""
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 import attrs
@@ -135,17 +136,16 @@ def _default(provider: str) -> Model:
     return ours if _company(provider) == _company(ours.provider) else next(of_it, ours)
 
 
-def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None, int]:
-    """The window in tokens, rounded, and the approximate tokens of the whole session.
-
-    The window is None if the session is too short to be compacted, or exceeds its model's own window.
-    """
+def smaller_windows(
+    session: Session, options: ReplayOptions, room: int
+) -> tuple[Sequence[int], int]:
+    """Round windows of at most `room` in which the session may have to be compacted, largest first, and the approximate
+    tokens of the whole session."""
     model = options.model_for(session)
     count = counter_for("estimate", model).count
     blocks = (block for item in session.items for block in item.blocks)
     parts = (options.system_for(session), *(options.tools_for(session) or ()))
     fixed = sum(count(str(part)) for part in parts)
     whole = fixed + sum(count(text_of(block)) for block in blocks)
-    most = TELLING_SHARE * min(whole, model.tokens_window)
-    fits = [n for n in WINDOWS if fixed + ROOM_TOKENS_MIN <= n <= most]
-    return (max(fits) if fits and whole <= model.tokens_window else None), whole
+    most = min(TELLING_SHARE * whole, room)
+    return [n for n in reversed(WINDOWS) if fixed + ROOM_TOKENS_MIN <= n <= most], whole

@@ -51,7 +51,7 @@ from timeline.engine._engine import counted
 from timeline.engine._settings import Settings
 from timeline.replay._coverage import Coverage, coverage
 from timeline.replay._handover import Handover, Meter
-from timeline.replay._options import ReplayOptions
+from timeline.replay._options import ReplayOptions, smaller_windows
 from timeline.replay._output import Dump, Sent, reserve_store
 from timeline.replay._recall import Recall
 from timeline.replay._summarizers import RecordingSummarizer, StandIn
@@ -449,6 +449,30 @@ def _room(session: Session, options: ReplayOptions) -> int | None:
     ]
     unlogged, growth = unlogged_in(sent)
     return min(max(round((limit - unlogged) / growth), limit // 2), limit)
+
+
+def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None, int]:
+    """The largest round window in which a replay of the session compacts, and the approximate tokens of the whole
+    session. It has no more room than the session's own window, so that it saves more. None: the session is too
+    small."""
+    room = _room(session, options) or options.limit_for(session)
+    windows, whole = smaller_windows(session, options, room)
+    tried = (
+        window for window in windows if _compacts(session, attrs.evolve(options, window=window))
+    )
+    return next(tried, None), whole
+
+
+def _compacts(session: Session, options: ReplayOptions) -> bool:
+    """Whether a replay compacts anything; it goes no further than that."""
+    replayed = ReplayTimeline.begin(session, options, MemoryStore(), {})
+    for item in session.items:
+        if isinstance(item, Responded):
+            rendered, _ = replayed.render(item.at)
+            if not _COMPACTED.isdisjoint(map(_word, rendered.decisions)):
+                return True
+        replayed.append(item.at, item.blocks)
+    return False
 
 
 def _writer(options: ReplayOptions) -> StandIn | RecordingSummarizer | None:

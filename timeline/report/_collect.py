@@ -232,7 +232,7 @@ class Collector:
         If the log has no request, the report also gives the size of what was sent. The bill of a gateway says what the
         call cost, its answer included, and what sending everything would have cost.
         """
-        if not event.input or not self.calls:
+        if not event.input or event.aside or not self.calls:
             return
         ttl = int(self.prompting.context(0.0).ttl_seconds)
         last = self.calls[-1]

@@ -12,10 +12,11 @@ import attrs
 
 from blocks import EventId, TimelineId, UsageRecorded, decode_event
 from persistence import EventStore
+from timeline.billing import money
 
 PAGE: Final = 500
 _BILL: Final = b'"bill":'
-NOTHING: Final = "0.0000"
+NOTHING: Final = money(0.0)
 """An amount of money, as it is printed, that counts as none."""
 
 
@@ -133,30 +134,43 @@ class Savings:
             others = f"{self.passed:,} other requests forwarded{failed}"
             return (f"no calls to a model{which}; {others}", *unknown)
         rewritten = f"{self.rewritten:,} of them rewritten" if self.rewritten else "none rewritten"
-        head = f"{self.calls:,} calls, {rewritten}, {self.tokens:,} prompt tokens, paid ${self.paid:.4f}"
+        done = (
+            f"{self.calls:,} calls, {rewritten}: {self.tokens:,} prompt tokens, compactions: {self.compactions:,},"
+            f" cache busts without a compaction: {self.busts:,}, timelines: {self.timelines:,}"
+        )
         word = "more" if self.caching >= 0 else "less"
-        rest = (
-            f"sending everything: {self.full_tokens:,} prompt tokens, ${self.full:.4f} with the client's"
-            f" own cache marks (without the provider's cache it would be ${abs(self.caching):.4f} {word})"
+        alone = (
+            f"without foldline: {self.full_tokens:,} prompt tokens, {money(self.full)} with the client's own cache marks"
+            f" (without the provider's cache it would be {money(abs(self.caching))} {word})"
         )
-        verdict = (
-            f"{self.verdict()}; compactions: {self.compactions:,}, cache busts without a compaction:"
-            f" {self.busts:,}, timelines: {self.timelines:,}"
-        )
-        return head, rest, verdict, *unknown
+        return self.headline(), done, alone, *unknown
+
+    def headline(self) -> str:
+        """What was paid, and what was saved, in the words of a replay."""
+        return f"bill {money(self.paid)} recorded; {self.verdict()}"
 
     def verdict(self) -> str:
         """What was saved, or what would have been saved where nothing was changed, in words."""
-        possible = _compared(self.possible, self.full, "would have saved", "would have cost")
+        possible = f"would have cost {_part(self.possible, self.full, 'less', 'more')}"
+        is_possible = not _is_nothing(self.possible)
+        if is_possible and (self.record_only or not self.rewritten):
+            return f"with foldline it {possible}"
         if self.record_only:
-            return possible or "nothing would have been saved, nothing lost"
+            return "nothing would have been saved, nothing lost"
+        done = self._done()
+        return f"{done}; what was only recorded {possible}" if is_possible else done
+
+    def _done(self) -> str:
+        if self.saved < 0 and not _is_nothing(self.saved):
+            return f"with foldline it cost {_part(self.saved, self.full, '', 'more')}"
+        if not _is_nothing(self.saved):
+            share = f" ({self.saved / self.full:.0%})"
+            return f"without foldline {money(self.full)}: saved {money(self.saved)}{share}"
         extra = 0.0 if self.rewritten else max(self.paid - self.alone, 0.0)
-        tools = _compared(extra, self.paid, "cost", "")
-        same = "nothing saved" if tools else "nothing saved, nothing lost"
-        done = _compared(self.saved, self.full, "saved", "cost") or same
-        if tools:
-            done += f"; the tools that read folded content back {tools}"
-        return f"{done}; what was only recorded {possible}" if possible else done
+        if _is_nothing(extra):
+            return "nothing saved, nothing lost"
+        tools = f"{money(extra)} ({extra / self.paid:.0%})"
+        return f"nothing saved; the tools that read folded content back cost {tools}"
 
     def _unknown(self) -> Iterator[str]:
         if self.unreported:
@@ -185,13 +199,14 @@ def sum_of(parts: Iterable[Savings]) -> Savings:
 _NOT_SUMS: Final = ("unpriced", "record_only")
 
 
-def _compared(saved: float, full: float, less: str, more: str) -> str:
-    """A difference in words; empty if it is none."""
-    amount = f"{abs(saved):.4f}"
-    share = f" ({abs(saved) / full:.1%})" if full else ""
-    if amount == NOTHING:
-        return ""
-    return f"{less} ${amount}{share}" if saved > 0 else f"{more} ${amount}{share} more"
+def _part(saved: float, full: float, less: str, more: str) -> str:
+    """A difference and its share of the whole, in words."""
+    share = f" ({abs(saved) / full:.0%})" if full else ""
+    return f"{money(abs(saved))} {less if saved > 0 else more}{share}"
+
+
+def _is_nothing(amount: float) -> bool:
+    return money(abs(amount)) == NOTHING
 
 
 def billed(store: EventStore, name: TimelineId, after: int = 0) -> Iterator[UsageRecorded]:

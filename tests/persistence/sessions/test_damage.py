@@ -15,6 +15,7 @@ from tests._table import for_each
 
 Write = Callable[..., Path]
 
+CORPUS = sorted((Path(__file__).parent / "corpus").iterdir())
 ASK = {"role": "user", "content": "hello"}
 KEYS = (
     *("type", "content", "role", "timestamp", "id", "usage", "kind", "action", "cause", "traj"),
@@ -38,6 +39,41 @@ def test_broken_lines_are_skipped_and_reported_with_their_number(write: Write) -
     assert len(session.calls) == 1
     assert [notice.line for notice in session.notices] == [2, 3]
     assert session.notices[0].text.startswith("broken JSON, skipped")
+
+
+def is_lines(data: bytes) -> bool:
+    """Whether a file is JSON lines, and not one document."""
+    begin, _, rest = data.strip().partition(b"\n")
+    with suppress(ValueError):
+        return bool(rest) and isinstance(json.loads(begin), dict)
+    return False
+
+
+@pytest.mark.parametrize("sample", CORPUS, ids=lambda path: path.name)
+def test_no_sample_needs_the_name_of_its_format(write: Write, sample: Path) -> None:
+    """Whatever stands before it: lines of another program, in JSON or not, few or many."""
+    data = sample.read_bytes()
+    whole = read_session(sample)
+    assert whole.format == sample.name.rpartition("-")[0]
+    for before in ((b"Loading ...",), (b'{"level": "info"}',) * 300, (b'{"type": "banner"}', b"")):
+        found = read_session(write(*before, data))
+        assert (found.format, len(found.calls)) == (whole.format, len(whole.calls))
+
+
+@pytest.mark.parametrize(
+    "sample", [p for p in CORPUS if is_lines(p.read_bytes())], ids=lambda path: path.name
+)
+def test_a_log_without_its_first_lines_is_recognised_while_an_answer_is_left(
+    write: Write, sample: Path
+) -> None:
+    named = read_session(sample).format
+    lines = sample.read_bytes().strip().split(b"\n")
+    for first in range(1, len(lines)):
+        path = write(*lines[first:])
+        with suppress(SessionFormatError):
+            if (told := read_session(path, format=named)).calls:
+                found = read_session(path)
+                assert (found.format, len(found.calls)) == (named, len(told.calls)), first
 
 
 def test_glued_objects_are_two(write: Write) -> None:

@@ -95,6 +95,15 @@ def test_usage_goes_to_its_response(tmp_path: Path) -> None:
     assert session.model == "claude-x"
 
 
+def test_the_window_and_the_calls_outside_the_conversation_come_back(tmp_path: Path) -> None:
+    used = UsageRecorded(id=EventId("u"), at=3.0, model="m", response="m1", window=900, uncached=7)
+    aside = UsageRecorded(id=EventId("v"), at=3.0, model="m", window=900, uncached=5, aside=True)
+    session = read(tmp_path / "e.jsonl", [*log(HEADER, PROMPT, said("a")), used, aside])
+    assert session.window == 900
+    assert [call.usage for call in session.calls] == [used]
+    assert session.aside == (aside,)
+
+
 def test_answers_without_a_response_id_are_one_call_as_long_as_nothing_is_between(
     tmp_path: Path,
 ) -> None:

@@ -59,7 +59,7 @@ def test_what_unpacks_beyond_the_limit_is_one_clear_error_and_no_memory(bomb: Pa
     assert "\n" not in message
     assert f"{LIMIT:,} bytes" in message
     assert "--bytes-max N" in message
-    assert "read_session(path, bytes_max=N)" in message
+    assert "(bytes_max, or --bytes-max N)" in message
 
 
 def test_a_plain_file_has_the_same_limit(tmp_path: Path) -> None:

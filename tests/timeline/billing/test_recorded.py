@@ -6,11 +6,18 @@ from typing import Any
 import attrs
 import pytest
 
-from blocks import EventId, UsageRecorded
+from blocks import Bill, EventId, UsageRecorded
 from persistence.sessions import Responded, Session
 from tests.timeline.replay.invented import invented
 from timeline._models import priced_model
-from timeline.billing import CacheStep, RecordedBill, RecordedCall, compared_bill, recorded_bill
+from timeline.billing import (
+    CacheStep,
+    RecordedBill,
+    RecordedCall,
+    compared_bill,
+    recorded_bill,
+    timeline_bill,
+)
 from timeline.replay import ReplayOptions, ReplayResult, replay
 
 OPUS, SONNET = "claude-opus-4-6", "claude-sonnet-4-5"
@@ -51,6 +58,19 @@ def test_writes_for_an_hour_have_their_own_price() -> None:
     assert bill.dollars == pytest.approx(0.4675)
     assert bill.tokens["cache_write_1h"] == 20_000
     assert bill.headline() == "bill $0.468 recorded"
+
+
+def test_a_call_through_a_gateway_costs_what_its_bill_says() -> None:
+    through = used(uncached=1_000_000, output=200_000, bill=Bill(paid=20.0))
+    bill = timeline_bill([through, used(uncached=1_000_000), used(output=1, bill=Bill())])
+    assert bill.dollars == pytest.approx(20.0 + 5.0 + 0.000025)
+    assert sum(bill.parts.values()) == pytest.approx(bill.dollars), "the parts are of the same bill"
+    assert bill.parts["output"] == pytest.approx(10.0 + 0.000025)
+
+
+def test_a_timeline_has_the_calls_outside_its_conversation_in_its_bill() -> None:
+    bill = timeline_bill([used(uncached=1_000_000), used(uncached=100_000, aside=True)])
+    assert (bill.calls, bill.aside, bill.dollars) == (2, 1, pytest.approx(5.5))
 
 
 def test_each_call_is_priced_at_its_own_model() -> None:

@@ -1,11 +1,15 @@
 """`foldline account`: where the tokens are; and that an unknown model is said to be one, by every command."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from blocks import EventId, TimelineId, UsageRecorded
+from persistence import open_store
 from tests.timeline.cli.conftest import Run
+from timeline import Timeline
 
 UNKNOWN = (
     "model 'gpt-9' is not in the table: its window, its counts and its prices are guesses"
@@ -21,7 +25,8 @@ def imported(run: Run, session: Path) -> None:
 def test_it_says_what_there_is_and_what_is_left(run: Run) -> None:
     ran = run("account", "invented", "--model", "claude-haiku-4-5")
     assert (ran.code, ran.err) == (0, "")
-    first, *rows = ran.out.splitlines()
+    size, _, first, *rows = ran.out.splitlines()
+    assert size == "invented  no request yet"
     assert first == "model claude-haiku-4-5"
     told = {row.split()[0]: row for row in rows}
     assert told["limit"].split(maxsplit=2)[1:] == ["192,000", "besides 8,000 for the answer"]
@@ -43,7 +48,7 @@ def test_looking_records_nothing(run: Run) -> None:
 
 @pytest.mark.parametrize("window", [(), ("--window", 9_000)])
 def test_an_unknown_model_is_said_to_be_one_first(run: Run, window: tuple[object, ...]) -> None:
-    said = run("account", "invented", "--model", "gpt-9", *window).out.splitlines()
+    said = run("account", "invented", "--model", "gpt-9", *window).out.splitlines()[2:]
     assert said[0] == "model gpt-9: unknown, so the counts are guesses"
     assert ("of a guessed window" in said[1]) is (not window)
     assert (
@@ -83,3 +88,33 @@ def test_a_session_that_names_no_model_is_priced_by_a_guess(run: Run, session: P
     )
     named = run("replay", session, *small, "--model", "claude-sonnet-5-5", "--json")
     assert json.loads(named.out)["guess"] == ""
+
+
+def test_the_recorded_model_and_window_are_taken_unless_others_are_named(run: Run) -> None:
+    """A GPT session of a client with a window of its own; `propose` and `render` take the same."""
+    with Timeline.open("codex", store="foldline.duckdb") as timeline:
+        timeline.user("Go on.")
+    used = UsageRecorded(id=EventId("u"), at=1.0, model="gpt-5.5", window=258_400, uncached=900)
+    with closing(open_store("foldline.duckdb")) as store:
+        store.append(TimelineId("codex"), [used], expected_version=store.head(TimelineId("codex")))
+    why = "those of the newest answer in the log; --model and --window choose others"
+    own = run("account", "codex")
+    assert own.out.splitlines()[1] == f"model gpt-5.5, window 258,400: {why}"
+    found = json.loads(run("account", "codex", "--json").out)
+    assert (found["model"], found["limit"]) == ("gpt-5.5", 258_400)
+    wide = json.loads(run("account", "codex", "--window", "1m", "--json").out)
+    assert (wide["model"], wide["limit"]) == ("gpt-5.5", 1_000_000)
+    other = run("account", "codex", "--model", "claude-haiku-4-5", "--json")
+    assert json.loads(other.out)["limit"] == 192_000
+    assert why not in other.err
+    assert why in run("propose", "codex").out
+    rendered = run("render", "codex", "--json")
+    assert "input" in json.loads(rendered.out), "in the request format of the model's provider"
+    assert "model gpt-5.5: that of the newest answer in the log" in rendered.err
+
+
+def test_a_log_without_a_model_is_said_to_be_one(run: Run) -> None:
+    said = "model claude-sonnet-5-5: a guess, as the log names none; --model chooses another"
+    assert said in run("account", "invented").out
+    assert said in run("propose", "invented").out
+    assert said in run("render", "invented").err

@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
 EXAMPLE = PAGE.parent / "examples" / "invoice-service.jsonl"
 SMALL = ("--window", 3000, "--counter", "estimate")
 COMMAND = re.compile(r"^### (?P<name>[a-z -]+)$\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
-NOT_AN_OBJECT = {"completion", "render", "mcp", "proxy", "serve", "wrap"}
+NOT_AN_OBJECT = {"completion", "help", "render", "mcp", "proxy", "serve", "wrap"}
 
 
 def documented() -> dict[str, set[str]]:

@@ -9,15 +9,20 @@ import shutil
 import struct
 import subprocess
 import termios
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from blocks import Bill, Event, EventId, TimelineId, UsageRecorded
+from persistence import open_store
+from tests import _builders as make
 from tests._sizes import PATIENCE
 from tests.persistence.test_look import HOLD, other_process
 from tests.timeline.cli.conftest import Run
 from tests.timeline.cli.test_process import FOLDLINE
-from timeline import Timeline
+from timeline import Options, Timeline
 from timeline.cli import main
 
 EXAMPLE = str(Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl")
@@ -122,7 +127,7 @@ def test_a_table_fits_the_screen_and_leaves_room_for_the_texts(columns: int) -> 
     heading = next(line for line in sent if line.startswith("version"))
     assert columns - heading.index("text") >= 34
     assert sum(line.strip().startswith("v") for line in sent) == 41, "no row is broken in two"
-    assert re.match(r"invoice-service  \d+ blocks, about ", sent[0])
+    assert re.match(r"invoice-service  \d+ blocks, \S+ tokens in its newest request; ", sent[0])
     assert sent[0].endswith("; 40 blocks shown")
 
 
@@ -140,7 +145,7 @@ def test_a_list_says_what_each_is_about(run: Run) -> None:
     assert "The nightly job has reported" in out
     [brief, _] = json.loads(run("list", "--json", "--brief").out)
     assert brief.keys() == replayed.keys()
-    assert brief["prompt"] is brief["model"] is brief["tokens"] is None
+    assert brief["prompt"] is brief["model"] is brief["tokens"] is brief["dollars"] is None
 
 
 def test_a_list_has_the_model_and_the_size_that_the_provider_reported(run: Run) -> None:
@@ -151,6 +156,88 @@ def test_a_list_has_the_model_and_the_size_that_the_provider_reported(run: Run) 
         timeline.record({"id": "m", "model": "claude-haiku-4-5", "content": said, "usage": usage})
     [row] = json.loads(run("list", "--json").out)
     assert (row["prompt"], row["model"], row["tokens"]) == ("Begin.", "claude-haiku-4-5", 1_000)
+
+
+def used(number: int, model: str = "claude-opus-4-6", **fields: Any) -> UsageRecorded:
+    return UsageRecorded(id=EventId(f"u{number}"), at=5.0, model=model, **fields)
+
+
+def kept(name: str, *events: Event) -> None:
+    """A timeline with these events after a prompt."""
+    with closing(open_store("foldline.duckdb")) as store:
+        store.append(
+            TimelineId(name), [make.appended(make.prompt("Go")), *events], expected_version=0
+        )
+
+
+def test_a_list_has_what_each_has_cost_and_stats_say_it_as_a_replay_does(run: Run) -> None:
+    kept("known", used(1, uncached=1_000_000), used(2, output=100_000, aside=True))
+    kept("like-another", used(1, "gpt-77", uncached=1_000_000))
+    kept("nobodys", used(1, "nobodys-model", uncached=1_000_000))
+    bill = Bill(paid=1.0, full=4.0, rewritten=True)
+    kept("through-a-gateway", used(1, uncached=1_000_000, bill=bill))
+    dearer = Bill(paid=3.0, full=2.0, rewritten=True)
+    kept("dearer", used(1, uncached=1_000_000, bill=dearer))
+    rows = {row["id"]: row for row in json.loads(run("list", "--json").out)}
+    assert (rows["known"]["dollars"], rows["known"]["guess"]) == (7.5, False)
+    assert (rows["nobodys"]["dollars"], rows["through-a-gateway"]["dollars"]) == (None, 1.0)
+    assert rows["like-another"]["guess"] is True
+    table = {row.split()[0]: row for row in run("list").out.splitlines() if row.strip()}
+    assert " $7.50 " in table["known"]
+    assert f" about ${rows['like-another']['dollars']:.2f} " in table["like-another"]
+    for name, words in {
+        "known": "bill $7.50 recorded",
+        "nobodys": "no bill: 1 calls at unknown prices (nobodys-model)",
+        "through-a-gateway": "bill $1.00 recorded; without foldline $4.00: saved $3.00 (75%)",
+        "dearer": "bill $3.00 recorded; with foldline it cost $1.00 more (50%)",
+    }.items():
+        assert run("stats", name).out.splitlines()[:2] == [name, words]
+        found = json.loads(run("stats", name, "--json").out)["recorded_bill"]
+        assert found["headline"] == words
+    parts = run("stats", "known").out.splitlines()[2]
+    assert parts.startswith(
+        "2 calls, 1 of them outside the conversation; dollars (tokens): input $5.00"
+    )
+
+
+def test_a_bill_has_what_was_paid_before_a_compaction(run: Run) -> None:
+    small: Options = {"model": "claude-opus-4-6", "window": 3_000, "counter": "estimate"}
+    with Timeline.open("folded", store="foldline.duckdb", **small) as timeline:
+        for turn in range(12):
+            timeline.user(f"Look at file {turn}. " + "and its lines " * 100)
+            timeline.render()
+            usage = {"input_tokens": 100_000, "output_tokens": 0}
+            said = [{"type": "text", "text": "Done. " * 100}]
+            answer = {"id": f"m{turn}", "model": "claude-opus-4-6", "content": said, "usage": usage}
+            timeline.record(answer)
+        assert timeline.view.compaction is not None
+    [row] = json.loads(run("list", "--json").out)
+    assert (row["dollars"], row["model"]) == (6.0, "claude-opus-4-6")
+
+
+def test_a_timeline_has_one_size(run: Run) -> None:
+    kept(
+        "sized",
+        used(1, uncached=40_000),
+        used(2, cache_read=107_234),
+        used(3, uncached=9, aside=True),
+    )
+    [row] = json.loads(run("list", "--json").out)
+    account = json.loads(run("account", "sized", "--json").out)
+    assert row["tokens"] == account["tokens"] == 107_234
+    assert " 107k " in run("list").out
+    for command in ("show", "account"):
+        assert "107k tokens in its newest request" in run(command, "sized").out.splitlines()[0]
+
+
+@pytest.mark.parametrize("events", [31, 200])
+def test_a_prompt_behind_long_instructions_is_found(run: Run, events: int) -> None:
+    log = [make.appended(make.attachment(f"rules {n}", "Be kind.")) for n in range(events)]
+    log += [make.appended(make.prompt("At last.")), make.appended(make.prompt("And more."))]
+    with closing(open_store("foldline.duckdb")) as store:
+        store.append(TimelineId("late"), log, expected_version=0)
+    [row] = json.loads(run("list", "--json").out)
+    assert row["prompt"] == "At last."
 
 
 def test_a_list_does_not_show_what_is_hidden_on_request(run: Run) -> None:
@@ -242,7 +329,8 @@ def test_a_store_that_another_process_has_open_is_read(run: Run) -> None:
     with other_process(HOLD, where):
         ran = [run(*command, "--store", where) for command in READ]
     said = f"foldline: {where} is in use or read-only: this is what it holds at this moment\n"
-    assert [(each.code, each.err) for each in ran] == [(0, said)] * len(READ)
+    assert [each.code for each in ran] == [0] * len(READ)
+    assert all(each.err.startswith(said) for each in ran)
     assert all(each.out for each in ran)
     assert "no timelines" not in ran[0].out
 

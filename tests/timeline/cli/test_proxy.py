@@ -30,8 +30,8 @@ def test_it_serves_until_it_is_stopped_and_then_says_what_was_saved(
             process.send_signal(stop)
             said, complaints = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, complaints
-    assert said.startswith("5 calls, ")
-    assert "sending everything" in said
+    assert "\n5 calls, " in said
+    assert "without foldline: " in said
     assert not complaints
     assert main(["list", "--store", store]) == 0
     assert "agent-" in capsys.readouterr().out

@@ -33,8 +33,9 @@ def test_rows_are_days_or_conversations_and_the_sum_is_said_as_by_wrap(
     store = kept(tmp_path / "a.duckdb", *bills)
     assert main(["savings", *store]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("4 calls, 4 of them rewritten, 36 prompt tokens, paid $0.4000\n")
-    assert "saved $0.4000 (50.0%)" in said
+    headline, calls, *_ = said.splitlines()
+    assert headline == "bill $0.400 recorded; without foldline $0.800: saved $0.400 (50%)"
+    assert calls.startswith("4 calls, 4 of them rewritten: 36 prompt tokens, ")
     for by, rows in (("day", 2), ("conversation", 2)):
         assert main(["savings", "--by", by, *store]) == 0
         table = capsys.readouterr().out

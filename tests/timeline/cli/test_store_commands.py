@@ -468,3 +468,49 @@ def test_a_place_that_cannot_be_made_is_one_clear_error(run: Run, tmp_path: Path
         f"foldline: {tmp_path}/data/foldline cannot be created: Not a directory; choose another folder with --store or"
         " FOLDLINE_STORE\n"
     )
+
+
+SHORT = (
+    ("show", "once"),
+    ("stats", "once"),
+    ("account", "once"),
+    ("propose", "once"),
+    ("render", "once"),
+    ("report", "once"),
+    ("export", "once"),
+    ("fork", "once", "copy"),
+    ("search", "look", "--timeline", "once"),
+    ("copy", "other.duckdb", "once"),
+    ("forget", "once-upon-a-time", "--yes"),
+)
+
+
+def test_the_beginning_of_a_name_is_enough_if_no_other_begins_so(run: Run, session: Path) -> None:
+    for name in ("once-upon-a-time", "talk", *(f"talk-{number}" for number in range(7))):
+        assert run("import", session, "--name", name).code == 0
+    for command in SHORT:
+        ran = run(*command, *(["--json"] if command[0] in {"show", "stats"} else []))
+        assert (ran.code, "once-upon-a-time" in run("list").out) == (0, command[0] != "forget")
+    assert json.loads(run("stats", "talk", "--json").out)["timeline"] == "talk", "a whole name wins"
+    ran = run("stats", "talk-")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        "foldline: 7 timelines begin with 'talk-': talk-0, talk-1, talk-2, talk-3, talk-4 and 2 more;"
+        " give more of the name\n"
+    )
+    ran = run("stats", "tlak")
+    assert (ran.code, "did you mean 'talk'?" in ran.err) == (1, True)
+    assert run("stats", "").code == 1
+
+
+@pytest.mark.parametrize("command", [("forget", "--yes"), ("retain", "--forget")])
+def test_what_cannot_be_undone_needs_the_whole_name(
+    run: Run, session: Path, command: tuple[str, ...]
+) -> None:
+    run("import", session)
+    name, *more = command
+    ran = run(name, "inv", *more)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith(" needs the whole name of the timeline: invented\n")
+    assert "invented" in run("list").out
+    assert run("retain", "inv", "--archive", ".").code == 0

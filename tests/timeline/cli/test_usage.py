@@ -68,6 +68,33 @@ def test_help_is_one_letter_or_a_word(run: Run) -> None:
     assert run("-h") == run("--help")
     assert run("list", "-h") == run("list", "--help")
     assert run("list", "-h").code == 0
+    assert run("help") == run("--help")
+    assert run("help", "list") == run("list", "--help")
+    assert "did you mean 'list'?" in run("help", "lst").err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("search", "x", "--limit", "5000"), "--limit 5000: give a number from 1 to 1,000"),
+        (("search", "x", "--limit", "0"), "--limit 0: give a number of at least 1"),
+        (("import", EXAMPLE, "--bytes-max", "0"), "--bytes-max 0: give the largest size"),
+        (("account", "example", "--window", "0"), "foldline: window must be a positive number"),
+        (("proxy", "--host", "0.0.0.0"), "give --token, or --host '127.0.0.1'"),  # noqa: S104 -- refused
+    ],
+)
+def test_advice_is_for_the_shell_and_not_for_a_program(
+    run: Run, words: tuple[str, ...], said: str
+) -> None:
+    assert run("import", EXAMPLE, "--name", "example").code == 0
+    ran = run(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_the_largest_number_of_hits_can_be_asked_for(run: Run) -> None:
+    assert run("import", EXAMPLE, "--name", "example").code == 0
+    assert run("search", "invoice", "--limit", "1000").code == 0
 
 
 Complete = Callable[..., list[str]]

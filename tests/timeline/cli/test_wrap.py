@@ -128,8 +128,8 @@ def test_a_client_runs_as_without_and_its_requests_go_through(desk: Desk, client
     assert len(desk.provider.requests) == 3
     assert not desk.provider.refused
     first, *rest = ran.stderr.splitlines()
-    assert first.startswith("foldline: 3 calls, ")
-    assert any("sending everything" in line for line in rest)
+    assert first.startswith("foldline: bill $")
+    assert any("without foldline: " in line for line in rest)
     (kept,) = desk.kept
     assert rest[-1] == (
         f"foldline: kept in {kept}: `foldline list` shows it, `foldline savings` adds up its costs"

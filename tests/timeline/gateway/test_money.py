@@ -327,7 +327,7 @@ def test_the_tools_that_the_gateway_offers_are_a_cost_of_the_gateway(more: Json)
     assert (found.rewritten, found.saved, found.full) == (0, 0, found.paid)
     assert found.alone < found.paid
     assert found.alone == pytest.approx(alone, rel=0.05), "but for the words around the calls"
-    assert "the tools that read folded content back cost $" in found.lines()[2]
+    assert "the tools that read folded content back cost $" in found.lines()[0]
 
 
 def test_a_cache_that_is_lost_because_the_gateway_s_tools_come_late_is_their_cost() -> None:
@@ -430,10 +430,10 @@ def test_a_stream_costs_the_same_as_a_whole_answer() -> None:
 
 def test_when_it_cost_more_than_it_saved_it_says_so() -> None:
     lost = Savings(calls=3, rewritten=1, tokens=9_000, paid=0.3, alone=0.2, alone_tokens=8_000)
-    assert "cost $0.1000 (50.0%) more" in lost.lines()[-1]
+    assert lost.lines()[0] == "bill $0.300 recorded; with foldline it cost $0.100 more (50%)"
     same = attrs.evolve(lost, paid=0.2, alone=0.20001, uncached=0.1)
-    assert "nothing saved, nothing lost" in same.lines()[-1]
-    assert "cache it would be $0.1000 less" in same.lines()[1]
+    assert "nothing saved, nothing lost" in same.lines()[0]
+    assert "cache it would be $0.100 less" in same.lines()[2]
     assert "no calls" in Savings(passed=4).lines()[0]
 
 

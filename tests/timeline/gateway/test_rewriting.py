@@ -212,8 +212,8 @@ def test_record_only_changes_nothing_and_says_what_rewriting_does_save_or_cost(w
     assert (watched.saved, watched.full) == (0, watched.paid)
     assert watched.would == pytest.approx(done.paid, rel=0.001)
     assert watched.possible == pytest.approx(done.saved, rel=0.02)
-    word = "saved" if done.saved > 0 else "cost"
-    assert f"would have {word} $" in watched.lines()[-1]
+    word = "less" if done.saved > 0 else "more"
+    assert f" {word} (" in watched.lines()[0].partition("would have cost $")[2]
 
 
 def test_openai_clients_get_their_own_words_back() -> None:

@@ -14,8 +14,8 @@ from render import Policy, provider_of, validate_request
 from tests.timeline.replay.invented import START, invented
 from timeline._models import model_named
 from timeline.billing import Flattener, PromptCache
-from timeline.replay import ReplayOptions, ReplayResult, dump_to, replay
-from timeline.replay._options import SYSTEM
+from timeline.replay import ReplayOptions, ReplayResult, dump_to, replay, telling_window
+from timeline.replay._options import ROOM_TOKENS_MIN, SYSTEM
 from timeline.tokens import counter_for
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl"
@@ -198,6 +198,27 @@ def test_the_summary_gives_way_before_a_request_breaks_a_very_small_window() -> 
     result = replay(session, ReplayOptions(window=4_000))
     assert result.over_window_calls == 0
     assert result.rules
+
+
+@pytest.mark.parametrize("turns", [1, 3, 8, 20])
+def test_in_a_window_chosen_for_compactions_they_happen_or_there_is_none(turns: int) -> None:
+    session = invented(turns=turns, rounds=8)
+    window, whole = telling_window(session, ReplayOptions())
+    if window is None:
+        assert whole < 2 * ROOM_TOKENS_MIN, "too small"
+    else:
+        assert replay(session, ReplayOptions(window=window)).compactions
+
+
+def test_a_chosen_window_is_not_wider_than_the_sessions_own() -> None:
+    session = invented(turns=40, rounds=8)
+    wide, whole = telling_window(session, ReplayOptions())
+    own = attrs.evolve(session, window=whole // 4)
+    narrow, _ = telling_window(own, ReplayOptions())
+    assert wide is not None
+    assert narrow is not None
+    assert narrow <= own.window < wide
+    assert replay(own, ReplayOptions(window=narrow)).compactions
 
 
 def test_a_call_that_cannot_fit_is_counted_and_typed() -> None:

@@ -90,18 +90,23 @@ def test_the_sum_of_savings_has_all_that_each_has() -> None:
 def test_words_say_saved_or_more_and_nothing_only_if_it_is_nothing() -> None:
     known = Savings(calls=3, rewritten=2, tokens=9_000, alone_tokens=8_000, paid=0.2, alone=0.2)
     assert known.verdict() == "nothing saved, nothing lost"
-    assert attrs.evolve(known, alone=0.3).verdict() == "saved $0.1000 (33.3%)"
-    assert attrs.evolve(known, paid=0.2132).verdict() == "cost $0.0132 (6.6%) more"
-    assert attrs.evolve(known, paid=0.2004).verdict() == "cost $0.0004 (0.2%) more"
+    saved = attrs.evolve(known, alone=0.3)
+    assert saved.verdict() == "without foldline $0.300: saved $0.100 (33%)"
+    assert saved.lines()[0] == f"bill $0.200 recorded; {saved.verdict()}"
+    dearer = attrs.evolve(known, paid=0.2132)
+    assert dearer.lines()[0] == "bill $0.213 recorded; with foldline it cost $0.013 more (7%)"
+    assert attrs.evolve(known, paid=0.2004).verdict() == "nothing saved, nothing lost"
     untouched = attrs.evolve(known, rewritten=0, paid=0.21)
     assert (untouched.saved, untouched.full, untouched.full_tokens) == (0, 0.21, 9_000)
     assert untouched.verdict().startswith("nothing saved; the tools that read folded")
-    assert untouched.verdict().endswith("content back cost $0.0100 (4.8%)")
+    assert untouched.verdict().endswith("content back cost $0.010 (5%)")
     watched = attrs.evolve(known, record_only=True, rewritten=0, possible=0.05)
-    assert watched.verdict() == "would have saved $0.0500 (25.0%)"
+    assert watched.verdict() == "with foldline it would have cost $0.050 less (25%)"
     assert watched.would == pytest.approx(0.15)
     mixed = attrs.evolve(known, alone=0.3, possible=-0.06)
-    assert mixed.verdict().endswith("what was only recorded would have cost $0.0600 (20.0%) more")
+    assert mixed.verdict().endswith("what was only recorded would have cost $0.060 more (20%)")
+    read_back = attrs.evolve(watched, record_only=False)
+    assert read_back.verdict() == watched.verdict(), "a store does not say that it was only watched"
 
 
 def test_words_name_what_is_not_counted() -> None:
