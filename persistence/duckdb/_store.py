@@ -26,6 +26,7 @@ from blocks import (
 )
 from persistence._file import copy_of_a_moment, database_path, is_writable, path_in, system_errors
 from persistence._log import (
+    Attempts,
     Head,
     Kept,
     Removed,
@@ -92,6 +93,7 @@ class DuckDBStore(RelationalStore):
         self._artifacts: DuckDBBackend | None = None
         self._artifacts_lock = Lock()
         self._watchers = Watchers()
+        self._attempts = Attempts()
         self._lock = FileLock.acquire(self.path)
         try:
             self._open()

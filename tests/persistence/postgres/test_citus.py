@@ -23,5 +23,7 @@ def test_a_tenant_is_refused_for_workers_do_not_know_it(url: str) -> None:
     with PostgresStore(url) as store:
         store.append(T, many(1), expected_version=0)
     for where, tenant in ((url, "acme"), (f"{url}%20-cfoldline.tenant%3Dacme", "")):
-        with pytest.raises(MisuseError, match=r"do not know the tenant 'acme'.*a schema of its own"):
+        with pytest.raises(
+            MisuseError, match=r"do not know the tenant 'acme'.*a schema of its own"
+        ):
             PostgresStore(where, tenant=tenant)
