@@ -223,7 +223,8 @@ class OutcomeUnknownError(StoreError):
     def __init__(self, reason: str) -> None:
         super().__init__(
             f"{reason}; it is unknown whether the events were written: repeat the call with the same"
-            " events; none is written twice"
+            " events on this store, at any version, or on another one at the same version; none is"
+            " written twice"
         )
 
 

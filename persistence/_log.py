@@ -38,6 +38,7 @@ from blocks import (
     TimelineId,
     TooLargeError,
     UnknownTimelineError,
+    VersionConflictError,
     clean_json,
     decode_event,
     encode_event,
@@ -550,3 +551,72 @@ class Watchers:
         """Wake all waiters, because the store is closed."""
         for timeline_id in self.timelines():
             self.wake(timeline_id)
+
+
+RECENT_MAX: Final = 100
+UNKNOWN_MAX: Final = 10_000
+Notes: TypeAlias = dict[tuple[TimelineId, str], int]
+"""The versions that appends expected, by the timeline and the id of the first event."""
+
+
+@attrs.define(eq=False)
+class Attempts:
+    """The latest appends of one store, so that one whose caller did not learn the outcome can be repeated at any version:
+    the connection broke during the commit, or an interrupt came.
+
+    An append is either at the version that it expected first or nowhere, so one look there tells whether it happened.
+    """
+
+    _unknown: Notes = attrs.field(factory=Notes, init=False)
+    """Appends that failed with another error than a conflict."""
+    _recent: Notes = attrs.field(factory=Notes, init=False)
+    """The latest ones, also successful ones: an interrupt may have come on the way back to the caller."""
+    _older: Notes = attrs.field(factory=Notes, init=False)
+
+    def settled(
+        self,
+        timeline: TimelineId,
+        stored: list[StoredEvent],
+        expected: int,
+        append: Callable[[TimelineId, list[StoredEvent], int], int],
+        read: Callable[[TimelineId, int, int], Sequence[tuple[int, bytes]]],
+    ) -> int:
+        """The version after these events: of an earlier append of the same, or else the answer of `append`; `read` is
+        that of bytes, by version and number."""
+        key = timeline, stored[0].id
+        for notes in (self._unknown, self._recent, self._older):
+            if key in notes:
+                before = notes.get(key, expected)
+                if before != expected and _is_there(timeline, before, stored, read):
+                    return before + len(stored)
+        self._recent[key] = expected
+        if len(self._recent) > RECENT_MAX:
+            self._older, self._recent = self._recent, {}
+        try:
+            version = append(timeline, stored, expected)
+        except VersionConflictError:
+            self._recent.pop(key, None)
+            raise
+        except BaseException:
+            self._unknown[key] = expected
+            while len(self._unknown) > UNKNOWN_MAX:
+                self._unknown.pop(next(iter(self._unknown)), None)
+            raise
+        if self._unknown:
+            self._unknown.pop(key, None)
+        return version
+
+
+def _is_there(
+    timeline: TimelineId,
+    before: int,
+    stored: list[StoredEvent],
+    read: Callable[[TimelineId, int, int], Sequence[tuple[int, bytes]]],
+) -> bool:
+    due, found = [event.data for event in stored], list[bytes]()
+    with suppress(ForgottenError):  # not these: nobody repeats an append so late
+        while page := read(timeline, before + len(found), len(due) - len(found)):
+            found += [data for _, data in page]
+            if len(found) == len(due):
+                break
+    return found == due

@@ -21,6 +21,7 @@ from blocks import (
     decode_event,
 )
 from persistence._log import (
+    Attempts,
     Head,
     Kept,
     Removed,
@@ -83,6 +84,7 @@ class MemoryStore(EventStore):
         factory=dict[TimelineId, MemoryLog], init=False, repr=False
     )
     _lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
+    _attempts: Attempts = attrs.field(factory=Attempts, init=False, repr=False)
     _watchers: Watchers = attrs.field(factory=Watchers, init=False, repr=False)
     _closed: bool = attrs.field(default=False, init=False)
     _backend: "MemoryBackend | None" = attrs.field(default=None, init=False, repr=False)
@@ -91,13 +93,17 @@ class MemoryStore(EventStore):
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
     ) -> int:
         stored = checked_events(timeline_id, events, expected_version)
-        return self._append(timeline_id, stored, expected_version)
+        return self._attempts.settled(
+            timeline_id, stored, expected_version, self._append, self._page
+        )
 
     def append_bytes(
         self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
     ) -> int:
         stored = checked_bytes(timeline_id, events, expected_version)
-        return self._append(timeline_id, stored, expected_version)
+        return self._attempts.settled(
+            timeline_id, stored, expected_version, self._append, self._page
+        )
 
     def _append(
         self, timeline_id: TimelineId, stored: Sequence[StoredEvent], expected_version: int

@@ -70,7 +70,10 @@ class EventStore(ABC):
         """Append all events or none; return the new version once they are durable.
 
         `expected_version=0` means that the timeline must be new.  Repeating an append that has
-        already happened (same event ids at the same versions) succeeds and writes nothing.
+        already happened (same event ids at the same versions) succeeds and writes nothing. So does
+        repeating one of the latest appends of this store, or one that raised an
+        `OutcomeUnknownError`, with the same events at any version; the result is then the version
+        after them, as before.
 
         Raises:
             VersionConflictError: `expected_version` is not the current version.

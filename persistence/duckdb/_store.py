@@ -33,6 +33,7 @@ from persistence._file import (
     system_errors,
 )
 from persistence._log import (
+    Attempts,
     Head,
     Kept,
     Removed,
@@ -99,6 +100,7 @@ class DuckDBStore(RelationalStore):
         self._artifacts: DuckDBBackend | None = None
         self._artifacts_lock = Lock()
         self._watchers = Watchers()
+        self._attempts = Attempts()
         self._lock = FileLock.acquire(self.path)
         try:
             self._open()

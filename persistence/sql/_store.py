@@ -29,6 +29,7 @@ from blocks import (
     VersionConflictError,
 )
 from persistence._log import (
+    Attempts,
     Kept,
     Removed,
     StoredEvent,
@@ -77,18 +78,23 @@ class RelationalStore(EventStore):
 
     can_remove = keeps_artifacts = True
     _watchers: Watchers
+    _attempts: Attempts
 
     def append(
         self, timeline_id: TimelineId, events: Sequence[Event], *, expected_version: int
     ) -> int:
         stored = checked_events(timeline_id, events, expected_version)
-        return self._append(timeline_id, stored, expected_version)
+        return self._attempts.settled(
+            timeline_id, stored, expected_version, self._append, self._bytes
+        )
 
     def append_bytes(
         self, timeline_id: TimelineId, events: Sequence[bytes], *, expected_version: int
     ) -> int:
         stored = checked_bytes(timeline_id, events, expected_version)
-        return self._append(timeline_id, stored, expected_version)
+        return self._attempts.settled(
+            timeline_id, stored, expected_version, self._append, self._bytes
+        )
 
     @abstractmethod
     def _append(self, timeline: TimelineId, stored: list[StoredEvent], expected: int) -> int:
@@ -104,7 +110,10 @@ class RelationalStore(EventStore):
         self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
     ) -> Sequence[tuple[int, bytes]]:
         checked_page(after, limit)
-        rows = self._page(timeline_id, after, limit)
+        return self._bytes(timeline_id, after, limit)
+
+    def _bytes(self, timeline: TimelineId, after: int, limit: int) -> Sequence[tuple[int, bytes]]:
+        rows = self._page(timeline, after, limit)
         return [(seq, data.encode() if isinstance(data, str) else data) for seq, data in rows]
 
     @abstractmethod
@@ -185,6 +194,7 @@ class SQLStore(RelationalStore):
         self._closed = False
         self._artifacts_lock = Lock()
         self._watchers = watchers or Watchers()
+        self._attempts = Attempts()
         self._dropped = finalize(self, _release, database, self._watchers, self._pid)
         self._dropped.atexit = False
 

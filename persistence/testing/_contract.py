@@ -85,6 +85,22 @@ class AppendContract:
         assert store.append(T, many(2, first=3), expected_version=2) == 4
         assert versions(store.read(T)) == [1, 2, 3, 4]
 
+    def test_a_retry_at_another_version_succeeds_and_writes_nothing(
+        self, store: EventStore
+    ) -> None:
+        """Whoever did not learn the outcome of an append may look for the version again, which others have changed."""
+        store.append(T, many(2), expected_version=0)
+        assert store.append(T, many(2), expected_version=2) == 2
+        store.append(T, many(2, first=3), expected_version=2)
+        store.append(U, many(2), expected_version=0)
+        for expected in (0, 1, 4, 9):
+            assert store.append(T, many(2), expected_version=expected) == 2
+        assert store.append(T, many(2, first=3), expected_version=4) == 4
+        other = [holding(UserPrompt(id=BlockId("b"), turn=TURN, text=text)) for text in "xy"]
+        store.append(T, other[:1], expected_version=4)
+        assert store.append(T, other[1:], expected_version=5) == 6, "only its id is the same"
+        assert versions(store.read(T)) == [1, 2, 3, 4, 5, 6]
+
     def test_a_retry_that_is_only_partly_there_is_a_conflict(self, store: EventStore) -> None:
         store.append(T, many(2), expected_version=0)
         with refused(VersionConflictError):

@@ -197,12 +197,13 @@ import os, sys
 from blocks import BlockAppended, ClosedError, UserPrompt
 from persistence import DuckDBStore, verify
 store = DuckDBStore(sys.argv[1])
-event = BlockAppended(id="e", at=0.0, block=UserPrompt(id="b", turn="t1", text="x"))
-store.append("t", [event], expected_version=0)
+def said(name):
+    return BlockAppended(id=name, at=0.0, block=UserPrompt(id="b", turn="t1", text="x"))
+store.append("t", [said("1")], expected_version=0)
 if (child := os.fork()) == 0:
     refused = 0
     for use in (
-        lambda: store.append("t", [event], expected_version=1),
+        lambda: store.append("t", [said("2")], expected_version=1),
         lambda: store.load_window("t"),
         lambda: store.head("t"),
         lambda: store.list(),
@@ -214,7 +215,7 @@ if (child := os.fork()) == 0:
     store.close()
     os._exit(refused)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
-assert store.append("t", [event], expected_version=1) == 2
+assert store.append("t", [said("2")], expected_version=1) == 2
 store.close()
 DuckDBStore(sys.argv[1]).close()
 """

@@ -21,6 +21,7 @@ from blocks import (
     VersionConflictError,
 )
 from persistence import verify
+from persistence._log import RECENT_MAX
 from persistence.sql._database import LostError, Patience
 from persistence.sql._store import SQLStore
 from tests.persistence.contract import T, U, compacted, forked, many, opened, said, versions
@@ -138,7 +139,7 @@ def test_versions_that_no_log_has_are_conflicts_and_empty_pages(where: str) -> N
         store.append(T, many(2), expected_version=0)
         for expected in (2**62, 2**63, 10**30):
             with pytest.raises(VersionConflictError, match="found 2"):
-                store.append(T, many(1), expected_version=expected)
+                store.append(T, [said("x")], expected_version=expected)
             assert list(store.read(T, after=expected)) == []
             assert versions(store.read(T, limit=expected)) == [1, 2]
         beyond = RangeCompacted(
@@ -282,3 +283,24 @@ def test_an_outcome_that_cannot_be_found_out_is_said_to_be_unknown(
         monkeypatch.undo()
         assert store.append(T, many(2), expected_version=0) == 2
         assert store.head(T) == 2
+
+
+def test_an_append_of_unknown_outcome_is_repeated_at_whatever_version_the_log_has_by_then(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it had happened or not, it is there once, and whoever asks need not keep the version."""
+    for name, breaks in ((T, "a"), (U, "b")):
+        with opened(where) as store, opened(where) as rival:
+            store._patience = Patience(seconds=0.0)
+            monkeypatch.setattr(type(store._database), "append", Breaking(store, breaks))
+            with pytest.raises(OutcomeUnknownError, match="on this store, at any version"):
+                store.append(name, many(2), expected_version=0)
+            monkeypatch.undo()
+            rival.append(name, [said("theirs")], expected_version=store.head(name))
+            for n in range(2 * RECENT_MAX):
+                store.append(TimelineId("other"), [said(f"{name} {n}")], expected_version=n)
+            for _ in range(2):
+                store.append(name, many(2), expected_version=store.head(name))
+            ids = [event.id for _, event in store.read(name)]
+            assert sorted(ids) == ["1", "2", "theirs"]
+            store.remove(TimelineId("other"))

@@ -7,6 +7,7 @@ import pytest
 
 from blocks import Event, StoreError, TimelineId, VersionConflictError
 from persistence import MemoryStore
+from persistence._log import Attempts
 from persistence.testing import RecordingStore
 from tests.persistence.contract import T, many, said
 
@@ -46,6 +47,7 @@ class Doubling(MemoryStore):
 
     def append(self, timeline_id: TimelineId, events: Sequence[Event], **more: int) -> int:
         version = max(more["expected_version"], super().head(timeline_id))
+        self._attempts = Attempts()
         return super().append(timeline_id, events, expected_version=version)
 
 
