@@ -22,6 +22,7 @@ from blocks import (
     MisuseError,
     SessionFormatError,
     TimelineId,
+    UsageRecorded,
     canonical_block,
     encode_event,
 )
@@ -159,17 +160,20 @@ def _import(file: File, options: Values) -> int:
 
 
 def _events(session: Session) -> Iterator[Event]:
-    """The session's blocks and the recorded usage of its calls, as events.
+    """The session's blocks and the recorded usage of its calls, as events; of a call without usage, the model.
 
     The ids are the same each time the same file is read.
     """
+    unknown = UsageRecorded(id=EventId(""), at=0.0)
     ids, used = counted(), partial(msgspec.structs.replace, window=session.window)
     for item in session.items:
         for block in item.blocks:
             yield BlockAppended(id=EventId(ids()), at=item.at, block=canonical_block(block))
-        if isinstance(item, Responded) and item.usage is not None:
-            model = item.usage.model or item.model
-            yield used(item.usage, id=EventId(ids()), at=item.at, model=model)
+        if isinstance(item, Responded):
+            usage = item.usage or unknown
+            model = usage.model or item.model or session.model
+            if item.usage or model:
+                yield used(usage, id=EventId(ids()), at=item.at, model=model)
     for usage in session.aside:
         yield used(usage, id=EventId(ids()), at=session.items[-1].at, aside=True)
 
