@@ -176,7 +176,7 @@ VENDORS: Final = (
 _NAMED: Final = {name: vendor for vendor in VENDORS for name in vendor.names}
 _FIRST: Final = f"({'|'.join(sorted(_NAMED, key=len, reverse=True))})(?![a-z])"
 _VENDOR: Final = re.compile(rf"(?<![a-z]){_FIRST}")
-_PLATFORM: Final = re.compile(rf".*?(?:\.|(?=claude-))(?={_FIRST})")
+_PLATFORM: Final = re.compile(rf"\A.*?(?:\.|(?=claude-))(?={_FIRST})")
 """What platforms write before a vendor's name, such as `us.anthropic.`."""
 
 

@@ -210,7 +210,7 @@ class Timeline(Shell):
         Raises:
             PolicyError: there is no policy of this name.
             MisuseError: the name or another option is not valid, or the file is not a store.
-            StoreLockedError: another process has the file open.
+            StoreLockedError: another process, or a `DuckDBStore` of this one, has the file open.
             DamagedStoreError: the file is damaged.
         """
         opening = Opening(name, options)
