@@ -58,7 +58,7 @@ from timeline.billing import CacheStep, Flattener, RunningBill, usage_written
 from timeline.engine._gist import beginning
 from timeline.engine._hiding import taken_back, without_hidden
 from timeline.engine._settings import Settings
-from timeline.report._money import ANSWERS, Figure, Money, Sized, timeline_figures
+from timeline.report._money import ANSWERS, Figure, Money, Sized, belonging, timeline_figures
 from timeline.report._requests import Requests
 from timeline.report._savings import Savings
 from timeline.tokens import counter_for
@@ -108,6 +108,7 @@ class Collector:
     _everything: "Everything" = attrs.field(init=False)
     _naming: Naming = attrs.field(factory=Naming, init=False)
     _decided: list[str] = attrs.field(factory=list[str], init=False)
+    _asked: dict[CallId, ToolCall] = attrs.field(factory=dict[CallId, ToolCall], init=False)
     _awaited: bool = attrs.field(default=False, init=False)
     """Whether a rendered request has no answer yet."""
     _answering: str | None = attrs.field(default=None, init=False)
@@ -157,7 +158,16 @@ class Collector:
         self._answering = response
         path = self._naming.path(block, version)
         self._whole.add(version, event)
-        self.blocks.append(_Row(version, event.at, block, path, len(self.calls)))
+        call = self._call_of(block)
+        part, file = belonging(block, call)
+        self.blocks.append(_Row(version, event.at, block, path, len(self.calls), part, file))
+
+    def _call_of(self, block: Block) -> ToolCall | None:
+        """The tool call that a block is, or whose result it is."""
+        if isinstance(block, ToolCall):
+            self._asked[block.call_id] = block
+            return block
+        return self._asked.get(block.call_id) if isinstance(block, ToolResult) else None
 
     def _called(self, at: float, view: View, event: RequestRendered | None) -> None:
         context = self.prompting.context(at)
@@ -328,16 +338,11 @@ class Collector:
             if change.state not in {VISIBLE, CARRIED}:
                 ends.setdefault(change.block, bisect_left(shown, change.event))
         last = len(self.calls) if any(call.is_rendered for call in self.calls) else None
-        asked = dict[CallId, ToolCall]()
         for row in self.blocks:
-            call = row.block if isinstance(row.block, ToolCall) else None
-            if call:
-                asked[call.call_id] = call
-            elif isinstance(row.block, ToolResult):
-                call = asked.get(row.block.call_id)
             yield Sized(
-                block=row.block,
-                call=call,
+                part=row.part,
+                file=row.file,
+                is_answer=isinstance(row.block, ANSWERS),
                 tokens=tokens.get(row.version, 0),
                 first=row.call,
                 end=ends.get(row.version, last),
@@ -374,6 +379,9 @@ class _Row:
     path: str
     call: int
     """The number of requests before this block."""
+    part: str
+    file: str
+    """What it belongs to: see `belonging`."""
 
 
 def _folded(view: View, version: int, event: Event) -> View:

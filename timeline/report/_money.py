@@ -48,10 +48,11 @@ Figure: TypeAlias = dict[str, Any]
 class Sized:
     """A block with what its cost depends on."""
 
-    block: Block
-    call: ToolCall | None
-    """Itself, or the call whose result it is."""
+    part: str
+    file: str
+    """The file that its tool reads or writes, or the program that it runs; empty if there is none."""
     tokens: int
+    is_answer: bool
     first: int
     """The number of the first call whose prompt had it."""
     end: int | None
@@ -134,18 +135,23 @@ class Money:
 
     def piece(self, each: Sized) -> Piece:
         """A block among the pieces of the prompts."""
-        wrote = each.first - 1 if isinstance(each.block, ANSWERS) else -1
+        wrote = each.first - 1 if each.is_answer else -1
         place = bisect_left(self.numbers, wrote) if wrote >= 0 else -1
         is_priced = 0 <= place < len(self.numbers) and self.numbers[place] == wrote
         end = None if self.source == "recorded" else each.end
         return Piece(
-            part=part_of(each.block, each.call),
-            file=file_of(each.call) or _program(each.call),
+            part=each.part,
+            file=each.file,
             tokens=each.tokens,
             born=place if is_priced else -1,
             first=bisect_left(self.numbers, each.first),
             end=None if end is None else bisect_left(self.numbers, end),
         )
+
+
+def belonging(block: Block, call: ToolCall | None) -> tuple[str, str]:
+    """The part to which a block belongs, and its file or program; `call`: itself, or the one whose result it is."""
+    return part_of(block, call), file_of(call) or _program(call)
 
 
 def _program(call: ToolCall | None) -> str:

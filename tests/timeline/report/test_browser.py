@@ -651,6 +651,14 @@ def test_an_address_leads_to_what_it_says(visit: Any, example: str) -> None:
     assert at.page.input_value("#run") == "1"
     assert chosen(at) == 7
     assert at.page.get_attribute("#tab-summary", "aria-selected") == "true"
+    at = visit().open(f"{example}#inside=99/99&block=99999&aside=block&view=nowhere")
+    assert "Choose a block" in at.text("#aside")
+    at.page.click("#tab-largest")
+    at.page.click("#aside tbody button.link >> nth=0")
+    at.until("/inside=\\d+%2F\\d+/.test(location.hash)")
+    at.page.select_option("#run", "1")
+    at.until("!location.hash.includes('inside=')")
+    at.no_complaint()
 
 
 def test_the_live_view_follows_an_agent(visit: Any) -> None:

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 
 from blocks import (
     BlockAppended,
-    BlockId,
     Envelope,
     EventId,
-    Note,
     OpaqueEvent,
     RangeCompacted,
     RequestRendered,
-    TurnId,
     UsageRecorded,
 )
 from persistence import MemoryStore
@@ -154,11 +151,10 @@ def test_a_block_costs_until_it_is_cut_out_by_our_events_or_by_an_agent_of_its_o
         UsageRecorded(id=EventId("u"), at=0.0, model="claude-opus-4-5", uncached=tokens)
         for tokens in (1_000, 2_000, 300, 400)
     ]
-    note = Note(id=BlockId("b"), turn=TurnId("t1"), text="x")
 
     def cost(end: int | None, *, recorded: bool = False) -> Any:
         money = Money.of(usages if recorded else (), usages, (), model_named("claude-opus-4-5"))
-        sized = [Sized(block=note, call=None, tokens=100, first=0, end=end)]
+        sized = [Sized(part="x", file="", tokens=100, is_answer=False, first=0, end=end)]
         return money.by_block([money.piece(each) for each in sized])["dollars"][0]
 
     assert cost(1) < cost(2) < cost(4)

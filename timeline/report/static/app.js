@@ -34,7 +34,7 @@ Foldline.Tabs = function ({ name, label, shown, chosen, choose }) {
 Foldline.App = function ({ runs, report, follow }) {
   const [state, setState] = useState(() => Foldline.fromHash(runs)), [ready, setReady] = useState(false);
   const [theme, setTheme] = useState("auto"), [isDark, setDark] = useState(Foldline.dark.matches);
-  const go = (to) => setState((old) => Foldline.settled(runs, { ...old, ...to }));
+  const go = (to) => setState((old) => Foldline.settled(runs, { ...old, ...(to.run == null || to.run === old.run ? {} : { inside: "" }), ...to }));
   const run = runs[state.run];
   useEffect(() => {
     let current = true;
@@ -88,8 +88,8 @@ Foldline.App = function ({ runs, report, follow }) {
 };
 
 Foldline.settled = function (runs, state) {
-  const run = runs[state.run] || runs[0];
-  return { ...state, run: runs.indexOf(run), call: Math.min(Math.max(state.call, 0), Math.max(run.length - 1, 0)), otherRun: Math.min(state.otherRun, runs.length - 1) };
+  const run = runs[state.run] || runs[0], [part, file] = state.inside.split("/"), isThere = part < run.spent.parts.length && !(file >= run.spent.files.length);
+  return { ...state, inside: isThere ? state.inside : "", run: runs.indexOf(run), call: Math.min(Math.max(state.call, 0), Math.max(run.length - 1, 0)), otherRun: Math.min(state.otherRun, runs.length - 1) };
 };
 Foldline.fromHash = function (runs) {
   const given = new URLSearchParams(location.hash.slice(1)), last = Math.max(runs[0].length - 1, 0);

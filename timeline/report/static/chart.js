@@ -17,6 +17,19 @@ Foldline.AXIS = 84; // room for the labels of the lanes, too
 
 Foldline.color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+// A canvas in the size and the resolution of the screen.
+Foldline.sized = function (canvas, width, height) {
+  const ratio = devicePixelRatio || 1, [columns, rows] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== columns || canvas.height !== rows) {
+    Object.assign(canvas, { width: columns, height: rows });
+    Object.assign(canvas.style, { width: width + "px", height: height + "px" });
+  }
+  const ctx = canvas.getContext("2d");
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.clearRect(0, 0, width, height);
+  return ctx;
+};
+
 Foldline.chart = function (place, run, others, money, on) {
   const { calls, length: count } = run, color = Foldline.color;
   const numbers = Array.from({ length: count }, (_, at) => at + 1);

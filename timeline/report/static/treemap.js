@@ -158,19 +158,6 @@ Foldline.partColor = function (run, part) {
   return part == null || rank < 0 || rank > 6 ? "--m-rest" : "--m" + rank;
 };
 
-// A canvas in the size and the resolution of the screen.
-Foldline.sized = function (canvas, width, height) {
-  const ratio = devicePixelRatio || 1, [columns, rows] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== columns || canvas.height !== rows) {
-    Object.assign(canvas, { width: columns, height: rows });
-    Object.assign(canvas.style, { width: width + "px", height: height + "px" });
-  }
-  const ctx = canvas.getContext("2d");
-  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-  ctx.clearRect(0, 0, width, height);
-  return ctx;
-};
-
 // A text that fits, with an ellipsis if it had to be cut.
 Foldline.cut = function (ctx, text, room) {
   if (ctx.measureText(text).width <= room) return text;
