@@ -245,12 +245,12 @@ def _lines(path: str, lines: Iterable[Numbered], data: bytearray | None = None) 
     unread, rest, is_held = 0, iter(lines), False
     while each := next(rest, None):
         number, line = each
-        if line in _OPENINGS and not is_held:
+        if bytes(line) in _OPENINGS and not is_held:
             held, is_held = list(rest), True
-            if found := _whole(bytearray(b"\n".join([line, *(other for _, other in held)]))):
+            if document := _whole(bytearray(b"\n".join([line, *(other for _, other in held)]))):
                 text = "a document begins here; what is before it was skipped"
                 notice = Notice(line=number, text=text)
-                return Source(path=path, records=tuple(found), notices=(notice,))
+                return Source(path=path, records=tuple(document), notices=(notice,))
             rest = iter(held)
         for value in _values(line):
             if found := obj(value):

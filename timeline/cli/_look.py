@@ -30,7 +30,6 @@ from blocks import (
     withheld_after,
 )
 from persistence import EventStore, Hit, TimelineInfo, search_blocks
-from persistence.search._search import LIMIT_MAX
 from render import TokenCounter, stand_in
 from timeline import Quality, Timeline, model_named, quality_of
 from timeline.billing import timeline_bill
@@ -467,6 +466,8 @@ def _shortened(path: str, columns: int) -> str:
 # search
 
 HITS: Final = 20
+HITS_MAX: Final = 1_000
+"""The most that a search gives."""
 MATCH: Final = "bold yellow"
 HITS_TABLE_COLUMNS: Final = 110
 
@@ -496,7 +497,7 @@ def search(options: Values) -> int:
         name = checked_name(store, options.timeline) if options.timeline else None
         for each in [name] if name else store.trimmed():
             tell_forgotten(store, each)
-        count = min(options.limit + 1, max(options.limit, LIMIT_MAX))
+        count = min(options.limit + 1, max(options.limit, HITS_MAX))
         hits = search_blocks(store, query, name, count, hidden=options.hidden)
     has_more = len(hits) > options.limit
     hits = hits[: options.limit]

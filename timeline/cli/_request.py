@@ -51,11 +51,11 @@ def account(options: Values) -> int:
             taken = _taken(options, timeline, gist)
     if options.json:
         _tell(taken, sys.stderr)
-        size = {"timeline": options.id, "version": last, "tokens": gist.tokens}
-        print_json({**size, **parts.to_json()})
+        about = {"timeline": options.id, "version": last, "tokens": gist.tokens}
+        print_json({**about, **parts.to_json()})
         return DONE
     size = size_of(gist) or "no request yet"
-    screen().print(Text(line(options.id), style="bold").append(f"  {size}", style="not bold dim"))
+    screen().print(f"{options.id}: {size}")
     _tell(taken, sys.stdout)
     screen().print(
         Text(f"the next request, before anything is compacted:\n{format_account(parts)}")

@@ -70,7 +70,8 @@ def test_a_call_through_a_gateway_costs_what_its_bill_says() -> None:
 
 def test_a_timeline_has_the_calls_outside_its_conversation_in_its_bill() -> None:
     bill = timeline_bill([used(uncached=1_000_000), used(uncached=100_000, aside=True)])
-    assert (bill.calls, bill.aside, bill.dollars) == (2, 1, pytest.approx(5.5))
+    assert (bill.calls, bill.aside) == (2, 1)
+    assert bill.dollars == pytest.approx(5.5)
 
 
 def test_each_call_is_priced_at_its_own_model() -> None:

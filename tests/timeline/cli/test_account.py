@@ -26,7 +26,7 @@ def test_it_says_what_there_is_and_what_is_left(run: Run) -> None:
     ran = run("account", "invented", "--model", "claude-haiku-4-5")
     assert (ran.code, ran.err) == (0, "")
     size, _, first, *rows = ran.out.splitlines()
-    assert size == "invented  no request yet"
+    assert size == "invented: no request yet"
     assert first == "model claude-haiku-4-5"
     told = {row.split()[0]: row for row in rows}
     assert told["limit"].split(maxsplit=2)[1:] == ["192,000", "besides 8,000 for the answer"]

@@ -201,8 +201,13 @@ def test_a_list_has_what_each_has_cost_and_stats_say_it_as_a_replay_does(run: Ru
 
 
 def test_a_bill_has_what_was_paid_before_a_compaction(run: Run) -> None:
-    small: Options = {"model": "claude-opus-4-6", "window": 3_000, "counter": "estimate"}
-    with Timeline.open("folded", store="foldline.duckdb", **small) as timeline:
+    small: Options = {
+        "store": "foldline.duckdb",
+        "model": "claude-opus-4-6",
+        "window": 3_000,
+        "counter": "estimate",
+    }
+    with Timeline.open("folded", **small) as timeline:
         for turn in range(12):
             timeline.user(f"Look at file {turn}. " + "and its lines " * 100)
             timeline.render()
