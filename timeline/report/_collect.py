@@ -280,7 +280,7 @@ class Collector:
         return {
             "version": self.version,
             "prompt": self.prompt(),
-            "figures": self.figures(money),
+            "figures": [attrs.asdict(each) for each in self.figures(money)],
             "priced": money.source,
             "model": settings.model.name,
             "policy": settings.policy.name,

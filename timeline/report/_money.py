@@ -8,7 +8,7 @@ the page says so.
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import attrs
 
@@ -39,9 +39,6 @@ _LINES: Final = ("command", "cmd", "script")
 """The arguments that have a command line."""
 _STARTS: Final = ("cd", "env", "sudo", "time", "timeout")
 """Commands before the one that a command line is about."""
-
-Figure: TypeAlias = dict[str, Any]
-"""A number of the first screen: `name`; `dollars`, or None if it was not computed; `says`, in words; `is_loss`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -78,16 +75,10 @@ class Money:
         simulated: Sequence[UsageRecorded],
         model: Model,
     ) -> "Money":
-        """The first of the three that has any usage; `model`: of calls that do not name theirs."""
-        found = (("recorded", recorded), ("reported", reported), ("simulated", simulated))
-        source, usages = next((each for each in found if any(each[1])), found[-1])
-        priced = [
-            (number, usage, known)
-            for number, usage in enumerate(usages)
-            if usage
-            and usage.input + usage.output
-            and (known := priced_model(usage.model) if usage.model else model)
-        ]
+        """The first of the three that has any call with a known price; `model`: of calls that do not name theirs."""
+        of = {"recorded": recorded, "reported": reported, "simulated": simulated}
+        found = ((source, _priced(usages, model)) for source, usages in of.items())
+        source, priced = next((each for each in found if each[1]), ("simulated", []))
         return cls(
             source=source,
             numbers=[number for number, _, _ in priced],
@@ -149,6 +140,19 @@ class Money:
         )
 
 
+def _priced(
+    usages: Sequence[UsageRecorded | None], model: Model
+) -> list[tuple[int, UsageRecorded, Model]]:
+    """The calls with a known price, by number, with the models whose prices apply."""
+    return [
+        (number, usage, known)
+        for number, usage in enumerate(usages)
+        if usage
+        and usage.input + usage.output
+        and (known := priced_model(usage.model) if usage.model else model)
+    ]
+
+
 def belonging(block: Block, call: ToolCall | None) -> tuple[str, str]:
     """The part to which a block belongs, and its file or program; `call`: itself, or the one whose result it is."""
     return part_of(block, call), file_of(call) or _program(call)
@@ -168,85 +172,83 @@ def _program(call: ToolCall | None) -> str:
 # The three figures.
 
 
-def _figure(name: str, dollars: float | None, says: str, **more: bool) -> Figure:
-    return {"name": name, "dollars": dollars, "says": says, "is_loss": False, **more}
+@attrs.frozen
+class Figure:
+    """An amount of the first screen."""
+
+    name: str
+    dollars: float | None
+    """None if nothing computed it."""
+    says: str
+    """What it consists of, in words."""
+    is_loss: bool = attrs.field(default=False, kw_only=True)
+    is_guess: bool = attrs.field(default=False, kw_only=True)
+    """Whether prices are a guess."""
 
 
 def replay_figures(
-    bill: RecordedBill, prompts: float, everything: float, policy: str
+    bill: RecordedBill, prompts: float, everything: float, *, guess: bool
 ) -> list[Figure]:
-    """What a recorded session has cost, what it would have cost, and the difference."""
+    """What a recorded session has cost, what it would have cost, and the difference. `prompts`, `everything`: the
+    dollars of the prompts alone, in a simulated cache; `guess`: whether their prices are one."""
     if not bill.calls:
+        nobody = f"sending everything: ${everything:,.3f}, which nobody paid"
         return [
-            _figure("bill", None, bill.headline().removeprefix("no bill: ")),
-            _figure("with foldline", prompts, "its prompts alone, in a simulated cache"),
-            _figure(
-                "saved",
-                None,
-                f"sending everything: ${everything:,.3f}, which nobody paid",
+            Figure("bill", None, bill.headline().removeprefix("no bill: ")),
+            Figure(
+                "with foldline", prompts, "its prompts alone, in a simulated cache", is_guess=guess
             ),
+            Figure("saved", None, nobody),
         ]
-    aside = f", {bill.aside:,} of them outside the conversation" if bill.aside else ""
-    about = (
-        "at prices that are a guess" if bill.guessed or bill.tiers else "by the usage in the log"
+    where = (
+        f"{bill.aside:,} of them outside the conversation" if bill.aside else "by the log's usage"
     )
-    paid = _figure("bill", bill.dollars, f"{bill.calls:,} calls{aside}, {about}")
+    is_guess = bool(bill.guessed or bill.tiers)
+    paid = Figure("bill", bill.dollars, f"{bill.calls:,} calls, {where}", is_guess=is_guess)
     if bill.foldline is None:
         return [paid, *_unknown("with foldline", "not computed: no call can be compared")]
-    would = _figure(
-        "with foldline", bill.foldline, f"the same calls with policy {policy}, an estimate"
-    )
+    would = Figure("with foldline", bill.foldline, "the same calls, estimated", is_guess=is_guess)
     return [paid, would, _difference(bill.saved, bill.dollars, "of the bill")]
 
 
 def timeline_figures(money: Money, calls: int, savings: Savings, prompts: float) -> list[Figure]:
     """The same for a timeline: by the bills of a gateway, or by usage; `prompts`: what the simulated prompts cost."""
+    is_guess = not all(model.known for model in money.models)
     if savings.calls:
-        return [
-            _figure("bill", savings.paid, f"{savings.calls:,} calls through the gateway"),
-            *_gateway_figures(savings),
-        ]
+        said = f"{savings.calls:,} calls through the gateway"
+        return [Figure("bill", savings.paid, said), *_gateway_figures(savings)]
     if money.source == "simulated":
+        said = "their prompts alone, in a simulated cache"
         return [
-            _figure("bill", None, "no usage was reported"),
-            _figure("these requests", prompts, "their prompts alone, in a simulated cache"),
-            _figure("saved", None, "no bill to compare with"),
+            Figure("bill", None, "no usage with a known price was reported"),
+            Figure("these requests", prompts, said, is_guess=is_guess),
+            Figure("saved", None, "no bill to compare with"),
         ]
-    known = (
-        f"{len(money.costs):,} of {calls:,} calls"
-        if len(money.costs) < calls
-        else f"{calls:,} calls"
-    )
+    priced = len(money.costs)
+    said = f"{f'{priced:,} of ' if priced < calls else ''}{calls:,} calls, by the reported usage"
     return [
-        _figure("bill", money.dollars, f"{known}, by the usage that the provider reported"),
+        Figure("bill", money.dollars, said, is_guess=is_guess),
         *_unknown("would be", "only a replay or a gateway computes another bill"),
     ]
 
 
 def _gateway_figures(savings: Savings) -> list[Figure]:
     if savings.rewritten:
-        full = _figure(
-            "without foldline",
-            savings.full,
-            "sending everything, with the client's own cache marks",
-        )
+        said = "sending everything, with the client's own cache marks"
+        full = Figure("without foldline", savings.full, said)
         return [full, _difference(savings.saved, savings.full, "of that")]
     if savings.possible:
-        would = _figure(
-            "with foldline", savings.would, "these requests were recorded, but not sent"
-        )
-        return [
-            would,
-            _difference(savings.possible, savings.paid, "of the bill", "would have been "),
-        ]
+        said = "these requests were recorded, but not sent"
+        would = Figure("with foldline", savings.would, said)
+        possible = _difference(savings.possible, savings.paid, "of the bill")
+        return [would, attrs.evolve(possible, name=f"would have been {possible.name}")]
     return _unknown("without foldline", "the same: nothing was rewritten")
 
 
 def _unknown(name: str, says: str) -> list[Figure]:
-    return [_figure(name, None, says), _figure("saved", None, "nothing to compare with")]
+    return [Figure(name, None, says), Figure("saved", None, "nothing to compare with")]
 
 
-def _difference(saved: float, whole: float, of: str, would: str = "") -> Figure:
-    name = f"{would}{'more' if saved < 0 else 'saved'}"
+def _difference(saved: float, whole: float, of: str) -> Figure:
     share = f"{abs(saved) / whole:.0%} {of}" if whole else ""
-    return _figure(name, abs(saved), share, is_loss=saved < 0)
+    return Figure("more" if saved < 0 else "saved", abs(saved), share, is_loss=saved < 0)

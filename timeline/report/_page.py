@@ -59,6 +59,7 @@ def reported_replay(replayed: Replayed) -> Reported:
         counter=result.counter,
     )
     cost = result.cost
+    figures = replay_figures(bill, cost.total, cost.full_history, guess=bool(result.guess))
     facts = {
         "name": f"{result.session}, policy {result.policy}",
         "title": replayed.session.title,
@@ -68,7 +69,7 @@ def reported_replay(replayed: Replayed) -> Reported:
         "session": result.session,
         "format": result.format,
         "guess": result.guess,
-        "figures": replay_figures(bill, cost.total, cost.full_history, result.policy),
+        "figures": [attrs.asdict(each) for each in figures],
         "recall": result.recall.far,
         "quotes": result.recall.quotes,
         "rules": result.rules,

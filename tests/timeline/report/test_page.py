@@ -95,6 +95,6 @@ def test_every_number_on_the_page_has_an_explanation() -> None:
         found += re.findall(r'\{ name: "([^"]+)"', asset(script))
         found += re.findall(r'\b(?:money|kept|total|tokens)\("([^"]+)", ', asset(script))
     source = (STATIC.parent / "_money.py").read_text(encoding="utf-8")
-    found += re.findall(r'_(?:figure|unknown)\(\s*"([^"]+)"', source)
+    found += re.findall(r'(?:Figure|_unknown)\(\s*"([^"]+)"', source)
     assert len(found) > 30
     assert [name for name in found if f'"{name}":' not in words] == []

@@ -131,8 +131,9 @@ def test_the_calls_of_a_replay_cost_what_the_recording_says_each_at_its_own_mode
     assert calls["sent"] == [1_205] * 24
     assert all(calls["why"])
     assert reported_replay(done).facts["folder"] == "/home/me"
-    unpriced = reported_replay(with_usage(model="nobody's")).collector.overview()["calls"]
-    assert unpriced["money"] == [None] * 24, "no price is known, and none is invented"
+    unpriced = with_usage(model="nobody's")
+    assert figures(unpriced)[0][1] is None, "no price is known, and none is invented"
+    assert reported_replay(unpriced).collector.overview()["priced"] == "simulated"
 
 
 def test_what_blocks_cost_adds_up_to_no_more_than_the_calls() -> None:

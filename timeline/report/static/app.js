@@ -5,8 +5,8 @@ Foldline.dark = matchMedia("(prefers-color-scheme: dark)");
 Foldline.TABS = [["request", "Request"], ["compare", "Two requests"], ["summary", "Summaries"], ["search", "Search"], ["all", "All calls"], ["policies", "Side by side"], ["numbers", "Numbers"]];
 
 // What it cost, what it would have cost, and the difference.
-Foldline.Figures = ({ run }) => html`<dl class="figures">${(run.facts.figures || run.figures).map(({ name, dollars, says, is_loss: isLoss }) => html`
-  <div class=${isLoss ? "figure loss" : name.endsWith("saved") && dollars > 0 ? "figure gain" : "figure"} title=${Foldline.meaning(name)}><dt>${name}</dt><dd>${Foldline.money(dollars, dollars && run.facts.guess)}</dd><dd class="says">${says}</dd></div>`)}</dl>`;
+Foldline.Figures = ({ run }) => html`<dl class="figures">${(run.facts.figures || run.figures).map(({ name, dollars, says, is_loss: isLoss, is_guess: isGuess }) => html`
+  <div class=${isLoss ? "figure loss" : name.endsWith("saved") && dollars > 0 ? "figure gain" : "figure"} title=${Foldline.meaning(name)}><dt>${name}</dt><dd>${Foldline.money(dollars, isGuess)}</dd><dd class="says">${says}</dd></div>`)}</dl>`;
 
 Foldline.Counts = function ({ run }) {
   const f = Foldline.totals(run);
@@ -16,7 +16,7 @@ Foldline.Counts = function ({ run }) {
 Foldline.About = function ({ run }) {
   const { facts, times } = run, [from, to] = times || [];
   const when = times && `${Foldline.when(from).slice(0, 16)} to ${Foldline.when(to).slice(Foldline.when(from).slice(0, 10) === Foldline.when(to).slice(0, 10) ? 11 : 0, 16)} UTC (${Foldline.lasting(to - from)})`;
-  return html`<p class="about">${[facts.folder && html`<code>${facts.folder}</code>`, when, (facts.models || [run.model]).join(", "), facts.format].filter(Boolean).map((each) => html`<span>${each}</span>`)}</p>${facts.guess ? html`<p class="about"><b>${facts.guess}</b></p>` : null}`;
+  return html`<p class="about">${[facts.folder && html`<code title=${facts.folder}>${Foldline.shortPath(facts.folder)}</code>`, when, (facts.models || [run.model]).join(", "), facts.format].filter(Boolean).map((each) => html`<span>${each}</span>`)}</p>${facts.guess ? html`<p class="about"><b>${facts.guess}</b></p>` : null}`;
 };
 
 Foldline.Tabs = function ({ name, label, shown, chosen, choose }) {

@@ -37,6 +37,7 @@ Foldline.lasting = function (seconds) {
   }
   return Math.round(seconds) + " s";
 };
+Foldline.shortPath = (path) => (path.length < 44 ? path : "…/" + path.split(/[/\\]/).slice(-3).join("/"));
 Foldline.sum = (values) => values.reduce((total, value) => total + value, 0);
 
 // Lanes by kind, from top to bottom; kinds that match no lane are in the last.

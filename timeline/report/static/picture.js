@@ -105,7 +105,7 @@ Foldline.MoneyLegend = function ({ run }) {
   const all = Foldline.MONEY.map((_, kind) => Foldline.sum(run.calls.money.map((kinds) => (kinds ? kinds[kind] : 0))));
   const beside = run.isRecorded ? run.facts.figures[0].dollars - Foldline.sum(all) : 0;
   return html`<p class="legend">${Foldline.MONEY.map(([name, color], kind) => (all[kind] ? html`<span title=${Foldline.meaning(name)}><i class="box" style=${{ background: `var(${color})` }}></i>${name} ${Foldline.money(all[kind])}</span>` : null))}
-    ${beside > 0.005 ? html`<span title="Of sub-agents, or broken off">not in the chart: ${Foldline.money(beside)} outside the conversation</span>` : null}
+    ${beside > 0.005 ? html`<span title="Not in the chart: calls of sub-agents, or broken off">outside the conversation ${Foldline.money(beside)}</span>` : null}
     ${run.priced === "simulated" ? html`<span title=${Foldline.meaning(run.fullName)}><i class="line everything"></i>${run.fullName}</span>` : null}</p>`;
 };
 
