@@ -21,11 +21,10 @@ from benchmarks.gateway.clients import CLIENTS, id_of
 from benchmarks.gateway.play import gateway
 from benchmarks.peers.driver import Child
 from benchmarks.peers.measure import Recording, Row, options, row_of
-from persistence import MemoryStore
 from render import Json, Rendered
 from timeline.billing import RunningBill
 from timeline.replay._handover import Meter
-from timeline.replay._replay import Clock, Replay
+from timeline.replay._replay import Clock
 
 Changed: TypeAlias = Callable[[Json], tuple[Json, float]]
 """Returns the request that is sent on, and the milliseconds that this took."""
@@ -52,8 +51,8 @@ def untouched(recording: Recording) -> Row:
 
 
 def _through(name: str, recording: Recording, changed: Changed, clock: Clock | None = None) -> Row:
-    model = Replay.begin(recording.session, options(recording.window), MemoryStore())
-    bill = RunningBill(model=model.replayed.settings.model, flattener=recording.flattener)
+    model = options(recording.window).model_for(recording.session)
+    bill = RunningBill(model=model, flattener=recording.flattener)
     memory, over, session = Meter.of(recording.session), 0, id_of(recording.session)
     milliseconds: list[float] = []
     for call, moment in enumerate(recording.moments):

@@ -115,8 +115,8 @@ def recorded(session: Session, window: int) -> Recording:
 
 
 def _reference(session: Session, chosen: ReplayOptions, flattener: Flattener) -> FullHistory:
-    model = Replay.begin(session, chosen, MemoryStore()).replayed.settings.model
-    return FullHistory.begin(session, chosen, RunningBill(model=model, flattener=flattener))
+    bill = RunningBill(model=chosen.model_for(session), flattener=flattener)
+    return FullHistory.begin(session, chosen, bill)
 
 
 def neutral(
@@ -232,8 +232,8 @@ def masked(recording: Recording) -> Row:
 
 def _stepped(name: str, step: Callable[[Sequence[Message]], Answer], recording: Recording) -> Row:
     """Measure what is sent, given by `step` for the new messages of each call."""
-    model = Replay.begin(recording.session, options(recording.window), MemoryStore())
-    bill = RunningBill(model=model.replayed.settings.model, flattener=recording.flattener)
+    model = options(recording.window).model_for(recording.session)
+    bill = RunningBill(model=model, flattener=recording.flattener)
     memory, writer = Meter.of(recording.session), Writer()
     over, sums = 0, 0
     milliseconds: list[float] = []

@@ -15,7 +15,13 @@ from msgspec.structs import replace
 from blocks import UsageRecorded
 from blocks.formats import count, obj
 from render import Json, Model, Rates, Rendered, provider_of
-from timeline.billing._prompt_cache import CacheStep, FlatBlock, Flattener, PromptCache
+from timeline.billing._prompt_cache import (
+    CacheRequest,
+    CacheStep,
+    FlatBlock,
+    Flattener,
+    PromptCache,
+)
 
 _MILLION = 1_000_000
 _MINUTES_5 = 300
@@ -49,23 +55,33 @@ class RunningBill:
     busts: int = 0
     summary_dollars: float = 0.0
     summary_units: float = 0.0
+    kept: float = 0.0
+    """As `PromptCache.kept`."""
     _cache: PromptCache = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._cache = PromptCache.of(self.model)
+        self._cache = PromptCache.of(self.model, self.kept)
 
     def send(self, ts: float, rendered: Rendered) -> CacheStep:
         """Bill one request, sent at `ts` (seconds)."""
-        request = {
+        return self.bill(ts, self.request(rendered))
+
+    def charge(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
+        """Bill one flattened request, sent at `ts` (seconds)."""
+        return self.bill(ts, self._cache.request(blocks))
+
+    def request(self, rendered: Rendered) -> CacheRequest:
+        """A rendered request, as the cache sees it."""
+        sections = {
             "tools": rendered.tools,
             "system": rendered.system,
             "messages": rendered.messages,
         }
-        return self.charge(ts, self.flattener.flatten(request))
+        return self._cache.request(self.flattener.flatten(sections))
 
-    def charge(self, ts: float, blocks: Iterable[FlatBlock]) -> CacheStep:
-        """Bill one flattened request, sent at `ts` (seconds)."""
-        step = self._cache.step(ts, blocks)
+    def bill(self, ts: float, request: CacheRequest) -> CacheStep:
+        """Bill one request of `request`, sent at `ts` (seconds)."""
+        step = self._cache.send(ts, request)
         self.dollars += price(step, self.model)
         self.units += units(step, self.model)
         self.read += step.read

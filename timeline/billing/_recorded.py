@@ -19,10 +19,13 @@ import attrs
 from blocks import UsageRecorded
 from render import Model, provider_of
 from timeline._models import priced_model
-from timeline.billing._prices import price, usage_price, usage_written, with_read
+from timeline.billing._prices import price, usage_price, usage_written
 from timeline.billing._prompt_cache import CacheStep
 
 _TIMES: Final = {300: "5m", 1_800: "30m", 3_600: "1h", 43_200: "12h"}
+CUT: Final = 0.1
+"""An agent whose prompt is smaller than its last one by more than this share has cut its history. Smaller parts go without
+that: the API takes out the reasoning of finished turns, and reminders change."""
 
 
 class RecordedCall(NamedTuple):
@@ -201,9 +204,16 @@ def timeline_bill(usage: Sequence[UsageRecorded]) -> RecordedBill:
 
 
 def compared_bill(
-    bill: RecordedBill, calls: Sequence[RecordedCall], summaries: float
+    bill: RecordedBill,
+    calls: Sequence[RecordedCall],
+    summaries: float,
+    *,
+    is_kept: bool = True,
 ) -> RecordedBill:
-    """The bill, and what its calls would have cost with other requests; `summaries`: dollars paid for their pages."""
+    """The bill, and what its calls would have cost with other requests; `summaries`: dollars paid for their pages.
+
+    `is_kept`: whether these ask the provider to keep them as long as the recorded ones did; else for its shortest time.
+    """
     known = [
         (call, call.usage, model)
         for call in calls
@@ -212,23 +222,16 @@ def compared_bill(
     if not known:
         return bill
     unlogged, growth = unlogged_in([(usage, call.full) for call, usage, _ in known])
-    is_long = sum(2 * usage.cache_write_long - usage.cache_write for _, usage, _ in known) > 0
-    before, more = dict[str, tuple[float, UsageRecorded]](), summaries
-    for number, (call, usage, model) in enumerate(known):
-        if number or call.step.total != call.full:  # not the same request as the recorded one
-            times = provider_of(model).rates(model, usage.input).writes
-            seconds = (max if is_long else min)(times, default=0)
-            last = before.get(usage.model, (call.at, usage))
-            begin = _beginning(usage, model, unlogged)
-            lost = _lost(usage, last[1], begin.total, is_cold=call.at - last[0] >= seconds)
-            step = _as_sent(call.step, growth, lost, seconds)
-            step = CacheStep(
-                read=begin.read + step.read,
-                written=Counter(begin.written) + Counter(step.written),
-                uncached=begin.uncached + step.uncached,
-            )
+    seconds = kept_in([(call.at, usage) for call, usage, _ in known])
+    compared = _Comparison(unlogged, growth, seconds, is_kept)
+    before, more, sent = dict[str, _Sent](), summaries, None
+    for call, usage, model in known:
+        is_first = sent is None
+        sent = compared.sent(call, usage, sent)
+        if not is_first or call.step.total != call.full:  # not the same request as the recorded one
+            step = compared.billed(sent, before.get(usage.model, sent), model)
             more += price(step, model, usage.output) - usage_price(usage, model)
-        before[usage.model] = call.at, usage
+        before[usage.model] = sent
     return attrs.evolve(bill, foldline=bill.dollars + more, unlogged=unlogged, growth=growth)
 
 
@@ -245,21 +248,93 @@ def unlogged_in(calls: Sequence[tuple[UsageRecorded, int]]) -> tuple[int, float]
     return max(calls[0][0].input - round(growth * calls[0][1]), 0), growth
 
 
-def _lost(usage: UsageRecorded, before: UsageRecorded, begin: int, *, is_cold: bool) -> float:
-    """The share of the previous prompt, after its beginning, that the provider's cache had lost at this call. Where the
-    agent cut its prompt, usage does not tell; then all of it is lost if the cache is cold."""
-    if usage.input < before.input:
-        return float(is_cold)
-    sent = before.input - begin
-    return 1 - min(max(usage.cache_read - begin, 0) / sent, 1.0) if sent > 0 else 0.0
+def kept_in(calls: Sequence[tuple[float, UsageRecorded]]) -> float:
+    """The seconds for which the provider's cache kept the prompts of these calls (time, and what was reported): for which
+    most of them asked; where it caches by itself, the longest pause after which most of a prompt was still read."""
+    models = {usage.model: model for _, usage in calls if (model := priced_model(usage.model))}
+    written = Counter[int]()
+    pauses = [0.0]
+    for (began, before), (at, usage) in pairwise([*calls[:1], *calls]):
+        model = models.get(usage.model)
+        if model and provider_of(model).limits(model).automatic:
+            is_read = usage.model == before.model and 2 * usage.cache_read >= before.input > 0
+            pauses += [at - began, min(model.cache_ttls)] if is_read else []
+        elif model:
+            written.update(usage_written(usage, model))
+    return max(*pauses, max(written, key=lambda seconds: written[seconds], default=0))
 
 
-def _as_sent(step: CacheStep, growth: float, lost: float, seconds: int) -> CacheStep:
-    """A step in the provider's tokens, in a cache that has lost a share, written for so many seconds."""
-    read, new = round(growth * step.read), round(growth * step.write)
-    written = {seconds: new} if new else dict[int, int]()
-    grown = CacheStep(read=read, written=written, uncached=round(growth * step.uncached))
-    return with_read(grown, round(read * (1 - lost)))
+@attrs.frozen
+class _Sent:
+    """A recorded call, and how large its prompt would have been with the whole history."""
+
+    call: RecordedCall
+    usage: UsageRecorded
+    whole: float
+    """In the provider's tokens: as reported, unless the agent has cut its history."""
+    ratio: float
+    """The provider's tokens of what the log has, for each by our count."""
+    is_cut: bool
+
+
+@attrs.frozen
+class _Comparison:
+    """Bills other requests in place of the recorded ones. A request that equals the recorded one costs the same."""
+
+    unlogged: int
+    growth: float
+    seconds: float
+    """As `kept_in`."""
+    is_kept: bool
+    """As in `compared_bill`."""
+
+    def sent(self, call: RecordedCall, usage: UsageRecorded, last: _Sent | None) -> _Sent:
+        """What a recorded call says, given the call before it."""
+        ours = self.growth * (call.full - (last.call.full if last else 0))
+        expected = ours + (last.usage.input if last else self.unlogged)
+        error = usage.input - expected
+        is_cut = last is not None and usage.input < (1 - CUT) * last.usage.input
+        is_back = last is not None and last.is_cut and error > CUT * expected
+        known = 0 if is_cut or is_back else error
+        whole = ours + (last.whole if last else self.unlogged) + known
+        ratio = max(whole - self.unlogged, 0) / max(call.full, 1)
+        return _Sent(call, usage, whole, ratio, is_cut=is_cut)
+
+    def billed(self, sent: _Sent, last: _Sent, model: Model) -> CacheStep:
+        """How the request for a call is billed, in the provider's tokens."""
+        usage, step, kept = sent.usage, sent.call.step, self._kept(sent, last, model)
+        begin = _beginning(usage, model, self.unlogged)
+        if sent.is_cut and kept:  # what the agent wrote anew there is a part of its own cut
+            begin = CacheStep(read=begin.total)
+        total = round(sent.ratio * step.total)
+        read = min(round(kept * last.ratio * step.read), total)
+        uncached = max(min(usage.uncached - begin.uncached, total - read), 0)
+        new = {self._asked(usage, model): total - read - uncached}
+        return CacheStep(
+            read=begin.read + read,
+            written=Counter(begin.written) + Counter(new),
+            uncached=begin.uncached + uncached,
+        )
+
+    def _kept(self, sent: _Sent, last: _Sent, model: Model) -> float:
+        """The share of the last prompt, after its beginning, that the provider's cache still had. Where the agent cut its
+        history, usage does not tell: all of it, unless the cache was cold."""
+        pause, limits = sent.call.at - last.call.at, provider_of(model).limits(model)
+        if not (self.is_kept or limits.automatic) and pause >= min(model.cache_ttls):
+            return 0.0
+        if sent.is_cut:
+            return float(pause < self.seconds)
+        before = last.usage.input - self.unlogged
+        return max(sent.usage.cache_read - self.unlogged, 0) / before if before > 0 else 1.0
+
+    def _asked(self, usage: UsageRecorded, model: Model) -> int:
+        """The seconds for which the new tokens of a request are kept."""
+        written = usage_written(usage, model)
+        if self.is_kept and written:
+            return max(written, key=lambda seconds: written[seconds])
+        times = provider_of(model).rates(model, usage.input).writes
+        fitting = [seconds for seconds in times if self.is_kept and seconds <= self.seconds]
+        return max(fitting, default=min(times))
 
 
 def _beginning(usage: UsageRecorded, model: Model, unlogged: int) -> CacheStep:

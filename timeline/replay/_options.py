@@ -5,6 +5,7 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 from attrs.validators import in_, instance_of, or_
+from msgspec.structs import replace
 
 from blocks import ToolCall, text_of
 from persistence.sessions import Session
@@ -18,6 +19,7 @@ from timeline._models import (
     priced_model,
 )
 from timeline._policies import policy_named
+from timeline.billing import kept_in
 from timeline.engine._settings import Settings
 from timeline.summarizers._model import ModelSummarizer
 from timeline.tokens import counter_for
@@ -91,6 +93,14 @@ class ReplayOptions:
             return self.window
         chosen: Options = {"model": self.model_for(session), "policy": self.policy_given()}
         return (0 if self.model else session.window) or Settings.of(chosen).limit
+
+    def kept_for(self, session: Session) -> float:
+        """The seconds for which the session's provider kept its prompts, by its usage; 0: as the policy says, which counts
+        for a window and a model that are not the session's own."""
+        if self.model or self.provider or self.window is not None:
+            return 0.0
+        used = ((call.at, call.usage, call.model) for call in session.calls)
+        return kept_in([(at, replace(usage, model=model)) for at, usage, model in used if usage])
 
     def guess_for(self, session: Session) -> str:
         """Why window and prices are guesses; empty if the model is known."""

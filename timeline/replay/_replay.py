@@ -33,13 +33,15 @@ from blocks import (
     TimelineId,
 )
 from persistence import EventStore, MemoryStore, locate_store, open_store
-from persistence.sessions import Item, Responded, Session
+from persistence.sessions import Responded, Session
 from render import Policy, Rendered, View, open_view, provider_of, show
 from timeline import Options, Timeline
 from timeline._arguments import System, Tools
 from timeline.billing import (
+    CacheRequest,
     CacheStep,
     Flattener,
+    PromptCache,
     RecordedBill,
     RecordedCall,
     RunningBill,
@@ -312,11 +314,14 @@ class Replay:
     store: EventStore
     replayed: "ReplayTimeline"
     bill: RunningBill
-    lasting: RunningBill
-    """The same in a cache that loses nothing, as no time passes in it; the recording says what the provider's had lost."""
+    lasting: PromptCache
+    """A cache that loses nothing, as no time passes in it; the recording says what the provider's had lost."""
     steps: list[CacheStep] = attrs.field(factory=list[CacheStep])
     """The requests in that cache."""
-    reference: "FullHistory"
+    full: Sequence[tuple[int, float]]
+    """Tokens and dollars of sending everything, for each call."""
+    reference: RunningBill
+    """The bill for sending everything."""
     memory: Meter
     writer: StandIn | RecordingSummarizer | None = None
     """Writes summaries and records their calls; None for extractive summaries, which cost nothing."""
@@ -324,8 +329,6 @@ class Replay:
     guess: str = ""
     """Why window and prices are guesses; empty if they are known."""
     points: list[Point] = attrs.field(factory=list[Point])
-    full: list[tuple[int, float]] = attrs.field(factory=list[tuple[int, float]])
-    """Tokens and dollars of sending everything, for each call."""
     milliseconds: list[float] = attrs.field(factory=list[float])
     decisions: list[Event] = attrs.field(factory=list[Event])
     notices: dict[str, str] = attrs.field(factory=dict[str, str])
@@ -348,21 +351,22 @@ class Replay:
         """Prepare a replay; nothing is replayed yet."""
         writer = _writer(options)
         extra: Options = {"summarizer": writer} if writer else {}
-        with_room = attrs.evolve(options, window=_room(session, options))
-        replayed = ReplayTimeline.begin(session, with_room, store, extra)
-        model = replayed.settings.model
-        counter = counter_for(options.counter, model)
-        flattener = Flattener(counter, provider_of(model))
-        bill = RunningBill(model=model, flattener=flattener)
-        full = RunningBill(model=model, flattener=flattener)
+        model, kept = options.model_for(session), options.kept_for(session)
+        flattener = Flattener(counter_for(options.counter, model), provider_of(model))
+        reference = RunningBill(model=model, flattener=flattener, kept=kept)
+        full = FullHistory.begin(session, options, reference).sent(session)
+        if room := _room(session, options, full):
+            extra["window"] = room
+        replayed = ReplayTimeline.begin(session, options, store, extra)
         return cls(
             session=session,
             options=options,
             store=store,
             replayed=replayed,
-            bill=bill,
-            lasting=RunningBill(model=model, flattener=flattener),
-            reference=FullHistory.begin(session, options, full),
+            bill=RunningBill(model=model, flattener=flattener, kept=kept),
+            lasting=PromptCache.of(model),
+            full=full,
+            reference=reference,
             memory=Meter.of(session),
             writer=writer,
             dump=dump,
@@ -377,11 +381,8 @@ class Replay:
         """
         self.replayed.settings.check_room(self.replayed.system, self.replayed.tools)
         for item in self.session.items:
-            spent = self.reference.bill.dollars
-            full_tokens = self.reference.step(item)
             if isinstance(item, Responded):
-                self.full.append((full_tokens, self.reference.bill.dollars - spent))
-                self._call(item.at, full_tokens)
+                self._call(item.at)
             self.replayed.append(item.at, item.blocks)
             if isinstance(item, Responded):
                 if progress:
@@ -390,14 +391,16 @@ class Replay:
                     self.check()
         self.check()
 
-    def _call(self, at: float, full_tokens: int) -> None:
+    def _call(self, at: float) -> None:
         """Render, price and dump the request of one model call."""
         call = len(self.points)
+        full_tokens, _ = self.full[call]
         rendered, ms = self.replayed.render(at)
         summaries = self.writer.take_calls() if self.writer else ()
         self.bill.summarized(summaries)
-        step = self.bill.send(at, rendered)
-        self.steps.append(self.lasting.send(0.0, rendered))
+        request = self.bill.request(rendered)
+        step = self.bill.bill(at, request)
+        self.steps.append(self.lasting.send(0.0, _marked(request)))
         if self.writer:
             self.writer.sent(at, step)
         if full_tokens > self.replayed.settings.limit:
@@ -434,19 +437,16 @@ class Replay:
         self.reopened_equal &= live.content_hash == again.content_hash
 
 
-def _room(session: Session, options: ReplayOptions) -> int | None:
+def _room(
+    session: Session, options: ReplayOptions, full: Sequence[tuple[int, float]]
+) -> int | None:
     """The tokens that the session's own window has beside what the log lacks, at least half of them whatever the
-    estimate. Without usage, and for a given window: what was given."""
-    used = [i.usage if isinstance(i, Responded) else None for i in session.items]
-    if options.window is not None or not any(usage and usage.input for usage in used):
-        return options.window
-    model, limit = options.model_for(session), options.limit_for(session)
-    flattener = Flattener(counter_for(options.counter, model), provider_of(model))
-    whole = FullHistory.begin(session, options, RunningBill(model=model, flattener=flattener))
-    full = [whole.step(item) for item in session.items]
-    sent = [
-        (usage, tokens) for usage, tokens in zip(used, full, strict=True) if usage and usage.input
-    ]
+    estimate. None without usage, and for a given window."""
+    used = zip((call.usage for call in session.calls), full, strict=True)
+    sent = [(usage, tokens) for usage, (tokens, _) in used if usage and usage.input]
+    if options.window is not None or not sent:
+        return None
+    limit = options.limit_for(session)
     unlogged, growth = unlogged_in(sent)
     return min(max(round((limit - unlogged) / growth), limit // 2), limit)
 
@@ -473,6 +473,12 @@ def _compacts(session: Session, options: ReplayOptions) -> bool:
                 return True
         replayed.append(item.at, item.blocks)
     return False
+
+
+def _marked(request: CacheRequest) -> CacheRequest:
+    """A request with a mark at its end if it is too short for marks: what the log lacks stands before it, too."""
+    last = len(request.chain) - 1
+    return request if request.marks else attrs.evolve(request, marks=[(last, 1)], whole=last)
 
 
 def _writer(options: ReplayOptions) -> StandIn | RecordingSummarizer | None:
@@ -528,10 +534,11 @@ class ReplayTimeline:
         cls, session: Session, options: ReplayOptions, store: EventStore, extra: Options
     ) -> Self:
         """Create a timeline in `store`; `extra` overrides `options`."""
-        clock = Clock()
+        clock, policy = Clock(), options.policy_for_replay()
+        kept = max(policy.ttl_seconds, options.kept_for(session))
         chosen: Options = {
             "model": options.model_for(session),
-            "policy": options.policy_for_replay(),
+            "policy": attrs.evolve(policy, ttl_seconds=kept),
             "counter": options.counter,
             "keep_thinking": options.keep_thinking,
         }
@@ -579,14 +586,16 @@ class FullHistory:
         )
         return cls(replayed=replayed, bill=bill)
 
-    def step(self, item: Item) -> int:
-        """Replay one item of the session; returns the tokens of its request, 0 if it has none."""
-        tokens = 0
-        if isinstance(item, Responded):
-            rendered, _ = self.replayed.render(item.at)
-            tokens = self.bill.send(item.at, rendered).total
-        self.replayed.append(item.at, item.blocks)
-        return tokens
+    def sent(self, session: Session) -> list[tuple[int, float]]:
+        """Replay the whole session; returns the tokens and dollars of each call."""
+        calls = list[tuple[int, float]]()
+        for item in session.items:
+            if isinstance(item, Responded):
+                spent = self.bill.dollars
+                rendered, _ = self.replayed.render(item.at)
+                calls.append((self.bill.send(item.at, rendered).total, self.bill.dollars - spent))
+            self.replayed.append(item.at, item.blocks)
+        return calls
 
 
 # The figures of a finished replay
@@ -630,8 +639,8 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         validity_violations=replay.violations,
         warm_busts=bill.busts,
         cache=CacheTotals(read=bill.read, write=bill.write, uncached=bill.uncached),
-        cost=_cost(bill.dollars, bill.summary_dollars, replay.reference.bill.dollars),
-        units=_cost(bill.units, bill.summary_units, replay.reference.bill.units),
+        cost=_cost(bill.dollars, bill.summary_dollars, replay.reference.dollars),
+        units=_cost(bill.units, bill.summary_units, replay.reference.units),
         recall=kept.recall,
         rules=kept.rules,
         handover=kept.handover,
@@ -660,7 +669,8 @@ def _recorded_bill(replay: Replay) -> RecordedBill:
         RecordedCall(point.at, usage, point.full_tokens, step)
         for point, usage, step in zip(replay.points, usages, replay.steps, strict=True)
     ]
-    return compared_bill(bill, sent, replay.bill.summary_dollars)
+    is_kept = replay.options.kept_for(replay.session) > 0
+    return compared_bill(bill, sent, replay.bill.summary_dollars, is_kept=is_kept)
 
 
 def _cost(prompt: float, summaries: float, full: float) -> Cost:

@@ -1,13 +1,15 @@
 """The recorded bill: what the provider reported, at each call's own model; and a comparison that counts alike."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import pytest
 
 from blocks import Bill, EventId, UsageRecorded
 from persistence.sessions import Responded, Session
+from render import Policy
+from tests._table import for_each
 from tests.timeline.replay.invented import invented
 from timeline._models import priced_model
 from timeline.billing import (
@@ -15,6 +17,7 @@ from timeline.billing import (
     RecordedBill,
     RecordedCall,
     compared_bill,
+    kept_in,
     recorded_bill,
     timeline_bill,
 )
@@ -31,9 +34,12 @@ def bill_of(*usages: UsageRecorded | None) -> RecordedBill:
     return recorded_bill(usages, ())
 
 
-def compared(calls: Sequence[tuple[float, UsageRecorded, int, CacheStep]]) -> RecordedBill:
+_Call: TypeAlias = tuple[float, UsageRecorded, int, CacheStep]
+
+
+def compared(calls: Sequence[_Call], *, is_kept: bool = True) -> RecordedBill:
     bill = bill_of(*(usage for _, usage, _, _ in calls))
-    return compared_bill(bill, [RecordedCall(*call) for call in calls], 0.0)
+    return compared_bill(bill, [RecordedCall(*call) for call in calls], 0.0, is_kept=is_kept)
 
 
 def test_writes_for_an_hour_have_their_own_price() -> None:
@@ -147,12 +153,94 @@ def test_where_the_providers_cache_had_lost_a_prompt_it_has_lost_the_other_too()
 
 
 def test_a_comparison_that_foldline_loses_is_the_headline() -> None:
+    """30,000 tokens more, which are written to the cache."""
     calls = [
         (0.0, used(uncached=50_000), 50_000, CacheStep(uncached=50_000)),
         (60.0, used(uncached=60_000), 60_000, CacheStep(uncached=90_000)),
     ]
     headline = compared(calls).headline()
-    assert headline == "bill $0.550 recorded; with foldline it would have cost $0.150 more (27%)"
+    assert headline == "bill $0.550 recorded; with foldline it would have cost $0.188 more (34%)"
+
+
+def everything(*usages: tuple[float, UsageRecorded, int]) -> list[_Call]:
+    """Calls for which the whole history would be sent."""
+    counts = [0, *(full for _, _, full in usages)]
+    return [
+        (at, usage, full, CacheStep(read=before, written={300: full - before}))
+        for (at, usage, full), before in zip(usages, counts, strict=False)
+    ]
+
+
+@for_each(
+    "usages",
+    [
+        # Each prompt grows by another multiple of what ours grows by; one loses what the API takes out by itself.
+        [
+            (0.0, used(cache_write=30_000), 9_000),
+            (9.0, used(cache_read=30_000, cache_write=9_000), 12_000),
+            (12.0, used(cache_read=28_000, cache_write=10_000), 13_000),
+            (15.0, used(cache_read=38_000, cache_write=40_000, uncached=7), 43_000),
+        ],
+        # Kept for an hour and for five minutes, with a pause after which the cache was cold.
+        [
+            (0.0, used(cache_write=30_000, cache_write_long=30_000), 9_000),
+            (9.0, used(cache_read=30_000, cache_write=9_000), 18_000),
+            (9_000.0, used(cache_write=42_000, cache_write_long=42_000), 21_000),
+        ],
+        # A cache that keeps by itself and loses at random; the first prompts are below the least that is cached.
+        [
+            (0.0, used("gpt-5.5", uncached=900), 700),
+            (9.0, used("gpt-5.5", uncached=1_900), 1_700),
+            (12.0, used("gpt-5.5", cache_read=1_024, uncached=4_000), 4_700),
+            (15.0, used("gpt-5.5", uncached=6_000), 6_700),
+        ],
+    ],
+)
+def test_a_policy_that_changes_nothing_costs_what_was_paid(
+    usages: list[tuple[float, UsageRecorded, int]],
+) -> None:
+    bill = compared(everything(*usages))
+    assert bill.foldline == pytest.approx(bill.dollars, rel=1e-4)
+
+
+def test_where_the_agent_cut_its_history_ours_is_as_long_as_before() -> None:
+    """20,000 tokens of system prompt and tools, which the agent wrote anew at the cut; then all grow as we count."""
+    calls = everything(
+        (0.0, used(cache_write=120_000), 100_000),
+        (9.0, used(cache_read=120_000, cache_write=10_000), 110_000),
+        (18.0, used(cache_write=32_000), 112_000),
+        (27.0, used(cache_read=32_000, cache_write=8_000), 120_000),
+    )
+    bill = compared(calls)
+    assert (bill.unlogged, bill.growth) == (20_000, 1.0)
+    reads, writes = 120_000 + 130_000 + 132_000, 120_000 + 10_000 + 2_000 + 8_000
+    assert bill.foldline == pytest.approx((reads * 0.5 + writes * 6.25) / 1e6)
+
+
+def test_requests_that_ask_for_less_time_are_written_cheaper_and_lost_sooner() -> None:
+    """Writes for an hour cost 10, for five minutes 6.25."""
+    calls = everything(
+        (0.0, used(cache_write=100_000, cache_write_long=100_000), 100_000),
+        (900.0, used(cache_read=100_000, cache_write=10_000, cache_write_long=10_000), 110_000),
+    )
+    assert compared(calls).saved == pytest.approx(0)
+    first = calls[0][1]
+    paid = recorded_bill([first], ()).dollars
+    cheap = compared(calls, is_kept=False)
+    assert cheap.foldline == pytest.approx(paid + 110_000 * 6.25e-6)
+
+
+def test_usage_tells_for_how_long_the_provider_kept_prompts() -> None:
+    def kept(*calls: tuple[float, UsageRecorded]) -> float:
+        return kept_in(calls)
+
+    hour = used(cache_write=9_000, cache_write_long=9_000)
+    assert kept((0.0, hour), (1.0, used(cache_read=9_000, cache_write=100))) == 3_600
+    assert kept((0.0, used(cache_write=9_000)), (1.0, used(cache_read=9_000))) == 300
+    read, lost = used("gpt-5.5", cache_read=8_000), used("gpt-5.5", uncached=9_000)
+    assert kept((0.0, lost), (700.0, read)) == 700, "most of the prompt was still there"
+    assert kept((0.0, lost), (100.0, read), (900.0, lost)) == 300, "as its provider says"
+    assert kept((0.0, used("no such model", uncached=9_000))) == 0
 
 
 # In a replay.
@@ -204,6 +292,26 @@ def test_the_sessions_own_window_holds_what_the_log_lacks_too() -> None:
     assert (chosen.window, chosen.room) == (50_000, 50_000)
     assert replayed(attrs.evolve(session, items=invented(turns=2).items)).room == 258_400
     assert replayed(session, model="gpt-5").window == 272_000, "another model has another window"
+
+
+def test_the_sessions_own_cache_lifetime_is_the_default_of_its_replay() -> None:
+    """Prompts are kept for an hour, so a pause of ten minutes is no cold moment."""
+    plain = invented(turns=12)
+    later = {
+        turn: 600.0 * n
+        for n, turn in enumerate(dict.fromkeys(b.turn for i in plain.items for b in i.blocks))
+    }
+    items = [attrs.evolve(i, at=i.at + later[i.blocks[0].turn]) for i in plain.items]
+    kept = used(OPUS, cache_read=20_000, cache_write=900, cache_write_long=900)
+    long = [
+        attrs.evolve(i, usage=kept, model=OPUS) if isinstance(i, Responded) else i for i in items
+    ]
+    session = attrs.evolve(plain, items=tuple(long), model=OPUS)
+    policy = Policy(prune_tokens_min=1, prune_block_tokens=1, rounds_intact=1, turns_intact=1)
+    assert ReplayOptions().kept_for(session) == 3_600
+    assert replayed(session, policy=policy).prunes == 0
+    assert replayed(session, policy=policy, window=150_000).prunes > 0, "as the policy says"
+    assert replayed(session, policy=policy, model=OPUS).prunes > 0
 
 
 def test_a_model_of_an_unknown_vendor_is_replayed_without_a_price() -> None:
