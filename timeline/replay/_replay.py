@@ -351,10 +351,8 @@ class Replay:
         """Prepare a replay; nothing is replayed yet."""
         writer = _writer(options)
         extra: Options = {"summarizer": writer} if writer else {}
-        model, kept = options.model_for(session), options.kept_for(session)
-        flattener = Flattener(counter_for(options.counter, model), provider_of(model))
-        reference = RunningBill(model=model, flattener=flattener, kept=kept)
-        full = FullHistory.begin(session, options, reference).sent(session)
+        everything = FullHistory.begin(session, options)
+        reference, full = everything.bill, everything.sent(session)
         if room := _room(session, options, full):
             extra["window"] = room
         replayed = ReplayTimeline.begin(session, options, store, extra)
@@ -363,8 +361,10 @@ class Replay:
             options=options,
             store=store,
             replayed=replayed,
-            bill=RunningBill(model=model, flattener=flattener, kept=kept),
-            lasting=PromptCache.of(model),
+            bill=RunningBill(
+                model=reference.model, flattener=reference.flattener, kept=reference.kept
+            ),
+            lasting=PromptCache.of(reference.model),
             full=full,
             reference=reference,
             memory=Meter.of(session),
@@ -455,7 +455,8 @@ def telling_window(session: Session, options: ReplayOptions) -> tuple[int | None
     """The largest round window in which a replay of the session compacts, and the approximate tokens of the whole
     session. It has no more room than the session's own window, so that it saves more. None: the session is too
     small."""
-    room = _room(session, options) or options.limit_for(session)
+    full = FullHistory.begin(session, options).sent(session)
+    room = _room(session, options, full) or options.limit_for(session)
     windows, whole = smaller_windows(session, options, room)
     tried = (
         window for window in windows if _compacts(session, attrs.evolve(options, window=window))
@@ -579,8 +580,11 @@ class FullHistory:
     bill: RunningBill
 
     @classmethod
-    def begin(cls, session: Session, options: ReplayOptions, bill: RunningBill) -> "FullHistory":
+    def begin(cls, session: Session, options: ReplayOptions) -> "FullHistory":
         """Start the reference; nothing is sent yet."""
+        model = options.model_for(session)
+        flattener = Flattener(counter_for(options.counter, model), provider_of(model))
+        bill = RunningBill(model=model, flattener=flattener, kept=options.kept_for(session))
         replayed = ReplayTimeline.begin(
             session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
         )
