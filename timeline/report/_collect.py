@@ -54,7 +54,7 @@ from render import (
     show,
 )
 from timeline._arguments import System, Tools
-from timeline.billing import CacheStep, Flattener, RunningBill, usage_written
+from timeline.billing import CacheStep, Flattener, RunningBill, timeline_bill, usage_written
 from timeline.engine._gist import beginning
 from timeline.engine._hiding import taken_back, without_hidden
 from timeline.engine._settings import Settings
@@ -95,6 +95,8 @@ class Collector:
     calls: "list[Call]" = attrs.field(factory=list["Call"], init=False)
     blocks: "list[_Row]" = attrs.field(factory=list["_Row"], init=False)
     summaries: list[dict[str, Any]] = attrs.field(factory=list[dict[str, Any]], init=False)
+    usage: list[UsageRecorded] = attrs.field(factory=list[UsageRecorded], init=False)
+    """All that was reported, of calls outside the conversation, too."""
     savings: Savings = attrs.field(factory=Savings, init=False)
     """Of the calls that went through a gateway."""
     requests: Requests = attrs.field(factory=Requests, init=False)
@@ -137,6 +139,7 @@ class Collector:
             case RangeCompacted() | SummaryReplaced():
                 self._summarized(version, event)
             case UsageRecorded():
+                self.usage.append(event)
                 self.savings = self.savings.plus(event)
                 self._charged(event)
             case _:
@@ -324,7 +327,7 @@ class Collector:
     def figures(self, money: Money) -> list[Figure]:
         """The three figures of a timeline; those of a replay are among its facts."""
         prompts = sum(call.paid for call in self.calls)
-        return timeline_figures(money, len(self.calls), self.savings, prompts)
+        return timeline_figures(money, timeline_bill(self.usage), self.savings, prompts)
 
     def prompt(self) -> str:
         """The beginning of the first prompt; empty if there is none."""

@@ -21,8 +21,9 @@ from blocks import (
 from persistence import EventStore, TimelineInfo
 from timeline import Options, Timeline, model_named
 from timeline._arguments import System, Tools
+from timeline.billing import timeline_bill
 from timeline.engine._gist import beginning, first_prompt
-from timeline.report._collect import Collector, Prompting, billed, changes_what_is_shared, shareable
+from timeline.report._collect import Collector, Prompting, changes_what_is_shared, shareable
 from timeline.report._savings import Savings, sum_of
 
 PAGE: Final = 2_000
@@ -152,8 +153,7 @@ class Row:
     tokens: int = 0
     """The tokens of all prompts: reported by the provider, or else estimated."""
     dollars: float | None = None
-    """The cost of all calls as billed, if they went through a gateway; otherwise of all prompts with reported usage.
-    None if there are none, or the price is unknown."""
+    """The cost of all calls, as `foldline list` says it. None if no call has usage and a price."""
     savings: Savings = attrs.field(factory=Savings)
     """Of the calls that went through a gateway, without those that a fork has from its origin."""
     _first: UserPrompt | None = None
@@ -186,17 +186,15 @@ class Row:
                     pass
 
     def _used(self, usage: UsageRecorded) -> None:
-        if not usage.input:  # the provider has reported nothing
+        bill = timeline_bill([usage])
+        if bill.calls:
+            self.dollars = (self.dollars or 0.0) + bill.dollars
+        if not usage.input or usage.aside:  # nothing was reported, or of another prompt
             return
         self.calls += not self._estimated
         self.tokens += usage.input - self._estimated
         self._estimated = 0
         self.model = usage.model or self.model
-        model = model_named(self.model)
-        if usage.bill and usage.bill.paid is not None:
-            self.dollars = (self.dollars or 0.0) + usage.bill.paid
-        elif model.known:
-            self.dollars = (self.dollars or 0.0) + billed(usage, model)
 
 
 @attrs.define
@@ -213,7 +211,8 @@ class Listing:
             infos = sorted(store.list(), key=lambda info: -info.updated_at)
             shown = infos[:ROWS_MAX]
             rows = [self._row(store, info) for info in shown]
-            total = sum_of(self._rows[info.id].savings for info in shown)
+            parts = [self._rows[info.id].savings for info in shown]
+            total = sum_of(attrs.evolve(part, timelines=1) for part in parts if part.requests)
             words = total.lines() if total.requests else ()
             return {"all": len(infos), "rows": rows, "savings": words}
 

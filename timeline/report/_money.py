@@ -211,23 +211,25 @@ def replay_figures(
     return [paid, would, _difference(bill.saved, bill.dollars, "of the bill")]
 
 
-def timeline_figures(money: Money, calls: int, savings: Savings, prompts: float) -> list[Figure]:
+def timeline_figures(
+    money: Money, bill: RecordedBill, savings: Savings, prompts: float
+) -> list[Figure]:
     """The same for a timeline: by the bills of a gateway, or by usage; `prompts`: what the simulated prompts cost."""
-    is_guess = not all(model.known for model in money.models)
     if savings.calls:
         said = f"{savings.calls:,} calls through the gateway"
         return [Figure("bill", savings.paid, said), *_gateway_figures(savings)]
-    if money.source == "simulated":
+    if not bill.calls:
+        is_guess = not all(model.known for model in money.models)
         said = "their prompts alone, in a simulated cache"
         return [
             Figure("bill", None, "no usage with a known price was reported"),
             Figure("these requests", prompts, said, is_guess=is_guess),
             Figure("saved", None, "no bill to compare with"),
         ]
-    priced = len(money.costs)
-    said = f"{f'{priced:,} of ' if priced < calls else ''}{calls:,} calls, by the reported usage"
+    part = f"{bill.calls:,} of " if bill.calls < bill.found else ""
+    said = f"{part}{bill.found:,} calls, by the reported usage"
     return [
-        Figure("bill", money.dollars, said, is_guess=is_guess),
+        Figure("bill", bill.dollars, said, is_guess=bill.is_guess),
         *_unknown("would be", "only a replay or a gateway computes another bill"),
     ]
 
