@@ -78,7 +78,9 @@ class Money:
         """The first of the three that has any call with a known price; `model`: of calls that do not name theirs."""
         of = {"recorded": recorded, "reported": reported, "simulated": simulated}
         found = ((source, _priced(usages, model)) for source, usages in of.items())
-        source, priced = next((each for each in found if each[1]), ("simulated", []))
+        source, priced = next(
+            (each for each in found if each[1]), ("simulated", _priced((), model))
+        )
         return cls(
             source=source,
             numbers=[number for number, _, _ in priced],
