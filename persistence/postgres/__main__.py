@@ -1,5 +1,6 @@
 """Prints the script of roles that a shared store needs, for an administrator:
-`python -m persistence.postgres [--schema S] [--retention] [ROLE=TENANT ...]`.
+`python -m persistence.postgres [--schema S] [--retention] [ROLE=TENANT ...]`; with `--distribute`, the script that
+distributes its tables with Citus.
 
     foldline_owner    has the tables, and brings them up to date
     foldline_app      appends and reads; keeps artifacts, and removes those that have expired
@@ -14,6 +15,7 @@ from typing import Final
 from blocks import MisuseError
 from persistence._log import is_sound
 from persistence.postgres._address import TENANT_SETTING, checked_tenant
+from persistence.postgres._citus import distribution
 from persistence.sql._database import TABLES
 
 OWNER, APP, READER = "foldline_owner", "foldline_app", "foldline_reader"
@@ -67,7 +69,7 @@ def _rights(extra: str) -> Iterator[str]:
     yield f"GRANT DELETE ON {REMOVES} TO {APP};"
     if extra:
         yield f"GRANT {extra} ON {RETAINS} TO {APP};"
-    yield f"GRANT SELECT ON {RETAINS}, {', '.join(VIEWS)} TO {READER};"
+    yield f"GRANT SELECT ON foldline, {RETAINS}, {', '.join(VIEWS)} TO {READER};"
 
 
 def _bound(role: str, tenant: str) -> Iterator[str]:
@@ -94,8 +96,16 @@ def main() -> int:
     parser.add_argument(
         "--retention", action="store_true", help="let programs remove and rewrite events"
     )
+    parser.add_argument(
+        "--distribute", action="store_true", help="print how to distribute the tables with Citus"
+    )
     parser.add_argument("tenants", nargs="*", metavar="ROLE=TENANT", help="a login of one tenant")
     given = parser.parse_args()
+    if given.distribute:
+        sys.stdout.write(
+            "\n".join([f"SET search_path = {_quoted(given.schema)};", *distribution(), ""])
+        )
+        return 0
     pairs = [(role, tenant) for role, _, tenant in (each.partition("=") for each in given.tenants)]
     try:
         sys.stdout.write(roles(given.schema, pairs, "DELETE, UPDATE" if given.retention else ""))

@@ -24,11 +24,12 @@ TENANT: Final = f"coalesce(current_setting('{TENANT_SETTING}', true), '')"
 NAME_BYTES_MAX: Final = 200
 """Bytes of a tenant's name, so that an index key of it and a timeline's name fits into a page."""
 HAS_STORE: Final = "SELECT to_regclass('foldline') IS NOT NULL"
-MIXES_TENANTS: Final = f"""
-SELECT {TENANT} WHERE {TENANT} <> '' AND EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
+LOOK: Final = f"""
+SELECT {TENANT}, to_regclass('foldline') IS NOT NULL,
+       EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
 """  # noqa: S608 -- constants
-"""A worker of Citus does not see the settings of a connection to the coordinator, so views and policies cannot know
-the tenant there."""
+IS_DISTRIBUTED: Final = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('stored_events'))"
+"""For a database that has Citus."""
 NO_URL: Final = (  # does not quote it: it may contain a password
     "no URL of a PostgreSQL database; write postgresql://user:password@host/database, with %40 for an"
     " @ in the password, and so on"
@@ -36,6 +37,16 @@ NO_URL: Final = (  # does not quote it: it may contain a password
 DEFAULTS: Final = {"connect_timeout": "10", "application_name": "foldline"}
 ALIVE: Final = {"keepalives_idle": "15", "keepalives_interval": "5", "keepalives_count": "3"}
 """Options that make a connection on which we only wait notice within half a minute that the server is unreachable."""
+
+
+@attrs.frozen
+class Found:
+    """What a connection has found."""
+
+    has_store: bool
+    is_distributed: bool
+    """Whether Citus has distributed the tables of the store."""
+    tenant: str
 
 
 @attrs.frozen
@@ -68,11 +79,10 @@ class Address:
             raise MisuseError(NO_URL)
         return cls(_shown(parts), conninfo)
 
-    def has_store(self, settings: "Settings") -> bool:
-        """Connect once, and return whether the database has a store.
+    def found(self, settings: "Settings") -> "Found":
+        """Connect once, and look what is there.
 
         Raises:
-            MisuseError: the connection has a tenant, and the database is one of Citus.
             StoreError: the server cannot be reached.
         """
         import psycopg
@@ -81,21 +91,16 @@ class Address:
             with psycopg.connect(self.conninfo, autocommit=True) as connection:
                 settings.configure(connection)
                 connection.execute(settings.begin())
-                refused = connection.execute(MIXES_TENANTS).fetchall()
-                is_there = bool(connection.execute(HAS_STORE).fetchall()[0][0])
+                [(tenant, is_there, has_citus)] = connection.execute(LOOK).fetchall()
+                is_distributed = has_citus and connection.execute(IS_DISTRIBUTED).fetchall() == [
+                    (True,)
+                ]
+                return Found(is_there, is_distributed, tenant)
         except psycopg.Error as error:
             reason = str(error).partition("\n")[0][:300]
             raise StoreError(
                 f"{self.name} cannot be reached: {reason}; start the server, or correct the URL"
             ) from error
-        for (tenant,) in refused:
-            raise MisuseError(
-                f"{self.name} is a database of Citus, where the workers do not know the tenant {tenant!r:.60}"
-                " of a connection, so that tenants would read and write the same rows; give each tenant a"
-                " schema of its own (…?options=-csearch_path%3Dacme) and no tenant, or use a PostgreSQL"
-                " database without Citus"
-            )
-        return is_there
 
     def waiting(self) -> "Connection[Any]":
         """A new connection for waiting for notifications."""

@@ -104,10 +104,13 @@ class PostgresDatabase:
         """See `Database.lent`; wait `seconds` for a free connection (None: as long as the pool's default)."""
         with self._held(seconds) as raw:
             if not self._settings.is_pooled:
-                yield PostgresConnection(raw)
+                yield self._connected(raw)
                 return
             with self._begun(raw, "BEGIN"):
-                yield PostgresConnection(raw)
+                yield self._connected(raw)
+
+    def _connected(self, raw: "Raw[Any]") -> PostgresConnection:
+        return PostgresConnection(raw)
 
     @contextmanager
     def _held(self, seconds: float | None = None) -> "Generator[Raw[Any]]":
@@ -119,6 +122,8 @@ class PostgresDatabase:
         except psycopg.errors.UniqueViolation as error:
             raise TakenError from error
         except psycopg.Error as error:
+            if error.sqlstate == "XX000" and TAKEN.search(str(error)):
+                raise TakenError from error
             raise self._told(error, raw) from error
         finally:
             self._pool.putconn(raw)
@@ -157,7 +162,7 @@ class PostgresDatabase:
     @contextmanager
     def _transaction(self, mode: str) -> Generator[PostgresConnection]:
         with self._held() as raw, self._begun(raw, mode):
-            yield PostgresConnection(raw)
+            yield self._connected(raw)
 
     @contextmanager
     def _begun(self, raw: "Raw[Any]", mode: str) -> Generator[None]:
@@ -213,6 +218,8 @@ LOST: Final = ("08", "57P01", "57P02", "57P03", "57P05")
 """Error codes, or their beginnings, that mean that the connection is lost."""
 NO_TABLE: Final = ("42P01", "42P07", "42703")
 """Error codes: a table or a column is missing, or exists already."""
+TAKEN: Final = re.compile(r"\bstored_\w+_pkey_\d+\b")
+"""What an internal error names if a worker of Citus refuses to copy a row whose key is taken, in any language."""
 AGAIN: Final = ("40001", "40P01", "55P03")
 """Error codes: a serialization failure, a deadlock, a lock that was not granted in time."""
 

@@ -9,6 +9,7 @@ import attrs
 from blocks import MisuseError
 from persistence._store import StoreReport
 from persistence.postgres._address import Address, Settings
+from persistence.postgres._citus import CitusDatabase
 from persistence.postgres._database import PostgresDatabase
 from persistence.postgres._notify import Hints
 from persistence.postgres._schema import set_up
@@ -57,14 +58,15 @@ class PostgresStore(SQLStore):
             raise MisuseError(f"connections={connections}: a store needs at least one")
         settings = Settings(tenant)
         address = Address.of(url)
-        is_there = address.has_store(settings)  # the pool would only report a timeout
-        database = PostgresDatabase(
-            address.name, _pool(address, settings, connections, wait_seconds), settings
-        )
+        found = address.found(settings)  # the pool would only report a timeout
+        pool = _pool(address, settings, connections, wait_seconds)
+        database = PostgresDatabase(address.name, pool, settings)
+        if found.is_distributed:
+            database = CitusDatabase(address.name, pool, settings, found.tenant)
         self._hints = Hints(database, partial(_waiting, address, settings))
         super().__init__(database, Patience(seconds=wait_seconds), self._hints)
         try:
-            self._patience.repeated(lambda: set_up(database, is_there=is_there))
+            self._patience.repeated(lambda: set_up(database, is_there=found.has_store))
         except BaseException:
             self.close()
             raise
@@ -103,7 +105,7 @@ class PostgresLocation:
     _address: Address
 
     def exists(self) -> bool:
-        return self._address.has_store(Settings())
+        return self._address.found(Settings()).has_store
 
     def open(self) -> PostgresStore:
         return PostgresStore(self._address.conninfo)

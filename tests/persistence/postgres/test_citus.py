@@ -1,29 +1,125 @@
 """What holds on Citus, PostgreSQL on many servers: where `FOLDLINE_CITUS_URL` is the URL of a superuser at its coordinator."""
 
 import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import LiteralString, cast
 from uuid import uuid4
 
+import psycopg
 import pytest
 
-from blocks import MisuseError
-from persistence import PostgresStore
-from tests.persistence.contract import T, many
+from blocks import UnknownTimelineError
+from persistence import ArtifactDescription, EventStore, PostgresStore, Requester, search_blocks
+from persistence.postgres.__main__ import roles
+from persistence.postgres._citus import in_words_of_tables
+from persistence.sql._rows import HEAD, PAGE, WINDOW
+from persistence.testing import StoreContract
+from tests._table import for_each
+from tests.persistence.contract import T, U, compacted, forked, many, said
 
 URL = os.environ.get("FOLDLINE_CITUS_URL", "")
 pytestmark = [pytest.mark.network, pytest.mark.skipif(not URL, reason="no FOLDLINE_CITUS_URL")]
 
 
+def asked(url: str, *queries: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        *first, last = queries
+        for query in first:
+            connection.execute(cast("LiteralString", query))
+        cursor = connection.execute(cast("LiteralString", last))
+        return cursor.fetchall() if cursor.description else []
+
+
 @pytest.fixture
-def url() -> str:
-    """The URL of a schema that is not there yet."""
-    return f"{URL}?options=-csearch_path%3Dt{uuid4().hex}"
+def url() -> Iterator[str]:
+    """The URL of a new schema whose tables are distributed."""
+    schema = f"t{uuid4().hex}"
+    url = f"{URL}?options=-csearch_path%3D{schema}"
+    PostgresStore(url).close()
+    command = [sys.executable, "-m", "persistence.postgres", "--schema", schema, "--distribute"]
+    script = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    alone = "SELECT pg_advisory_lock(7310033)"  # else changes of several tables lock one another
+    asked(url, alone, *filter(str.strip, script.split(";")))
+    yield url
+    asked(url, alone, f"DROP SCHEMA {schema} CASCADE")
 
 
-def test_a_tenant_is_refused_for_workers_do_not_know_it(url: str) -> None:
-    with PostgresStore(url) as store:
-        store.append(T, many(1), expected_version=0)
-    for where, tenant in ((url, "acme"), (f"{url}%20-cfoldline.tenant%3Dacme", "")):
-        with pytest.raises(
-            MisuseError, match=r"do not know the tenant 'acme'.*a schema of its own"
-        ):
-            PostgresStore(where, tenant=tenant)
+@pytest.fixture(params=["", "it's /ours"], ids=["no tenant", "a tenant"])
+def store(request: pytest.FixtureRequest, url: str) -> Iterator[EventStore]:
+    with PostgresStore(url, tenant=request.param) as store:
+        yield store
+
+
+class TestTheContract(StoreContract):
+    @pytest.fixture
+    def store(self, store: EventStore) -> EventStore:
+        return store
+
+
+@pytest.fixture(params=["postgres", "citus_app"])
+def login(request: pytest.FixtureRequest, url: str) -> str:
+    """The URL for a superuser, and for a program of many tenants."""
+    role: str = request.param
+    schema = url.rpartition("%3D")[2]
+    if role != "postgres":
+        script = roles(schema, extra="DELETE, UPDATE") + MEMBER
+        each = re.split(
+            r";\n(?!END)", script
+        )  # Citus sends a worker all that came with a statement
+        asked(url, "SELECT pg_advisory_lock(7310033)", *each)
+    return url.replace("//postgres@", f"//{role}@")
+
+
+MEMBER = """
+DO $$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'citus_app') THEN CREATE ROLE citus_app LOGIN; END IF;
+END $$;
+GRANT foldline_app TO citus_app
+"""
+
+
+def test_tenants_do_not_meet_whatever_they_do(login: str) -> None:
+    with (
+        PostgresStore(login, tenant="acme") as one,
+        PostgresStore(f"{login}%20-cfoldline.tenant%3Dglobex") as other,
+        PostgresStore(login) as nobody,
+    ):
+        one.append(T, many(3), expected_version=0)
+        one.append(T, [compacted("c", cut=3)], expected_version=3)
+        one.artifacts().put(b"abc", ArtifactDescription(timeline=T, expires_at=1.0))
+        for store in (other, nobody):
+            assert (store.head(T), store.list(), store.read(T)) == (0, [], [])
+            assert [*search_blocks(store, "text")] == []
+            with pytest.raises(UnknownTimelineError):
+                store.fork(T, U, forked(T, 2), at=2)
+            with pytest.raises(UnknownTimelineError):
+                store.remove(T)
+            assert store.artifacts().list(Requester("me")) == []
+            assert store.artifacts().sweep() == 0
+        other.append(T, [said("a secret")], expected_version=0)
+        nobody.append(T, [said("public")], expected_version=0)
+        one.trim(T, 3)
+        assert [one.head(T), other.head(T), nobody.head(T)] == [4, 1, 1]
+        assert [store.verify().events for store in (one, other, nobody)] == [2, 1, 1]
+        assert all(store.verify().ok for store in (one, other, nobody))
+        other.remove(T)
+        assert [one.head(T), other.head(T), nobody.head(T)] == [4, 0, 1]
+    for tenant, count in (("acme", 1), ("globex", 0), ("", 1)):
+        setting = f"SET foldline.tenant = '{tenant}'"
+        assert asked(login, setting, "SELECT count(*) FROM blocks") == [(count,)], (
+            "also in the views"
+        )
+
+
+@for_each("query", [WINDOW, HEAD, PAGE])
+def test_what_is_read_of_a_timeline_is_asked_of_one_shard(url: str, query: str) -> None:
+    words = in_words_of_tables(query)
+    given = {"tenant": "acme", **{f"p{n}": T if n in (0, 3) else 1 for n in range(5)}}
+    if query == WINDOW:
+        given["p1"] = T
+    with psycopg.connect(url) as connection:
+        plan = "".join(row[0] for row in connection.execute("EXPLAIN " + words, given))
+    assert "Task Count: 1 " in plan + " ", plan

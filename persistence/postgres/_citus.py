@@ -1,0 +1,208 @@
+"""A store whose tables Citus has distributed over many servers, the workers, behind a coordinator.
+
+A worker does not see the settings of a connection to the coordinator, and Citus changes no rows through views. So here all
+statements name the tables, and the tenant is a value in each of them. Events are distributed by timeline, so everything of
+a timeline, for all tenants that have one of this name, is on one worker; artifacts are distributed by their slot.
+"""
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
+
+import attrs
+
+from persistence._log import StoredEvent
+from persistence.postgres._address import TENANT
+from persistence.postgres._database import (
+    NUMBER,
+    PostgresConnection,
+    PostgresDatabase,
+)
+from persistence.sql._database import TABLES, Connection, LostError, Rows, TakenError
+from persistence.sql._rows import checksum, columns
+
+if TYPE_CHECKING:
+    from psycopg import Connection as Raw
+    from psycopg.errors import Diagnostic
+
+COLUMNS: Final = {
+    table.name: ", ".join(column.split()[0] for column in table.columns.split(", "))
+    for table in TABLES
+}
+KEYS: Final = {
+    "events": "timeline",
+    "trims": "timeline",
+    "artifacts": "slot",
+    "artifact_pieces": "slot",
+    "artifact_audit": "id",
+}
+"""The column by which each table is distributed; tables of the same column lie together."""
+OURS: Final = "tenant = %(tenant)s"
+_TABLE: Final = "|".join(COLUMNS)
+_READ: Final = re.compile(rf"\b(FROM|JOIN) ({_TABLE})\b(?: ([a-z]\w*))?")
+_INSERT: Final = re.compile(rf"INSERT INTO ({_TABLE})(?:\([^)]*\))?")
+_CHANGE: Final = re.compile(rf"\s*(DELETE FROM|UPDATE) ({_TABLE})\b")
+HEADS: Final = """
+SELECT coalesce((SELECT max(seq) FROM events WHERE timeline = ? AND seq <= ?), 0),
+       coalesce((SELECT max(seq) FROM events WHERE timeline = ?), 0)
+"""
+"""The last version up to a given one, and the last of all."""
+ROWS_MAX: Final = 1_000
+"""Rows in one statement, whose values are bound one by one."""
+STOP_APPENDS: Final = "LOCK TABLE stored_events IN SHARE ROW EXCLUSIVE MODE"
+REMAINS: Final = ("files of the workers, as long as a transaction there can see removed rows",)
+
+
+@lru_cache
+def in_words_of_tables(statement: str) -> LiteralString:
+    """A statement of the common code with tables for views, with the parameters `p0`, `p1` and so on, and `tenant`."""
+    first, *parts = statement.replace("%", "%%").split("?")
+    text = first + "".join(f"%(p{n})s{part}" for n, part in enumerate(parts))
+    start = ""
+    if changed := _CHANGE.match(text):
+        start, text = f"{changed[1]} stored_{changed[2]}", text[changed.end() :]
+        before, _, condition = (
+            text.rpartition("WHERE") if changed[1] == "UPDATE" else text.partition("WHERE")
+        )
+        text = f"{before}WHERE {OURS} AND {condition}"
+    elif inserted := _INSERT.search(text):
+        name, rest = inserted[1], text[inserted.end() :]
+        start = f"INSERT INTO stored_{name}({COLUMNS[name]}, tenant)"
+        text = _with_tenant(rest)
+    return cast("LiteralString", start + _READ.sub(_own_rows, text))
+
+
+def _with_tenant(rows: str) -> str:
+    """The `VALUES` or `SELECT` of an insertion, with the tenant as its last column."""
+    if "VALUES" in rows:
+        return f"{rows.rstrip().removesuffix(')')}, %(tenant)s)"
+    return rows.replace("\nFROM", ", %(tenant)s\nFROM", 1)
+
+
+def _own_rows(found: "re.Match[str]") -> str:
+    """The rows of the tenant, for the name of a table and perhaps its alias."""
+    word, table, alias = found.groups()
+    return f"{word} (SELECT {COLUMNS[table]} FROM stored_{table} WHERE {OURS}) AS {alias or table}"  # noqa: S608 -- constants
+
+
+@attrs.frozen
+class CitusConnection(PostgresConnection):
+    """A `Connection` to the coordinator."""
+
+    tenant: str
+
+    def rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
+        words = in_words_of_tables(statement)
+        return self.raw.execute(words, self._named(given), binary=True).fetchall()
+
+    def run(self, statement: str, given: Sequence[object] = ()) -> int:
+        return self.raw.execute(in_words_of_tables(statement), self._named(given)).rowcount
+
+    def _named(self, given: Sequence[object]) -> dict[str, object]:
+        return {"tenant": self.tenant, **{f"p{n}": value for n, value in enumerate(given)}}
+
+
+@attrs.define(eq=False)
+class CitusDatabase(PostgresDatabase):
+    """A `Database` distributed by Citus."""
+
+    _tenant: str
+
+    def _connected(self, raw: "Raw[Any]") -> PostgresConnection:
+        return CitusConnection(raw, self._tenant)
+
+    @contextmanager
+    def writing(self) -> Generator[PostgresConnection]:
+        """If a worker is lost during the commit, Citus only warns: then it is unknown whether its rows are there."""
+        warnings: list[str] = []
+
+        def note(notice: "Diagnostic") -> None:
+            if notice.severity_nonlocalized == "WARNING":
+                warnings.append(notice.message_primary or "")
+
+        with self._held() as raw:
+            raw.add_notice_handler(note)
+            try:
+                with self._begun(raw, "BEGIN"):
+                    yield self._connected(raw)
+                    warnings.clear()
+            finally:
+                raw.remove_notice_handler(note)
+        if warnings:
+            raise LostError(f"{self.name}: {warnings[0][:300]}")
+
+    def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
+        try:
+            with self.writing() as connection:
+                return self.insert(connection, timeline, expected, events)
+        except TakenError:
+            return False
+
+    def insert(
+        self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
+    ) -> bool:
+        """Insert the rows, which excludes all others from these versions, and then look whether they follow the last one.
+
+        A condition in the insertion itself would let Citus copy the rows, and a copy does not tell a lost race from damage.
+
+        Raises:
+            TakenError: they do not.
+        """
+        raw = cast("PostgresConnection", connection).raw
+        for begin in range(0, len(events), ROWS_MAX):
+            some = events[begin : begin + ROWS_MAX]
+            given = [
+                value
+                for place, event in enumerate(some, begin + 1)
+                for value in self._row(timeline, expected + place, event)
+            ]
+            raw.execute(_insertion(len(some), is_first=expected + begin == 0), given)
+        [heads] = connection.rows(HEADS, [timeline, expected, timeline])
+        if heads != (expected, expected + len(events)):
+            raise TakenError
+        return True
+
+    def _row(self, timeline: str, version: int, event: StoredEvent) -> Iterator[object]:
+        yield from (
+            timeline,
+            version,
+            *columns(event),
+            event.data,
+            checksum(event.data),
+            self._tenant,
+        )
+
+    def stop_appends(self, connection: Connection) -> None:
+        cast("PostgresConnection", connection).raw.execute(STOP_APPENDS)
+
+    def erase(self) -> tuple[str, ...]:
+        return (*super().erase(), *REMAINS)
+
+
+@lru_cache
+def _insertion(count: int, *, is_first: bool) -> LiteralString:
+    """The statement that inserts so many rows, each with its values; the first row may be that of a timeline."""
+    rows = ["(%s, %s, %b, %b, %b, %s, %b, NULL, %s, %s)"] * count
+    if is_first:
+        rows[0] = rows[0].replace("NULL", NUMBER)
+    names = "timeline, seq, id, ts, kind, ref, payload, made, crc32, tenant"
+    return cast("LiteralString", f"INSERT INTO stored_events({names}) VALUES {', '.join(rows)}")  # noqa: S608 -- constants
+
+
+def distribution() -> Iterator[str]:
+    """The statements that distribute the tables, and put their views and policies in terms that hold on workers.
+
+    A view asks a table that only the coordinator has for the tenant, so that the coordinator answers. A policy of all
+    cannot know the tenant on a worker; those of logins that are bound to a tenant have it in them.
+    """
+    yield "SELECT citus_add_local_table_to_metadata('foldline');"
+    for name, column in KEYS.items():
+        first = next(other for other, its in KEYS.items() if its == column)
+        beside = "none" if first == name else f"stored_{first}"
+        yield f"SELECT create_distributed_table('stored_{name}', '{column}', colocate_with => '{beside}');"
+        yield f"ALTER POLICY own_rows ON stored_{name} USING (true);"
+        tenant = f"(SELECT {TENANT} FROM foldline)"  # noqa: S608 -- constants
+        query = f"SELECT {COLUMNS[name]} FROM stored_{name} WHERE tenant = {tenant}"  # noqa: S608 -- constants
+        yield f"CREATE OR REPLACE VIEW {name} WITH (security_invoker = true) AS {query};"
