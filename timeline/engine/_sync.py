@@ -648,15 +648,19 @@ def additions(
 
 
 def _is_held(piece: Piece | Own, known: list[Block], view: View) -> bool:
-    """Whether one of the known blocks, which is then removed from them, is a piece; or an earlier block that can be
-    told by its id: the item of a message, or a call that still has no result."""
+    """Whether one of the known blocks, which is then removed from them, is a piece; or one of the round before them, if
+    that has a call without a result, which had to wait."""
     for index, block in enumerate(known):
         if _is_same(piece, block):
             del known[index]
             return True
+    newest = view.groups[-1] if view.groups else None
+    if newest is None or not newest.open_calls:
+        return False
+    if isinstance(piece, Call):
+        return piece.call_id in newest.open_calls
     source = piece.id if isinstance(piece, Message) else piece.source
-    is_open = isinstance(piece, Call) and bool(view.unanswered(CallId(piece.call_id)))
-    return is_open or bool(source and view.sourced_at(source))
+    return bool(source) and view.sourced_at(source) >= newest.first
 
 
 @attrs.define(kw_only=True)

@@ -12,6 +12,7 @@ import attrs
 from msgspec.structs import replace
 
 from blocks import (
+    AlreadyRecordedError,
     AssistantCompletion,
     AssistantThinking,
     Block,
@@ -19,6 +20,7 @@ from blocks import (
     BlockId,
     BlocksHidden,
     BlocksRestored,
+    CallId,
     DocumentPart,
     ImagePart,
     MisuseError,
@@ -36,7 +38,7 @@ from blocks import (
     UserSteer,
     text_of,
 )
-from blocks.formats import SHAPES, obj, spelled
+from blocks.formats import client_call, client_result, obj, spelled
 from render import Json, Rendered
 from timeline import AsyncTimeline
 from timeline.integrations._lacking import lacking
@@ -163,7 +165,10 @@ class TimelineSession:
         """Record the model's answer to the newest request."""
         run = self._run
         found = {"id": response.response_id, "output": response.output, "usage": response.usage}
-        await run.shown.record(found, run.rendered, format=_FORMAT)
+        try:
+            await run.shown.record(found, run.rendered, format=_FORMAT)
+        except AlreadyRecordedError:  # test models give the same id to each answer
+            await run.shown.record({**found, "id": None}, run.rendered, format=_FORMAT)
 
     async def hand_over(self, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
         """Answer the call by which an agent hands over to another."""
@@ -271,7 +276,6 @@ def _told(item: Json) -> Json:
 # The log as the SDK's items.
 
 
-_CALLS: Final = SHAPES[_FORMAT].calls
 _TAG: Final = "provider.openai."
 
 
@@ -283,26 +287,24 @@ def _items(log: Sequence[Recorded]) -> Iterator[Json]:
             hidden |= {each.block: each.replacement for each in event.hidden}
         elif isinstance(event, BlocksRestored):
             hidden = {name: text for name, text in hidden.items() if name not in event.blocks}
-    kinds: dict[str, str] = {}
+    calls: dict[CallId, ToolCall] = {}
     for block in (event.block for _, event in log if isinstance(event, BlockAppended)):
-        if (text := hidden.get(block.id)) is not None:
-            item = _replaced(block, text)
-        else:
-            item = _item(block, kinds)
+        shown = block if (text := hidden.get(block.id)) is None else _replaced(block, text)
+        if isinstance(shown, ToolCall):
+            calls[shown.call_id] = shown
+        item = _returned(shown, calls) if isinstance(shown, ToolResult) else shown and _item(shown)
         own = getattr(block, "response", "") != block.source and block.source
-        if item is not None:
+        if item:
             yield {**item, **({"id": own} if own else {})}
 
 
-def _item(block: Block, kinds: dict[str, str]) -> Json | None:
-    """The item of a block; None: it is none of the SDK's. `kinds` are the types of the calls until now, by their ids."""
+def _item(block: Block) -> Json | None:
+    """The item of a block other than a result; None: it is none of the SDK's."""
     match block:
         case UserPrompt() | UserSteer() | UserFollowup():
             parts = (TextPart(text=block.text), *block.parts) if block.text else block.parts
-            return {
-                "role": "user",
-                "content": list(map(_content, parts if block.parts else ())) or block.text,
-            }
+            listed = list(map(_content, parts)) if block.parts else block.text
+            return {"role": "user", "content": listed}
         case UserAttachment():
             return {"role": "user", "content": [_content(block.part)]}
         case SystemMessage():
@@ -315,34 +317,48 @@ def _item(block: Block, kinds: dict[str, str]) -> Json | None:
             return own
         case OpaqueBlock() if block.tag.startswith(_TAG):
             return obj(block.fields.get("value")) or None
-        case ToolCall() if block.provider.get("type") == "custom":
-            kinds[block.call_id] = "custom_tool_call"
-            named = {"type": "custom_tool_call", "call_id": block.call_id, "name": block.name}
-            return {**named, "input": block.input.get("input")}
         case ToolCall():
-            kinds[block.call_id] = "function_call"
-            named = {"type": "function_call", "call_id": block.call_id, "name": block.name}
-            return {**named, "arguments": block.provider.get("arguments", spelled(block.input))}
-        case ToolResult():
-            kind = _CALLS[kinds.get(block.call_id, "function_call")]
-            is_text = all(isinstance(part, TextPart) for part in block.parts)
-            output = text_of(block) if is_text else list(map(_content, block.parts))
-            return {"type": kind, "call_id": block.call_id, "output": output}
+            return client_call(block, block.call_id) or _call(block)
         case _:
             return None
 
 
-def _replaced(block: Block, text: str) -> Json | None:
-    """The item of a block that is hidden on request."""
+def _call(call: ToolCall) -> Json:
+    named = {"call_id": call.call_id, "name": call.name}
+    if _is_custom(call):
+        return {"type": "custom_tool_call", **named, "input": call.input.get("input")}
+    arguments = call.provider.get("arguments", spelled(call.input))
+    return {"type": "function_call", **named, "arguments": arguments}
+
+
+def _returned(result: ToolResult, calls: Mapping[CallId, ToolCall]) -> Json:
+    call, call_id = calls.get(result.call_id), result.call_id
+    known = call and client_result(call, call_id, result.parts, is_error=result.is_error)
+    if known:
+        return known
+    is_text = all(isinstance(part, TextPart) for part in result.parts)
+    output = text_of(result) if is_text else list(map(_content, result.parts))
+    kind = "custom_tool_call_output" if call and _is_custom(call) else "function_call_output"
+    return {"type": kind, "call_id": call_id, "output": output}
+
+
+def _is_custom(call: ToolCall) -> bool:
+    return bool(call.provider.get("type") == "custom")
+
+
+def _replaced(block: Block, text: str) -> Block | None:
+    """What is shown of a block that is hidden on request."""
     match block:
         case ToolCall():
-            return _item(replace(block, input={"hidden": text}, provider={}), {})
+            return replace(block, input={"hidden": text}, provider={})
         case ToolResult():
-            return _item(replace(block, parts=(TextPart(text=text),)), {})
-        case AssistantCompletion():
-            return _item(replace(block, text=text), {})
-        case UserPrompt() | UserSteer() | UserFollowup() | UserAttachment() | SystemMessage():
-            return {"role": "user", "content": text}
+            return replace(block, parts=(TextPart(text=text),))
+        case AssistantCompletion() | SystemMessage():
+            return replace(block, text=text)
+        case UserPrompt() | UserSteer() | UserFollowup():
+            return replace(block, text=text, parts=())
+        case UserAttachment():
+            return replace(block, part=TextPart(text=text))
         case _:
             return None
 

@@ -255,10 +255,13 @@ def test_whoever_keeps_a_part_has_what_the_log_lacks_appended_and_nothing_diverg
 def test_a_call_that_waits_is_known_to_whoever_keeps_only_what_came_later() -> None:
     timeline = open_timeline(store=MemoryStore())
     timeline.user("Restart it.")
-    call = {"type": "tool_use", "id": "c1", "name": "restart", "input": {}}
+    call: Json = {"type": "tool_use", "id": "c1", "name": "restart", "input": {}}
     timeline.record(responded(Model("", ("c1",)), "anthropic", "r1"), format="anthropic")
-    result = {"type": "tool_result", "tool_use_id": "c1", "content": "It is up."}
-    later = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    result: Json = {"type": "tool_result", "tool_use_id": "c1", "content": "It is up."}
+    later: list[Json] = [
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
     timeline.sync(later, format="anthropic", after=timeline.version, on_divergence="append")
     assert [line[0] for line in held(timeline)] == ["user", "call", "result"]
 

@@ -10,6 +10,8 @@ import attrs
 import pytest
 from agents import (
     Agent,
+    ApplyPatchResult,
+    ApplyPatchTool,
     ModelSettings,
     OpenAIProvider,
     RunConfig,
@@ -19,7 +21,9 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
+from agents.testing import ScriptedModel, assistant_message
 from openai import APIStatusError, AsyncOpenAI
+from openai.types.responses import ResponseApplyPatchToolCall
 from pydantic import BaseModel
 
 from blocks import (
@@ -421,6 +425,49 @@ def test_what_is_hidden_on_request_is_in_no_item(serve: Callable[..., FakeServer
         ]  # fmt: skip
         assert "4711" not in str(items)
         assert "the job read" not in str(items)
+
+    asyncio.run(play())
+
+
+class Patches:
+    """Applies patches, or says that it does."""
+
+    def create_file(self, operation: Any) -> ApplyPatchResult:
+        return ApplyPatchResult(status="completed", output=f"created {operation.path}")
+
+    update_file = delete_file = create_file
+
+
+@pytest.mark.parametrize("options", ["all", "session alone"])
+def test_a_tool_of_the_provider_that_the_client_runs_has_its_result_in_the_next_request(
+    options: str,
+) -> None:
+    """With the SDK's own test model, whose answers have the same ids in every run."""
+
+    def calls(number: int) -> list[Any]:
+        operation = {"type": "create_file", "path": f"{number}.py", "diff": "+x"}
+        known = {"type": "apply_patch_call", "status": "completed", "operation": operation}
+        call = {"id": f"ap_{number}", "call_id": f"c{number}", **known}
+        return [ResponseApplyPatchToolCall.model_validate(call)]
+
+    async def play() -> None:
+        done = [assistant_message("Done.")]
+        model = ScriptedModel([calls(1), done, calls(2), done, calls(3), done])
+        agent = Agent[Any](name="a", model=model, tools=[ApplyPatchTool(editor=Patches())])
+        timeline = await AsyncTimeline.open("audit", model="gpt-5.6", window=WINDOW)
+        session = TimelineSession(timeline)
+        for _ in range(3):
+            given: dict[str, Any] = {"session": session}
+            if options == "all":
+                given |= {"hooks": session.hooks, "run_config": session.run_config}
+            await Runner.run(agent, "Patch it.", **given)
+        items: list[Any] = [item for item in model.calls[-1].input if isinstance(item, dict)]
+        asked = [item for item in items if item.get("type") == "apply_patch_call"]
+        given_back = [item for item in items if item.get("type") == "apply_patch_call_output"]
+        assert [item["operation"]["path"] for item in asked] == ["1.py", "2.py", "3.py"]
+        assert [item["output"] for item in given_back] == [f"created {n}.py" for n in (1, 2, 3)]
+        kinds = [item.get("type", "message") for item in await session.get_items()]
+        assert kinds == ["message", "apply_patch_call", "apply_patch_call_output", "message"] * 3
 
     asyncio.run(play())
 
