@@ -30,7 +30,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PLACES: Final = ROOT / ".adapters"
 TOOLS: Final = ("pytest", "mypy")
 TYPES: Final = ("--strict", "--no-error-summary", "--module")
-COLUMNS: Final = ("rounds", "refused", "resumed", "streaming", "images", "structured")
+COLUMNS: Final = ("rounds", "refused", "resumed", "runs", "streaming", "images", "structured")
 """The results that the suites report; see the fixture `report`."""
 COPIED: Final = ("docs/integrations", "tests/timeline/integrations")
 PYTEST: Final = "[pytest]\njunit_family = legacy\nmarkers =\n    network: opens loopback sockets\n"

@@ -61,3 +61,6 @@ from blocks.formats._message import string as string
 from blocks.formats._message import tier_of as tier_of
 from blocks.formats._message import tool_input as tool_input
 from blocks.formats._message import usage_of as usage_of
+from blocks.formats._responses import CLIENT_TOOLS as CLIENT_TOOLS
+from blocks.formats._responses import client_call as client_call
+from blocks.formats._responses import client_result as client_result

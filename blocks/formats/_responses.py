@@ -2,15 +2,27 @@
 
 An item has an id, which becomes the source of its content, but it does not say to which response it belongs.
 So consecutive items of the model count as one response.
+
+A shell, patches and a computer are tools that the provider defines and the client runs. Their calls and results are
+items of their own kinds, which are read and made here.
 """
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from json import loads
+from typing import Any, Final, cast
 
 import attrs
 import msgspec
 
-from blocks._block import DocumentPart, ImagePart, Part, TextPart
+from blocks._block import (
+    DocumentPart,
+    ImagePart,
+    Part,
+    ProviderPart,
+    TextPart,
+    ToolCall,
+    text_of_parts,
+)
 from blocks.formats._chat import OPENAI, texts, usage_in
 from blocks.formats._message import (
     Call,
@@ -23,6 +35,7 @@ from blocks.formats._message import (
     Thought,
     Verbatim,
     dialogue,
+    known_fields,
     obj,
     objs,
     parts_of,
@@ -31,6 +44,13 @@ from blocks.formats._message import (
     written,
 )
 
+CLIENT_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "apply_patch_call": ("operation",),
+    "computer_call": ("action", "actions"),
+    "local_shell_call": ("action",),
+    "shell_call": ("action",),
+}
+"""Calls of tools that the provider defines and the client runs, with the fields of their input."""
 RESPONSES_SHAPE: Final = Shape(
     name="openai.responses",
     title="a response of OpenAI's Responses API",
@@ -38,13 +58,13 @@ RESPONSES_SHAPE: Final = Shape(
     calls={
         "function_call": "function_call_output",
         "custom_tool_call": "custom_tool_call_output",
+        **{kind: f"{kind}_output" for kind in CLIENT_TOOLS},
     },
     thinking=frozenset({"reasoning"}),
     seal="encrypted_content",
     mark="prompt_cache_breakpoint",
     stops={"max_output_tokens": "max_tokens", "content_filter": "refusal"},
 )
-_INPUT: Final = frozenset({"item_reference"})
 _NO_ID: Final = "__fake_id__"
 """The id that the Agents SDK writes if a model of another API gave none."""
 
@@ -56,7 +76,7 @@ def read(item: Json) -> Iterator[Message]:
         yield from _message(item, own)
     elif kind in RESPONSES_SHAPE.calls.values():
         yield Message(role="tool", id=own, content=(result(item),))
-    elif kind not in _INPUT:
+    else:
         yield Message(role="assistant", content=(spoken(item),))
 
 
@@ -86,6 +106,8 @@ def said_in(item: Json) -> Iterator[Content]:
 def spoken(item: Json) -> Content:
     """The content of a model's item other than a message."""
     own, kind = _id(item), string(item.get("type"))
+    if kind in CLIENT_TOOLS:
+        return _client_call(item, kind)
     if kind in RESPONSES_SHAPE.calls:
         return Call(
             call_id=string(item.get("call_id")),
@@ -107,18 +129,27 @@ def _call_input(item: Json) -> Json:
 
 def _attached(item: Json) -> Json:
     """Data that the provider needs back with a call."""
-    space = item.get("namespace")
-    known = {"namespace": space} if isinstance(space, str) else {}
+    known = known_fields({key: item.get(key) for key in ("caller", "namespace")})
     custom = {"type": "custom"} if isinstance(item.get("input"), str) else {}
     return {**custom, **known, **written(item.get("arguments"))}
 
 
 def result(item: Json) -> Result:
-    """The result of a tool; this API has no flag for errors."""
-    own = _id(item)
-    return Result(
-        call_id=string(item.get("call_id")), parts=_output(item.get("output")), source=own
-    )
+    """The result of a tool; only patches have a flag for errors."""
+    own, call_id, output = _id(item), string(item.get("call_id")), item.get("output")
+    match item.get("type"):
+        case "apply_patch_call_output":
+            is_error = item.get("status") == "failed"
+            parts = parts_of(output)
+            return Result(call_id=call_id, parts=parts, is_error=is_error, source=own)
+        case "computer_call_output":
+            return Result(call_id=call_id, parts=_screenshot(obj(output)), source=own)
+        case "local_shell_call_output":  # its id is that of the call
+            return Result(call_id=call_id or own, parts=parts_of(output))
+        case "shell_call_output":
+            return Result(call_id=call_id, parts=_shell_parts(output), source=own)
+        case _:
+            return Result(call_id=call_id, parts=_output(output), source=own)
 
 
 def _output(output: Any) -> tuple[Part, ...]:
@@ -129,15 +160,127 @@ def _output(output: Any) -> tuple[Part, ...]:
     return parts
 
 
+# Tools that the provider defines and the client runs.
+
+
+def _client_call(item: Json, kind: str) -> Call:
+    fields = known_fields(item)
+    given = {name: fields.pop(name) for name in CLIENT_TOOLS[kind] if name in fields}
+    return Call(
+        call_id=string(item.get("call_id")),
+        name=kind.removesuffix("_call"),
+        input=given if len(CLIENT_TOOLS[kind]) > 1 else obj(given.get(CLIENT_TOOLS[kind][0])),
+        provider={name: value for name, value in fields.items() if name not in ("id", "call_id")},
+        source=_id(item),
+    )
+
+
+def client_call(call: ToolCall, call_id: str) -> Json | None:
+    """The item of a call of such a tool; None: it is none, or its input is hidden."""
+    kind = string(call.provider.get("type"))
+    if kind not in CLIENT_TOOLS:
+        return None
+    first, *more = CLIENT_TOOLS[kind]
+    own = {"id": call_id} if kind == "local_shell_call" else {}  # the API wants one
+    return {
+        **call.provider,
+        **own,
+        "call_id": call_id,
+        **(call.input if more else {first: call.input}),
+    }
+
+
+def client_result(
+    call: ToolCall, call_id: str, parts: Sequence[Part], *, is_error: bool
+) -> Json | None:
+    """The item of the result of such a tool; None: it is none, or cannot have these parts."""
+    kind = string(call.provider.get("type"))
+    named = {"type": f"{kind}_output", "call_id": call_id}
+    if isinstance(call.provider.get("caller"), dict):
+        named["caller"] = call.provider["caller"]
+    if kind == "computer_call":
+        shown = _computer_output(parts)
+        checks = call.provider.get("pending_safety_checks")
+        known = {"acknowledged_safety_checks": checks} if checks else {}  # the client went on
+        return {**named, "output": shown, **known} if shown else None
+    if kind not in CLIENT_TOOLS or not all(isinstance(part, TextPart) for part in parts):
+        return None
+    text = text_of_parts(parts)
+    if kind == "apply_patch_call":
+        return {**named, "status": "failed" if is_error else "completed", "output": text}
+    if kind == "local_shell_call":
+        return {"type": named["type"], "id": call_id, "output": text}
+    most = known_fields({"max_output_length": call.input.get("max_output_length")})
+    return {**named, "output": _chunks(text) or [_chunk(text, is_error=is_error)], **most}
+
+
+def _screenshot(shown: Json) -> tuple[Part, ...]:
+    """The picture of a computer; on the provider's server, it stays there."""
+    if isinstance(url := shown.get("image_url"), str):
+        return parts_of({"type": "input_image", "image_url": url})
+    return (ProviderPart(value=shown),)
+
+
+def _computer_output(parts: Sequence[Part]) -> Json:
+    kind = "computer_screenshot"
+    for part in parts:
+        if isinstance(part, ImagePart):
+            url = part.url or f"data:{part.media_type};base64,{part.data}"
+            return {"type": kind, "image_url": url}
+        if isinstance(part, ProviderPart) and part.value.get("type") == kind:
+            return part.value
+    return {}
+
+
+def _shell_parts(output: Any) -> tuple[Part, ...]:
+    """What a shell printed: plain if one command succeeded without errors, otherwise as JSON, with exit codes."""
+    if isinstance(output, list) and len(output) == 1:
+        text = string(obj(output[0]).get("stdout"))
+        if output == [_chunk(text, is_error=False)] and text.strip() and not _chunks(text):
+            return (TextPart(text=text),)
+    return (TextPart(text=msgspec.json.encode(output).decode()),)
+
+
+def _chunk(text: str, *, is_error: bool) -> Json:
+    """The output of one command."""
+    streams = {"stdout": "", "stderr": text} if is_error else {"stdout": text, "stderr": ""}
+    return {**streams, "outcome": {"type": "exit", "exit_code": int(is_error)}}
+
+
+def _chunks(text: str) -> list[Json]:
+    """The outputs of several commands, given as JSON; empty: it is none."""
+    if not text.startswith('[{"'):
+        return []
+    try:
+        found: object = loads(text)
+    except (ValueError, RecursionError):
+        return []
+    chunks = objs(found)
+    is_whole = len(chunks) == len(cast("list[object]", found))
+    return (
+        chunks
+        if is_whole and all({"stdout", "outcome"} <= chunk.keys() for chunk in chunks)
+        else []
+    )
+
+
+# A response.
+
+
 def response(found: Json) -> Response | None:
     """The response; None if it is not one."""
     if not isinstance(found.get("output"), list):
         return None
     content: list[Content] = []
+    by_server = _answered(found["output"])
     for item in objs(found["output"]):
-        if item.get("status") == "incomplete" and string(item.get("type")) in RESPONSES_SHAPE.calls:
+        if item.get("call_id") in by_server:
+            content.append(Verbatim(value=item, vendor=OPENAI, source=_id(item)))
+        elif (
+            item.get("status") == "incomplete" and string(item.get("type")) in RESPONSES_SHAPE.calls
+        ):
             continue  # incomplete
-        if item.get("type", "message") != "message":
+        elif item.get("type", "message") != "message":
             content.append(spoken(item))
         elif item.get("role") in (None, "assistant"):  # a compaction repeats the user's messages
             content += said_in(item)
@@ -152,12 +295,20 @@ def response(found: Json) -> Response | None:
     )
 
 
+def _answered(output: object) -> set[str]:
+    """The ids of calls that a response contains with their results, because the server ran the tool."""
+    results = RESPONSES_SHAPE.calls.values()
+    return {string(item.get("call_id")) for item in objs(output) if item.get("type") in results}
+
+
 def _stop(found: Json) -> str:
     if found.get("status") == "incomplete":
         reason = string(obj(found.get("incomplete_details")).get("reason"))
         return RESPONSES_SHAPE.stops.get(reason, "end_turn")
     output = objs(found["output"])
-    if any(string(item.get("type")) in RESPONSES_SHAPE.calls for item in output):
+    by_server = _answered(output)
+    calls = (item for item in output if string(item.get("type")) in RESPONSES_SHAPE.calls)
+    if any(item.get("call_id") not in by_server for item in calls):
         return "tool_use"
     parts = (part for item in output for part in objs(item.get("content")))
     return "refusal" if any(part.get("type") == "refusal" for part in parts) else "end_turn"

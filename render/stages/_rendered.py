@@ -132,8 +132,8 @@ def _pre_tail(
     shown: Shown, pieces: Sequence[Piece], tail: _Place, context: Context
 ) -> _Place | None:
     """The end of round N-4; or the last request's tail, if the look-back would miss it."""
-    last = _last_tail(shown, pieces, tail)
     limits = context.limits
+    last = _last_tail(shown, pieces, tail, limits)
     if last is not None and _distance(pieces, last, tail, limits) >= limits.lookback > 0:
         return last
     policy = context.policy
@@ -143,25 +143,27 @@ def _pre_tail(
     return _at_or_before(pieces, (index, len(pieces[index].spots) - 1), limits)
 
 
-def _last_tail(shown: Shown, pieces: Sequence[Piece], tail: _Place) -> _Place | None:
+def _last_tail(
+    shown: Shown, pieces: Sequence[Piece], tail: _Place, limits: Limits
+) -> _Place | None:
     """The place of the last request's tail point, if it is still shown.
 
     If nothing was appended since, this request repeats the last one and needs the same points, so the tail
     of the request before that is used.
     """
-    last = _place_of(shown, pieces, shown.tail)
-    return _place_of(shown, pieces, shown.tail_before) if last == tail else last
+    last = _place_of(shown, pieces, shown.tail, limits)
+    return _place_of(shown, pieces, shown.tail_before, limits) if last == tail else last
 
 
-def _place_of(shown: Shown, pieces: Sequence[Piece], version: int) -> _Place | None:
-    """The place of the last content block of this version."""
+def _place_of(shown: Shown, pieces: Sequence[Piece], version: int, limits: Limits) -> _Place | None:
+    """The place of the last content block of this version that can carry a mark. (A filler line behind the model's
+    words had their version, and is gone.)"""
     index = _piece_of(shown.groups, version)
     if not version or index is None:
         return None
     spots = pieces[index].spots
-    return next(
-        ((index, i) for i in reversed(range(len(spots))) if spots[i].version == version), None
-    )
+    found = (i for i in reversed(range(len(spots))) if spots[i].version == version)
+    return next(((index, i) for i in found if spots[i].kind not in limits.unmarkable), None)
 
 
 def _piece_of(groups: Sequence[Group], version: int) -> int | None:

@@ -79,8 +79,8 @@ def verbatim(block: Block) -> Json | None:
     if not isinstance(block, OpaqueBlock) or not block.tag.startswith(PROVIDER_TAG):
         return None
     value: object = block.fields.get("value")
-    known = block.author == "assistant" and response_of(block)
-    return cast("Json", value) if known and isinstance(value, dict) else None
+    is_own = block.author == "assistant" and isinstance(value, dict)
+    return cast("Json", value) if is_own else None
 
 
 def response_of(block: Block) -> str:

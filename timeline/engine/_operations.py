@@ -599,7 +599,8 @@ class Operations:
             on_divergence: What to do if a message that was synced or recorded has changed since: `raise`;
                 or `fork` this timeline before the change and continue in the fork, which the next call
                 finds again. `follow` is like `fork`, and also forks if the history ends before the
-                timeline does, because the program went back.
+                timeline does, because the program went back. `append` adds what the log lacks at its end, and
+                the log may have more, because the program keeps only a part.
             after: `messages` has only those after this version, because the program began anew there.
             rendered: The request that the newest answer in the history answers; None: the one rendered last.
 

@@ -76,8 +76,8 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 
 
-OnDivergence: TypeAlias = Literal["raise", "fork", "follow"]
-DIVERGENCE: Final = (OnDivergence, "one of raise, fork, follow")
+OnDivergence: TypeAlias = Literal["raise", "fork", "follow", "append"]
+DIVERGENCE: Final = (OnDivergence, "one of raise, fork, follow, append")
 FORK_HASH: Final = 12
 """Length of the hash at the end of a fork's name."""
 ELSEWHERE: Final = "?"
@@ -276,7 +276,10 @@ def _agreed(
     origin: Origin | None,
 ) -> Flow[Agreement]:
     start, log = yield from _behind(engine, history)
-    found = parting(history, log, start)
+    if on_divergence == "append":
+        found = additions(history, log, start, engine.view)
+    else:
+        found = parting(history, log, start)
     if found.diverged is not None:
         return _parted(engine, history, log, found.diverged, found.version)
     if found.ahead and on_divergence == "follow":
@@ -625,6 +628,39 @@ def parting(history: History, log: Sequence[Recorded], start: Agreed | None) -> 
     differs = min((count for count in counts if count < len(history.chain)), default=0)
     walk = _Walk([_Known(version=version, block=event.block) for version, event in appended])
     return walk.along(history.steps, start.pieces if start else 0, differs)
+
+
+def additions(
+    history: History, log: Sequence[Recorded], start: Agreed | None, view: View
+) -> Parting:
+    """What a log lacks of a history of which it may have more, in another order: nothing diverges."""
+    known = [event.block for _, event in log if isinstance(event, BlockAppended)]
+    found = begun = start.pieces if start else 0
+    missing: list[Missing] = []
+    for count, step in enumerate(history.steps[begun:], begun + 1):
+        pieces = step.own if step.piece is None else (*step.own, step.piece)
+        lacking = tuple(piece for piece in pieces if not _is_held(piece, known, view))
+        if step.piece in lacking or (lacking and step.piece is None):
+            missing.append(Missing(count=count, step=step, pieces=lacking))
+        elif step.piece is not None:
+            found = count
+    return Parting(missing=tuple(missing), found=found)
+
+
+def _is_held(piece: Piece | Own, known: list[Block], view: View) -> bool:
+    """Whether one of the known blocks, which is then removed from them, is a piece; or one of the round before them, if
+    that has a call without a result, which had to wait."""
+    for index, block in enumerate(known):
+        if _is_same(piece, block):
+            del known[index]
+            return True
+    newest = view.groups[-1] if view.groups else None
+    if newest is None or not newest.open_calls:
+        return False
+    if isinstance(piece, Call):
+        return piece.call_id in newest.open_calls
+    source = piece.id if isinstance(piece, Message) else piece.source
+    return bool(source) and view.sourced_at(source) >= newest.first
 
 
 @attrs.define(kw_only=True)

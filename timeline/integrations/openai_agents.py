@@ -1,15 +1,44 @@
 """The OpenAI Agents SDK: a session whose history is a timeline.
 
 Before each model call the run's items are synced, and the rendered request is sent instead. A hook records the
-model's answer with its usage.
+model's answer with its usage. The SDK gives the session the same items once more at the end of each turn, and only
+these if a run uses neither the filter nor the hooks; what the timeline lacks of them is appended.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
 
 import attrs
+from msgspec.structs import replace
 
-from blocks import MisuseError
+from blocks import (
+    AlreadyRecordedError,
+    AssistantCompletion,
+    AssistantThinking,
+    Block,
+    BlockAppended,
+    BlockId,
+    BlocksHidden,
+    BlocksRestored,
+    CallId,
+    DocumentPart,
+    ImagePart,
+    MisuseError,
+    OpaqueBlock,
+    Part,
+    ProviderPart,
+    Recorded,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserAttachment,
+    UserFollowup,
+    UserPrompt,
+    UserSteer,
+    text_of,
+)
+from blocks.formats import client_call, client_result, obj, spelled
 from render import Json, Rendered
 from timeline import AsyncTimeline
 from timeline.integrations._lacking import lacking
@@ -17,7 +46,6 @@ from timeline.integrations._lacking import lacking
 try:
     from agents import (
         Agent,
-        AgentHookContext,
         Handoff,
         ModelResponse,
         ModelSettings,
@@ -28,6 +56,7 @@ try:
         TResponseInputItem,
         handoff,
     )
+    from agents.models.fake_id import FAKE_RESPONSES_ID
     from agents.models.openai_responses import Converter
     from agents.run import CallModelData, ModelInputData
 except ModuleNotFoundError as error:
@@ -42,21 +71,32 @@ _HELD: Final = "foldline:"
 class TimelineSession:
     """A session for `Runner.run(..., session=session, hooks=session.hooks, run_config=session.run_config)`.
 
-    The timeline's model must be one of `openai.responses`; another provider's model behind the SDK must accept its
-    items. If the run's history is edited, for example by the filter of a handoff, the run continues in a fork.
+    All runs continue this timeline. If an agent is to see another history than the session's, for example after a
+    handoff with a filter, its requests are rendered from a fork, until the run ends.
+
+    Args:
+        timeline: Its model must be one of `openai.responses`, because the SDK takes no other items; it converts them
+            for a model of another API.
+
+    Raises:
+        MisuseError: the timeline's model is of another provider.
     """
 
     timeline: AsyncTimeline
-    """The timeline with which the run continues."""
+    """The timeline."""
     session_settings: SessionSettings | None = None
     """Part of the SDK's protocol; not used, because the timeline's policy decides what is sent."""
-    _saved: int = attrs.field(init=False)
-    """Version up to which the SDK's items are in the timeline."""
-    _rendered: Rendered | None = attrs.field(default=None, init=False)
-    """The newest request of the current run; None: there is no run."""
+    _run: "_Run" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._saved = self.timeline.version
+        provider = self.timeline.settings.provider.name
+        if provider != _FORMAT:
+            raise MisuseError(
+                f"TimelineSession: the timeline's model is one of {provider!r}, and the SDK takes items of "
+                f"{_FORMAT!r} for models of any API: open it with "
+                f"model=attrs.evolve(model_named({self.timeline.settings.model.name!r}), provider={_FORMAT!r})"
+            )
+        self._run = _Run(shown=self.timeline, after=self.timeline.version)
 
     @property
     def session_id(self) -> str:
@@ -75,6 +115,7 @@ class TimelineSession:
         marks = settings.provider.limits(settings.model).marks_max > 0
         return RunConfig(
             call_model_input_filter=self._rendered_instead,
+            session_settings=SessionSettings(limit=0),
             model_settings=ModelSettings(
                 store=False,
                 prompt_cache_options={"mode": "explicit"} if marks else None,
@@ -82,17 +123,25 @@ class TimelineSession:
             ),
         )
 
-    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:  # noqa: ARG002 -- the SDK's
-        """One item that stands for all of the timeline's content; empty for an empty timeline."""
-        self._saved, self._rendered = self.timeline.version, None
-        held: TResponseInputItem = {"type": "item_reference", "id": f"{_HELD}{self._saved}"}
-        return [held] if self._saved else []
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The newest `limit` items of the conversation, by default all: whatever was folded is there, what is hidden
+        on request is replaced.
+
+        A run with `run_config` asks for none, because its requests are rendered; it gets one item that stands for the
+        timeline's content and says where the run began.
+        """
+        if limit == 0:
+            self._run = _Run(shown=self.timeline, after=self.timeline.version, is_alone=True)
+            held: TResponseInputItem = {"type": "item_reference", "id": f"{_HELD}{self._run.after}"}
+            return [held] if self._run.after else []
+        items = list(_items(await self.timeline.events()))
+        return cast("list[TResponseInputItem]", items if limit is None else items[-limit:])
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Append the items that the timeline lacks. During a run the next model call does this instead."""
-        if self._rendered is None:
-            await self._sync(items, self._saved)
-        self._saved = self.timeline.version
+        """Append the items that the timeline lacks."""
+        run = self._run
+        run.items += items
+        await self.timeline.sync(run.items, format=_FORMAT, after=run.after, on_divergence="append")
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Not supported by a timeline.
@@ -114,26 +163,62 @@ class TimelineSession:
 
     async def record(self, response: ModelResponse) -> None:
         """Record the model's answer to the newest request."""
+        run = self._run
         found = {"id": response.response_id, "output": response.output, "usage": response.usage}
-        await self.timeline.record(found, self._rendered, format=_FORMAT)
+        try:
+            await run.shown.record(found, run.rendered, format=_FORMAT)
+        except AlreadyRecordedError:  # test models give the same id to each answer
+            await run.shown.record({**found, "id": None}, run.rendered, format=_FORMAT)
 
-    def end(self) -> None:
-        """Note that the run is over: no further model call follows."""
-        self._rendered = None
+    async def hand_over(self, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
+        """Answer the call by which an agent hands over to another."""
+        told = {
+            one.tool_name: one.get_transfer_message(to_agent)
+            for one in _handoffs(from_agent)
+            if one.agent_name == to_agent.name
+        }
+        timeline = self.timeline
+        for entry in timeline.view.entries if timeline.open_calls else ():
+            call = entry.block
+            if (
+                isinstance(call, ToolCall)
+                and call.call_id in timeline.open_calls
+                and call.name in told
+            ):
+                await timeline.tool_result(call.call_id, told[call.name])
 
     async def _rendered_instead(self, call: CallModelData[Any]) -> ModelInputData:
-        given = call.model_data
-        after = _held(given.input)
-        system = await self._sync(given.input[1:] if after else given.input, after)
-        told = [text for text in (given.instructions, system) if text]
+        given, run = call.model_data, self._run
+        items, after = given.input, run.after if run.is_alone else 0
+        if held := _held(items):
+            items, after = items[1:], held
+        if held and after != run.after:  # the run had to wait, and goes on in another object
+            run = _Run(shown=self.timeline, after=after, is_alone=True, items=list(items))
+            self._run = run
+        synced = await run.shown.sync(items, format=_FORMAT, after=after, on_divergence="fork")
+        run.shown = synced.timeline
+        told = [text for text in (given.instructions, synced.system) if text]
         tools = await _tools(call.agent, call.context)
-        self._rendered = await self.timeline.render(system="\n\n".join(told), tools=tools)
-        return ModelInputData(input=self._rendered.openai_responses()["input"], instructions=None)
+        run.rendered = await run.shown.render(system="\n\n".join(told), tools=tools)
+        sent = [_told(item) for item in run.rendered.openai_responses()["input"]]
+        return ModelInputData(input=cast("list[TResponseInputItem]", sent), instructions=None)
 
-    async def _sync(self, items: Sequence[TResponseInputItem], after: int) -> str:
-        synced = await self.timeline.sync(items, format=_FORMAT, after=after, on_divergence="fork")
-        self.timeline = synced.timeline
-        return synced.system
+
+@attrs.define(eq=False, kw_only=True)
+class _Run:
+    """A run of agents."""
+
+    shown: AsyncTimeline
+    """What its requests are rendered from: the session's timeline, or a fork of it with the history that a filter has
+    edited."""
+    after: int
+    """Version of the session's timeline when it began."""
+    is_alone: bool = False
+    """Whether its items are all that the SDK knows, without what came before it."""
+    items: list[TResponseInputItem] = attrs.field(factory=list["TResponseInputItem"])
+    """What the SDK has given the session since."""
+    rendered: Rendered | None = None
+    """Its newest request."""
 
 
 class TimelineHooks(RunHooks[Any]):
@@ -151,14 +236,14 @@ class TimelineHooks(RunHooks[Any]):
         """Record the model's answer."""
         await self.session.record(response)
 
-    async def on_agent_end(
+    async def on_handoff(
         self,
-        context: AgentHookContext[Any],  # noqa: ARG002 -- the SDK's
-        agent: Agent[Any],  # noqa: ARG002
-        output: Any,  # noqa: ARG002
+        context: RunContextWrapper[Any],  # noqa: ARG002 -- the SDK's
+        from_agent: Agent[Any],
+        to_agent: Agent[Any],
     ) -> None:
-        """Note that the run is over."""
-        self.session.end()
+        """Record the result of the call, which the SDK does not keep if a filter removes it."""
+        await self.session.hand_over(from_agent, to_agent)
 
 
 def _held(items: Sequence[TResponseInputItem]) -> int:
@@ -172,5 +257,123 @@ def _held(items: Sequence[TResponseInputItem]) -> int:
 async def _tools(agent: Agent[Any], context: Any) -> list[Json]:
     """The definitions that the SDK will send; here they are only counted."""
     tools = await agent.get_all_tools(RunContextWrapper(context))
-    handoffs = [one if isinstance(one, Handoff) else handoff(one) for one in agent.handoffs]
-    return [dict(tool) for tool in Converter.convert_tools(tools, handoffs).tools]
+    return [dict(tool) for tool in Converter.convert_tools(tools, _handoffs(agent)).tools]
+
+
+def _handoffs(agent: Agent[Any]) -> list[Handoff[Any, Any]]:
+    return [one if isinstance(one, Handoff) else handoff(one) for one in agent.handoffs]
+
+
+def _told(item: Json) -> Json:
+    """An item of a request as the SDK converts it for every API: for Chat Completions, it joins only what has an id with
+    the calls that follow. No API is sent this id."""
+    if item.get("role") != "assistant":
+        return item
+    part = {"type": "output_text", "text": item["content"]}
+    return {**item, "id": FAKE_RESPONSES_ID, "content": [part]}
+
+
+# The log as the SDK's items.
+
+
+_TAG: Final = "provider.openai."
+
+
+def _items(log: Sequence[Recorded]) -> Iterator[Json]:
+    """The items of a conversation, as they were given."""
+    hidden: dict[BlockId, str] = {}
+    for _, event in log:
+        if isinstance(event, BlocksHidden) and event.reason == "requested":
+            hidden |= {each.block: each.replacement for each in event.hidden}
+        elif isinstance(event, BlocksRestored):
+            hidden = {name: text for name, text in hidden.items() if name not in event.blocks}
+    calls: dict[CallId, ToolCall] = {}
+    for block in (event.block for _, event in log if isinstance(event, BlockAppended)):
+        shown = block if (text := hidden.get(block.id)) is None else _replaced(block, text)
+        if isinstance(shown, ToolCall):
+            calls[shown.call_id] = shown
+        item = _returned(shown, calls) if isinstance(shown, ToolResult) else shown and _item(shown)
+        own = getattr(block, "response", "") != block.source and block.source
+        if item:
+            yield {**item, **({"id": own} if own else {})}
+
+
+def _item(block: Block) -> Json | None:
+    """The item of a block other than a result; None: it is none of the SDK's."""
+    match block:
+        case UserPrompt() | UserSteer() | UserFollowup():
+            parts = (TextPart(text=block.text), *block.parts) if block.text else block.parts
+            listed = list(map(_content, parts)) if block.parts else block.text
+            return {"role": "user", "content": listed}
+        case UserAttachment():
+            return {"role": "user", "content": [_content(block.part)]}
+        case SystemMessage():
+            return {"role": block.role or "developer", "content": block.text}
+        case AssistantCompletion():
+            part = {"type": "output_text", "text": block.text, "annotations": []}
+            said = {"id": FAKE_RESPONSES_ID, "type": "message", "role": "assistant"}
+            return {**said, **block.provider, "status": "completed", "content": [part]}
+        case AssistantThinking(provider={"type": "reasoning"} as own):
+            return own
+        case OpaqueBlock() if block.tag.startswith(_TAG):
+            return obj(block.fields.get("value")) or None
+        case ToolCall():
+            return client_call(block, block.call_id) or _call(block)
+        case _:
+            return None
+
+
+def _call(call: ToolCall) -> Json:
+    named = {"call_id": call.call_id, "name": call.name}
+    if _is_custom(call):
+        return {"type": "custom_tool_call", **named, "input": call.input.get("input")}
+    arguments = call.provider.get("arguments", spelled(call.input))
+    return {"type": "function_call", **named, "arguments": arguments}
+
+
+def _returned(result: ToolResult, calls: Mapping[CallId, ToolCall]) -> Json:
+    call, call_id = calls.get(result.call_id), result.call_id
+    known = call and client_result(call, call_id, result.parts, is_error=result.is_error)
+    if known:
+        return known
+    is_text = all(isinstance(part, TextPart) for part in result.parts)
+    output = text_of(result) if is_text else list(map(_content, result.parts))
+    kind = "custom_tool_call_output" if call and _is_custom(call) else "function_call_output"
+    return {"type": kind, "call_id": call_id, "output": output}
+
+
+def _is_custom(call: ToolCall) -> bool:
+    return bool(call.provider.get("type") == "custom")
+
+
+def _replaced(block: Block, text: str) -> Block | None:
+    """What is shown of a block that is hidden on request."""
+    match block:
+        case ToolCall():
+            return replace(block, input={"hidden": text}, provider={})
+        case ToolResult():
+            return replace(block, parts=(TextPart(text=text),))
+        case AssistantCompletion() | SystemMessage():
+            return replace(block, text=text)
+        case UserPrompt() | UserSteer() | UserFollowup():
+            return replace(block, text=text, parts=())
+        case UserAttachment():
+            return replace(block, part=TextPart(text=text))
+        case _:
+            return None
+
+
+def _content(part: Part) -> Json:
+    match part:
+        case TextPart():
+            return {"type": "input_text", "text": part.text}
+        case ImagePart():
+            url = part.url or f"data:{part.media_type};base64,{part.data}"
+            return {"type": "input_image", "image_url": url, "detail": "auto"}
+        case DocumentPart() if part.url:
+            return {"type": "input_file", "file_url": part.url}
+        case DocumentPart():
+            data = f"data:{part.media_type};base64,{part.data}"
+            return {"type": "input_file", "filename": part.name or "file", "file_data": data}
+        case ProviderPart():
+            return part.value

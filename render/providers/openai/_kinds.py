@@ -5,7 +5,7 @@ Sources: the types of the `openai` package, 3.54, and the provider's guides of N
 
 from typing import Final
 
-from blocks.formats import SHAPES
+from blocks.formats import CLIENT_TOOLS, SHAPES
 
 MARK: Final = SHAPES["openai.chat"].mark
 """The field of a content part that ends a prefix to be cached."""
@@ -40,11 +40,22 @@ REPLAYED: Final = frozenset(
         "compaction",
         "file_search_call",
         "image_generation_call",
+        "mcp_approval_request",
         "mcp_call",
         "mcp_list_tools",
+        "program",
+        "program_output",
+        "tool_search_call",
+        "tool_search_output",
         "web_search_call",
     }
 )
 """Items of Responses: the server's own work that are sent back unchanged."""
+GIVEN: Final = frozenset(
+    {"additional_tools", "agent_message", "configuration_update", "mcp_approval_response"}
+)
+"""Items of Responses that a client gives besides messages and results; sent again unchanged."""
 CALLS: Final = SHAPES["openai.responses"].calls
 """In Responses, the type of the output item, by the type of the call."""
+RUN: Final = frozenset({*CLIENT_TOOLS, *(CALLS[kind] for kind in CLIENT_TOOLS)})
+"""Calls of tools that the provider defines, and their results: the client runs them, or the server has run them."""

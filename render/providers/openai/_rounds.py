@@ -35,10 +35,13 @@ def scale_of(counter: TokenCounter) -> Scale:
 def answers(group: Group, notices: list[str]) -> Iterator[tuple[Entry, int, Sequence[Part]]]:
     """For each call, in order: its entry, the version of the answer, and the parts of the answer."""
     for found in returned(group, notices):
-        yield found.call, found.version, _marked_failed(found) if found.failed else found.parts
+        yield found.call, found.version, marked_failed(found)
 
 
-def _marked_failed(found: Returned) -> Sequence[Part]:
+def marked_failed(found: Returned) -> Sequence[Part]:
+    """The parts of an answer, which say so if the call failed."""
+    if not found.failed:
+        return found.parts
     first, *more = found.parts
     if isinstance(first, TextPart):
         return (TextPart(text=f"{FAILED}\n{first.text}"), *more)

@@ -16,11 +16,14 @@ from render.providers._answers import REFUSED, numbers_in, patterns
 from render.providers._definitions import Definition, definition_of
 from render.providers._rounds import DOCUMENT_TEXT, misplaced, named, part_refusal, tool_name
 from render.providers.openai._kinds import (
+    GIVEN,
     IMAGE_MEDIA_TYPES,
     MARK,
     MARKS_WRITTEN_MAX,
     PICTURE_BYTES_MAX,
     PICTURES_MAX,
+    REPLAYED,
+    RUN,
 )
 from render.view._group import Json
 
@@ -29,26 +32,17 @@ HOURS_12: Final = 43_200
 WRITES: Final = {MINUTES_30: 1.25, HOURS_12: 2.5}
 """Cache writes as shares of the input price, for models that cache at marks. (Provider documentation:
 prompt caching, pricing.)"""
-UNMARKABLE: Final = frozenset(
-    f"said {kind}"
-    for kind in (
-        "code_interpreter_call",
-        "compaction",
-        "custom",
-        "custom_tool_call",
-        "file_search_call",
-        "function",
-        "function_call",
-        "image_generation_call",
-        "mcp_call",
-        "mcp_list_tools",
-        "message",
-        "reasoning",
-        "text",
-        "web_search_call",
-    )
+_SAID: Final = (
+    "custom",
+    "custom_tool_call",
+    "function",
+    "function_call",
+    "message",
+    "reasoning",
+    "text",
 )
-"""The model's own content cannot carry a mark."""
+UNMARKABLE: Final = RUN | {f"said {kind}" for kind in (*_SAID, *REPLAYED, *GIVEN, *RUN)}
+"""The model's own content cannot carry a mark, nor can the results of tools that the provider defines."""
 
 
 def limits_of(model: Model) -> Limits:
@@ -249,6 +243,9 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
             return _sealed_tokens(content)
         case "input_image" | "image_url" | "input_file" | "file":
             return counter.part(picture_of(content))
+        case "computer_call_output":
+            shown = {**obj(content.get("output")), "type": "input_image"}
+            return RESULT_TOKENS + counter.part(picture_of(shown))
         case _:
             return counter.part(ProviderPart(value=content))
 
@@ -366,8 +363,10 @@ def text_of(content: Json) -> str:
         case "function_call" | "custom_tool_call" | "function" | "custom":
             name, arguments = call_texts(content)
             return f"{name}\n{_leaves(arguments)}"
-        case "input_image" | "image_url":
+        case "input_image" | "image_url" | "computer_call_output":
             return "[image]"
+        case str() if kind in RUN:
+            return leaves(content)
         case _:
             inner: object = content.get("output", content.get("content"))
             if isinstance(inner, list):

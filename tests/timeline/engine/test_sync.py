@@ -229,6 +229,43 @@ def test_a_history_that_went_back_is_followed_into_a_fork_that_is_found_again(
     assert held(timeline) == before
 
 
+@given(talks(), formats, st.data())
+def test_whoever_keeps_a_part_has_what_the_log_lacks_appended_and_nothing_diverges(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    """It gives its part piece by piece, late, and some of it again, while others append to the timeline."""
+    store = MemoryStore()
+    timeline = opened(store)
+    timeline.user("Before.")
+    after, said, longest = timeline.version, ["Before."], 0
+    for number in range(data.draw(st.integers(1, 5))):
+        longest = data.draw(st.integers(longest, len(talk)))
+        part = written(talk[:longest], name)
+        synced = timeline.sync(part, format=name, after=after, on_divergence="append")
+        assert synced.timeline is timeline
+        own = [line for line in held(timeline) if line not in [("user", text) for text in said]]
+        assert own == [line for line in told(talk[:longest]) if line[1] not in said]
+        if data.draw(st.booleans()):
+            said.append(f"Meanwhile {number}.")
+            timeline.user(said[-1])
+        if data.draw(st.booleans()):
+            timeline = opened(store, f"{number}-")
+
+
+def test_a_call_that_waits_is_known_to_whoever_keeps_only_what_came_later() -> None:
+    timeline = open_timeline(store=MemoryStore())
+    timeline.user("Restart it.")
+    call: Json = {"type": "tool_use", "id": "c1", "name": "restart", "input": {}}
+    timeline.record(responded(Model("", ("c1",)), "anthropic", "r1"), format="anthropic")
+    result: Json = {"type": "tool_result", "tool_use_id": "c1", "content": "It is up."}
+    later: list[Json] = [
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    timeline.sync(later, format="anthropic", after=timeline.version, on_divergence="append")
+    assert [line[0] for line in held(timeline)] == ["user", "call", "result"]
+
+
 @for_each("on_divergence", ["fork", "follow"])
 def test_a_fork_has_nothing_of_an_answer_that_is_gone(on_divergence: OnDivergence) -> None:
     timeline = open_timeline(store=MemoryStore())

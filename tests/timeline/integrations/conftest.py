@@ -27,7 +27,7 @@ def serve() -> Iterator[Callable[..., FakeServer]]:
 
 @pytest.fixture
 def report(record_property: Callable[[str, object], None]) -> Callable[..., None]:
-    """Tells `make adapters` what a test found: rounds, refused, resumed, streaming, images, structured."""
+    """Tells `make adapters` what a test found: rounds, refused, resumed, runs, streaming, images, structured."""
 
     def told(**facts: object) -> None:
         for name, value in facts.items():

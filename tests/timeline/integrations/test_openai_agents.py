@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,20 @@ import attrs
 import pytest
 from agents import (
     Agent,
+    ApplyPatchResult,
+    ApplyPatchTool,
     ModelSettings,
     OpenAIProvider,
+    RunConfig,
     Runner,
+    SQLiteSession,
     ToolOutputImage,
     function_tool,
     set_tracing_disabled,
 )
-from openai import AsyncOpenAI
+from agents.testing import ScriptedModel, assistant_message
+from openai import APIStatusError, AsyncOpenAI
+from openai.types.responses import ResponseApplyPatchToolCall
 from pydantic import BaseModel
 
 from blocks import (
@@ -26,7 +33,6 @@ from blocks import (
     MisuseError,
     Recorded,
     RequestRendered,
-    TimelineForked,
     TimelineId,
     ToolCall,
     ToolResult,
@@ -43,8 +49,8 @@ from tests.timeline.integrations._play import (
     check_page,
     part,
 )
-from timeline import AsyncTimeline
-from timeline.fake_provider import Call, FakeServer, Reply
+from timeline import AsyncTimeline, model_named
+from timeline.fake_provider import Call, FakeServer, Fault, Reply
 from timeline.integrations.openai_agents import TimelineSession
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("ignore")]
@@ -93,11 +99,13 @@ class Desk:
         opened = AsyncTimeline.open("audit", store=self.store, model="gpt-5.6", window=WINDOW)
         return TimelineSession(await opened)
 
-    def options(self, session: TimelineSession) -> dict[str, Any]:
+    def options(
+        self, session: TimelineSession, config: RunConfig | None = None, *, chat: bool = False
+    ) -> dict[str, Any]:
         """What a run takes besides the agent and the input."""
         client = AsyncOpenAI(base_url=f"{self.server.url}/v1", api_key="test", max_retries=0)
-        provider = OpenAIProvider(openai_client=client, use_responses=True)
-        config = session.run_config
+        provider = OpenAIProvider(openai_client=client, use_responses=not chat)
+        config = config or session.run_config
         config.model, config.model_provider = "gpt-5.6", provider
         hooks = session.hooks
         return {"session": session, "hooks": hooks, "run_config": config, "max_turns": 2 * ROUNDS}
@@ -142,6 +150,10 @@ def test_a_long_run_sends_what_is_rendered_and_records_each_thing_once(
         tools = desk.server.requests[0]["tools"]
         rendered = await again.render_at(shown[-1], system="You read logs.", tools=tools)
         wanted, sent = rendered.openai_responses(), desk.server.requests[-1]
+        for item in sent["input"]:
+            if item.get("role") == "assistant":
+                [said] = item["content"]
+                item["content"] = said["text"]
         assert {name: sent[name] for name in wanted if name != "model"} == {
             name: value for name, value in wanted.items() if name != "model"
         }
@@ -272,29 +284,276 @@ def test_a_tool_that_ends_the_run_has_its_result_in_the_log(
     asyncio.run(play())
 
 
-def test_a_handoff_that_edits_the_history_goes_on_in_a_fork(
+QUESTIONS: Sequence[str] = ("What is in part 1?", "And in part 2?", "And now?")
+
+
+def reading(request: dict[str, Any]) -> Reply:
+    """For each question one part is read, and then there is an answer."""
+    items = request.get("input") or request["messages"]
+    asked = sum(item.get("role") == "user" for item in items)
+    if items[-1].get("role") == "user":
+        return Reply(text="I look.", calls=[Call("read_file", {"path": f"part-{asked}.log"})])
+    return Reply(text=f"It is part {asked}.")
+
+
+async def ask(session: TimelineSession, agent: Agent[Any], options: dict[str, Any]) -> None:
+    """All questions, each in a run of its own on this session."""
+    for question in QUESTIONS:
+        await Runner.run(agent, question, **options)
+        assert session.timeline.id == "audit"
+
+
+async def check_runs(desk: Desk) -> None:
+    """Everything that was said is in the timeline that has the name, once and in order, when it is opened again."""
+    kinds = (UserPrompt, ToolCall, ToolResult, AssistantCompletion)
+    found = [
+        block for block in await desk.blocks(*kinds) if getattr(block, "text", "") != "I look."
+    ]
+    assert [type(block) for block in found] == [
+        UserPrompt,
+        ToolCall,
+        ToolResult,
+        AssistantCompletion,
+    ] * 3
+    assert [block.text for block in found[::4]] == list(QUESTIONS)
+    assert [block.text for block in found[3::4]] == [f"It is part {n}." for n in (1, 2, 3)]
+    for number, block in enumerate(found[2::4], 1):
+        assert part(number).strip() in str(block.parts[0].text)
+    assert desk.server.refused == []
+    sent = desk.server.requests[-1]
+    assert len(sent.get("input") or sent["messages"]) >= 3 * 4
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+def test_runs_on_one_session_all_continue_its_timeline(
+    serve: Callable[..., FakeServer], report: Callable[..., None], *, chat: bool
+) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=reading))
+        session = await desk.session()
+        await ask(session, AUDITOR, desk.options(session, chat=chat))
+        await check_runs(desk)
+        used = [event for event in await desk.log() if isinstance(event, UsageRecorded)]
+        assert len(used) == len(desk.server.requests) == 6
+
+    asyncio.run(play())
+    report(runs="ok")
+
+
+def test_streamed_runs_on_one_session_all_continue_its_timeline(
     serve: Callable[..., FakeServer],
 ) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=reading))
+        session = await desk.session()
+        for question in QUESTIONS:
+            running = Runner.run_streamed(AUDITOR, question, **desk.options(session))
+            async for _ in running.stream_events():
+                assert session.timeline.id == "audit"
+        await check_runs(desk)
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+def test_a_session_without_its_run_config_gives_the_whole_history_and_keeps_everything(
+    serve: Callable[..., FakeServer], *, chat: bool
+) -> None:
+    """With the hooks or without them; then usage is not known."""
+
+    async def play() -> None:
+        for hooks in ({}, {"hooks": None}):
+            desk = Desk(serve(responder=reading))
+            session = await desk.session()
+            options = desk.options(session, RunConfig(workflow_name="mine"), chat=chat)
+            await ask(session, AUDITOR, options | hooks)
+            await check_runs(desk)
+
+    asyncio.run(play())
+
+
+def test_a_run_config_of_ones_own_is_made_of_that_of_the_session(
+    serve: Callable[..., FakeServer],
+) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=reading))
+        session = await desk.session()
+        config = replace(session.run_config, workflow_name="mine")
+        await ask(session, AUDITOR, desk.options(session, config))
+        await check_runs(desk)
+
+    asyncio.run(play())
+
+
+def test_items_are_those_that_the_sessions_of_the_sdk_have(
+    serve: Callable[..., FakeServer],
+) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=Reader(rounds=3, thinks=True)))
+        session, other = await desk.session(), SQLiteSession("audit")
+        options = desk.options(session)
+        await Runner.run(AUDITOR, "Read three parts.", **options)
+        desk.server.provider.responder = Reader(rounds=3, thinks=True)
+        plain = {"session": other, "hooks": None}
+        config = RunConfig(model="gpt-5.6", model_provider=options["run_config"].model_provider)
+        await Runner.run(AUDITOR, "Read three parts.", **options | plain | {"run_config": config})
+        ours, theirs = await session.get_items(), await other.get_items()
+        assert list(map(essence, ours)) == list(map(essence, theirs))
+        assert await session.get_items(2) == ours[-2:]
+
+    asyncio.run(play())
+
+
+def essence(item: Any) -> dict[str, Any]:
+    """An item without what differs from call to call."""
+    varies = ("id", "call_id", "status", "encrypted_content", "logprobs")
+    known = {key: value for key, value in item.items() if key not in varies and value is not None}
+    if isinstance(known.get("content"), list):
+        known["content"] = [essence(part) for part in known["content"]]
+    return known
+
+
+def test_what_is_hidden_on_request_is_in_no_item(serve: Callable[..., FakeServer]) -> None:
+    async def play() -> None:
+        desk = Desk(serve(responder=reading))
+        session = await desk.session()
+        await Runner.run(AUDITOR, "My key is k-4711.", **desk.options(session))
+        await session.timeline.hide("ar:t1.user.prompt", "tc:t1.call_fake000001.result")
+        items = await session.get_items()
+        assert [item.get("type", "message") for item in items] == [
+            "message", "message", "function_call", "function_call_output", "message"
+        ]  # fmt: skip
+        assert "4711" not in str(items)
+        assert "the job read" not in str(items)
+
+    asyncio.run(play())
+
+
+class Patches:
+    """Applies patches, or says that it does."""
+
+    def create_file(self, operation: Any) -> ApplyPatchResult:
+        return ApplyPatchResult(status="completed", output=f"created {operation.path}")
+
+    update_file = delete_file = create_file
+
+
+@pytest.mark.parametrize("options", ["all", "session alone"])
+def test_a_tool_of_the_provider_that_the_client_runs_has_its_result_in_the_next_request(
+    options: str,
+) -> None:
+    """With the SDK's own test model, whose answers have the same ids in every run."""
+
+    def calls(number: int) -> list[Any]:
+        operation = {"type": "create_file", "path": f"{number}.py", "diff": "+x"}
+        known = {"type": "apply_patch_call", "status": "completed", "operation": operation}
+        call = {"id": f"ap_{number}", "call_id": f"c{number}", **known}
+        return [ResponseApplyPatchToolCall.model_validate(call)]
+
+    async def play() -> None:
+        done = [assistant_message("Done.")]
+        model = ScriptedModel([calls(1), done, calls(2), done, calls(3), done])
+        agent = Agent[Any](name="a", model=model, tools=[ApplyPatchTool(editor=Patches())])
+        timeline = await AsyncTimeline.open("audit", model="gpt-5.6", window=WINDOW)
+        session = TimelineSession(timeline)
+        for _ in range(3):
+            given: dict[str, Any] = {"session": session}
+            if options == "all":
+                given |= {"hooks": session.hooks, "run_config": session.run_config}
+            await Runner.run(agent, "Patch it.", **given)
+        items: list[Any] = [item for item in model.calls[-1].input if isinstance(item, dict)]
+        asked = [item for item in items if item.get("type") == "apply_patch_call"]
+        given_back = [item for item in items if item.get("type") == "apply_patch_call_output"]
+        assert [item["operation"]["path"] for item in asked] == ["1.py", "2.py", "3.py"]
+        assert [item["output"] for item in given_back] == [f"created {n}.py" for n in (1, 2, 3)]
+        kinds = [item.get("type", "message") for item in await session.get_items()]
+        assert kinds == ["message", "apply_patch_call", "apply_patch_call_output", "message"] * 3
+
+    asyncio.run(play())
+
+
+def test_a_handoff_continues_the_timeline(serve: Callable[..., FakeServer]) -> None:
+    async def play() -> None:
+        clerk = Agent[Any](name="clerk", instructions="You answer.")
+        said = [
+            Reply(calls=[Call("transfer_to_clerk", {})]),
+            Reply(text="Done."),
+            Reply(text="And done again."),
+        ]
+        desk = Desk(serve(responder=said))
+        session = await desk.session()
+        agent = AUDITOR.clone(handoffs=[clerk])
+        for question in ("Hand it over.", "Once more."):
+            await Runner.run(agent, question, **desk.options(session))
+            assert session.timeline.id == "audit"
+        assert [one.text for one in await desk.blocks(AssistantCompletion)] == [
+            "Done.", "And done again."
+        ]  # fmt: skip
+        assert len(await desk.blocks(ToolCall)) == len(await desk.blocks(ToolResult)) == 1
+        assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["without tools", "nested"])
+def test_a_handoff_that_edits_the_history_does_so_for_the_run_alone(
+    serve: Callable[..., FakeServer], *, nested: bool
+) -> None:
+    """Its requests show what the filter left; the session has everything, as the SDK's own have."""
     from agents import handoff
     from agents.extensions import handoff_filters
 
     async def play() -> None:
-        clerk = Agent[Any](name="clerk", instructions="You answer.")
-        given = handoff(clerk, input_filter=handoff_filters.remove_all_tools)
+        edited = None if nested else handoff_filters.remove_all_tools
+        clerk = Agent[Any](name="clerk", instructions="You answer.", tools=[read_file])
+        given = handoff(clerk, input_filter=edited, nest_handoff_history=nested)
         said = [
+            Reply(text="Good morning."),
             Reply(calls=[Call("read_file", {"path": "part-1.log"})]),
             Reply(calls=[Call("transfer_to_clerk", {})]),
+            Reply(calls=[Call("read_file", {"path": "part-2.log"})]),
             Reply(text="Done."),
+            Reply(text="And done again."),
         ]
         desk = Desk(serve(responder=said))
         session = await desk.session()
         agent = AUDITOR.clone(handoffs=[given])
-        found = await Runner.run(agent, "Read it, and hand it over.", **desk.options(session))
-        assert found.final_output == "Done."
-        assert session.timeline.id != "audit"
-        log = [event for _, event in await session.timeline.events()]
-        assert any(isinstance(event, TimelineForked) for event in log)
+        for question in ("Hello?", "Read it, and hand it over.", "Once more."):
+            await Runner.run(agent, question, **desk.options(session))
+            assert session.timeline.id == "audit"
+        edited_request, whole_request = desk.server.requests[-2], desk.server.requests[-1]
+        kinds = [item["type"] for item in edited_request["input"]]
+        assert kinds.count("function_call") == kinds.count("function_call_output") == 1
+        assert "Good morning." in str(edited_request["input"])
+        kinds = [item["type"] for item in whole_request["input"]]
+        assert kinds.count("function_call") == kinds.count("function_call_output") == 3
+        assert len(await desk.blocks(ToolResult)) == 3
+        assert [one.text for one in await desk.blocks(AssistantCompletion)] == [
+            "Good morning.", "Done.", "And done again."
+        ]  # fmt: skip
         assert desk.server.refused == []
+
+    asyncio.run(play())
+
+
+def test_a_run_that_failed_is_continued_by_the_next_one(serve: Callable[..., FakeServer]) -> None:
+    """In the same object, and in that of a new process."""
+    calls = [Call("read_file", {"path": "part-1.log"})]
+    later = [Reply(calls=calls), Reply(text="Done.")]
+
+    async def play() -> None:
+        for is_new in (False, True):
+            desk = Desk(serve(responder=[Reply(calls=calls), Fault.overloaded(), *later]))
+            session = await desk.session()
+            with pytest.raises(APIStatusError):
+                await Runner.run(AUDITOR, QUESTIONS[0], **desk.options(session))
+            session = await desk.session() if is_new else session
+            await Runner.run(AUDITOR, QUESTIONS[1], **desk.options(session))
+            prompts = await desk.blocks(UserPrompt)
+            assert [prompt.text for prompt in prompts] == list(QUESTIONS[:2])
+            assert len(await desk.blocks(ToolResult)) == len(await desk.blocks(ToolCall)) == 2
+            assert session.timeline.id == "audit"
+            assert desk.server.refused == []
 
     asyncio.run(play())
 
@@ -330,6 +589,9 @@ def test_what_a_timeline_cannot_do_is_said(serve: Callable[..., FakeServer]) -> 
             with pytest.raises(MisuseError, match=r"cannot remove|cannot be cleared"):
                 await call()
         assert await session.get_items() == []
+        other = attrs.evolve(model_named("gpt-5.6"), provider="openai.chat")
+        with pytest.raises(MisuseError, match=r"provider='openai.responses'"):
+            TimelineSession(await AsyncTimeline.open("other", model=other))
         assert session.run_config.model_settings == ModelSettings(
             store=False,
             prompt_cache_options={"mode": "explicit"},

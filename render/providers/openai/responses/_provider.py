@@ -4,7 +4,8 @@ What it has in common with Chat Completions is in `_shared` and `_rounds` of the
 must follow are in `_rules`, which knows nothing of this file, as this file knows nothing of the rules.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
@@ -17,12 +18,11 @@ from blocks import (
     BlockId,
     MisuseError,
     OpaqueBlock,
-    Part,
     ToolCall,
     TurnId,
     in_words,
 )
-from blocks.formats import SHAPES, usage_in
+from blocks.formats import CLIENT_TOOLS, SHAPES, client_call, client_result, usage_in
 from render.policy._context import (
     Answer,
     Encoder,
@@ -43,21 +43,23 @@ from render.providers._definitions import open_definitions
 from render.providers._rounds import (
     MIDWAY,
     Other,
+    Returned,
     Sent,
     assembled,
     others,
     piece_of,
+    returned,
     told,
     tool_name,
     wire_id,
 )
-from render.providers.openai._kinds import CALLS, OPERATORS, REPLAYED, TAG_PREFIX
+from render.providers.openai._kinds import CALLS, GIVEN, OPERATORS, REPLAYED, RUN, TAG_PREFIX
 from render.providers.openai._rounds import (
-    answers,
     arguments_of,
     cache_options,
     free_input,
     marked,
+    marked_failed,
     scale_of,
     with_mark,
 )
@@ -135,6 +137,8 @@ PARTS: Final = PartForms(
     linked=lambda url: {"type": "input_file", "file_url": url},
 )
 _SAID: Final = frozenset({Place.RESPONSE, Place.SILENT})
+_ATTACHED: Final = ("caller", "namespace")
+"""Fields of a call that go back with it."""
 _COMPACTION: Final = ("type", "encrypted_content")
 """The fields of a compaction item that the API accepts back."""
 
@@ -150,23 +154,28 @@ class Encoding:
 
     def encode(self, group: Group) -> Piece:
         """The group as input items of this API."""
-        notices: list[str] = []
-        said = self._said(group, notices)
+        notices, late = list[str](), list[str]()
+        found = list(returned(group, late))
+        own = {each.call.pair: item for each in found if (item := _client_result(each))}
+        said = self._said(group, {*own, *_ran(group)}, notices)
+        notices += late
         results = [
-            _user_item(version, self._result(call, parts))
-            for call, version, parts in answers(group, notices)
+            _user_item(each.version, own.get(each.call.pair) or self._result(each))
+            for each in found
         ]
         answered = bool(results) or not said
         heard = map(_message, others(group, notices, answered=answered, roles=OPERATORS))
         return piece_of(group, [*said, *results, *heard], scale_of(self.counter), notices)
 
-    def _said(self, group: Group, notices: list[str]) -> Sequence[Sent]:
+    def _said(self, group: Group, answered: Container[str], notices: list[str]) -> Sequence[Sent]:
+        """What the model said; `answered` are the calls of tools that the provider defines whose results are of their own
+        kind."""
         said: list[Sent] = []
         followed, response = False, ""
         for entry in reversed(group.entries):
             if entry.place not in _SAID or entry.block.author != "assistant":
                 continue
-            item = self._item(entry) if entry.place is Place.RESPONSE else None
+            item = self._item(entry, answered) if entry.place is Place.RESPONSE else None
             if response_of(entry.block) != response:
                 followed, response = False, response_of(entry.block)
             if not isinstance(entry.block, AssistantThinking):
@@ -187,13 +196,15 @@ class Encoding:
         elif verbatim(entry.block) is not None:
             yield f"a block that the provider refuses is not shown: {entry.path}"
 
-    def _item(self, entry: Entry) -> Json | None:
+    def _item(self, entry: Entry, answered: Container[str]) -> Json | None:
         match entry.block:
             case AssistantThinking() as thinking:
                 return _reasoning(thinking.provider) if self.keep_thinking else None
+            case ToolCall() as call if entry.pair in answered:
+                return client_call(call, wire_id(entry.pair))
             case ToolCall() as call:
                 return _call(entry, call)
-            case OpaqueBlock() as block if (own := _own(block)) is not None:
+            case OpaqueBlock() as block if (own := _own(block, answered)) is not None:
                 return own
             case OpaqueBlock() as block:
                 return _text(block, told(block))
@@ -202,15 +213,23 @@ class Encoding:
             case _:
                 return None
 
-    def _result(self, call: Entry, parts: Sequence[Part]) -> Json:
-        kind = "function_call_output"
+    def _result(self, found: Returned) -> Json:
+        kind, call = "function_call_output", found.call
         if isinstance(call.block, ToolCall) and free_input(call.block) is not None:
             kind = "custom_tool_call_output"
-        contents = [content_of(part, PARTS) for part in parts]
+        contents = [content_of(part, PARTS) for part in marked_failed(found)]
         texts = texts_of(contents)
         plain = not self.listed and texts is not None and len(texts) == 1
         output: str | list[Json] = cast("list[str]", texts)[0] if plain else contents
         return {"type": kind, "call_id": wire_id(call.pair), "output": output}
+
+
+def _client_result(found: Returned) -> Json | None:
+    """The result of a tool that the provider defines and the client runs; None: it is none, or is shown as text."""
+    call = found.call.block
+    if not isinstance(call, ToolCall):
+        return None
+    return client_result(call, wire_id(found.call.pair), found.parts, is_error=found.failed)
 
 
 def _user_item(version: int, item: Json) -> Sent:
@@ -241,20 +260,26 @@ def _text(block: Block, text: str) -> Json | None:
 
 
 def _call(entry: Entry, call: ToolCall) -> Json:
-    named = {"call_id": wire_id(entry.pair), "name": tool_name(call.name)}
+    named: Json = {"call_id": wire_id(entry.pair), "name": tool_name(call.name)}
     if (text := free_input(call)) is not None:
         return {"type": "custom_tool_call", **named, "input": text}
-    namespace: object = call.provider.get("namespace")
-    if isinstance(namespace, str):
-        named["namespace"] = namespace
-    return {"type": "function_call", **named, "arguments": arguments_of(call)}
+    known: Json = {key: call.provider[key] for key in _ATTACHED if key in call.provider}
+    return {"type": "function_call", **named, **known, "arguments": arguments_of(call)}
 
 
-def _own(block: OpaqueBlock) -> Json | None:
+def _ran(group: Group) -> Iterator[str]:
+    """The calls of tools that the server has run itself: the response has each of them with its result."""
+    found = (verbatim(entry.block) or {} for entry in group.placed(Place.RESPONSE))
+    ids = Counter(str(own.get("call_id")) for own in found if own.get("type") in RUN)
+    return (call_id for call_id, count in ids.items() if count == 2)  # noqa: PLR2004
+
+
+def _own(block: OpaqueBlock, answered: Container[str]) -> Json | None:
     """The provider's own item, or None if the provider does not accept it back."""
     own = verbatim(block) or {}
     kind: object = own.get("type")
-    if block.tag != f"{TAG_PREFIX}{kind}" or kind not in REPLAYED:
+    is_known = kind in REPLAYED | GIVEN or (kind in RUN and own.get("call_id") in answered)
+    if block.tag != f"{TAG_PREFIX}{kind}" or not is_known:
         return None
     if kind == "compaction":
         return {key: own[key] for key in _COMPACTION if own.get(key) is not None}
@@ -369,7 +394,9 @@ def _check(item: Json, where: str) -> None:
     kind: object = item.get("type")
     if not isinstance(kind, str) or not kind:
         raise MisuseError(f"{where}: {in_words(kind)} is not a type of output item")
-    for name in ("call_id", "name") if kind in CALLS else ():
+    for name in ("call_id", "name") if kind in CALLS and kind not in CLIENT_TOOLS else ():
         check_name(item, name, where)
-    if kind in CALLS.values():
+    if kind in RUN:
+        check_name(item, "call_id", where)
+    elif kind in CALLS.values():
         raise MisuseError(f"{where}: {kind} is an input item, which a response never contains")

@@ -30,7 +30,7 @@ from render.providers._rules import (
     items,
     string,
 )
-from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, CALLS, MARK, REPLAYED
+from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, CALLS, GIVEN, MARK, REPLAYED, RUN
 from render.providers.openai._rules import (
     CommonRule,
     call_id,
@@ -164,7 +164,8 @@ def _read_item(item: object, place: str, findings: Findings) -> _Item:
         check(known, place, findings)
     identity = known.get("id")
     if kind in CALLS or kind in _OUTPUTS:
-        identity = call_id(known, "call_id", CALL_ID_LENGTH_MAX)
+        named = "id" if kind == _LOCAL_OUTPUT else "call_id"
+        identity = call_id(known, named, CALL_ID_LENGTH_MAX)
     by_model = known.get("role") == "assistant" if kind == "message" else kind in _BY_MODEL
     return _Item(place, kind, string(identity), by_model)
 
@@ -263,10 +264,26 @@ _call_has_id: Final = field(
     lambda value: is_filled(value) and len(value) <= CALL_ID_LENGTH_MAX,
     Rule.CALL_ID,
 )
+
+
+def _has_object(name: str) -> Check:
+    return field(name, dict, CommonRule.SHAPE, "an object")
+
+
+_LOCAL_OUTPUT: Final = "local_shell_call_output"
+"""The result that has the id of its call in another field."""
 ITEMS: Final[Checks] = {
-    **dict.fromkeys(REPLAYED, ()),
+    **dict.fromkeys(REPLAYED | GIVEN, ()),
     **dict.fromkeys(CALLS, (_call_has_id, _call)),
     **dict.fromkeys(_OUTPUTS, (_call_has_id, _output)),
+    **dict.fromkeys(RUN, (_call_has_id,)),
+    "apply_patch_call": (_call_has_id, _has_object("operation")),
+    "apply_patch_call_output": (_call_has_id, field("status", str, CommonRule.SHAPE, "a string")),
+    "computer_call_output": (_call_has_id, _has_object("output")),
+    "local_shell_call": (_call_has_id, _has_object("action")),
+    _LOCAL_OUTPUT: (field("output", str, CommonRule.SHAPE, "a string"),),
+    "shell_call": (_call_has_id, _has_object("action")),
+    "shell_call_output": (_call_has_id, field("output", list, CommonRule.SHAPE, "an array")),
     "additional_tools": (_more_tools,),
     "agent_message": (
         field("author", str, CommonRule.SHAPE, "a string"),

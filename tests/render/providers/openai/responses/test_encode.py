@@ -237,9 +237,14 @@ def test_the_servers_own_tools_traffic_goes_back_whole() -> None:
 
 @for_each(
     "block",
-    [own("computer_call", id="cc_1"), other("server_tool_use", id="srvtoolu_1", input={})],
+    [
+        own("computer_call", id="cc_1"),
+        own("shell_call", call_id="c1"),
+        other("server_tool_use", id="srvtoolu_1", input={}),
+    ],
 )
 def test_a_block_that_is_not_taken_back_is_left_out_with_a_notice(block: OpaqueBlock) -> None:
+    """Older logs have calls of the provider's tools as they came, without their results."""
     rendered = shown(prompt("go"), said("so", response="r"), block)
     assert kinds(rendered.openai_responses()["input"])[:2] == ["message user", "message assistant"]
     assert any("not shown" in notice for notice in rendered.notices)
