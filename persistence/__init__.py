@@ -53,6 +53,8 @@ from persistence._store import Skim as Skim
 from persistence._store import StoreLocation as StoreLocation
 
 if TYPE_CHECKING:
+    from persistence._archive import checked_place as checked_place
+    from persistence._archive import remove_archive as remove_archive
     from persistence._copy import copy_store
     from persistence._open import look
     from persistence._open import looking as looking
@@ -84,11 +86,13 @@ _LATER = {
     "Requester": "persistence.artifacts",
     "SQLiteStore": "persistence.sqlite._store",
     "block_at": "persistence.search._paths",
+    "checked_place": "persistence._archive",
     "copy_store": "persistence._copy",
     "look": "persistence._open",
     "looking": "persistence._open",
     "open_artifacts": "persistence.artifacts",
     "quality_rows": "persistence.duckdb._quality",
+    "remove_archive": "persistence._archive",
     "repair": "persistence._verify",
     "search_blocks": "persistence.search._search",
     "source_at": "persistence.search._paths",

@@ -1,20 +1,22 @@
 """One archive: the oldest events of a timeline as a Parquet file, their JSON byte for byte.
 
 A file is written under another name, synced, and renamed, before the store removes any row; it is never
-changed afterwards.  Its hash is in the store's manifest, and a file with another hash is not read by the store.
-Any DuckDB can show the file with `read_parquet`.
+changed afterwards.  At a URL, it is an object, which appears as a whole.  Its hash is in the store's manifest, and a file
+with another hash is not read by the store.  Any DuckDB can show the file with `read_parquet`.
 """
 
 import os
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
-from hashlib import file_digest
+from functools import cache, lru_cache, partial
+from hashlib import file_digest, sha256
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from tempfile import mkstemp
+from tempfile import TemporaryFile, gettempdir, mkstemp
 from typing import TYPE_CHECKING, Final, TypeAlias
+from weakref import finalize
 
 import attrs
 
@@ -30,6 +32,7 @@ from blocks import (
 )
 from persistence._file import sync_folder, system_errors
 from persistence._log import ArchivedRange, Kept
+from persistence._objects import Objects, is_url
 from persistence._store import StoreProblem
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ Row: TypeAlias = tuple[int, str]
 INSERTED: Final = 500
 """Rows in one INSERT."""
 NAME_MAX: Final = 80
+PART_BYTES: Final = 2**20
+"""Bytes of a file that are read at once to upload it."""
 _TABLE: Final = "CREATE TABLE archived(timeline VARCHAR, version BIGINT, payload VARCHAR)"
 _INSERT: Final = "INSERT INTO archived SELECT ?, unnest(?::BIGINT[]), unnest(?::VARCHAR[])"
 _COPY: Final = """
@@ -51,29 +56,54 @@ SELECT version, payload FROM read_parquet(?) WHERE version BETWEEN ? AND ? ORDER
 """
 
 
-def write_archive(
-    folder: "str | os.PathLike[str]", timeline: TimelineId, rows: Iterable[Row]
-) -> ArchivedRange:
-    """Write the events, oldest first and without a gap, into a new file in `folder`; it is durable on return.
+def checked_place(place: "str | os.PathLike[str]") -> str:
+    """The folder or the URL, if archives can be written there.
 
     Raises:
-        MisuseError: there is no such folder.
+        MisuseError: there is no such folder or bucket.
+        StoreError: the bucket cannot be reached.
+    """
+    if is_url(place):
+        return Objects.at(str(place)).url
+    if not Path(place).is_dir():
+        raise MisuseError(f"the archive folder {place} does not exist; create it")
+    return os.fspath(place)
+
+
+def write_archive(
+    place: "str | os.PathLike[str]", timeline: TimelineId, rows: Iterable[Row]
+) -> ArchivedRange:
+    """Write the events, oldest first and without a gap, into a new file in a folder, or a new object below a URL; it is
+    durable on return.
+
+    Raises:
+        MisuseError: there is no such folder or bucket.
         StoreError: the file could not be written.
     """
-    place = Path(folder)
-    if not place.is_dir():
-        raise MisuseError(f"the archive folder {place} does not exist; create it")
-    with system_errors(place):
-        place = place.resolve()
-        handle, name = mkstemp(suffix=".new", dir=place)
+    checked = checked_place(place)
+    folder = Path(gettempdir() if is_url(checked) else checked)
+    with system_errors(folder):
+        folder = folder.resolve()
+        handle, name = mkstemp(suffix=".new", dir=folder)
         os.close(handle)
         unfinished = Path(name)
         try:
             versions = _written(unfinished, timeline, rows)
+            if is_url(checked):
+                return _uploaded(unfinished, timeline, versions, checked)
             return _named(unfinished, timeline, versions)
         finally:
             with suppress(FileNotFoundError):
                 unfinished.unlink()
+
+
+def remove_archive(file: str) -> None:
+    """Remove an archive, if it is there."""
+    if is_url(file):
+        objects, name = _in_bucket(file)
+        objects.delete(name)
+    else:
+        Path(file).unlink(missing_ok=True)
 
 
 def _written(file: Path, timeline: TimelineId, rows: Iterable[Row]) -> tuple[int, int]:
@@ -94,13 +124,32 @@ def _named(unfinished: Path, timeline: TimelineId, versions: tuple[int, int]) ->
     """Rename a finished file after its content: timeline, versions and hash."""
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
-        digest = file_digest(file, "sha256").hexdigest()
+        archive = _archive_of(file, timeline, versions, str(unfinished.parent))
+    unfinished.replace(archive.file)
+    sync_folder(unfinished.parent)
+    return archive
+
+
+def _uploaded(
+    finished: Path, timeline: TimelineId, versions: tuple[int, int], url: str
+) -> ArchivedRange:
+    """Put a finished file below a URL, under the same name."""
+    with finished.open("rb") as file:
+        archive = _archive_of(file, timeline, versions, url)
+        file.seek(0)
+        objects, name = _in_bucket(archive.file)
+        objects.put(name, iter(partial(file.read, PART_BYTES), b""))
+    return archive
+
+
+def _archive_of(
+    file: BufferedReader, timeline: TimelineId, versions: tuple[int, int], place: str
+) -> ArchivedRange:
+    digest = file_digest(file, "sha256").hexdigest()
     first, last = versions
     name = re.sub(r"[^A-Za-z0-9._-]", "_", timeline)[:NAME_MAX]
-    path = unfinished.with_name(f"{name}.{first}-{last}.{digest[:12]}.parquet")
-    unfinished.replace(path)
-    sync_folder(path.parent)
-    return ArchivedRange(first=first, last=last, file=str(path), sha256=digest)
+    path = f"{place}/{name}.{first}-{last}.{digest[:12]}.parquet"
+    return ArchivedRange(first=first, last=last, file=path, sha256=digest)
 
 
 def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
@@ -110,9 +159,8 @@ def archived_rows(archive: ArchivedRange, first: int, last: int) -> list[Row]:
         DamagedStoreError: the file is missing, or was changed.
     """
     first, last = max(first, archive.first), min(last, archive.last)
-    _check(archive)
-    with _errors(Path(archive.file)), _reader().cursor() as cursor:
-        rows = cursor.execute(_READ, [archive.file, first, last]).fetchall()
+    with _checked(archive) as path, _errors(Path(archive.file)), _reader().cursor() as cursor:
+        rows = cursor.execute(_READ, [path, first, last]).fetchall()
     if [version for version, _ in rows] != list(range(first, last + 1)):
         raise _damaged(archive, "does not contain exactly these versions")
     return rows
@@ -132,6 +180,7 @@ def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recor
 
 def archive_problems(timeline: TimelineId, kept: Kept) -> Iterator[StoreProblem]:
     """Problems of the archives of a timeline; each is read completely."""
+    _downloaded.cache_clear()  # it is about what is in the bucket
     for archive in kept.archives:
         try:
             archived_events(archive, archive.first, archive.last)
@@ -159,10 +208,21 @@ def _replaced(
         return archive
     rows = archived_rows(archive, archive.first, archive.last)
     changed = [(version, payloads.get(version, payload)) for version, payload in rows]
-    return write_archive(Path(archive.file).parent, timeline, changed)
+    return write_archive(archive.file.rpartition("/")[0], timeline, changed)
 
 
-def _check(archive: ArchivedRange) -> None:
+@contextmanager
+def _checked(archive: ArchivedRange) -> Generator[str]:
+    """The path at which an archive can be read, whose content was compared with its hash.
+
+    Raises:
+        DamagedStoreError: it is missing, or was changed.
+        StoreError: the bucket cannot be reached.
+    """
+    if is_url(archive.file):
+        copy = _downloaded(archive)  # which stays open until it is used by nobody
+        yield f"/dev/fd/{copy.handle}"
+        return
     try:
         found = Path(archive.file).stat()
         digest = _digest(archive.file, found.st_ino, found.st_size, found.st_mtime_ns)
@@ -170,6 +230,46 @@ def _check(archive: ArchivedRange) -> None:
         raise _damaged(archive, f"cannot be read ({error.strerror})") from error
     if digest != archive.sha256:
         raise _damaged(archive, "was changed after it was written")
+    yield archive.file
+
+
+def _in_bucket(url: str) -> tuple[Objects, str]:
+    """The place of an archive, and its name there."""
+    place, _, name = url.rpartition("/")
+    return _reached(place, os.getpid()), name
+
+
+@lru_cache(maxsize=16)
+def _reached(place: str, process: int) -> Objects:
+    del process  # a forked child opens it anew, to be told that it cannot
+    return Objects.at(place)
+
+
+@attrs.frozen(eq=False)
+class _Copy:
+    """A copy of an archive in a bucket, in a file without a name, which is gone with the process."""
+
+    handle: int
+
+    def __attrs_post_init__(self) -> None:
+        finalize(self, os.close, self.handle)
+
+
+@lru_cache(maxsize=8)
+def _downloaded(archive: ArchivedRange) -> _Copy:
+    objects, name = _in_bucket(archive.file)
+    parts = objects.parts(name)
+    if parts is None:
+        raise _damaged(archive, "cannot be read (No such object)")
+    digest = sha256()
+    with system_errors(Path(gettempdir())), TemporaryFile() as file:
+        for part in parts:
+            digest.update(part)
+            file.write(part)
+        file.flush()
+        if digest.hexdigest() != archive.sha256:
+            raise _damaged(archive, "was changed after it was written")
+        return _Copy(os.dup(file.fileno()))
 
 
 @lru_cache(maxsize=64)

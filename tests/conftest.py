@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import _s3
 from tests._postgres import Server, is_there, running
 from tests._sizes import PROFILE, SLOW_SUITES
 from tests.timeline.integrations._frameworks import missing
@@ -83,6 +84,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(
             f"not installed, so not tested here, but by `make adapters`: {', '.join(absent)}"
         )
+    if absent := _s3.missing():
+        terminalreporter.line(
+            f"no S3 server, so buckets are not tested: pip install '.[test]' (missing: {', '.join(absent)})"
+        )
     if SCREENSHOTS.is_dir():
         terminalreporter.line(f"screenshots of the report: {SCREENSHOTS}")
         for path in sorted(SCREENSHOTS.glob("*.json")):
@@ -110,3 +115,24 @@ def victim(postgres: Server) -> Iterator[Server]:
 def url(postgres: Server) -> str:
     """Of a database without a store."""
     return postgres.new_url()
+
+
+@pytest.fixture(scope="session")
+def buckets() -> Iterator[tuple[str, Iterator[_s3.Bucket]]]:
+    """An S3 server, if a test asks for one, and new buckets in it."""
+    if absent := _s3.missing():
+        pytest.skip(f"no S3 server: pip install {' '.join(absent)}")
+    with _s3.running() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(
+    buckets: tuple[str, Iterator[_s3.Bucket]], monkeypatch: pytest.MonkeyPatch
+) -> _s3.Bucket:
+    """A new one, in the server that the environment names."""
+    endpoint, new = buckets
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    for name, value in _s3.KEYS.items():
+        monkeypatch.setenv(name, value)
+    return next(new)

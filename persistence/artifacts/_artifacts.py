@@ -39,6 +39,7 @@ from blocks import (
     artifact_ids_in,
     clean_json,
 )
+from persistence._objects import WAIT_SECONDS, Objects
 from persistence._store import PROBLEMS_MAX, StoreReport
 from persistence.artifacts._crypt import (
     SLOT_BYTES,
@@ -51,7 +52,7 @@ from persistence.artifacts._crypt import (
     pieces_of,
     plain_bytes,
 )
-from persistence.artifacts._files import FolderBackend, UrlBackend, reached
+from persistence.artifacts._files import FolderBackend, UrlBackend
 from persistence.artifacts._store import (
     PIECE_BYTES,
     Action,
@@ -243,8 +244,7 @@ class Artifacts:
 
     def audit(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         self._refuse_if_closed()
-        records = self.backend.records()
-        return [r for r in records if artifact is None or r.artifact == artifact]
+        return self.backend.records(artifact)
 
     def verify(self, *, keys: KeyRing | None = None) -> StoreReport:
         """Read everything, and report what is damaged or inconsistent; see `persistence.verify`."""
@@ -352,25 +352,26 @@ def open_artifacts(
     keys: KeyRing | None = None,
     clock: Callable[[], float] = time.time,
     random: Callable[[int], bytes] = os.urandom,
+    wait_seconds: float = WAIT_SECONDS,
 ) -> Artifacts:
-    """The artifact store in a folder, or at a URL such as `s3://bucket/artifacts`.
+    """The artifact store in a folder, or at a URL such as `s3://bucket/artifacts`. A request is repeated for
+    `wait_seconds` while the server does not answer.
 
     Raises:
-        MisuseError: the URL cannot be reached, for example because a library is not installed.
-        StoreError: the folder cannot be created.
+        MisuseError: it is not a URL of a bucket, the bucket does not exist, or the library is not installed.
+        StoreError: the folder cannot be created; or permission is denied, or the server does not answer.
     """
-    backend = _backend(str(where), random)
+    backend = _backend(str(where), random, wait_seconds)
     return Artifacts(backend, keys=keys, clock=clock, random=random)
 
 
-def _backend(where: str, random: Callable[[int], bytes]) -> Backend:
+def _backend(where: str, random: Callable[[int], bytes], wait_seconds: float) -> Backend:
     scheme, is_url, _ = where.partition("://")
     if not is_url:
         return FolderBackend(Path(where).absolute())
     if scheme == "file":
         return FolderBackend(Path(unquote(urlsplit(where).path)))
-    files, root = reached(where)
-    return UrlBackend(files, root, random(OPENING_BYTES).hex())
+    return UrlBackend(Objects.at(where, wait_seconds), random(OPENING_BYTES).hex())
 
 
 # The access rules.

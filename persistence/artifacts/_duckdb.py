@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 import msgspec
 
-from persistence.artifacts._store import AuditRecord, Entry, decoded, decoded_record, encoded
+from persistence.artifacts._store import AuditRecord, Entry, decoded, decoded_records, encoded
 from persistence.artifacts._verify import ArtifactTables
 from persistence.duckdb._file import errors
 
@@ -135,10 +135,10 @@ class DuckDBBackend:
             self._records += 1
             self._noted(self._records)
 
-    def records(self) -> Sequence[AuditRecord]:
+    def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         with self._reading() as cursor:
             rows = cursor.execute(RECORDS).fetchall()
-        return [decoded_record(data, "table artifact_audit") for (data,) in rows]
+        return decoded_records((data for (data,) in rows), "table artifact_audit", artifact)
 
     def close(self) -> None:
         pass  # the store closes the file

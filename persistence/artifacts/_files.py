@@ -1,32 +1,34 @@
-"""Artifacts in files: in a local folder, or at a URL that `fsspec` can reach.
+"""Artifacts in files of a local folder, or in objects at a URL.
 
-audit.jsonl, audit/<time>-<opening>-<count>.json   the audit: a line per record in a folder, an object per record at a URL
+audit.jsonl                                        in a folder: the audit, a line per record
+audit/<artifact>/<time>-<opening>-<count>.json     at a URL: an object per record, so that the records of one can be listed
 content/<slot>                                     the pieces, one after the other
 entries/<artifact>/<slot>.json                     the entry, which appears after everything else is durable
 """
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
-from importlib import import_module
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from io import FileIO
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Lock
-from typing import IO, Any, BinaryIO, Protocol, cast
+from typing import BinaryIO, Final
 
 import attrs
 import msgspec
 
-from blocks import ClosedError, MisuseError, StoreError, lacking
+from blocks import ClosedError, StoreError, artifact_ids_in
 from persistence._file import OWNER_ONLY, sync_folder, system_errors
+from persistence._objects import Objects
+from persistence.artifacts._crypt import in_pieces
 from persistence.artifacts._store import (
     PIECE_BYTES,
     AuditRecord,
     Entry,
     decoded,
-    decoded_record,
+    decoded_records,
     encoded,
 )
 
@@ -129,11 +131,11 @@ class FolderBackend:
                 raise StoreError(f"{self.root} is full; free space and repeat the call")
             os.fsync(self._audit.fileno())
 
-    def records(self) -> Sequence[AuditRecord]:
+    def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
         with self._errors():
             lines = (self.root / "audit.jsonl").read_bytes().splitlines()
         whole = [line for line in lines if _is_json(line)]
-        return [decoded_record(line, str(self.root / "audit.jsonl")) for line in whole]
+        return decoded_records(whole, str(self.root / "audit.jsonl"), artifact)
 
     def close(self) -> None:
         self._audit.close()
@@ -177,148 +179,79 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-class FileSystem(Protocol):
-    """The methods of `fsspec.AbstractFileSystem` that are used here."""
-
-    def open(self, path: str, mode: str) -> IO[bytes]: ...
-    def pipe_file(self, path: str, value: bytes) -> None: ...
-    def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes: ...
-    def find(self, path: str) -> list[str]: ...
-    def rm_file(self, path: str) -> None: ...
-    def modified(self, path: str) -> datetime: ...
-    def makedirs(self, path: str, *, exist_ok: bool) -> None: ...
-    def invalidate_cache(self) -> None: ...
+AT_ONCE: Final = 16
+"""Entries or audit records that are read at the same time."""
+OTHERS: Final = "others"
+"""The folder of audit records that name no artifact: lists, and reads of what cannot be an id."""
 
 
 @attrs.define(eq=False)
 class UrlBackend:
-    """A `Backend` in the folder `root` of a file system, such as an object store. Objects cannot be appended to, so each
-    audit record is one; an entry is written last and in one piece. `opening` is part of the names of its audit records, so that
-    they differ from those of other processes."""
+    """A `Backend` at a URL. Objects cannot be appended to, so each audit record is one, in the folder of its artifact; an
+    entry is written last and in one piece. `opening` is part of the names of its audit records, so that they differ from
+    those of other processes."""
 
-    _files: FileSystem = attrs.field(repr=False)
-    _root: str = attrs.field(repr=False)
+    _objects: Objects
     _opening: str
     lock: Lock = attrs.field(factory=Lock, init=False, repr=False)
     _numbers: Iterator[int] = attrs.field(factory=count, init=False)
 
     def fill(self, slot: str, pieces: Iterable[bytes]) -> None:
-        with self._errors():
-            file = self._files.open(self._content(slot), "wb")
-        try:
-            for piece in pieces:  # errors of the caller's iterator stay unchanged
-                with self._errors():
-                    file.write(piece)
-        finally:
-            with self._errors():
-                file.close()
+        self._objects.put(f"content/{slot}", pieces)
 
     def enter(self, entry: Entry, record: AuditRecord) -> None:
         self.record(record)
-        with self._errors():
-            self._files.pipe_file(self._entry(entry), encoded(entry))
+        self._objects.put(_name_of(entry), [encoded(entry)])
 
     def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        folder = f"entries/{artifact}" if artifact else "entries"
-        return [decoded(data, path) for path, data in self._read_all(folder)]
+        found = self._read_all(f"entries/{artifact}" if artifact else "entries")
+        return [decoded(data, path) for path, data in found]
 
     def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
-        path = self._content(slot)
-        for number in range(first, last + 1):
-            start = number * PIECE_BYTES
-            if (piece := self._read(path, start, start + PIECE_BYTES)) is not None:
-                yield piece
+        if first > last:
+            return
+        span = first * PIECE_BYTES, (last + 1) * PIECE_BYTES
+        yield from in_pieces(self._objects.parts(f"content/{slot}", span) or (), PIECE_BYTES)
 
     def remove(self, entry: Entry, record: AuditRecord) -> None:
         self.record(record)
         self.discard(entry.slot)
-        self._delete(self._entry(entry))
+        self._objects.delete(_name_of(entry))
 
     def discard(self, slot: str) -> None:
-        self._delete(self._content(slot))
+        self._objects.delete(f"content/{slot}")
 
     def tidy(self, now: float) -> None:
-        entered = {entry.slot for entry in self.entries()}
-        for path in self._find("content"):
-            if path.rpartition("/")[2] not in entered and self._is_old(path, now):
-                self._delete(path)
+        entered = {PurePath(found["path"]).stem for found in self._objects.list("entries")}
+        for found in self._objects.list("content"):
+            written = found["last_modified"].timestamp()
+            if PurePath(found["path"]).name not in entered and written < now - LEFTOVER_SECONDS:
+                self._objects.delete(found["path"])
 
     def record(self, record: AuditRecord) -> None:
         name = f"{record.at:020.6f}-{self._opening}-{next(self._numbers):08}.json"
-        with self._errors():
-            self._files.pipe_file(f"{self._root}/audit/{name}", msgspec.json.encode(record))
+        data = msgspec.json.encode(record)
+        self._objects.put(f"audit/{_folder_of(record.artifact)}/{name}", [data])
 
-    def records(self) -> Sequence[AuditRecord]:
-        return [decoded_record(data, path) for path, data in self._read_all("audit")]
+    def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
+        folder = "audit" if artifact is None else f"audit/{_folder_of(artifact)}"
+        found = sorted(self._read_all(folder), key=lambda each: PurePath(each[0]).name)
+        return [record for p, data in found for record in decoded_records([data], p, artifact)]
 
     def close(self) -> None:
-        pass  # fsspec shares its connections
-
-    def _content(self, slot: str) -> str:
-        return f"{self._root}/content/{slot}"
-
-    def _entry(self, entry: Entry) -> str:
-        return f"{self._root}/entries/{entry.metadata.id}/{entry.slot}.json"
-
-    def _find(self, folder: str) -> list[str]:
-        """The files in a folder and below, by name; none if there is no such folder."""
-        with self._errors():
-            self._files.invalidate_cache()  # other processes write here, too
-            return sorted(self._files.find(f"{self._root}/{folder}"))
+        pass  # the library shares its connections
 
     def _read_all(self, folder: str) -> list[tuple[str, bytes]]:
-        found = [(path, self._read(path)) for path in self._find(folder)]
-        return [(path, data) for path, data in found if data is not None]
-
-    def _read(self, path: str, start: int | None = None, end: int | None = None) -> bytes | None:
-        """The content of a file, or part of it; None if there is no such file, for example after a sweep."""
-        with self._errors():
-            try:
-                return self._files.cat_file(path, start, end)
-            except FileNotFoundError:
-                return None
-
-    def _delete(self, path: str) -> None:
-        with self._errors():
-            try:
-                self._files.rm_file(path)
-            except FileNotFoundError:
-                return
-
-    def _is_old(self, path: str, now: float) -> bool:
-        try:
-            return self._files.modified(path).timestamp() < now - LEFTOVER_SECONDS
-        except (NotImplementedError, FileNotFoundError):  # not every file system has times
-            return False
-
-    @contextmanager
-    def _errors(self) -> Generator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise StoreError(f"artifacts in {self._root}: {error}; repeat the call") from error
+        names = [found["path"] for found in self._objects.list(folder)]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            contents = pool.map(self._objects.get, names)
+            found = zip(names, contents, strict=True)
+            return [(name, data) for name, data in found if data is not None]
 
 
-def reached(url: str) -> tuple[FileSystem, str]:
-    """The file system of a URL, and the path on it.
+def _name_of(entry: Entry) -> str:
+    return f"entries/{entry.metadata.id}/{entry.slot}.json"
 
-    Raises:
-        MisuseError: no installed library can reach it.
-    """
-    try:
-        core: Any = import_module("fsspec.core")  # fsspec has no types
-    except ImportError as error:
-        raise lacking(f"{url.partition('://')[0]}://", "artifacts") from error
-    try:
-        files, root = cast("tuple[FileSystem, str]", core.url_to_fs(url))
-    except (ImportError, ValueError) as error:
-        scheme, _, rest = url.partition("://")
-        if "@" in rest:  # such errors quote the URL, which may contain a password
-            raise MisuseError(
-                f"the {scheme}:// URL (which contains a user name) cannot be opened; install its driver, or correct the URL"
-            ) from None
-        raise MisuseError(f"{url} cannot be opened: {error}") from error
-    root = root.rstrip("/")
-    for folder in ("audit", "content", "entries"):
-        files.makedirs(f"{root}/{folder}", exist_ok=True)
-    return files, root
+
+def _folder_of(artifact: str) -> str:
+    return artifact if artifact_ids_in(artifact) == (artifact,) else OTHERS

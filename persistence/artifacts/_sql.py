@@ -15,7 +15,7 @@ import msgspec
 from blocks import StoreError
 from persistence.artifacts._crypt import pieces_of
 from persistence.artifacts._files import LEFTOVER_SECONDS
-from persistence.artifacts._store import AuditRecord, Entry, decoded, decoded_record, encoded
+from persistence.artifacts._store import AuditRecord, Entry, decoded, decoded_records, encoded
 from persistence.sql._database import Connection, Database, Patience, TakenError
 
 ADD_PIECE: Final = "INSERT INTO artifact_pieces VALUES (?, ?, ?, ?)"
@@ -79,9 +79,8 @@ class SQLBackend:
         statement = ADD_RECORD.replace("{number}", self._database.number("artifact_audit"))
         return statement, (token_hex(8), msgspec.json.encode(record))
 
-    def records(self) -> Sequence[AuditRecord]:
-        found = self._column(RECORDS, [])
-        return [decoded_record(data, "table artifact_audit") for data in found]
+    def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
+        return decoded_records(self._column(RECORDS, []), "table artifact_audit", artifact)
 
     def _write(
         self,

@@ -275,8 +275,8 @@ class Backend(Protocol):
         """Append a record to the audit."""
         ...
 
-    def records(self) -> Sequence[AuditRecord]:
-        """The whole audit, oldest first."""
+    def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
+        """The audit of one artifact, by its id as requested; None: the whole. Oldest first."""
         ...
 
     def close(self) -> None:
@@ -330,6 +330,18 @@ def decoded_record(data: bytes | str, where: str) -> AuditRecord:
         ) from error
 
 
+def decoded_records(
+    found: Iterable[bytes | str], where: str, artifact: str | None
+) -> Sequence[AuditRecord]:
+    """The audit records in `found`, of one artifact or of all.
+
+    Raises:
+        DamagedStoreError: one of them is not an audit record.
+    """
+    records = [decoded_record(data, where) for data in found]
+    return [record for record in records if artifact is None or record.artifact == artifact]
+
+
 @attrs.define(eq=False)
 class MemoryBackend:
     """A `Backend` in memory. It keeps bytes, not objects, so that encoding and decoding are always exercised."""
@@ -373,8 +385,8 @@ class MemoryBackend:
     def record(self, record: AuditRecord) -> None:
         self._records.append(msgspec.json.encode(record))
 
-    def records(self) -> Sequence[AuditRecord]:
-        return [decoded_record(data, "memory") for data in list(self._records)]
+    def records(self, artifact: str | None = None) -> Sequence[AuditRecord]:
+        return decoded_records(list(self._records), "memory", artifact)
 
     def close(self) -> None:
         pass  # a `MemoryStore` uses the same backend again

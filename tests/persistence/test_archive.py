@@ -3,7 +3,10 @@
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -13,17 +16,22 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from blocks import DamagedStoreError, MisuseError, StoreError, TimelineId, encode_event
-from persistence import Kept
+from persistence import DuckDBStore, EventStore, Kept, MemoryStore, SQLiteStore, verify
 from persistence._archive import (
     archive_problems,
     archived_events,
     archived_rows,
+    remove_archive,
     rewritten,
     write_archive,
 )
 from persistence._log import ArchivedRange
+from persistence._objects import Objects
+from persistence.testing._retention import LOG, saying
+from tests._s3 import Bucket
 from tests._sizes import PATIENCE
-from tests.persistence.contract import T, many, said
+from tests.persistence.contract import T, forked, many, said
+from timeline import Timeline
 
 ROWS = [(n, encode_event(event).decode()) for n, event in enumerate(many(1200, first=5), 5)]
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=50)
@@ -139,3 +147,84 @@ def test_a_forked_child_reads_archives(tmp_path: Path) -> None:
         [sys.executable, "-c", FORKED, str(tmp_path)], timeout=PATIENCE, check=False
     )
     assert run.returncode == 0
+
+
+# ---------------------------------------------------------------- in a bucket
+
+
+STORES: dict[str, Callable[[Path], EventStore]] = {
+    "memory": lambda _: MemoryStore(),
+    "duckdb": lambda folder: DuckDBStore(folder / "a.duckdb"),
+    "sqlite": lambda folder: SQLiteStore(folder / "a.sqlite"),
+}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_every_store_archives_in_a_bucket_and_reads_from_it(
+    kind: str, bucket: Bucket, tmp_path: Path
+) -> None:
+    with closing(STORES[kind](tmp_path)) as store:
+        store.append(T, LOG, expected_version=0)
+        before = list(store.read(T)), store.load_window(T)
+        assert store.trim(T, 9, archive=bucket.url).events == 8
+        [archive] = store.kept(T).archives
+        assert archive.file.startswith(f"{bucket.url}/")
+        assert (list(store.read(T)), store.load_window(T)) == before
+        fork = TimelineId("fork")
+        store.fork(T, fork, forked(T, 5), at=5)
+        assert list(store.read(fork))[:5] == before[0][:5]
+        assert verify(store).ok
+        new = saying("gone", said("2", at=2.0))
+        assert store.rewrite(T, {2: new}).unused == (), "the fork reads it"
+        assert store.read(T)[1] == (2, new)
+
+
+def test_a_page_of_an_archive_in_a_bucket_is_read_without_a_further_request(
+    bucket: Bucket,
+) -> None:
+    archive = write_archive(bucket.url, T, ROWS)
+    assert archived_rows(archive, 5, 70) == ROWS[:66]
+    before = bucket.requests()
+    assert archived_rows(archive, 71, 2000) == ROWS[66:]
+    assert bucket.requests() == before
+
+
+def test_the_same_events_are_the_same_object_and_leave_no_file(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert write_archive(bucket.url, T, ROWS) == write_archive(bucket.url, T, ROWS)
+    archived_rows(write_archive(bucket.url, T, ROWS), 5, 6)
+    assert len(Objects.at(bucket.url).list("")) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_object_that_was_changed_or_is_gone_is_damage_and_is_named(bucket: Bucket) -> None:
+    archive = write_archive(bucket.url, T, ROWS)
+    objects, name = Objects.at(bucket.url), archive.file.rpartition("/")[2]
+    objects.put(name, [b"changed"])
+    with pytest.raises(DamagedStoreError, match=rf"{name} .*was changed"):
+        archived_rows(archive, 5, 6)
+    remove_archive(archive.file)
+    remove_archive(archive.file)
+    with pytest.raises(DamagedStoreError, match=rf"{name} .*No such object"):
+        archived_rows(archive, 5, 6)
+
+
+def test_verify_reads_what_is_in_the_bucket_and_not_what_was_read_before(bucket: Bucket) -> None:
+    archive = write_archive(bucket.url, T, ROWS)
+    assert list(archive_problems(T, Kept(archives=(archive,)))) == []
+    remove_archive(archive.file)
+    [problem] = archive_problems(T, Kept(archives=(archive,)))
+    assert problem.version == 5
+
+
+def test_no_archive_is_begun_in_a_bucket_that_does_not_exist(bucket: Bucket) -> None:
+    del bucket
+    store = MemoryStore()
+    store.append(T, LOG, expected_version=0)
+    with pytest.raises(MisuseError, match="there is no such bucket; create it"):
+        store.trim(T, 9, archive="s3://nobody/x")
+    assert store.kept(T) == Kept()
+    with pytest.raises(MisuseError, match="there is no such bucket; create it"):
+        Timeline.open("t", store=store, retention="archive", archive="s3://nobody/x")

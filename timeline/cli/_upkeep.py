@@ -255,7 +255,11 @@ def fork(options: Values) -> int:
 @command(
     "retain",
     ID,
-    option("--archive", metavar="FOLDER", help="move the events into a file in this folder"),
+    option(
+        "--archive",
+        metavar="PLACE",
+        help="move the events into a file in this folder, or at this s3:// URL",
+    ),
     option("--forget", is_flag=True, help="delete the events"),
     option(
         "--erase", is_flag=True, help="also erase them from the free blocks of the store's file"

@@ -8,7 +8,7 @@ are not reached; the result says where there may be one.
 `Retention` says what happens to events that the window no longer needs:
 
     keep      all events stay in the store
-    archive   older events are moved into files in a folder, and are read from there
+    archive   older events are moved into files in a folder or a bucket, and are read from there
     forget    older events are removed
 
 It is applied after a compaction is committed.  An error is logged and reported to observers; the compaction stays
@@ -20,8 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import attrs
@@ -40,7 +39,7 @@ from blocks import (
     window_of,
     withheld_after,
 )
-from persistence import EventStore, Kept, Removed
+from persistence import EventStore, Kept, Removed, checked_place, remove_archive
 from timeline._flow import CallHook, Flow, blocking
 from timeline.engine._hiding import (
     FORGOTTEN,
@@ -185,7 +184,7 @@ def _erased(store: EventStore, remove: Callable[[], Removed]) -> tuple[Removed, 
     where copies may remain."""
     removed = remove()
     for file in removed.unused:
-        Path(file).unlink(missing_ok=True)
+        remove_archive(file)
     return removed, store.erase()
 
 
@@ -230,7 +229,7 @@ STEP: Final = 10_000
 
 @attrs.frozen(kw_only=True)
 class Retention:
-    """What to do with older events, and the folder for archived ones."""
+    """What to do with older events, and the folder or URL for archived ones."""
 
     keeping: Keeping = "keep"
     folder: str = ""
@@ -252,11 +251,9 @@ class Retention:
             raise MisuseError(f"retention={in_short(repr(keeping))}: give one of {kinds}")
         if (keeping == "archive") != (archive is not None):
             raise MisuseError('retention="archive" and archive=FOLDER must be given together')
-        if archive is not None and not Path(archive).is_dir():
-            raise MisuseError(f"the archive folder {archive} does not exist; create it")
+        folder = "" if archive is None else checked_place(archive)
         if keeping in ("archive", "forget") and not store.can_remove:
             raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
-        folder = "" if archive is None else fspath(archive)
         return cls(keeping=keeping or "keep", folder=folder)  # type: ignore[arg-type]  # one of them
 
     def after(

@@ -1,5 +1,6 @@
 """The places where artifacts can lie, and a process that puts into one until it is killed."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from random import Random
 from typing import Any, Protocol
 
 import attrs
+import pytest
 
 from blocks import ArtifactId, Sensitivity, TimelineId
 from persistence import (
@@ -23,6 +25,9 @@ from persistence import (
     SQLiteStore,
     open_artifacts,
 )
+from persistence._objects import Objects
+from persistence.artifacts import Artifacts
+from persistence.artifacts._files import UrlBackend
 from persistence.sql._store import SQLStore
 
 T = TimelineId("my talk")
@@ -198,16 +203,41 @@ def in_folder(root: Path) -> Place:
     return Opened(root, files)
 
 
-def at_url(name: str) -> Place:
-    def files() -> dict[str, bytes]:
-        from fsspec.implementations.memory import (  # type: ignore[import-untyped]  # it has none
-            MemoryFileSystem,
+@attrs.define
+class AsObjects:
+    """As in a bucket, but in memory: the library's own store, which needs no server."""
+
+    clock: Clock = attrs.field(factory=Clock)
+    _objects: Objects = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        reason = "nothing here reaches buckets: pip install obstore"
+        store = pytest.importorskip("obstore.store", reason=reason).MemoryStore()
+        self._objects = Objects("s3://memory", store)
+
+    def open(self, keys: KeyRing | None = KEYS) -> ArtifactStore:
+        return Artifacts(
+            UrlBackend(self._objects, os.urandom(4).hex()), keys=keys, clock=self.clock
         )
 
-        memory = MemoryFileSystem()
-        return {path: memory.cat_file(path) for path in memory.find(f"/{name}")}
+    def lying(self) -> bytes:
+        names = [found["path"] for found in self._objects.list("")]
+        return b"|".join(self._objects.get(name) or b"" for name in names)
 
-    return Opened(f"memory://{name}", files)
+    def slots(self) -> int:
+        return len(self._objects.list("content"))
+
+    def close(self) -> None:
+        pass
+
+
+def in_bucket(url: str) -> Place:
+    def files() -> dict[str, bytes]:
+        objects = Objects.at(url)
+        found = [found["path"] for found in objects.list("")]
+        return {f"/{name}": objects.get(name) or b"" for name in found}
+
+    return Opened(url, files)
 
 
 WRITER = """

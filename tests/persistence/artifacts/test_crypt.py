@@ -169,7 +169,7 @@ def test_a_key_ring_that_cannot_work_is_refused(
 
 USES: dict[str, Callable[[], object]] = {
     "cryptography": lambda: MemoryArtifacts(keys=KEYS).put(b"abc", about("restricted")),
-    "fsspec": lambda: open_artifacts("memory://artifacts"),
+    "obstore": lambda: open_artifacts("s3://bucket/artifacts"),
 }
 
 
@@ -187,6 +187,6 @@ def test_a_missing_library_is_one_error_that_names_the_extra(
 def test_importing_loads_neither_of_them() -> None:
     code = (
         "import sys, persistence; persistence.MemoryArtifacts();"
-        " sys.exit(bool({'cryptography', 'fsspec', 'duckdb'} & set(sys.modules)))"
+        " sys.exit(bool({'cryptography', 'obstore', 'duckdb'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from blocks import DamagedStoreError, MisuseError, StoreError
+from blocks import DamagedStoreError, StoreError
 from persistence import open_artifacts
-from tests._table import for_each
 
 from .places import ALICE, KEYS, NOW, Clock, about, put_until_killed
 
@@ -137,12 +136,6 @@ def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StoreError, match="file/artifacts"):
         open_artifacts(tmp_path / "file" / "artifacts")
-
-
-@for_each("url", ["nothing://bucket", "s3://bucket/artifacts"])
-def test_a_url_that_nothing_installed_can_reach_says_so(url: str) -> None:
-    with pytest.raises(MisuseError, match=url):
-        open_artifacts(url)
 
 
 FULL_DISK = """

@@ -14,12 +14,12 @@ from .contract import ArtifactContract, MemoryContract
 from .places import (
     ALICE,
     SENSITIVITIES,
+    AsObjects,
     InDuckDB,
     InMemory,
     InSQL,
     Place,
     about,
-    at_url,
     in_folder,
     in_sqlite,
 )
@@ -55,10 +55,10 @@ class TestInFolder(ArtifactContract, MemoryContract):
         return in_folder(tmp_path / "artifacts")
 
 
-class TestAtUrl(ArtifactContract):
+class TestAsObjects(ArtifactContract):
     @pytest.fixture
-    def place(self, tmp_path: Path) -> Place:
-        return at_url(tmp_path.name)
+    def place(self) -> Place:
+        return AsObjects()
 
 
 PLACES: dict[str, Callable[[Path], Place]] = {
@@ -66,7 +66,7 @@ PLACES: dict[str, Callable[[Path], Place]] = {
     "duckdb": lambda path: InDuckDB(path / "talks.duckdb"),
     "sqlite": in_sqlite,
     "folder": lambda path: in_folder(path / "artifacts"),
-    "url": lambda path: at_url(path.name),
+    "objects": lambda _: AsObjects(),
 }
 
 

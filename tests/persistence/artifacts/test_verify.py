@@ -76,11 +76,7 @@ def test_sound_artifacts_are_no_problem(path: Path, folder: Path, keys: object) 
         assert verify(artifacts) == StoreReport(artifacts=3)
 
 
-def test_nor_are_those_at_a_url_or_in_memory(tmp_path: Path) -> None:
-    url = f"memory://{tmp_path.name}"
-    with open_artifacts(url, keys=KEYS) as artifacts:
-        fill(artifacts)
-    assert verify(url) == StoreReport(artifacts=3)
+def test_nor_are_those_in_memory() -> None:
     with MemoryStore().artifacts(keys=KEYS) as artifacts:
         fill(artifacts)
         assert verify(artifacts) == StoreReport(artifacts=3)
