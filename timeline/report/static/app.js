@@ -10,13 +10,13 @@ Foldline.Figures = ({ run }) => html`<dl class="figures">${(run.facts.figures ||
 
 Foldline.Counts = function ({ run }) {
   const f = Foldline.totals(run);
-  return html`<p class="legend counts">${[["calls", `${Foldline.plural(run.length, "call")} in ${Foldline.plural(run.turns.length, "turn")}`], ["tokens a call", `${Foldline.number(f.mean)} tokens a call, at most ${Foldline.number(f.most)}`], ["cache read", `${Foldline.share(f.read, f.all)} read from the cache`], ["compactions", Foldline.plural(f.compactions, "compaction")], ["blocks", Foldline.plural(run.size, "block")], ["policy", run.facts.name], ["window", `window ${Foldline.number(run.window)}`]].map(([name, words]) => html`<span title=${Foldline.meaning(name)}>${words}</span>`)}</p>`;
+  return html`<p class="legend counts">${[["calls", `${Foldline.plural(run.length, "call")} in ${Foldline.plural(run.turns.length, "turn")}`], ["tokens a call", `${Foldline.number(f.mean)} tokens a call, at most ${Foldline.number(f.most)}`], ["cache read", `${Foldline.share(f.read, f.all)} read from the cache`], ["compactions", Foldline.plural(f.compactions, "compaction")], ["blocks", Foldline.plural(run.size, "block")], ["policy", [run.facts.format, run.facts.name].filter(Boolean).join(" ")], ["window", `window ${Foldline.number(run.window)}`]].map(([name, words]) => html`<span title=${Foldline.meaning(name)}>${words}</span>`)}</p>`;
 };
 
 Foldline.About = function ({ run }) {
   const { facts, times } = run, [from, to] = times || [];
   const when = times && `${Foldline.when(from).slice(0, 16)} to ${Foldline.when(to).slice(Foldline.when(from).slice(0, 10) === Foldline.when(to).slice(0, 10) ? 11 : 0, 16)} UTC (${Foldline.lasting(to - from)})`;
-  return html`<p class="about">${[facts.folder && html`<code title=${facts.folder}>${Foldline.shortPath(facts.folder)}</code>`, when, (facts.models || [run.model]).join(", "), facts.format].filter(Boolean).map((each) => html`<span>${each}</span>`)}</p>${facts.guess ? html`<p class="about"><b>${facts.guess}</b></p>` : null}`;
+  return html`<p class="about">${[facts.folder && html`<code title=${facts.folder}>${Foldline.shortPath(facts.folder)}</code>`, when, (facts.models || [run.model]).join(", ")].filter(Boolean).map((each) => html`<span>${each}</span>`)}</p>${facts.guess ? html`<p class="about"><b>${facts.guess}</b></p>` : null}`;
 };
 
 Foldline.Tabs = function ({ name, label, shown, chosen, choose }) {
