@@ -580,11 +580,14 @@ class FullHistory:
     bill: RunningBill
 
     @classmethod
-    def begin(cls, session: Session, options: ReplayOptions) -> "FullHistory":
-        """Start the reference; nothing is sent yet."""
-        model = options.model_for(session)
-        flattener = Flattener(counter_for(options.counter, model), provider_of(model))
-        bill = RunningBill(model=model, flattener=flattener, kept=options.kept_for(session))
+    def begin(
+        cls, session: Session, options: ReplayOptions, bill: RunningBill | None = None
+    ) -> "FullHistory":
+        """Start the reference; nothing is sent yet. `bill`: in place of one with the session's own cache lifetime."""
+        if bill is None:
+            model = options.model_for(session)
+            flattener = Flattener(counter_for(options.counter, model), provider_of(model))
+            bill = RunningBill(model=model, flattener=flattener, kept=options.kept_for(session))
         replayed = ReplayTimeline.begin(
             session, options, MemoryStore(), {"policy": EVERYTHING, "window": _NEVER}
         )
