@@ -325,7 +325,7 @@ def _rows(account: Account) -> Iterator[tuple[str, int, str]]:
 
 def _calibrated(account: Account) -> str:
     if not account.samples:
-        return "not calibrated: no count of such a request was reported yet"
+        return "not calibrated: nothing to compare with yet"
     return (
         f"calibrated: {account.ratio:.3f} each, {account.prefix:+,.0f}; "
         f"the last estimate was off by {account.error_last:+.1%}"

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -31,6 +32,40 @@ def test_import_then_list(run: Run, session: Path) -> None:
     assert "invented" in run("list").out
     assert run("import", session, "--name", "other", "--json").code == 0
     assert [row["id"] for row in json.loads(run("list", "--json").out)] == ["invented", "other"]
+
+
+def test_an_import_keeps_what_was_reported_beside_the_blocks(run: Run) -> None:
+    """The window, the model, the calls outside the conversation, and which calls reported nothing."""
+
+    def said(text: str, role: str = "assistant") -> tuple[str, dict[str, Any]]:
+        content = [{"type": "output_text", "text": text}]
+        return "response_item", {"type": "message", "role": role, "content": content}
+
+    def used(total: int, tokens: int) -> tuple[str, dict[str, Any]]:
+        last = {"input_tokens": tokens, "output_tokens": 0}
+        about = {"total_token_usage": {"total_tokens": total}, "last_token_usage": last}
+        return "event_msg", {
+            "type": "token_count",
+            "info": {**about, "model_context_window": 9_000},
+        }
+
+    log = [
+        ("turn_context", {"model": "gpt-5.5"}),
+        said("one"),
+        used(1, 1_000_000),
+        used(2, 2_000_000),
+        said("And now?", "user"),
+        said("two"),
+    ]
+    lines = [json.dumps({"timestamp": 5.0, "type": kind, "payload": data}) for kind, data in log]
+    Path("rollout.jsonl").write_text("\n".join(lines))
+    assert run("import", "rollout.jsonl").code == 0
+    bill = json.loads(run("stats", "rollout", "--json").out)["recorded_bill"]
+    replayed = json.loads(run("replay", "rollout.jsonl", "--json").out)["recorded_bill"]
+    assert (bill["calls"], bill["aside"], bill["without_usage"]) == (2, 1, 1)
+    assert bill["dollars"] == replayed["dollars"] > 0
+    account = json.loads(run("account", "rollout", "--json").out)
+    assert (account["model"], account["limit"]) == ("gpt-5.5", 9_000)
 
 
 def test_a_long_list_is_whole_and_a_limit_shows_the_newest(

@@ -71,7 +71,7 @@ def test_the_list_says_of_a_gateway_s_calls_what_the_gateway_says(
         store.append(TimelineId(name), [event], expected_version=0)
     found = site.get("timelines.json").json
     total, _ = accounts(store, conversation_of)
-    assert tuple(found["savings"])[:2] == total.lines()[:2]
+    assert found["savings"][::2] == [*total.lines()[::2]]
     rows = {row["id"]: row for row in found["rows"]}
     said = {rows[name]["verdict"] for name in ("agent-1", "agent-1~fork")}
     assert said == {"", "without foldline $0.500: saved $0.250 (50%)"}, "counted once"
