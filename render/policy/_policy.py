@@ -356,6 +356,9 @@ class Policy:
     """A prune hides only blocks with more tokens than this."""
     prune_tokens_min: int = attrs.field(default=2000, validator=_whole())
     """Nothing is pruned if the whole prune would save fewer tokens."""
+    prune_pays: float = attrs.field(default=0.0, validator=_seconds())
+    """While the cache is warm, prune once reading old results again and again has cost this many times what it costs to
+    write anew what stands behind them; 1 is a good value for low cost. 0: never while the cache is warm."""
 
     # Cache points.
     cache_point_offset_rounds: int = attrs.field(default=4, validator=_whole(1))

@@ -256,36 +256,36 @@ class Passage:
 def passages_of(source: Excerpt) -> Iterator[Passage]:
     """The passages of a text, which end at blank lines, gaps and after `RUN_LINES` lines."""
     lines = source.text.split("\n")
+    bared = [bare(line) for line in lines]
     is_whole = len(source.text) <= WHOLE_CHARACTERS and len(lines) <= WHOLE_LINES
     most = WHOLE_LINES if is_whole else RUN_LINES
     first = 0
     for number in range(len(lines) + 1):
-        line = bare(lines[number]) if number < len(lines) else ""
+        line = bared[number] if number < len(lines) else ""
         is_end = number == len(lines) or line == GAP or not (is_whole or line.strip())
         if is_end or number - first >= most:
             text = "\n".join(lines[first:number])
             if _WORD.search(text):
-                above = _above(lines, first) if not is_whole else ()
+                above = _above(bared, first) if not is_whole else ()
                 signature = "\n".join(lines[each] for each in above)
                 yield Passage(source, range(first, number), text, above, signature)
             first = number + is_end
 
 
 def _above(lines: Sequence[str], first: int) -> list[int]:
-    """The outermost lines that a line is indented under."""
+    """The outermost lines that a line is indented under; the lines without a viewer's numbers."""
     indent, above = _indent(lines[first]), list[int]()
     for number in reversed(range(max(first - ABOVE_LINES, 0), first)):
         if not indent:
             break
-        line = bare(lines[number])
-        if _indent(line) < indent and _WORD.search(line):
-            indent = _indent(line)
+        line = lines[number]
+        if (less := _indent(line)) < indent and _WORD.search(line):
+            indent = less
             above += [number] if len(line) <= ABOVE_CHARACTERS else []
     return above[: -ABOVE_MAX - 1 : -1]
 
 
 def _indent(line: str) -> int:
-    line = bare(line)
     return len(line) - len(line.lstrip())
 
 
