@@ -24,6 +24,7 @@ from persistence.sql._database import TABLES, Connection, LostError, Rows, Taken
 from persistence.sql._rows import checksum, columns
 
 if TYPE_CHECKING:
+    import psycopg
     from psycopg import Connection as Raw
     from psycopg.errors import Diagnostic
 
@@ -49,6 +50,8 @@ SELECT coalesce((SELECT max(seq) FROM events WHERE timeline = ? AND seq <= ?), 0
        coalesce((SELECT max(seq) FROM events WHERE timeline = ?), 0)
 """
 """The last version up to a given one, and the last of all."""
+TAKEN: Final = re.compile(r"\bstored_\w+_pkey_\d+\b")
+"""What an error names if a worker refuses to copy a row whose key is taken, in any language."""
 ROWS_MAX: Final = 1_000
 """Rows in one statement, whose values are bound one by one."""
 STOP_APPENDS: Final = "LOCK TABLE stored_events IN SHARE ROW EXCLUSIVE MODE"
@@ -112,6 +115,14 @@ class CitusDatabase(PostgresDatabase):
 
     def _connected(self, raw: "Raw[Any]") -> PostgresConnection:
         return CitusConnection(raw, self._tenant)
+
+    def _told(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
+        """Read an internal error by what it means: mostly that of a worker whose own code did not come through."""
+        if error.sqlstate == "XX000":
+            if TAKEN.search(str(error)):
+                return TakenError()
+            raw.close()  # so it counts as lost: the commit may have failed on a worker, or the worker be gone
+        return super()._told(error, raw)
 
     @contextmanager
     def writing(self) -> Generator[PostgresConnection]:

@@ -122,8 +122,6 @@ class PostgresDatabase:
         except psycopg.errors.UniqueViolation as error:
             raise TakenError from error
         except psycopg.Error as error:
-            if error.sqlstate == "XX000" and TAKEN.search(str(error)):
-                raise TakenError from error
             raise self._told(error, raw) from error
         finally:
             self._pool.putconn(raw)
@@ -218,8 +216,6 @@ LOST: Final = ("08", "57P01", "57P02", "57P03", "57P05")
 """Error codes, or their beginnings, that mean that the connection is lost."""
 NO_TABLE: Final = ("42P01", "42P07", "42703")
 """Error codes: a table or a column is missing, or exists already."""
-TAKEN: Final = re.compile(r"\bstored_\w+_pkey_\d+\b")
-"""What an internal error names if a worker of Citus refuses to copy a row whose key is taken, in any language."""
 AGAIN: Final = ("40001", "40P01", "55P03")
 """Error codes: a serialization failure, a deadlock, a lock that was not granted in time."""
 

@@ -5,13 +5,22 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event
 from typing import LiteralString, cast
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from blocks import UnknownTimelineError
+from blocks import (
+    OutcomeUnknownError,
+    StoreError,
+    TimelineId,
+    UnknownTimelineError,
+    VersionConflictError,
+)
 from persistence import ArtifactDescription, EventStore, PostgresStore, Requester, search_blocks
 from persistence.postgres.__main__ import roles
 from persistence.postgres._citus import in_words_of_tables
@@ -123,3 +132,71 @@ def test_what_is_read_of_a_timeline_is_asked_of_one_shard(url: str, query: str) 
     with psycopg.connect(url) as connection:
         plan = "".join(row[0] for row in connection.execute("EXPLAIN " + words, given))
     assert "Task Count: 1 " in plan + " ", plan
+
+
+REFUSAL = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''the disk is full''; END'
+"""
+REFUSED = """
+CREATE CONSTRAINT TRIGGER refuses AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION {}.refuse()
+"""
+
+
+def test_a_commit_that_fails_on_a_worker_is_never_acknowledged(url: str) -> None:
+    """The coordinator says that with a warning or with an internal error, which is no damage."""
+    schema = url.rpartition("%3D")[2]
+    refused = REFUSED.format(schema).replace("'", "''")
+    with PostgresStore(url, wait_seconds=0.2) as store:
+        store.append(T, many(2), expected_version=0)
+        asked(
+            url,
+            REFUSAL,
+            f"SELECT run_command_on_shards('stored_events', '{refused}')",
+        )
+        with pytest.raises(OutcomeUnknownError, match="could not commit"):
+            store.append(T, many(2, first=3), expected_version=2)
+        assert store.head(T) == 2
+        asked(url, "SELECT run_command_on_shards('stored_events', 'DROP TRIGGER refuses ON %s')")
+        assert store.append(T, many(2, first=3), expected_version=2) == 4
+
+
+CUT = """
+SELECT count(run_command_on_workers(
+  'SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+   WHERE application_name LIKE ''citus_internal%'' AND pid <> pg_backend_pid()'))
+"""
+
+
+def test_workers_whose_connections_break_at_any_moment_lose_and_double_nothing(url: str) -> None:
+    stop = Event()
+
+    def talk(worker: int) -> int:
+        name = TimelineId(f"talk {worker}")
+        for n in range(30):
+            event = said(f"{worker}.{n}")
+            for _ in range(1000):
+                try:
+                    store.append(name, [event], expected_version=store.head(name))
+                    break
+                except (StoreError, VersionConflictError):
+                    continue
+        return worker
+
+    def cut() -> None:
+        while not stop.wait(0.05):
+            with suppress(psycopg.Error):
+                asked(url, CUT)
+
+    with PostgresStore(url, wait_seconds=60) as store, ThreadPoolExecutor(5) as pool:
+        cutting = pool.submit(cut)
+        done = [pool.submit(talk, worker) for worker in range(4)]
+        try:
+            workers = [each.result() for each in done]
+        finally:
+            stop.set()
+            cutting.result()
+        for worker in workers:
+            ids = [event.id for _, event in store.read(TimelineId(f"talk {worker}"))]
+            assert ids == [f"{worker}.{n}" for n in range(30)]
+        assert store.verify().ok
