@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import stat
 import time
@@ -31,7 +32,9 @@ def database_path(given: object) -> Path:
     """
     path = checked_path(given)
     with system_errors(path):
+        _refuse_foreign_links(path)
         path = path.resolve()
+        refuse_links(*(path.with_name(path.name + ending) for ending in BESIDE))
         if not path.parent.is_dir():
             raise MisuseError(f"folder {path.parent} for {path.name} does not exist; create it")
         found = path.stat() if path.exists() else None
@@ -46,6 +49,52 @@ def database_path(given: object) -> Path:
     return path
 
 
+URL_MAX: Final = 2000
+"""How many characters of a path are compared with the address of a server."""
+LINKS_MAX: Final = 40
+"""How many links are followed, one after the other; the operating system follows as many."""
+BESIDE: Final = (".lock", ".wal", "-wal", "-shm", "-journal")
+"""The endings of the files that are written beside a database."""
+_EXPLICIT: Final = re.compile(r"\.{0,2}/[^/]")
+"""How a text begins that can only be a path."""
+_SERVER: Final = re.compile(
+    r"""(?ix)  (?:.*[\s;?&])? (?:\w*password|passwd|pwd) \s* =  # password=...
+            |  (?:.*[:/])? [^/:@\s]* : [^/@]+ @               # user:password@"""
+)
+
+
+def _refuse_foreign_links(path: Path) -> None:
+    """Refuse a symbolic link that another user has made: it could lead to any file of ours.
+
+    Raises:
+        MisuseError: it is one.
+    """
+    owners = {os.geteuid(), 0}
+    for _ in range(LINKS_MAX):
+        if not path.is_symlink():
+            return
+        if (owner := path.lstat().st_uid) not in owners:
+            raise MisuseError(
+                f"{path} is a symbolic link that another user (id {owner}) has made; remove it, or give the path"
+                " of the file that it leads to"
+            )
+        path = path.parent / path.readlink()
+
+
+def refuse_links(*beside: Path) -> None:
+    """Refuse symbolic links where a store writes files of its own.
+
+    Raises:
+        MisuseError: there is one.
+    """
+    for path in beside:
+        if path.is_symlink():
+            raise MisuseError(
+                f"{path} is a symbolic link, and a store writes no file of its own through a link; find out who"
+                " made it, and remove it"
+            )
+
+
 def checked_path(given: object) -> Path:
     """The path as given, without a check whether a store can be there.
 
@@ -57,6 +106,11 @@ def checked_path(given: object) -> Path:
     text: object = os.fspath(cast("str | os.PathLike[str]", given))
     if not is_sound(text):
         raise MisuseError(f"{text!r:.{SHOWN}} cannot be a path; give the path of a file")
+    if not _EXPLICIT.match(text) and _SERVER.match(text[:URL_MAX]):
+        raise MisuseError(  # does not quote it
+            "this is no path, but seems to be the address of a server with its password; write"
+            " postgresql://user:password@host/database, or ./ in front of a path"
+        )
     if not text.strip():
         raise MisuseError("the path of a store is empty; give the path of a file")
     if text.startswith(":memory:"):

@@ -35,6 +35,7 @@ from blocks.formats._message import (
     Thought,
     Verbatim,
     dialogue,
+    items,
     known_fields,
     obj,
     objs,

@@ -20,7 +20,7 @@ import attrs
 import msgspec
 
 from blocks import ClosedError, StoreError, artifact_ids_in
-from persistence._file import OWNER_ONLY, sync_folder, system_errors
+from persistence._file import OWNER_ONLY, refuse_links, sync_folder, system_errors
 from persistence._objects import Objects
 from persistence.artifacts._crypt import in_pieces
 from persistence.artifacts._store import (
@@ -50,7 +50,8 @@ class FolderBackend:
             for folder in (self.root, self.root / "content", self.root / "entries"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 sync_folder(folder.parent)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            refuse_links(*(self.root / name for name in ("audit.jsonl", "content", "entries")))
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self._audit = FileIO(os.open(self.root / "audit.jsonl", flags, OWNER_ONLY), "ab")
             sync_folder(self.root)
 
@@ -151,7 +152,7 @@ class FolderBackend:
 
 
 def _created(path: Path) -> BinaryIO:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     return os.fdopen(os.open(path, flags, OWNER_ONLY), "wb")
 
 

@@ -368,7 +368,7 @@ class FileLock:
         while True:
             is_new = not path.exists()
             with system_errors(path), ExitStack() as undo:
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
                 file = FileIO(os.open(path, flags, permissions(database)), "r+b")
                 undo.callback(file.close)
                 try:

@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from functools import partial
+from logging import NullHandler, getLogger
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -80,6 +81,8 @@ def _pool(
 ) -> "ConnectionPool[Connection[Any]]":
     from psycopg_pool import ConnectionPool
 
+    # Without it, a program that has set up no logging prints the driver's warnings on its terminal.
+    getLogger("psycopg").addHandler(NullHandler())
     return ConnectionPool(
         address.conninfo,
         min_size=0,

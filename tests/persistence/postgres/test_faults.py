@@ -1,5 +1,7 @@
 """What happens to a server while it is written to: nothing acknowledged is lost, nothing is there twice."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -178,3 +180,31 @@ def test_a_serialization_failure_is_repeated(
     monkeypatch.setattr(type(store._database), "insert", failing)
     assert store.append(T, many(2), expected_version=0) == 2
     assert failures == []
+
+
+TALKER = """
+import sys
+from persistence import PostgresStore
+from persistence.testing._events import T, many
+
+with PostgresStore(sys.argv[1]) as store:
+    store.append(T, many(1), expected_version=0)
+    print("open", flush=True)
+    sys.stdin.readline()
+    print(store.append(T, many(1, first=2), expected_version=1))
+"""
+
+
+def test_a_lost_connection_prints_nothing_on_the_terminal(victim: Server) -> None:
+    """The driver warns of it; a program that has set up no logging would show that on its terminal."""
+    with subprocess.Popen(
+        [sys.executable, "-c", TALKER, victim.new_url()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "open\n"
+        victim.restart()
+        assert program.communicate("go\n", timeout=PATIENCE) == ("2\n", "")

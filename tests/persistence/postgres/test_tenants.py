@@ -167,6 +167,68 @@ def test_no_statement_of_a_login_of_one_tenant_touches_the_rows_of_another(
             stranger.append(T, many(1), expected_version=0)
 
 
+SPY = """
+CREATE FUNCTION pg_temp.spy(anyelement) RETURNS bool COST 0.0000001 LANGUAGE plpgsql
+AS $$ BEGIN RAISE EXCEPTION 'seen: %', $1; END $$
+"""
+THEIRS = "SELECT payload FROM stored_events WHERE tenant = 'acme'"
+
+
+@for_each(
+    "statements",
+    [
+        ("SELECT set_config('foldline.tenant', 'acme', false)", THEIRS),
+        ("SELECT set_config('foldline.tenant', 'acme', true)", THEIRS),
+        ("SET SESSION AUTHORIZATION acme", THEIRS),
+        ("SET ROLE acme", THEIRS),
+        ("SET ROLE foldline_owner", THEIRS),
+        ("SET row_security = off", THEIRS),
+        (SPY, "SELECT 1 FROM stored_events WHERE pg_temp.spy(payload)"),
+        (SPY, "SELECT 1 FROM events WHERE pg_temp.spy(payload)"),
+        (SPY, "SELECT 1 FROM blocks WHERE pg_temp.spy(text)"),
+        ("SELECT convert_from(payload, 'UTF8')::int FROM stored_events WHERE tenant = 'acme'",),
+        (THEIRS + " FOR UPDATE",),
+        ("COPY stored_events TO STDOUT",),
+        ("COPY (TABLE stored_events) TO PROGRAM 'cat'",),
+        ("PREPARE theirs AS " + THEIRS, "EXECUTE theirs"),
+        ("DECLARE theirs CURSOR WITH HOLD FOR " + THEIRS, "FETCH ALL FROM theirs"),
+        ("CREATE TEMP TABLE mine AS " + THEIRS, "TABLE mine"),
+        ("SELECT most_common_vals::text FROM pg_stats WHERE tablename LIKE 'stored%'",),
+        (
+            "SELECT query FROM pg_stat_activity WHERE query LIKE '%c4nary%' AND pid <> pg_backend_pid()",
+        ),
+        ("SELECT stavalues1::text FROM pg_statistic",),
+        ("DELETE FROM stored_events WHERE tenant = 'acme' RETURNING payload",),
+        ("UPDATE stored_events SET tenant = 'globex' WHERE tenant = 'acme' RETURNING payload",),
+        ("ALTER ROLE globex SET foldline.tenant = 'acme'", THEIRS),
+        ("CREATE POLICY mine ON stored_events USING (true)",),
+        ("SELECT lo_get(oid) FROM pg_largeobject_metadata",),
+        ("SELECT pg_read_file('PG_VERSION')",),
+        (
+            "DO $$ BEGIN PERFORM set_config('role', 'postgres', false); END $$",
+            THEIRS,
+        ),
+    ],
+)
+def test_no_known_way_around_row_level_security_shows_a_row_of_another_tenant(
+    login: Callable[[str], str], statements: tuple[str, ...]
+) -> None:
+    """Nothing, or an error of the server, neither of which has a word of the other's."""
+    with PostgresStore(login("acme")) as store:
+        if store.head(T) == 0:
+            store.append(T, [said("c4nary")], expected_version=0)
+            asked(login("postgres"), "ANALYZE stored_events")
+    with PostgresStore(login("globex")) as store:  # has rows of its own, which a scan meets first
+        if store.head(U) == 0:
+            store.append(U, many(1), expected_version=0)
+    try:
+        found = str(asked(login("globex"), *statements))
+    except psycopg.Error as error:
+        found = f"{error} {error.diag.message_detail} {error.diag.context}"
+    assert "c4nary" not in found
+    assert len(asked(login("acme"), "TABLE events")) == 1
+
+
 @for_each("role", ["app", "look"])
 @for_each(
     "statement",
