@@ -50,6 +50,7 @@ from blocks.formats._message import answer_of as answer_of
 from blocks.formats._message import as_json as as_json
 from blocks.formats._message import count as count
 from blocks.formats._message import dumped as dumped
+from blocks.formats._message import fingerprint as fingerprint
 from blocks.formats._message import items as items
 from blocks.formats._message import obj as obj
 from blocks.formats._message import objs as objs

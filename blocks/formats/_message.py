@@ -10,6 +10,7 @@ import inspect
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from hashlib import sha256
 from json import dumps, loads
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -173,6 +174,14 @@ def plain(value: object) -> Any:
     except (ValueError, TypeError, NotImplementedError, RecursionError):
         pass
     return clean_json(_json(value, 0))
+
+
+def fingerprint(value: object) -> bytes | None:
+    """A hash of a value's JSON; None: it has none, or only step by step."""
+    try:
+        return sha256(_encoder.encode(value)).digest()
+    except (ValueError, TypeError, NotImplementedError, RecursionError):
+        return None
 
 
 def _hook(value: object) -> Any:

@@ -102,11 +102,11 @@ from timeline.engine._settings import Settings
 from timeline.engine._sync import (
     DIVERGENCE,
     History,
+    HistoryMemory,
     OnDivergence,
     Synced,
     agreeing,
     fork,
-    history_of,
 )
 from timeline.summarizers._summarizer import Summarizer
 
@@ -158,6 +158,7 @@ class Operations:
     preparation: Preparation = attrs.field(
         default=attrs.Factory(lambda self: Preparation(self.engine), takes_self=True), init=False
     )
+    memory: HistoryMemory = attrs.field(factory=HistoryMemory, init=False)
 
     # Appending.
 
@@ -615,7 +616,9 @@ class Operations:
         checked(on_divergence, DIVERGENCE, "sync()", "on_divergence")
         checked(after, VERSION, "sync()", "after")
         history = messages if isinstance(messages, History) else None  # already parsed
-        history = history or history_of(messages, checked_format(format, "sync()"), after)
+        if history is None:
+            name, agreed = checked_format(format, "sync()"), self.engine.view.state.agreed
+            history = self.memory.history(messages, name, after, agreed)
         answers = answered_by(rendered, self.engine.view.version, "sync()")
         engine, parted, agreement = yield from agreeing(
             self.engine, history, on_divergence, answers

@@ -12,9 +12,10 @@ What the log lacks is appended, in one commit (`Filler`). If the two have diverg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 import attrs
 import msgspec
@@ -23,6 +24,7 @@ from msgspec.structs import replace
 from blocks import (
     Agreed,
     Answered,
+    ArgumentError,
     AssistantBlock,
     AssistantCompletion,
     AssistantThinking,
@@ -31,6 +33,7 @@ from blocks import (
     BlockId,
     BlocksHidden,
     CallId,
+    CodecError,
     Event,
     EventId,
     HistoryDivergedError,
@@ -64,6 +67,8 @@ from blocks.formats import (
     Thought,
     Verbatim,
     client_text,
+    fingerprint,
+    items,
     messages_from,
     parts_in,
 )
@@ -424,6 +429,8 @@ def _newest_answer(missing: Sequence[Missing]) -> Missing | None:
 
 FORM: Final = "1"
 """The prefix of the hash of a history; hashes with different prefixes are not comparable."""
+_FORGOTTEN: Final = Message(role="user")
+"""The message of a step whose content is not kept."""
 Own: TypeAlias = Thought | Verbatim
 """Content that only a provider reads. It is not compared, because a program may drop it."""
 Piece: TypeAlias = Message | Said | Call | Result
@@ -484,16 +491,50 @@ class History:
         )
 
 
-def history_of(messages: object, format: Format, after: int = 0) -> History:  # noqa: A002 -- as everywhere
-    """The history in a list of messages that begins after version `after` of a timeline.
+@attrs.define
+class HistoryMemory:
+    """What was read of a history that is given again and again, so that only its new messages are read. Of those that the
+    log has, only hashes are kept."""
 
-    Raises:
-        ArgumentError: it is not a list of messages of this format.
-        CodecError: a message holds a value that cannot be stored.
-    """
-    reader = HistoryReader(format=format, after=after)
-    reader.add(messages)
-    return reader.history()
+    _said: list[bytes] = attrs.field(factory=list[bytes], init=False)
+    """A hash of each message that was read."""
+    _reader: HistoryReader | None = attrs.field(default=None, init=False)
+
+    def history(
+        self,
+        messages: object,
+        format: Format,  # noqa: A002 -- as everywhere
+        after: int,
+        agreed: Agreed | None,
+    ) -> History:
+        """The history in a list of messages that begins after version `after` of a timeline; `agreed` is the newest mark of
+        its log.
+
+        Raises:
+            ArgumentError: it is not a list of messages of this format.
+            CodecError: a message holds a value that cannot be stored.
+        """
+        reader, self._reader = self._reader, None
+        given = items(messages)
+        said = [*map(fingerprint, given)] or [None]
+        if reader and (reader.format, reader.after) == (format, after) and self._is_known(said):
+            with suppress(ArgumentError, CodecError):  # raised again below, with the right number
+                reader.add(given[len(self._said) :])
+                self._said = cast("list[bytes]", said)
+                history = reader.history()
+                if agreed and agreed.pieces >= reader.forgotten and history.is_at(agreed):
+                    reader.forget(agreed.pieces)
+                    self._reader = None if None in said else reader
+                    return history
+        reader = HistoryReader(format=format, after=after)
+        reader.add(messages)
+        if None not in said:
+            self._reader, self._said = reader, cast("list[bytes]", said)
+        return reader.history()
+
+    def _is_known(self, said: list[bytes | None]) -> bool:
+        """Whether the messages begin with those that were read."""
+        return said[: len(self._said)] == self._said
 
 
 @attrs.define(kw_only=True)
@@ -515,6 +556,8 @@ class HistoryReader:
     """Number of messages that were read."""
     _telling: int = attrs.field(default=0, init=False)
     """Number of these messages that have a step."""
+    forgotten: int = attrs.field(default=0, init=False)
+    """Number of steps at the beginning whose content is not kept."""
 
     def __attrs_post_init__(self) -> None:
         self._chain = [f"{FORM}@{self.after}:" if self.after else f"{FORM}:"]
@@ -549,6 +592,15 @@ class HistoryReader:
             messages=telling,
             after=self.after,
         )
+
+    def forget(self, count: int) -> None:
+        """Drop the content of the first `count` steps; only a log that is known to have them may be compared then."""
+        kept = slice(self.forgotten, count)
+        self._steps[kept] = [
+            Step(number=step.number, message=_FORGOTTEN, own=(), piece=None)
+            for step in self._steps[kept]
+        ]
+        self.forgotten = max(self.forgotten, count)
 
     def _say(self, message: Message) -> None:
         for piece in _pieces(message):

@@ -2,8 +2,11 @@
 
 import json
 import re
-from collections.abc import Sequence
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, get_args
 
@@ -22,6 +25,7 @@ from blocks import (
     UserAttachment,
     UserPrompt,
     UserSteer,
+    encode_event,
     text_of,
 )
 from blocks.formats import Format, Json, messages_from
@@ -35,6 +39,7 @@ from timeline.engine._sync import OnDivergence
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 formats = st.sampled_from(FORMATS)
+HOWS: tuple[OnDivergence, ...] = ("fork", "follow", "append")
 
 
 def held(timeline: Timeline) -> list[tuple[str, ...]]:
@@ -227,6 +232,58 @@ def test_a_history_that_went_back_is_followed_into_a_fork_that_is_found_again(
         if not went_back:
             return
     assert held(timeline) == before
+
+
+@given(talks(), formats, st.data())
+def test_what_was_read_before_changes_nothing_in_what_is_written(
+    talk: Talk, name: Format, data: st.DataObject
+) -> None:
+    """A timeline reads only what is new; an object that has read nothing yet writes the same, byte by byte."""
+    each: list[dict[str, Any]] = [
+        {"store": MemoryStore(), "ids": Ids(), "clock": lambda: 1.0, "window": 400}
+        for _ in range(2)
+    ]
+    timelines = [open_timeline(**options) for options in each]
+    for _ in range(data.draw(st.integers(1, 6))):
+        lines = talk[: data.draw(st.integers(0, len(talk)))]
+        is_edited = data.draw(st.booleans())
+        if lines and is_edited:
+            index = data.draw(st.integers(0, len(lines) - 1))
+            edited = attrs.evolve(lines[index], text="something else")
+            lines = (*lines[:index], edited, *lines[index + 1 :])
+        how = data.draw(st.sampled_from(HOWS))
+        does_compact = data.draw(st.booleans())
+        for place, timeline in enumerate(timelines):
+            found = timeline.sync(written(lines, name), format=name, on_divergence=how).timeline
+            if does_compact:
+                found.compact()
+            timelines[place] = open_timeline(found.id, **each[1]) if place else found
+        here, anew = ([encode_event(e) for _, e in one.events()] for one in timelines)
+        assert here == anew
+
+
+@for_each("name", FORMATS)
+def test_of_a_history_that_has_grown_only_what_is_new_is_read(name: Format) -> None:
+    """The rest is only compared, by a hash of each message; counted in calls of functions."""
+    talk = [line for n in range(300) for line in (User(f"Why {n}?"), Model(f"So {n}."))]
+    timeline, calls = open_timeline(), list[int]()
+    for length in (590, 600):
+        messages = written(talk[:length], name)
+        with counted(calls):
+            timeline.sync(messages, format=name)
+    assert calls[1] * 5 < calls[0]
+
+
+@contextmanager
+def counted(found: list[int]) -> Iterator[None]:
+    """Adds how many functions are called inside."""
+    names = Counter[str]()
+    sys.setprofile(lambda _, event, __: names.update([event]))
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+    found.append(names["call"])
 
 
 @given(talks(), formats, st.data())
