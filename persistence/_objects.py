@@ -123,7 +123,7 @@ class Objects:
     def _listed(self, folder: str, size: int = 1000) -> Iterator[Object]:
         import obstore
 
-        listing = obstore.list(self._store, folder or None, chunk_size=size)  # pyright: ignore[reportUnknownMemberType] -- one of its overloads
+        listing = obstore.list(self._store, folder or None, chunk_size=size)  # pyright: ignore[reportUnknownMemberType] -- its Arrow
         return chain.from_iterable(listing)
 
     def delete(self, name: str) -> None:

@@ -29,6 +29,7 @@ from persistence import (
     checked_bytes,
     checked_events,
     checked_page,
+    checked_place,
     copy_store,
     locate_store,
     look,
@@ -303,6 +304,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
         "CodecError": lambda _: checked_events(T, [NO_EVENT], 0),
     },
     "checked_page": {"MisuseError": lambda _: checked_page(-1, 1)},
+    "checked_place": {"MisuseError": lambda folder: checked_place(folder / "none")},
     "locate_store": {"MisuseError": lambda _: locate_store("ftp://x")},
     "open_artifacts": {
         "MisuseError": lambda _: open_artifacts("zz://x"),
@@ -367,6 +369,7 @@ ELSEWHERE = {
     ("EventStore.remove", "MisuseError"): "tests/persistence/test_store.py",
     ("EventStore.erase", "StoreError"): "tests/persistence/duckdb/test_retention.py",
     ("block_at", "ForgottenError"): "persistence/testing/_retention.py",
+    ("checked_place", "StoreError"): "tests/persistence/artifacts/test_s3.py",
     ("checked_fork", "UnknownTimelineError"): "as `EventStore.fork`",
     ("checked_fork", "MisuseError"): "as `EventStore.fork`",
     ("checked_fork", "TimelineExistsError"): "as `EventStore.fork`",

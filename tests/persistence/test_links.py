@@ -38,7 +38,7 @@ def test_a_store_and_all_files_beside_it_are_for_their_owner_alone(
     opened: Callable[[Path], EventStore], tmp_path: Path
 ) -> None:
     path = tmp_path / opened.__name__
-    with opened(path) as store:  # type: ignore[attr-defined]  # both can
+    with opened(path) as store:
         store.append(T, many(3), expected_version=0)
         found = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert len(found) >= 3
