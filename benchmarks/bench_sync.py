@@ -32,19 +32,20 @@ def history(name: Format) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ROLES)
 def test_syncing(meter: Meter, name: Format) -> None:
     messages = history(name)
-    timeline = Timeline.open("talk", model="claude-sonnet-5-5")
+    timeline, other = (Timeline.open("talk", model="claude-sonnet-5-5") for _ in range(2))
     length = MESSAGES // 2
     timeline.sync(messages[:length], format=name)
+    other.sync(messages[:length], format=name)
 
     def prepare() -> tuple[Any, Any]:
         nonlocal length
         length += NEW
-        return messages[:length], messages[:length]
-
-    def anew(given: Any) -> object:
-        return Timeline.open("talk", model="claude-sonnet-5-5").sync(given, format=name)
+        return messages[:length], tuple(messages[:length])  # of a tuple, nothing is remembered
 
     sample = meter.compare(
-        lambda given: timeline.sync(given, format=name), anew, prepare, rounds=10
+        lambda given: timeline.sync(given, format=name),
+        lambda given: other.sync(given, format=name),
+        prepare,
+        rounds=10,
     )
     meter.note("sync", f"{NEW} new of {length:,}, {name}", sample, against="reading all anew")

@@ -1,4 +1,6 @@
 """Tests of `timeline/integrations`: each with its real framework, where that is installed.
 
+_agents_items: test_openai_agents.py
+
 Run all of them, each in an environment of its own: `make adapters`.
 """
