@@ -234,8 +234,9 @@ def _computer_output(parts: Sequence[Part]) -> Json:
 
 def _shell_parts(output: Any) -> tuple[Part, ...]:
     """What a shell printed: plain if one command succeeded without errors, otherwise as JSON, with exit codes."""
-    if isinstance(output, list) and len(output) == 1:
-        text = string(obj(output[0]).get("stdout"))
+    chunks = objs(output)
+    if len(chunks) == 1:
+        text = string(chunks[0].get("stdout"))
         if output == [_chunk(text, is_error=False)] and text.strip() and not _chunks(text):
             return (TextPart(text=text),)
     return (TextPart(text=msgspec.json.encode(output).decode()),)

@@ -69,7 +69,7 @@ def _item(block: Block) -> Json | None:
         case SystemMessage():
             return {"role": block.role or "developer", "content": block.text}
         case AssistantCompletion():
-            part = {"type": "output_text", "text": block.text, "annotations": []}
+            part: Json = {"type": "output_text", "text": block.text, "annotations": []}
             said = {"id": FAKE_ID, "type": "message", "role": "assistant"}
             return {**said, **block.provider, "status": "completed", "content": [part]}
         case AssistantThinking(provider={"type": "reasoning"} as own):

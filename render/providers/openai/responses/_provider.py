@@ -278,7 +278,7 @@ def _own(block: OpaqueBlock, answered: Container[str]) -> Json | None:
     """The provider's own item, or None if the provider does not accept it back."""
     own = verbatim(block) or {}
     kind: object = own.get("type")
-    is_known = kind in REPLAYED | GIVEN or (kind in RUN and own.get("call_id") in answered)
+    is_known = kind in REPLAYED | GIVEN or (kind in RUN and str(own.get("call_id")) in answered)
     if block.tag != f"{TAG_PREFIX}{kind}" or not is_known:
         return None
     if kind == "compaction":
