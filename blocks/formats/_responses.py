@@ -35,7 +35,6 @@ from blocks.formats._message import (
     Thought,
     Verbatim,
     dialogue,
-    items,
     known_fields,
     obj,
     objs,
@@ -235,10 +234,10 @@ def _computer_output(parts: Sequence[Part]) -> Json:
 
 def _shell_parts(output: Any) -> tuple[Part, ...]:
     """What a shell printed: plain if one command succeeded without errors, otherwise as JSON, with exit codes."""
-    chunks = items(output)
+    chunks = objs(output)
     if len(chunks) == 1:
-        text = string(obj(chunks[0]).get("stdout"))
-        if chunks == [_chunk(text, is_error=False)] and text.strip() and not _chunks(text):
+        text = string(chunks[0].get("stdout"))
+        if output == [_chunk(text, is_error=False)] and text.strip() and not _chunks(text):
             return (TextPart(text=text),)
     return (TextPart(text=msgspec.json.encode(output).decode()),)
 
