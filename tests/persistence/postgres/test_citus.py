@@ -171,13 +171,13 @@ SELECT count(run_command_on_workers(
 def test_workers_whose_connections_break_at_any_moment_lose_and_double_nothing(url: str) -> None:
     stop = Event()
 
-    def talk(worker: int) -> int:
+    def talk(where: PostgresStore, worker: int) -> int:
         name = TimelineId(f"talk {worker}")
         for n in range(30):
             event = said(f"{worker}.{n}")
             for _ in range(1000):
                 try:
-                    store.append(name, [event], expected_version=store.head(name))
+                    where.append(name, [event], expected_version=where.head(name))
                     break
                 except (StoreError, VersionConflictError):
                     continue
@@ -190,7 +190,7 @@ def test_workers_whose_connections_break_at_any_moment_lose_and_double_nothing(u
 
     with PostgresStore(url, wait_seconds=60) as store, ThreadPoolExecutor(5) as pool:
         cutting = pool.submit(cut)
-        done = [pool.submit(talk, worker) for worker in range(4)]
+        done = [pool.submit(talk, store, worker) for worker in range(4)]
         try:
             workers = [each.result() for each in done]
         finally:
