@@ -184,7 +184,10 @@ def _checked(url: str) -> str:
     Raises:
         MisuseError: it cannot be the URL of a bucket.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:  # whose text may quote a password
+        raise MisuseError("the URL of a bucket cannot be read; write s3://bucket/folder") from error
     scheme = parts.scheme.lower()
     if ":" in parts.netloc.partition("@")[0] and "@" in parts.netloc:
         raise MisuseError(

@@ -2,4 +2,5 @@
 
 _log: test_memory.py, duckdb/test_store.py
 _file: duckdb/test_file_lock.py, test_look.py
+_objects: artifacts/test_s3.py, test_secrets.py
 """

@@ -187,7 +187,7 @@ def _artifacts(place: str, where: Path, ring: KeyRing) -> Generator[Artifacts]:
 @for_each("url", ["nothing://me:c4nary@host/x", "ftp://me:c4nary@[host/x"])
 def test_the_password_of_a_place_for_artifacts_is_not_shown(url: str) -> None:
     for opening in (open_artifacts, verify):
-        with pytest.raises(MisuseError, match="cannot be opened") as caught:
+        with pytest.raises(MisuseError, match=r"contains a password|cannot be") as caught:
             opening(url)
         assert "c4nary" not in told(caught.value)
 

@@ -28,7 +28,6 @@ from timeline.billing._spending import Carried as Carried
 from timeline.billing._spending import PaidCall as PaidCall
 from timeline.billing._spending import Piece as Piece
 from timeline.billing._spending import Spending as Spending
-from timeline.billing._spending import Wanted as Wanted
 from timeline.billing._spending import call_costs as call_costs
 from timeline.billing._spending import file_of as file_of
 from timeline.billing._spending import part_of as part_of

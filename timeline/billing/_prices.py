@@ -26,7 +26,7 @@ from timeline.billing._prompt_cache import (
 _MILLION = 1_000_000
 _MINUTES_5 = 300
 _NOTHING: Final[Json] = {}
-_ORDINARY = Model(name="ordinary", price_input=1.0, price_output=5.0)
+ORDINARY = Model(name="ordinary", known=True, price_input=1.0, price_output=5.0)
 """A model whose prices are the units."""
 
 
@@ -156,7 +156,7 @@ def summary_price(call: SummaryCall, model: Model) -> float:
 
 def _ordinary(model: Model) -> Rates:
     kind, ttls = model.cache_kind, model.cache_ttls
-    ordinary = attrs.evolve(_ORDINARY, provider=model.provider, cache_kind=kind, cache_ttls=ttls)
+    ordinary = attrs.evolve(ORDINARY, provider=model.provider, cache_kind=kind, cache_ttls=ttls)
     return provider_of(model).rates(ordinary, 0)
 
 

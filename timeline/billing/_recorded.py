@@ -19,7 +19,7 @@ import attrs
 from blocks import UsageRecorded
 from render import Model, provider_of
 from timeline._models import priced_model
-from timeline.billing._prices import price, usage_price, usage_written
+from timeline.billing._prices import ORDINARY, price, usage_price, usage_written
 from timeline.billing._prompt_cache import CacheStep
 
 _TIMES: Final = {300: "5m", 1_800: "30m", 3_600: "1h", 43_200: "12h"}
@@ -158,12 +158,15 @@ def recorded_bill(
         if usage is None or not usage.input + usage.output:
             silent += 1
             continue
+        billed = usage.bill.paid if usage.bill else None
         if (model := priced_model(usage.model)) is None:
-            unpriced[usage.model or "unknown"] += 1
-            continue
+            if billed is None:
+                unpriced[usage.model or "unknown"] += 1
+                continue
+            model = ORDINARY  # divides what was paid among the kinds
         known.append(number)
         listed = usage_price(usage, model)
-        paid = usage.bill.paid if usage.bill and usage.bill.paid is not None else listed
+        paid = listed if billed is None else billed
         models[usage.model] += paid
         for name, count, dollars in _kinds(usage, model):
             tokens[name] += count

@@ -315,7 +315,7 @@ def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (b"talks.duckdb", MisuseError, "is not a path"),
         ("", MisuseError, "is empty"),
         (" ", MisuseError, "is empty"),
-        (":memory:", MisuseError, r"use MemoryStore\(\)"),
+        (":memory:", MisuseError, r"MemoryStore\(\) is a store in memory"),
         ("nul\0", MisuseError, "cannot be a path"),
         ("half \ud800", MisuseError, "cannot be a path"),
         ("folder", MisuseError, "is a folder; give the path of a file in it"),

@@ -9,6 +9,6 @@ _replay: test_replay_command.py
 _report: test_report_commands.py
 _request: test_account.py, test_propose.py, test_store_commands.py
 _results: test_comparison.py, test_curve.py, test_story.py
-_sessions: test_files.py, test_sessions.py, test_story.py
+_sessions: test_bill.py, test_files.py, test_story.py
 _upkeep: test_retention_commands.py, test_store_commands.py
 """

@@ -2,4 +2,5 @@
 
 _collect, _requests: test_report.py
 _look: test_live.py
+_money: test_browser.py, test_live.py, test_report.py
 """

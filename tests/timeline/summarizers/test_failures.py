@@ -20,7 +20,7 @@ from blocks import (
 )
 from persistence import MemoryStore
 from render import Rendered
-from tests._builders import Clock, events_of, request_bytes, text_in
+from tests._builders import Clock, Ids, events_of, request_bytes, text_in
 from tests._practice import Practice
 from tests._table import for_each
 from timeline import SummaryFailedError, Timeline
@@ -259,7 +259,8 @@ def test_model_calls_are_capped_and_compaction_goes_on_without(
     store = MemoryStore()
     policy = attrs.evolve(SMALL, summaries_max=2)
     for round_ in range(4):
-        timeline = opened(practice.client(server), store=store, policy=policy)
+        ids = Ids(f"{round_}.")  # as in another process: an id is given once
+        timeline = opened(practice.client(server), store=store, policy=policy, ids=ids)
         talk(timeline, 8, 8 * round_)
         compacted(timeline)
         assert degraded(timeline) == (round_ >= 2)
