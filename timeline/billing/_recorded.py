@@ -98,6 +98,8 @@ class RecordedBill:
         paid = f"bill {self.amount()} recorded"
         if self.foldline is None:
             return paid
+        if money(abs(self.saved)) == money(0.0):
+            return f"{paid}; with foldline the same"
         amount, share = money(abs(self.saved)), abs(self.saved) / (self.dollars or 1.0)
         if self.saved < 0:
             return f"{paid}; with foldline it would have cost {amount} more ({share:.0%})"

@@ -140,7 +140,7 @@ def test_the_same_requests_cost_the_same() -> None:
     bill = compared(calls)
     assert (bill.unlogged, bill.growth) == (40_000, 1.25)
     assert bill.saved == pytest.approx(0)
-    assert bill.headline().endswith("saved $0.000 (0%)")
+    assert bill.headline().endswith("with foldline the same")
 
 
 def test_where_the_providers_cache_had_lost_a_prompt_it_has_lost_the_other_too() -> None:
@@ -320,3 +320,8 @@ def test_a_model_of_an_unknown_vendor_is_replayed_without_a_price() -> None:
     assert "no price is known" in result.guess
     assert (result.cost.total, result.cost.full_history) == (0, 0)
     assert result.units.total > 0
+
+
+def test_a_bill_that_stays_as_it_is_says_so() -> None:
+    same = attrs.evolve(bill_of(used(uncached=1_000_000)), foldline=5.0002)
+    assert same.headline() == "bill $5.00 recorded; with foldline the same"
