@@ -111,7 +111,7 @@ class RecordedBill:
             aside = f", {self.aside:,} of them outside the conversation" if self.aside else ""
             paid = ((n.replace("_", " "), money(self.parts[n]), self.tokens[n]) for n in self.parts)
             kinds = (f"{name} {dollars} ({tokens:,})" for name, dollars, tokens in paid)
-            yield f"{self.calls:,} calls{aside}; dollars (tokens): {', '.join(kinds)}"
+            yield f"{self.calls:,} call{'s' * (self.calls != 1)}{aside}; dollars (tokens): {', '.join(kinds)}"
             if self._left_out():
                 yield f"not in the bill: {self._left_out()}"
         if len(self.models) > 1:

@@ -415,9 +415,7 @@ def _compared(account: Account, number: int) -> RecordedBill | None:
         for done, each in enumerate(known, 1):
             key = _key(each.recording)
             if key not in kept:
-                session = read_session(each.recording.path, format=each.recording.format)
-                result = replay(session).recorded_bill
-                kept[key] = result.dollars, result.foldline
+                kept[key] = _replayed(each.recording)
                 _keep(kept)
             dollars, foldline = kept[key]
             if foldline is not None:
@@ -428,6 +426,17 @@ def _compared(account: Account, number: int) -> RecordedBill | None:
         return None
     dollars, saved = sum(each.dollars for each in bills), sum(each.saved for each in bills)
     return RecordedBill(dollars=dollars, calls=len(bills), foldline=dollars - saved)
+
+
+def _replayed(recording: Recording) -> tuple[float, float | None]:
+    """The recorded dollars of a session and those with foldline; without these if it cannot be replayed, for example
+    because its window is too small."""
+    try:
+        bill = replay(read_session(recording.path, format=recording.format)).recorded_bill
+    except FoldlineError as error:
+        complain(f"{recording.path}: {error}")
+        return 0.0, None
+    return bill.dollars, bill.foldline
 
 
 def _key(recording: Recording) -> str:

@@ -351,6 +351,17 @@ def test_the_dearest_are_compared_and_the_result_is_kept(run: Run, home: Path) -
     assert "$1.00" not in run("bill", "--compare", 1).out, "the file has changed"
 
 
+def test_a_session_that_cannot_be_replayed_is_billed_all_the_same(run: Run, home: Path) -> None:
+    lines = codex()
+    lines[0]["payload"]["base_instructions"] = {"text": "Be kind. " * 4_000}
+    lines[-1]["payload"]["info"]["model_context_window"] = 100
+    path = put(home / ".codex/sessions/rollout-1.jsonl", lines)
+    ran = run()
+    assert (ran.code, ran.out[:20]) == (0, "bill $0.100 recorded")
+    assert f"{path}: " in ran.err
+    assert "replayed with policy" not in ran.out
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"a": 1}', "{"])
 def test_a_broken_cache_is_as_good_as_none(run: Run, home: Path, content: str) -> None:
     of_claude(home, "a", claude())
