@@ -99,7 +99,7 @@ class _Counted:
 
 
 def _main(commands: IO[str], answers: IO[str]) -> None:
-    import boto3  # type: ignore[import-untyped]  # it has none
+    import boto3  # type: ignore[import-untyped]  # it ships no types
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 

@@ -159,6 +159,10 @@ def _refuse_awaitable(value: object, wanted: str) -> None:
         raise ArgumentError(f"{wanted}, not {in_words(value)}: await it first")
 
 
+UNENCODABLE: Final = (ValueError, TypeError, NotImplementedError, RecursionError)
+"""What the encoder raises for a value that is no JSON: a wrong text, another type, an integer that is too large, a loop."""
+
+
 def plain(value: object) -> Any:
     """Any value as JSON.
 
@@ -171,7 +175,7 @@ def plain(value: object) -> Any:
         if b"null" not in data and data.count(b"[") + data.count(b"{") < NESTING_MAX:
             return msgspec.json.decode(data)
     # If the encoder fails, the steps below convert the value, or their error says where it is wrong.
-    except (ValueError, TypeError, NotImplementedError, RecursionError):
+    except UNENCODABLE:
         pass
     return clean_json(_json(value, 0))
 
@@ -180,7 +184,7 @@ def fingerprint(value: object) -> bytes | None:
     """A hash of a value's JSON; None: it has none, or only step by step."""
     try:
         return sha256(_encoder.encode(value)).digest()
-    except (ValueError, TypeError, NotImplementedError, RecursionError):
+    except UNENCODABLE:
         return None
 
 

@@ -89,6 +89,7 @@ def test_a_link_of_ones_own_leads_to_the_store(tmp_path: Path) -> None:
         assert store.path == tmp_path / "link3"
 
 
+# A link of another user needs `chown`, which the system allows to root alone.
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
 @for_each("opened", STORES)
 def test_a_link_of_another_user_is_not_followed(

@@ -34,10 +34,8 @@ from persistence.sessions import Responded, Session
 from render import Model, provider_of
 from timeline._models import priced_model
 from timeline.billing._prices import usage_price
-from timeline.billing._recorded import RecordedBill, recorded_bill, unlogged_in
+from timeline.billing._recorded import CUT, RecordedBill, recorded_bill, unlogged_in
 
-CUT_SHARE: Final = 0.7
-"""A prompt with fewer tokens than this share of the one before was cut by the agent: earlier blocks are no longer in it."""
 COLD_SHARE: Final = 0.5
 """Where less than this share of the previous prompt was read from the cache, the cache was lost."""
 IMAGE_TOKENS: Final = 1_500
@@ -95,7 +93,7 @@ def call_costs(calls: Iterable[tuple[UsageRecorded, Model]]) -> list[CallCost]:
                 / max(usage.input - kept, 1),
             )
         )
-        before = usage.input
+        before = usage.input or before
     return costs
 
 
@@ -173,7 +171,7 @@ def spending_of(
     priced = [
         (number, each.at, each.usage, model)
         for number, each in enumerate(session.calls)
-        if each.usage and each.usage.input and (model := priced_model(each.usage.model))
+        if each.usage and _tokens(each.usage) and (model := priced_model(each.usage.model))
     ]
     full = call_costs((usage, model) for *_, usage, model in priced)
     counted = [is_wanted[number] for number, *_ in priced]
@@ -186,7 +184,7 @@ def spending_of(
         if is_one
     ]
     for at, usage in others:
-        if usage.input + usage.output and (model := priced_model(usage.model)):
+        if _tokens(usage) and (model := priced_model(usage.model)):
             [cost] = call_costs([(usage, model)])
             calls.append(PaidCall(number=0, at=at, cost=cost, why=HELPERS))
             parts[HELPERS] = parts.get(HELPERS, 0.0) + cost.dollars
@@ -273,7 +271,7 @@ def piece_costs(
     grown = [(cost.usage, size) for cost, size in zip(costs, sizes, strict=True)]
     growth = unlogged_in(grown)[1] if grown else 1.0
     inputs = [cost.usage.input for cost in costs]
-    cuts = [n for n in range(1, len(inputs)) if inputs[n] < CUT_SHARE * inputs[n - 1]]
+    cuts = [n for n in range(1, len(inputs)) if _is_cut(inputs[n], inputs[n - 1])]
     paid = [
         cost
         if is_one
@@ -311,7 +309,7 @@ def reasons(
             yield f"wrote {usage.output:,} tokens"
         elif cost.read > cost.written:
             yield f"read {usage.cache_read:,} tokens from the cache"
-        elif place and usage.input < CUT_SHARE * before:
+        elif _is_cut(usage.input, before):
             yield f"the first after the agent cut its prompt to {usage.input:,} tokens"
         elif lost > (1 - COLD_SHARE) * before > 0 and lost > new:
             yield f"lost the cache of {lost:,} tokens, {_pause(times[place] - times[place - 1])} after the last call"
@@ -320,6 +318,15 @@ def reasons(
             yield f"{new:,} new tokens, most of them of {about}"
         else:
             yield f"{new:,} new tokens"
+
+
+def _tokens(usage: UsageRecorded) -> int:
+    return usage.input + usage.output
+
+
+def _is_cut(tokens: int, before: int) -> bool:
+    """Whether the agent cut its history, so that earlier blocks are no longer in a prompt of so many tokens."""
+    return 0 < tokens < (1 - CUT) * before
 
 
 def _pause(seconds: float) -> str:

@@ -41,6 +41,7 @@ from timeline.cli._sessions import (
     File,
     Folder,
     Recording,
+    age,
     agent_of,
     first_words,
     searched_folders,
@@ -158,22 +159,22 @@ def bill(options: Values) -> int:
             raise UsageError(
                 f"--{name} {getattr(options, name)}: give a number of at least {least}"
             )
-    wanted = Wanted.of(options)
+    wanted = Choice.of(options)
     folders = [] if options.files else searched_folders()
     with session_files(options.files) as files:
         found = _given(files) if options.files else _newest(folders, options, wanted)
         billed, passed = _read(found, wanted)
-        account = Account.of(billed)
+        sums = Sums.of(billed)
         if options.json:
-            print_json(_json(account, folders, options, _compared(account, options.compare)))
+            print_json(_json(sums, folders, options, _compared(sums, options.compare)))
         else:
-            _tell(account, folders, options)
+            _tell(sums, folders, options)
     tell_passed_over(passed)
     return FAILED if options.files and passed and not billed else DONE
 
 
 @attrs.define
-class Wanted:
+class Choice:
     """Which calls count: those that the options choose, each once though a resumed session repeats it."""
 
     since: float
@@ -186,7 +187,7 @@ class Wanted:
     _seen: set[tuple[object, ...]] = attrs.field(factory=set[tuple[object, ...]], init=False)
 
     @classmethod
-    def of(cls, options: Values) -> "Wanted":
+    def of(cls, options: Values) -> "Choice":
         """As the options say.
 
         Raises:
@@ -237,10 +238,10 @@ def _midnight(day: date) -> float:
 # Reading
 
 
-def _newest(folders: Sequence[Folder], options: Values, wanted: Wanted) -> list[Recording]:
+def _newest(folders: Sequence[Folder], options: Values, wanted: Choice) -> list[Recording]:
     """The files to read, oldest first: a file that was last changed before a day has no calls of that day."""
     found = [each for folder in folders for each in folder.recordings]
-    found = sorted((each for each in found if each.modified >= wanted.since), key=_age)
+    found = sorted((each for each in found if each.modified >= wanted.since), key=age)
     if not (options.all or options.since) and len(found) > READ_MAX:
         complain(
             f"the newest {READ_MAX:,} of {len(found):,} files; --all or --since DAY reads more"
@@ -253,14 +254,10 @@ def _given(files: Sequence[File]) -> list[Recording]:
     """The files of a command line, as recordings of unknown agents."""
     paths = [Path(file.path) for file in files]
     found = [Recording("", "auto", path, 0, path.stat().st_mtime) for path in paths]
-    return sorted(found, key=_age)
+    return sorted(found, key=age)
 
 
-def _age(recording: Recording) -> tuple[float, str]:
-    return recording.modified, str(recording.path)
-
-
-def _read(found: Sequence[Recording], wanted: Wanted) -> tuple[list[Billed], list[str]]:
+def _read(found: Sequence[Recording], wanted: Choice) -> tuple[list[Billed], list[str]]:
     """The sessions with chosen calls, and what was wrong with the files that cannot be read.
 
     The files of sub-agents come first, since their calls belong to other sessions; those whose session is not there are
@@ -294,7 +291,7 @@ def _read(found: Sequence[Recording], wanted: Wanted) -> tuple[list[Billed], lis
 
 
 def _billed(
-    recording: Recording, session: Session, helpers: Iterable[UsageRecorded], wanted: Wanted
+    recording: Recording, session: Session, helpers: Iterable[UsageRecorded], wanted: Choice
 ) -> Iterator[Billed]:
     """The session, if it has chosen calls."""
     named = attrs.evolve(recording, agent=recording.agent or agent_of(session))
@@ -316,7 +313,7 @@ def _usages(session: Session) -> Iterable[UsageRecorded]:
 
 
 @attrs.frozen(kw_only=True)
-class Account:
+class Sums:
     """The sums of all sessions."""
 
     sessions: Sequence[Billed]
@@ -335,7 +332,7 @@ class Account:
     """The dearest calls first, each with the place of its session."""
 
     @classmethod
-    def of(cls, billed: Sequence[Billed]) -> "Account":
+    def of(cls, billed: Sequence[Billed]) -> "Sums":
         """The sums."""
         sessions = sorted(billed, key=lambda each: (-each.spent.bill.dollars, each.recording.path))
         calls = [(place, call) for place, each in enumerate(sessions) for call in each.spent.calls]
@@ -407,9 +404,9 @@ def _added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 # The comparison
 
 
-def _compared(account: Account, number: int) -> RecordedBill | None:
+def _compared(sums: Sums, number: int) -> RecordedBill | None:
     """The recorded bill of the dearest sessions, and what they would have cost; None: there is nothing to compare."""
-    known = [each for each in account.sessions[:number] if each.spent.bill.dollars]
+    known = [each for each in sums.sessions[:number] if each.spent.bill.dollars]
     kept, bills = _kept(), list[RecordedBill]()
     with progress_bar("replaying the dearest", len(known)) as progress:
         for done, each in enumerate(known, 1):
@@ -471,22 +468,22 @@ def _keep(results: Mapping[str, tuple[float, float | None]]) -> None:
 # Telling
 
 
-def _tell(account: Account, folders: Sequence[Folder], options: Values) -> None:
+def _tell(sums: Sums, folders: Sequence[Folder], options: Values) -> None:
     console = screen()
-    if not account.sessions:
+    if not sums.sessions:
         _tell_nothing(folders, options)
         return
-    about = plural(len(account.sessions), "session")
-    if account.days:
-        about += f", {min(account.days)} to {max(account.days)}"
-    headline = Text(line(account.bill.headline()), style="bold")
+    about = plural(len(sums.sessions), "session")
+    if sums.days:
+        about += f", {min(sums.days)} to {max(sums.days)}"
+    headline = Text(line(sums.bill.headline()), style="bold")
     console.print(headline.append(f"  {about}", style="not bold dim"))
-    about_kinds = attrs.evolve(account.bill, models={}).lines()  # the models are in the table
+    about_kinds = attrs.evolve(sums.bill, models={}).lines()  # the models are in the table
     console.print(Text("\n".join(map(line, about_kinds)), style="dim"))
-    _tell_sums(console, account, options.limit)
-    _tell_dearest(console, account, options.limit)
+    _tell_sums(console, sums, options.limit)
+    _tell_dearest(console, sums, options.limit)
     sys.stdout.flush()
-    if compared := _compared(account, options.compare):
+    if compared := _compared(sums, options.compare):
         console.print()
         number = "dearest" if compared.calls == 1 else f"{compared.calls} dearest"
         console.print(
@@ -494,39 +491,39 @@ def _tell(account: Account, folders: Sequence[Folder], options: Values) -> None:
         )
         console.print(Text(line(compared.headline()), style="bold"))
     console.print()
-    _tell_more(console, account, options)
+    _tell_more(console, sums, options)
 
 
-def _tell_sums(console: Console, account: Account, limit: int) -> None:
+def _tell_sums(console: Console, sums: Sums, limit: int) -> None:
     """Print the sums of calls, and what the money was for, all in the same columns."""
     table = _grid(NAME_CHARS)
     for _ in Tally().row():
         table.add_column(justify="right", no_wrap=True)
     headings = "calls", "prompts", "cached", "answers", "money"
-    for name in ("days", "projects", "agents", "models") if account.total.calls else ():
-        tallies: Mapping[str, Tally] = getattr(account, name)
+    for name in ("days", "projects", "agents", "models") if sums.total.calls else ():
+        tallies: Mapping[str, Tally] = getattr(sums, name)
         table.add_row()
         table.add_row(f"by {name[:-1]}", *headings, style="bold")
         for each, tally in list(tallies.items())[:limit]:
             table.add_row(_homely(each), *tally.row())
         if rest := list(tallies.values())[limit:]:
-            sums = Tally(*(sum(each) for each in zip(*map(attrs.astuple, rest), strict=True)))
-            table.add_row(f"{len(rest):,} more", *sums.row(), style="dim")
-    for title, parts in (("by what it was for", account.parts), ("by file", account.files)):
-        if account.bill.dollars and parts:
+            more = Tally(*(sum(each) for each in zip(*map(attrs.astuple, rest), strict=True)))
+            table.add_row(f"{len(rest):,} more", *more.row(), style="dim")
+    for title, parts in (("by what it was for", sums.parts), ("by file", sums.files)):
+        if sums.bill.dollars and parts:
             table.add_row()
             table.add_row(title, "", "", "", "", "money", style="bold")
             for each, dollars in list(parts.items())[:limit]:
-                share = f"{dollars / account.bill.dollars:.0%}"
+                share = f"{dollars / sums.bill.dollars:.0%}"
                 table.add_row(_homely(each.removeprefix(TOOL)), "", "", "", share, money(dollars))
             if rest_of := list(parts.values())[limit:]:
-                share = f"{sum(rest_of) / account.bill.dollars:.0%}"
+                share = f"{sum(rest_of) / sums.bill.dollars:.0%}"
                 about = f"{len(rest_of):,} more", "", "", "", share, money(sum(rest_of))
                 table.add_row(*about, style="dim")
     console.print(table)
 
 
-def _tell_dearest(console: Console, account: Account, limit: int) -> None:
+def _tell_dearest(console: Console, sums: Sums, limit: int) -> None:
     """Print the dearest sessions and calls."""
     table = _grid(len("dearest sessions"))
     table.expand = True
@@ -535,19 +532,19 @@ def _tell_dearest(console: Console, account: Account, limit: int) -> None:
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     table.add_row()
     table.add_row("dearest sessions", "last call", "calls", "money", "title", style="bold")
-    for place, each in enumerate(account.sessions[:limit]):
+    for place, each in enumerate(sums.sessions[:limit]):
         paid, calls = each.spent.bill, each.spent.calls
         last = when(each.last, "%Y-%m-%d")
         dollars = money(paid.dollars) if paid.calls else "–"
         title = f"{each.recording.agent}: {each.title}"
-        table.add_row(account.ids[place], last, f"{len(calls):,}", dollars, title)
-    if account.calls:
+        table.add_row(sums.ids[place], last, f"{len(calls):,}", dollars, title)
+    if sums.calls:
         table.add_row()
         table.add_row("dearest calls", "at", "", "money", "why", style="bold")
-    for place, call in account.calls[:limit]:
+    for place, call in sums.calls[:limit]:
         number = f"#{call.number:,}" if call.number else "–"
         at, dollars = when(call.at, "%m-%d %H:%M"), money(call.cost.dollars)
-        table.add_row(account.ids[place], at, number, dollars, call.why)
+        table.add_row(sums.ids[place], at, number, dollars, call.why)
     console.print(table)
 
 
@@ -569,9 +566,9 @@ def _tell_nothing(folders: Sequence[Folder], options: Values) -> None:
     say("for sessions from elsewhere: foldline bill FILE; all commands: foldline --help")
 
 
-def _tell_more(console: Console, account: Account, options: Values) -> None:
-    dearest = account.sessions[0].recording
-    name = account.ids[0] if dearest.bytes else shlex.quote(str(dearest.path))
+def _tell_more(console: Console, sums: Sums, options: Values) -> None:
+    dearest = sums.sessions[0].recording
+    name = sums.ids[0] if dearest.bytes else shlex.quote(str(dearest.path))
     name = STDIN if STDIN in options.files else name
     table = _grid(0)
     for words, what in (
@@ -593,11 +590,11 @@ def _homely(name: str) -> str:
 
 
 def _json(
-    account: Account, folders: Sequence[Folder], options: Values, compared: RecordedBill | None
+    sums: Sums, folders: Sequence[Folder], options: Values, compared: RecordedBill | None
 ) -> dict[str, Any]:
     tallies = ("days", "projects", "agents", "models")
-    sums: dict[str, Mapping[str, Tally]] = {name: getattr(account, name) for name in tallies}
-    parts = {"parts": account.parts, "files": account.files}
+    named_sums: dict[str, Mapping[str, Tally]] = {name: getattr(sums, name) for name in tallies}
+    parts = {"parts": sums.parts, "files": sums.files}
     saved = compared and {
         "sessions": compared.calls,
         "dollars": compared.dollars,
@@ -605,17 +602,17 @@ def _json(
         "saved": compared.saved,
     }
     return {
-        "bill": account.bill.to_json(),
+        "bill": sums.bill.to_json(),
         **{
             name: [{"name": each, **attrs.asdict(tally)} for each, tally in named.items()]
-            for name, named in sums.items()
+            for name, named in named_sums.items()
         },
         "sessions": [
-            _session_json(each, account.ids[place]) for place, each in enumerate(account.sessions)
+            _session_json(each, sums.ids[place]) for place, each in enumerate(sums.sessions)
         ],
         "calls": [
-            _call_json(call, account.sessions[place].recording.id)
-            for place, call in account.calls[: options.limit]
+            _call_json(call, sums.sessions[place].recording.id)
+            for place, call in sums.calls[: options.limit]
         ],
         **{
             name: [{"name": each, "dollars": dollars} for each, dollars in named.items()]

@@ -56,7 +56,7 @@ class Recording:
 
 @attrs.frozen
 class Folder:
-    """A folder that was searched, and its sessions, newest first."""
+    """A folder that was searched, and its sessions, oldest first."""
 
     agent: str
     path: Path
@@ -121,7 +121,7 @@ def _searched(agent: Agent, path: Path) -> Folder:
     helpers = set(path.glob(agent.helpers)) if agent.helpers else set[Path]()
     files = helpers.union(path.glob(agent.pattern))
     found = (_recording(agent, file, is_helper=file in helpers) for file in files)
-    return Folder(agent.name, path, tuple(sorted((each for each in found if each), key=_age)))
+    return Folder(agent.name, path, tuple(sorted((each for each in found if each), key=age)))
 
 
 def _recording(agent: Agent, path: Path, *, is_helper: bool) -> Recording | None:
@@ -134,8 +134,9 @@ def _recording(agent: Agent, path: Path, *, is_helper: bool) -> Recording | None
     return Recording(*about) if size else None
 
 
-def _age(recording: Recording) -> tuple[float, str]:
-    return -recording.modified, str(recording.path)
+def age(recording: Recording) -> tuple[float, str]:
+    """Orders recordings by the time of their last change, oldest first."""
+    return recording.modified, str(recording.path)
 
 
 # The session files of a command line: files, folders, patterns, `-` for standard input

@@ -30,6 +30,7 @@ from tests._table import for_each
 from tests.persistence.contract import T, U, compacted, forked, many, said
 
 URL = os.environ.get("FOLDLINE_CITUS_URL", "")
+# Citus is built from source, so there is none in an ordinary test run; docs/scale.md says how to name one.
 pytestmark = [pytest.mark.network, pytest.mark.skipif(not URL, reason="no FOLDLINE_CITUS_URL")]
 
 

@@ -1,7 +1,7 @@
 """Where money went: what each block cost in the prompts that carried it, and why a call was dear."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from blocks import (
@@ -152,6 +152,7 @@ calls = st.tuples(st.integers(0, 9_000), st.integers(0, 9_000), st.integers(0, 9
 
 
 @given(st.lists(st.one_of(st.none(), calls), max_size=12), st.integers(0, 5_000))
+@example([(9_000, 0, 1), (0, 0, 900), (9_000, 9, 1)], 500)  # the second reported no prompt
 def test_the_parts_add_up_to_the_bill(usages: list[tuple[int, int, int] | None], size: int) -> None:
     items = [
         asked(at, at, usage and used(*usage), f"{at % 3}.py", size)
