@@ -66,8 +66,7 @@ from timeline.cli._sessions import (
     tell_passed_over,
 )
 from timeline.cli._terminal import DONE, FAILED, complain, plural, say
-from timeline.engine._engine import counted
-from timeline.engine._hiding import without_hidden
+from timeline.engine import counted, without_hidden
 from timeline.replay import atomic_write, reserve_store
 
 PROBLEMS_MAX: Final = 100

@@ -15,4 +15,6 @@ __all__ = [
 ]
 
 # For the rooms of this house; not public.
-from timeline.report._savings import Savings as Savings
+from timeline.gateway._reader import PATH as PATH
+from timeline.gateway._reader import StoreReader as StoreReader
+from timeline.gateway._reader import serve_stdio as serve_stdio

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from blocks.formats import Format, Stream, obj, stream_of, string
 from render import Json
 from timeline._serving import foreign_in
-from timeline.engine._settings import NoRoomError
+from timeline.engine import NoRoomError
 from timeline.gateway._money import Meter, account_of
 from timeline.gateway._request import (
     Api,

@@ -34,4 +34,9 @@ __all__ = [
 ]
 
 # For the rooms of this house; not public.
+from timeline.react._loop import measured as measured
+from timeline.react._reading import HITS_MAX as HITS_MAX
+from timeline.react._reading import MARK as MARK
+from timeline.react._reading import Room as Room
+from timeline.react._reading import refused as refused
 from timeline.react._tools import Tool as Tool

@@ -55,9 +55,8 @@ from render import (
 )
 from timeline._arguments import System, Tools
 from timeline.billing import CacheStep, Flattener, RunningBill, timeline_bill, usage_written
-from timeline.engine._gist import beginning
-from timeline.engine._hiding import taken_back, without_hidden
-from timeline.engine._settings import Settings
+from timeline.engine import Settings, taken_back, without_hidden
+from timeline.report._description import beginning
 from timeline.report._money import ANSWERS, Figure, Money, Sized, belonging, timeline_figures
 from timeline.report._requests import Requests
 from timeline.report._savings import Savings
