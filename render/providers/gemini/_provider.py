@@ -179,7 +179,7 @@ class Encoding:
         """The group as contents of this API."""
         notices: list[str] = []
         said = list(_signed(self._said(group, notices)))
-        results = list(returned(group, notices))
+        results = returned(group, notices)
         heard = [(found.version, _response(found)) for found in results]
         for found in results:
             heard += _moved(found)

@@ -155,7 +155,7 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group as input items of this API."""
         notices, late = list[str](), list[str]()
-        found = list(returned(group, late))
+        found = returned(group, late)
         own = {each.call.pair: item for each in found if (item := _client_result(each))}
         said = self._said(group, {*own, *_ran(group)}, notices)
         notices += late
