@@ -497,11 +497,7 @@ class Operations:
         return self.settings.context(system, tools, self.engine.clock())
 
     def upgrade_summary(
-        self,
-        *,
-        summarizer: Summarizer | None = None,
-        system: System = None,
-        tools: Tools = None,
+        self, *, summarizer: Summarizer | None = None, system: System = None, tools: Tools = None
     ) -> Flow[bool]:
         """Rewrite the current summary from the original blocks, with `summarizer` or the timeline's own; return
         whether it has changed.

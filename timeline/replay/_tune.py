@@ -28,10 +28,7 @@ from timeline.replay._replay import Progress, Replay, ReplayResult, result_of
 
 HANDED: Final = ("edits", "standing", "prompts")
 """The measures of `Handover`."""
-MEASURES: Final = (
-    *("far", "far_context", "far_wide", "quotes", "surroundings", "rules"),
-    *HANDED,
-)
+MEASURES: Final = (*("far", "far_context", "far_wide", "quotes", "surroundings", "rules"), *HANDED)
 """The fields of `Means` that measure what is kept: shares from 0 to 1."""
 DIGITS: Final = 3
 """The decimals to which trials are compared."""

@@ -558,10 +558,7 @@ def messages(
 
 
 def request(
-    system: Sequence[Json],
-    tools: Sequence[Json],
-    messages: Sequence[Json],
-    cache_key: str = "",
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json], cache_key: str = ""
 ) -> Json:
     """The keyword arguments `system`, `tools` and `messages`; this cache needs no key."""
     del cache_key
@@ -907,10 +904,7 @@ _TYPES: Final = frozenset({"", "error", "invalid_request_error"})
 """Error types that may carry the text; "" if a gateway removed the type."""
 
 _TEXTS: Final = re.compile(r"prompt is too long|exceed context limit", re.IGNORECASE)
-_NUMBERS: Final = patterns(
-    r"<n> tokens > <m>",
-    r"context limit: <n> \+ [\d,_]+ > <m>",
-)
+_NUMBERS: Final = patterns(r"<n> tokens > <m>", r"context limit: <n> \+ [\d,_]+ > <m>")
 
 
 def overflow(status: int | None, kind: str, message: str) -> Overflow | None:

@@ -23,15 +23,7 @@ from blocks import (
     in_words,
 )
 from blocks.formats import CLIENT_TOOLS, SHAPES, client_call, client_result, usage_in
-from render.policy._context import (
-    Answer,
-    Encoder,
-    Model,
-    Piece,
-    Provider,
-    TokenCounter,
-    Violations,
-)
+from render.policy._context import Answer, Encoder, Model, Piece, Provider, TokenCounter, Violations
 from render.providers._answers import (
     answer_in,
     check_name,
@@ -310,10 +302,7 @@ def messages(
 
 
 def request(
-    system: Sequence[Json],
-    tools: Sequence[Json],
-    messages: Sequence[Json],
-    cache_key: str = "",
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json], cache_key: str = ""
 ) -> Json:
     """The keyword arguments `input` and `tools`, with `store=False`; if there are marks, the cache is
     written only at them."""
