@@ -10,7 +10,7 @@ import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from hashlib import sha256
 from os import PathLike
 from typing import (
@@ -29,12 +29,13 @@ from typing import (
 
 import attrs
 
-from blocks import CallId, MisuseError, TimelineId, checked_calls, misfit
+from blocks import CallId, MisuseError, TimelineId, UsageRecorded, checked_calls, misfit
 from blocks.formats import Json, event_of
 from persistence import EventStore, MemoryStore, Share, share_store
-from render import Rendered, View, show
+from render import Model, Rendered, View, show
 from timeline._arguments import System, Tools, checked_name, checked_options
 from timeline._flow import Flow, arun, blocking, drive, run
+from timeline._models import traced_provider
 from timeline.engine._artifacts import ArtifactService, Sealing, opener_of
 from timeline.engine._compaction import Compactor
 from timeline.engine._engine import Engine, time_ordered
@@ -187,6 +188,7 @@ class Timeline(Shell):
             observers: Functions, sync or async, that receive each step of a render once it is committed; see `Step`.
             tracer: An OpenTelemetry tracer for spans of renders (each step an event), compactions, calls of the
                 store, and the work of an agent of this timeline.
+            meter: An OpenTelemetry meter for the tokens, durations and cost of calls, and for compactions.
             clock: A function that returns seconds since the epoch.
             ids: A function that returns new ids for blocks and events, in the form of UUIDs.
             keep_thinking: Whether recorded thinking is sent back; default True.
@@ -509,7 +511,15 @@ def operations_of(
         cache_key=sha256(f"foldline:{name}".encode()).hexdigest()[:CACHE_KEY_LENGTH],
     )
     retention = Retention.of(options.get("retention"), options.get("archive"), store)
-    observers, traces = tuple(options.get("observers", ())), Traces(name, options.get("tracer"))
+    observers = tuple(options.get("observers", ()))
+    traces = Traces(
+        timeline=name,
+        provider=traced_provider(settings.model),
+        model=settings.model.name,
+        tracer=options.get("tracer"),
+        meter=options.get("meter"),
+        price=partial(_dollars, settings.model),
+    )
     engine = Engine(
         id=name,
         store=store,
@@ -528,6 +538,12 @@ def operations_of(
         ),
     )
     return Operations(engine=engine, settings=settings)
+
+
+def _dollars(own: Model, usage: UsageRecorded) -> float | None:
+    from timeline.billing import dollars_of  # here, because only a meter needs it
+
+    return dollars_of(own, usage)
 
 
 # Recording a stream.

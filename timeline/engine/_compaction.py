@@ -65,7 +65,7 @@ from render import (
     truncated,
 )
 from timeline._flow import Await, Begin, CallHook, Flow, blocking
-from timeline._models import model_named
+from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService, unquoted
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
@@ -73,6 +73,7 @@ from timeline.summarizers._summarizer import (
     ExtractiveSummarizer,
     Patience,
     Summarizer,
+    SummaryFailedError,
     SummaryRequest,
     checked_summary,
     is_free,
@@ -284,9 +285,15 @@ class Compactor:
         if not self.is_free:
             left = request.context.policy.summaries_max - view.state.summaries
             request = attrs.evolve(request, calls_max=left + 1)
-        with self.traces.chat(model, model and model_named(model).provider) as span:
-            summary: Summary = yield self.patience.asking(self.summarizer, request)
+        provider = traced_provider(model_named(model)) if model else ""
+        with self.traces.chat(model, provider) as span:
+            try:
+                summary: Summary = yield self.patience.asking(self.summarizer, request)
+            except SummaryFailedError as error:
+                self.traces.summarized(error.provenance, provider)
+                raise
             span.set_attributes(spent_attributes(summary.provenance))
+            self.traces.summarized(summary.provenance, provider)
         return attrs.evolve(summary, summary=unquoted(summary.summary, request.view))
 
     def failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:

@@ -90,7 +90,7 @@ from timeline.engine._hiding import summary_in, withheld_as, without_hidden
 from timeline.engine._removal import Retention, window_until
 from timeline.observe._hooks import Edit
 from timeline.observe._steps import Observer, StepKind, steps_of
-from timeline.observe._traces import Span, Traces, compacted_attributes, provider_name
+from timeline.observe._traces import Span, Traces, compacted_attributes
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -182,11 +182,7 @@ class Engine:
         """Render, and report the steps to observers and the tracer."""
         if not self.observers and self.traces.tracer is None:
             return (yield from self._rendered(context, None, force=force))
-        about = {
-            "gen_ai.provider.name": provider_name(context.provider.name),
-            "gen_ai.request.model": context.model.name,
-        }
-        with self.traces.span("foldline.render", about) as span:
+        with self.traces.span("foldline.render", self.traces.about) as span:
             report = _Report(self.id, context, self.observers, span)
             rendered = yield from self._rendered(context, report, force=force)
             span.set_attributes(_totals(rendered) | compacted_attributes(self.view))
@@ -486,6 +482,7 @@ class Engine:
             written = [sealed(event) for event in events]
             append = partial(self.store.append, self.id, written, expected_version=version)
             yield from self._stored("append", append, len(events))
+            self.traces.committed(events)
         except (VersionConflictError, MisuseError, DataError):  # nothing was written
             self._behind = was_behind
             raise

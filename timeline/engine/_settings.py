@@ -30,10 +30,12 @@ from timeline.engine._engine import IdFactory
 from timeline.engine._removal import Keeping
 from timeline.observe._hooks import Hooks
 from timeline.observe._steps import Observer
-from timeline.observe._traces import Tracer
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter
+    from opentelemetry.trace import Tracer
+
     from persistence import ArtifactStore, KeyRing, Requester
 
 log = logging.getLogger("foldline")
@@ -54,7 +56,8 @@ class Options(TypedDict, total=False):
     summarizer: Summarizer
     hooks: Hooks
     observers: Sequence[Observer]
-    tracer: Tracer
+    tracer: "Tracer"
+    meter: "Meter"
     clock: Callable[[], float]
     ids: IdFactory
     keep_thinking: bool

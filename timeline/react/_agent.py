@@ -5,7 +5,7 @@ timeline, and exist only if that has a tracer.
 """
 
 import logging
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -22,8 +22,9 @@ from timeline.observe._hooks import acall, call
 from timeline.observe._traces import (
     Span,
     compacted_attributes,
-    failed,
-    provider_name,
+    request_attributes,
+    response_attributes,
+    server_attributes,
     usage_attributes,
 )
 from timeline.react._loop import Ask, Effect, Flow, Loop, Notify, RunTools
@@ -92,7 +93,7 @@ class ReactAgent(AgentSettings):
     def _perform(self, effect: Effect) -> object:
         match effect:
             case Ask():
-                with chat_span(self.timeline, effect.arguments) as span:
+                with chat_span(self, effect.arguments) as span:
                     return end_chat(span, self.timeline, self._ask(effect.arguments))
             case RunTools():
                 return [self._call_tool(tool_call) for tool_call in effect.calls]
@@ -161,7 +162,7 @@ class AsyncReactAgent(AgentSettings):
     async def _perform(self, effect: Effect) -> object:
         match effect:
             case Ask():
-                with chat_span(self.timeline, effect.arguments) as span:
+                with chat_span(self, effect.arguments) as span:
                     return end_chat(span, self.timeline, await self._ask(effect.arguments))
             case RunTools():
                 return await self._run(effect.calls)
@@ -221,8 +222,7 @@ def run_span(timeline: Shell, name: str) -> AbstractContextManager[Span]:
     """The span of an agent's run; the agent may have a name."""
     about = {
         "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.provider.name": provider_name(timeline.settings.provider.name),
-        "gen_ai.request.model": timeline.settings.model.name,
+        **timeline.traces.about,
         **({"gen_ai.agent.name": name} if name else {}),
     }
     return timeline.traces.span(f"invoke_agent {name}".rstrip(), about)
@@ -237,26 +237,23 @@ def end_run(span: Span, outcome: Outcome) -> Outcome:
     return outcome
 
 
-def chat_span(timeline: Shell, arguments: Json) -> AbstractContextManager[Span]:
+def chat_span(agent: ReactAgent | AsyncReactAgent, arguments: Json) -> AbstractContextManager[Span]:
     """The span of one call to the model."""
-    limits = (
-        {"gen_ai.request.max_tokens": arguments["max_tokens"]} if "max_tokens" in arguments else {}
-    )
-    provider = timeline.settings.provider.name
-    about = limits | compacted_attributes(timeline.view)
-    return timeline.traces.chat(timeline.settings.model.name, provider, about)
+    timeline: Shell = agent.timeline
+    if not timeline.traces.are_on:
+        return nullcontext(Span())
+    api = timeline.settings.provider.name
+    about = request_attributes(arguments, api, is_streamed=agent.stream)
+    about |= server_attributes(agent.client) | compacted_attributes(timeline.view)
+    return timeline.traces.chat(timeline.settings.model.name, timeline.traces.provider, about)
 
 
 def end_chat(span: Span, timeline: Shell, response: Any) -> Any:
     """Add the attributes of a response to its span."""
     if timeline.traces.are_on:
-        answer = as_json(response)
-        named = {"id": answer.get("id"), "model": answer.get("model")}
-        span.set_attributes(
-            usage_attributes(timeline.settings.provider.usage(response))
-            | {f"gen_ai.response.{name}": str(value) for name, value in named.items() if value}
-            | {"gen_ai.response.finish_reasons": [timeline.settings.provider.stop(response)]}
-        )
+        provider = timeline.settings.provider
+        used, stop = provider.usage(response), provider.stop(response)
+        span.set_attributes(response_attributes(as_json(response), used, stop))
     return response
 
 
@@ -267,6 +264,7 @@ def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[Span]:
         "gen_ai.tool.name": call.name,
         "gen_ai.tool.call.id": call.call_id,
         "gen_ai.tool.type": "function",
+        "gen_ai.provider.name": timeline.traces.provider,
     }
     return timeline.traces.span(f"execute_tool {call.name}", about)
 
@@ -274,5 +272,5 @@ def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[Span]:
 def end_tool(span: Span, result: CallResult) -> CallResult:
     """Add the result of a tool call to its span."""
     if result.is_error:
-        failed(span, FAILED_TOOL)
+        span.fail(FAILED_TOOL)
     return result
