@@ -418,7 +418,7 @@ def _unread_in(entry: Entry, provider: Provider) -> Iterator[str]:
     where: Where = "result" if entry.place is Place.RESULT else "user"
     for part in images_of(entry.block):
         if reason := provider.refusal(part, where):
-            yield f"{_called(part)} is only told by name, {reason}: {entry.path}"
+            yield f"{_called(part)} is replaced by its name: {reason}: {entry.path}"
 
 
 def _called(part: ImagePart | DocumentPart | ProviderPart) -> str:
