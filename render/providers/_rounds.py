@@ -58,7 +58,7 @@ from render.view._group import Entry, Group, Json, Place, verbatim
 INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"
 NO_OUTPUT: Final = "(no output)"
-MIDWAY: Final = "[the session starts mid-way]"
+MIDWAY: Final = "[the beginning of this conversation is missing]"
 ID_LENGTH_MAX: Final = 64
 ID_HASH_LENGTH: Final = 16
 NAME_LENGTH_MAX: Final = 64

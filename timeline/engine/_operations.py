@@ -114,7 +114,7 @@ if TYPE_CHECKING:
     from persistence import Hit
 
 
-INTERRUPTED: Final = "Interrupted: this call did not finish. It may have had a part of its effects."
+INTERRUPTED: Final = "Interrupted: this call did not finish. Some of its effects may have happened."
 
 
 class Appended(int):

@@ -339,7 +339,7 @@ def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
         arguments = dumps(call.input, ensure_ascii=False)
         content = result["content"]
         said = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        asked = f"[{call.name} was called with {arguments}; it gave]"
+        asked = f"[result of calling {call.name} with {arguments}]"
         for part in ({"type": "text", "text": asked}, *said):
             yield version, part
 
