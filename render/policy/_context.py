@@ -462,12 +462,6 @@ class Provider:
     Raises:
         MisuseError: it is neither a JSON object nor an object that gives one.
     """
-    overflow: Callable[[int | None, str, str], Overflow | None]
-    """What an error or a stop reason says about an exceeded window; None: it is about something else.
-
-    It is given the HTTP status, None inside a stream; the most specific name that the provider gave (its error code,
-    its error type, or the stop reason); and the message.
-    """
 
     def __repr__(self) -> str:
         return f"Provider({self.name!r})"

@@ -99,6 +99,19 @@ class Account:
 
 # The limits.
 
+ANSWER_SHARE_MAX: Final = 0.25
+"""Largest share of a limit that a refusal has named to keep free for the answer."""
+
+
+def within_refusals(context: Context, view: View) -> Context:
+    """The context with the limit that the provider named when it refused a prompt as too long, if it is the smaller one;
+    of it, as much is kept free for the answer as of the model's window."""
+    known = view.state.calibrations.get(context.model.name)
+    if known is None or not known.limit:
+        return context
+    room = known.limit - min(context.output_tokens, int(ANSWER_SHARE_MAX * known.limit))
+    return attrs.evolve(context, limit=room) if room < context.limit else context
+
 
 def budget_of(context: Context) -> int:
     """Tokens that the prompt may have: the limit less the reserves."""
