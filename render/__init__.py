@@ -78,7 +78,7 @@ from render.stages._budget import account as account
 from render.stages._budget import compaction_due as compaction_due
 from render.stages._budget import format_account as format_account
 from render.stages._budget import total_tokens as total_tokens
-from render.stages._budget import within_refusals as within_refusals
+from render.stages._budget import within_provider_limits as within_provider_limits
 from render.stages._visibility import Returned as Returned
 from render.stages._visibility import returned as returned
 from render.stages._visibility import wanted as wanted

@@ -73,7 +73,7 @@ from render import (
     View,
     account,
     show,
-    within_refusals,
+    within_provider_limits,
 )
 from timeline._arguments import (
     COUNT,
@@ -506,7 +506,7 @@ class Operations:
         return (yield from self.engine.render(context, force=True))
 
     def _context(self, system: System, tools: Tools) -> Context:
-        return within_refusals(
+        return within_provider_limits(
             self.settings.context(system, tools, self.engine.clock()), self.engine.view
         )
 
