@@ -187,9 +187,8 @@ class Timeline(Shell):
                 calls no model.
             hooks: Functions that are called before and after a compaction; see `Hooks`.
             observers: Functions, sync or async, that receive each step of a render once it is committed; see `Step`.
-            tracer: An OpenTelemetry tracer for spans of renders (each step an event), compactions, calls of the
-                store, and the work of an agent of this timeline.
-            meter: An OpenTelemetry meter for the tokens, durations and cost of calls, and for compactions.
+            tracer: An OpenTelemetry tracer, for spans of renders, compactions, calls of the store, and an agent's work.
+            meter: An OpenTelemetry meter, for the tokens, durations and cost of calls, and for compactions.
             clock: A function that returns seconds since the epoch.
             ids: A function that returns new ids for blocks and events, in the form of UUIDs.
             keep_thinking: Whether recorded thinking is sent back; default True.
@@ -513,14 +512,7 @@ def operations_of(
     )
     retention = Retention.of(options.get("retention"), options.get("archive"), store)
     observers = tuple(options.get("observers", ()))
-    traces = Traces(
-        timeline=name,
-        provider=traced_provider(settings.model),
-        model=settings.model.name,
-        tracer=options.get("tracer"),
-        meter=options.get("meter"),
-        price=partial(_dollars, settings.model),
-    )
+    traces = _traces_of(name, settings, options)
     engine = Engine(
         id=name,
         store=store,
@@ -539,6 +531,17 @@ def operations_of(
         ),
     )
     return Operations(engine=engine, settings=settings)
+
+
+def _traces_of(name: TimelineId, settings: Settings, options: Options) -> Traces:
+    return Traces(
+        timeline=name,
+        provider=traced_provider(settings.model),
+        model=settings.model.name,
+        tracer=options.get("tracer"),
+        meter=options.get("meter"),
+        price=partial(_dollars, settings.model),
+    )
 
 
 def _dollars(own: Model, usage: UsageRecorded) -> float | None:

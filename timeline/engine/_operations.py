@@ -63,7 +63,18 @@ from blocks.formats import (
     stream_of,
 )
 from persistence import Removed
-from render import PROVIDERS, Account, CompactionDraft, Context, Json, Rendered, View, account, show
+from render import (
+    PROVIDERS,
+    Account,
+    CompactionDraft,
+    Context,
+    Json,
+    Rendered,
+    View,
+    account,
+    show,
+    within_provider_limits,
+)
 from timeline._arguments import (
     COUNT,
     INTERVAL,
@@ -336,15 +347,16 @@ class Operations:
         stream = stream_of(format, "recording()")
         return Arriving(format=format, rendered=rendered, stream=stream)
 
-    def learn(self, usage: UsageRecorded | None) -> Flow[int]:
-        """Correct the token estimate by a provider's count; None changes nothing.
+    def learn(self, usage: UsageRecorded | TokensCounted | None) -> Flow[int]:
+        """Correct the token estimate by a provider's count, and the limit by its refusal; None changes nothing.
 
         Raises:
-            MisuseError: `usage` is not a `UsageRecorded`.
+            MisuseError: `usage` is neither a `UsageRecorded` nor a `TokensCounted`.
         """
         if usage is None:
             return self.engine.version
-        checked_struct(usage, UsageRecorded, "learn()", "usage")
+        kind = TokensCounted if isinstance(usage, TokensCounted) else UsageRecorded
+        checked_struct(usage, kind, "learn()", "usage")
         fact = replace(usage, at=self.engine.clock())
         return (yield from self.engine.commit(fact))
 
@@ -494,7 +506,9 @@ class Operations:
         return (yield from self.engine.render(context, force=True))
 
     def _context(self, system: System, tools: Tools) -> Context:
-        return self.settings.context(system, tools, self.engine.clock())
+        return within_provider_limits(
+            self.settings.context(system, tools, self.engine.clock()), self.engine.view
+        )
 
     def upgrade_summary(
         self,

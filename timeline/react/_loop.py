@@ -22,8 +22,8 @@ from blocks import (
     FoldlineError,
     MisuseError,
     OpaqueBlock,
+    TokensCounted,
     ToolCall,
-    UsageRecorded,
     UserFollowup,
     UserSteer,
 )
@@ -426,14 +426,15 @@ def _details(body: object) -> dict[str, Any]:
     return cast("dict[str, Any]", inner) if isinstance(inner, dict) else outer
 
 
-def measured(rendered: Rendered, overflow: Overflow) -> UsageRecorded | None:
-    """The provider's own count of a request, to correct the estimate; None: it is not known."""
-    if not overflow.tokens:
+def measured(rendered: Rendered, overflow: Overflow) -> TokensCounted | None:
+    """The numbers in a refusal, which correct the estimate and the limit; None: it has none."""
+    if not overflow.tokens and not overflow.tokens_max:
         return None
-    return UsageRecorded(
+    return TokensCounted(
         id=EventId(""),
         at=0.0,
         model=rendered.model,
-        uncached=overflow.tokens,
+        input=overflow.tokens or 0,
         estimated=rendered.account.estimated,
+        limit=overflow.tokens_max or 0,
     )

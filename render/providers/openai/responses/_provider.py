@@ -67,7 +67,6 @@ from render.providers.openai._shared import (
     PartForms,
     content_of,
     limits_of,
-    overflow,
     rates,
     refusal,
     response_tool,
@@ -108,7 +107,6 @@ def provider(violations: Violations) -> Provider:
         read=read,
         stop=partial(stop_in_response, SHAPE),
         usage=partial(usage_in_response, SHAPE, usage_in),
-        overflow=overflow,
     )
 
 
