@@ -16,14 +16,7 @@ import attrs
 
 from blocks import CompactionSkipped, EventId, InvalidRequestError, RequestRendered
 from render.policy._context import Context
-from render.stages._budget import (
-    account,
-    cannot_fit,
-    is_cold,
-    prefix_of,
-    target_of,
-    total_tokens,
-)
+from render.stages._budget import account, cannot_fit, is_cold, prefix_of, target_of, total_tokens
 from render.stages._rendered import (
     CachePoint,
     Rendered,
@@ -122,11 +115,7 @@ def show(view: View, context: Context, returned: Sequence[Returned] = ()) -> Ren
         shown=view.version,
         decisions=view.decisions,
         rehydrated=tuple(artifact.artifact for artifact in returned),
-        notices=(
-            *context.notices,
-            *shortened(sizes),
-            *notices_of(shown, encoder, pieces, missed),
-        ),
+        notices=(*context.notices, *shortened(sizes), *notices_of(shown, encoder, pieces, missed)),
         cannot_fit=misfit,
     )
     if context.validate and rendered.violations:

@@ -125,8 +125,7 @@ def documented_as(other: Callable[..., object]) -> Callable[[_F], _F]:
 
 
 def bound(
-    run: Callable[[_S, Flow[_T]], _R],
-    operation: Callable[Concatenate[Operations, _P], Flow[_T]],
+    run: Callable[[_S, Flow[_T]], _R], operation: Callable[Concatenate[Operations, _P], Flow[_T]]
 ) -> Callable[Concatenate[_S, _P], _R]:
     """A method of a shell with the parameters and docstring of an operation; it returns what `run` makes of the
     operation's flow.

@@ -342,9 +342,7 @@ class Encoder:
 
     def shown(self, group: Group) -> Piece:
         """The group, encoded, with its hidden blocks replaced."""
-        return group.memo(
-            self.key, lambda: self.encode(as_shown(group) if group.is_hidden else group)
-        )
+        return group.memo(self.key, lambda: self.encode(as_shown(group)))
 
 
 @attrs.frozen

@@ -312,10 +312,7 @@ class Policy:
     pointer_tokens: int = attrs.field(default=300, validator=_whole())
     """Tokens of excerpts in a pointer to an artifact, or in the placeholder of a cleared result."""
     tools: Mapping[str, ToolPolicy] = attrs.field(
-        factory=dict[str, ToolPolicy],
-        converter=_tool_policies,
-        validator=_table(),
-        hash=False,
+        factory=dict[str, ToolPolicy], converter=_tool_policies, validator=_table(), hash=False
     )
     """Rules for single tools, by tool name; the mapping is read-only."""
 

@@ -328,8 +328,8 @@ def format_account(account: Account) -> str:
 
 
 def _rows(account: Account) -> Iterator[tuple[str, int, str]]:
-    reserve = f"besides {account.output:,} for the answer" if account.output else "as it was given"
-    guess = ", of a guessed window" if account.output and not account.known else ""
+    reserve = f"besides {account.output:,} for the answer" if account.output else "given directly"
+    guess = "; the window is a guess" if account.output and not account.known else ""
     yield "limit", account.limit, reserve + guess
     yield "system", account.system, ""
     yield "tools", account.tools, ""

@@ -118,10 +118,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _gateway(
-    options: Values,
-    store: EventStore,
-    upstream: str | Mapping[str, str] | None,
-    token: str | None,
+    options: Values, store: EventStore, upstream: str | Mapping[str, str] | None, token: str | None
 ) -> Gateway:
     """A gateway as the options of `GATEWAY` say."""
     return Gateway(
@@ -348,12 +345,7 @@ def _tell_parts(by: str, parts: Mapping[str, Savings]) -> None:
 @command(
     "mcp",
     option("--tenant", default="", metavar="NAME", help="read the artifacts of this tenant"),
-    option(
-        "--window",
-        type=tokens,
-        metavar="N",
-        help="the agent's window, which limits an answer",
-    ),
+    option("--window", type=tokens, metavar="N", help="the agent's window, which limits an answer"),
     STORE,
 )
 def mcp(options: Values) -> int:

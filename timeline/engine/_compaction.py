@@ -259,7 +259,9 @@ class Compactor:
         if attempt.is_nested:
             return view, _degraded(extractive(fold))
         if self.is_spent(view, request.context):
-            log.warning("the timeline has had its calls for summaries; extractive from now")
+            log.warning(
+                "the timeline has used up its calls for summaries; from now on they are extractive"
+            )
             return view, _degraded(extractive(fold))
         if self.is_counted:
             view = yield from attempt.count_next(view, request.context.now)
@@ -419,7 +421,9 @@ class Compactor:
         except AccessRefusedError:  # no other timeline has it
             return None
         except Exception:  # an error must not stop the summary
-            log.exception("whether a summary was paid for elsewhere cannot be found out")
+            log.exception(
+                "could not check whether another timeline has already paid for this summary"
+            )
             return None
         event = page[0][1] if page else None
         if hidden or not isinstance(event, SummaryPrepared) or event.key != about.about:
@@ -506,7 +510,7 @@ def _edited_summary(summary: object) -> StructuredSummary:
     try:
         return checked_summary(summary)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        raise NoSuchEditError(f"this summary holds what it cannot: {error}") from error
+        raise NoSuchEditError(f"this summary has a value that cannot be stored: {error}") from error
 
 
 # Summaries that are prepared ahead of time.

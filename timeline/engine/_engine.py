@@ -795,7 +795,9 @@ class Attempt:
             case None | True:
                 pass
             case _:
-                log.warning("hook %r answered %r, which means nothing", hook, type(answer).__name__)
+                log.warning(
+                    "hook %r returned %r, which is not a valid answer", hook, type(answer).__name__
+                )
 
     def summary_of(self, fold: FoldRange, view: View) -> Summary | None:
         """The summariser's answer for this range; None: there is none, or the hidden blocks have changed since."""

@@ -125,7 +125,7 @@ if TYPE_CHECKING:
     from persistence import Hit
 
 
-INTERRUPTED: Final = "Interrupted: this call did not finish. It may have had a part of its effects."
+INTERRUPTED: Final = "Interrupted: this call did not finish. Some of its effects may have happened."
 
 
 class Appended(int):
@@ -511,11 +511,7 @@ class Operations:
         )
 
     def upgrade_summary(
-        self,
-        *,
-        summarizer: Summarizer | None = None,
-        system: System = None,
-        tools: Tools = None,
+        self, *, summarizer: Summarizer | None = None, system: System = None, tools: Tools = None
     ) -> Flow[bool]:
         """Rewrite the current summary from the original blocks, with `summarizer` or the timeline's own; return
         whether it has changed.

@@ -9,10 +9,7 @@ back untouched.  Needs the extra `foldline[gateway]`.
 
 from timeline.gateway._gateway import Gateway, GatewayServer
 
-__all__ = [
-    "Gateway",
-    "GatewayServer",
-]
+__all__ = ["Gateway", "GatewayServer"]
 
 # For the rooms of this house; not public.
 from timeline.gateway._reader import PATH as PATH

@@ -424,11 +424,13 @@ class _Endpoint:
 
         given = Headers(scope=scope).get(HEADER, "")
         if self.token and not compare_digest(given.encode(), self.token.encode()):
-            refusal = PlainTextResponse(f"the gateway wants its token, in the header {HEADER}", 401)
+            refusal = PlainTextResponse(
+                f"the gateway requires its token in the header {HEADER}", 401
+            )
             await refusal(scope, receive, send)
             return
         if scope["method"] != "POST":  # there are no event streams, and no sessions to end
-            refusal = PlainTextResponse("nothing but POST here", 405, {"allow": "POST"})
+            refusal = PlainTextResponse("only POST is accepted here", 405, {"allow": "POST"})
             await refusal(scope, receive, send)
             return
         if self._server is None:

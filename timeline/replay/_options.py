@@ -12,12 +12,7 @@ from persistence.sessions import Session
 from render import Json, Model, Policy, provider_of
 from timeline import ModelSummarizer, Options, policy_named
 from timeline._arguments import System, Tools
-from timeline._models import (
-    guess_about,
-    known_models,
-    model_named,
-    priced_model,
-)
+from timeline._models import guess_about, known_models, model_named, priced_model
 from timeline.billing import kept_in
 from timeline.engine import Settings
 from timeline.tokens import counter_for

@@ -28,10 +28,7 @@ from timeline.replay._replay import Progress, Replay, ReplayResult, result_of
 
 HANDED: Final = ("edits", "standing", "prompts")
 """The measures of `Handover`."""
-MEASURES: Final = (
-    *("far", "far_context", "far_wide", "quotes", "surroundings", "rules"),
-    *HANDED,
-)
+MEASURES: Final = (*("far", "far_context", "far_wide", "quotes", "surroundings", "rules"), *HANDED)
 """The fields of `Means` that measure what is kept: shares from 0 to 1."""
 DIGITS: Final = 3
 """The decimals to which trials are compared."""
@@ -70,7 +67,7 @@ def checked_bounds(at_least: Mapping[str, float]) -> Mapping[str, float]:
     if not set(at_least) - {GRADED}:
         raise ArgumentError(
             f"give a bound for at least one of {', '.join(m for m in MEASURES if m != GRADED)}; "
-            f"{GRADED!r} alone is no aim: half of everything is of no use"
+            f"{GRADED!r} alone is not enough: half of each text is of no use to an agent"
         )
     for name, least in at_least.items():
         if name not in MEASURES:
@@ -423,7 +420,7 @@ def check_measured(trial: Trial, at_least: Mapping[str, float]) -> None:
     for name in at_least:
         if getattr(trial.means, name) is None:
             raise MisuseError(
-                f"no session says anything about {name!r}; leave its bound out, or give other sessions"
+                f"no session has the measure {name!r}; leave its bound out, or give other sessions"
             )
 
 

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 from timeline.report._collect import Prompting
 from timeline.report._page import report_html, reported_log
 
-__all__ = [
-    "Prompting",
-    "live_app",
-    "report_html",
-    "reported_log",
-]
+__all__ = ["Prompting", "live_app", "report_html", "reported_log"]
 
 # For the rooms of this house; not public.
 from timeline.report._description import Description as Description

@@ -333,7 +333,7 @@ def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
         arguments = dumps(call.input, ensure_ascii=False)
         content = result["content"]
         said = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        asked = f"[{call.name} was called with {arguments}; it gave]"
+        asked = f"[result of calling {call.name} with {arguments}]"
         for part in ({"type": "text", "text": asked}, *said):
             yield version, part
 
@@ -552,10 +552,7 @@ def messages(
 
 
 def request(
-    system: Sequence[Json],
-    tools: Sequence[Json],
-    messages: Sequence[Json],
-    cache_key: str = "",
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json], cache_key: str = ""
 ) -> Json:
     """The keyword arguments `system`, `tools` and `messages`; this cache needs no key."""
     del cache_key

@@ -174,7 +174,7 @@ class Encoding:
         """The group as contents of this API."""
         notices: list[str] = []
         said = list(_signed(self._said(group, notices)))
-        results = list(returned(group, notices))
+        results = returned(group, notices)
         heard = [(found.version, _response(found)) for found in results]
         for found in results:
             heard += _moved(found)
@@ -389,10 +389,7 @@ def messages(
 
 
 def request(
-    system: Sequence[Json],
-    tools: Sequence[Json],
-    messages: Sequence[Json],
-    cache_key: str = "",
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json], cache_key: str = ""
 ) -> Json:
     """The keyword arguments `contents` and `config`; this cache needs no key."""
     del cache_key

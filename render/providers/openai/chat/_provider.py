@@ -299,10 +299,7 @@ def messages(
 
 
 def request(
-    system: Sequence[Json],
-    tools: Sequence[Json],
-    messages: Sequence[Json],
-    cache_key: str = "",
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json], cache_key: str = ""
 ) -> Json:
     """The keyword arguments `messages` and `tools`; cache options only with marks, because not every
     server accepts them."""
