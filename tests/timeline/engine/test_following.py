@@ -232,7 +232,7 @@ def test_a_task_that_is_cancelled_leaves_a_follower_that_goes_on() -> None:
         timeline = await AsyncTimeline.open("talk", store=MemoryStore())
         events = timeline.follow(interval=(LONG, LONG))
         waiting = asyncio.create_task(anext(events))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # wherever it waits then
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

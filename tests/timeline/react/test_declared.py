@@ -163,7 +163,7 @@ def test_the_source_is_looked_at_before_it_is_read() -> None:
 
 def test_captures_may_be_async() -> None:
     async def look(at: str) -> Determinism:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # others have their turn
         return Determinism(etag=at)
 
     @tool(capture=look)
