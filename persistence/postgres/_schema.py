@@ -27,7 +27,7 @@ TYPES: Final = {
     "float": "double precision",
     "bytes": "bytea",
 }
-FORMAT: Final = 4
+FORMAT: Final = 5
 
 
 def _creating(table: Table) -> Iterator[str]:

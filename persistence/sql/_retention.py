@@ -7,6 +7,7 @@ files, and the marks of compactions in the archives.  An archive is written whil
 rows are removed, so a reader finds either the rows or the manifest that names the file.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -15,13 +16,16 @@ import attrs
 import msgspec
 
 from blocks import (
+    CodecError,
     DamagedStoreError,
     Event,
     LogWindow,
     MisuseError,
     TimelineId,
     UnknownTimelineError,
+    decode_event,
 )
+from persistence._chain import Walk, content, extended, start, step, xor
 from persistence._log import (
     ArchivedRange,
     Head,
@@ -38,14 +42,16 @@ from persistence._log import (
     unused_archives,
 )
 from persistence._store import StoreProblem
-from persistence.sql._database import Connection, Database, TakenError
+from persistence.sql._database import Connection, Database, TakenError, count
 from persistence.sql._rows import (
+    CHAIN,
     HEAD,
+    LINKS,
     PAGE_BYTES,
     RANGE,
     VERSION_MAX,
     Row,
-    checksum,
+    check_end,
     columns,
     damaged,
     events_of,
@@ -164,13 +170,16 @@ def _unused(held: HeldTimeline) -> tuple[str, ...]:
 
 # In a database of several processes.
 
-COPY: Final = """
-INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, crc32)
-SELECT ?, seq, id, ts, kind, ref, payload, CASE WHEN made IS NOT NULL THEN {number} END, crc32
+_NEW_LINK: Final = xor("link", "CAST(? AS bigint)")
+COPY: Final = f"""
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, link)
+SELECT ?, seq, id, ts, kind, ref, payload, CASE WHEN made IS NOT NULL THEN {{number}} END, {_NEW_LINK}
 FROM events WHERE timeline = ? AND seq <= ?
-"""
+"""  # noqa: S608 -- constants
+ADD_HEAD: Final = "INSERT INTO heads(timeline, version, chain) VALUES (?, ?, ?)"
+DROP_HEAD: Final = "DELETE FROM heads WHERE timeline = ?"
 ADD_FIRST: Final = """
-INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, crc32)
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, link)
 VALUES (?, ?, ?, ?, ?, ?, ?, {number}, ?)
 """
 """Inserts the first row of a fork whose copied events are all in archives."""
@@ -182,7 +191,9 @@ UPDATE events SET made = (SELECT made FROM events WHERE timeline = ? AND seq = ?
 WHERE timeline = ? AND seq = ?
 """
 DELETE: Final = "DELETE FROM events WHERE timeline = ? AND seq < ?"
-REPLACE: Final = "UPDATE events SET payload = ?, crc32 = ? WHERE timeline = ? AND seq = ?"
+REPLACE: Final = (
+    f"UPDATE events SET payload = ?, link = {_NEW_LINK} WHERE timeline = ? AND seq = ?"  # noqa: S608 -- constants
+)
 MARKS: Final = """
 SELECT seq, kind, ref FROM events WHERE timeline = ? AND ref IS NOT NULL AND seq < ? ORDER BY seq
 """
@@ -202,12 +213,19 @@ class Trimmed:
 
     kept: Kept = attrs.field(factory=Kept)
     marks: tuple[Mark, ...] = ()
+    anchor: int = 0
+    """The chain after the forgotten events, if there are any."""
+
+    def walk(self, timeline: str) -> Walk:
+        """A walk that begins with the oldest event that was not forgotten."""
+        return Walk((self.anchor if self.kept.forgotten else start(timeline),))
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     forgotten: int = 0
     archives: tuple[ArchivedRange, ...] = ()
     marks: tuple[Mark, ...] = ()
+    anchor: int = 0
 
 
 def trimmed_of(connection: Connection, timeline: TimelineId) -> Trimmed:
@@ -216,9 +234,9 @@ def trimmed_of(connection: Connection, timeline: TimelineId) -> Trimmed:
     return _read(*rows[0]) if rows else Trimmed()
 
 
-def all_trimmed(connection: Connection) -> dict[TimelineId, Kept]:
+def all_trimmed(connection: Connection) -> dict[TimelineId, Trimmed]:
     """Which part is left of each timeline from which events were removed."""
-    return {TimelineId(row[0]): _read(*row[:3]).kept for row in connection.rows(TRIMS)}
+    return {TimelineId(row[0]): _read(*row[:3]) for row in connection.rows(TRIMS)}
 
 
 def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
@@ -238,21 +256,26 @@ def _read(timeline: str, began_at: float, manifest: bytes) -> Trimmed:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(timeline, f"its retention record is invalid ({error})") from error
     kept = Kept(forgotten=found.forgotten, archives=found.archives, began_at=began_at)
-    return Trimmed(kept=kept, marks=found.marks)
+    return Trimmed(kept=kept, marks=found.marks, anchor=found.anchor)
 
 
 def _put(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> None:
     connection.run(DROP_TRIM, [timeline])
     kept = trimmed.kept
     if kept != Kept():
-        manifest = _Manifest(forgotten=kept.forgotten, archives=kept.archives, marks=trimmed.marks)
+        manifest = _Manifest(
+            forgotten=kept.forgotten,
+            archives=kept.archives,
+            marks=trimmed.marks,
+            anchor=trimmed.anchor,
+        )
         given = [timeline, kept.first, kept.began_at, msgspec.json.encode(manifest)]
         connection.run(ADD_TRIM, given)
 
 
 def _head_of(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> Head:
     """The head of a timeline, with all marks but without the time of its last event."""
-    [(version,)] = connection.rows(HEAD, [timeline])
+    [(version,)] = connection.rows(HEAD, [timeline]) or [(0,)]
     if not version:
         return Head()
     marks = (*trimmed.marks, *_marks_before(connection, timeline, VERSION_MAX))
@@ -303,7 +326,8 @@ class LockedTimeline:
         connection, timeline = self.connection, self.timeline
         marks = (*self.trimmed.marks, *_marks_before(connection, timeline, before))
         there = tuple(mark for mark in marks if mark.version > left.forgotten)
-        _put(connection, timeline, Trimmed(kept=left, marks=there))
+        anchor = chain_at(connection, timeline, self.trimmed, left.forgotten) or 0
+        _put(connection, timeline, Trimmed(kept=left, marks=there, anchor=anchor))
         [(events, size)] = connection.rows(SIZE, [timeline, before])
         if events:
             connection.run(MOVE_MADE, [timeline, self.kept.first, timeline, before])
@@ -314,12 +338,14 @@ class LockedTimeline:
         if left != self.kept:
             _put(self.connection, self.timeline, attrs.evolve(self.trimmed, kept=left))
         for version, event in events.items():
-            given = [event.data, checksum(event.data), self.timeline, version]
-            self.connection.run(REPLACE, given)
+            for _, old in self.connection.rows(RANGE, [self.timeline, version - 1, version]):
+                change = content(old) ^ content(event.data)
+                given = [event.data, change, change, self.timeline, version]
+                self.connection.run(REPLACE, given)
 
     def remove(self) -> tuple[int, int]:
-        # Also locks out plain appends, because the rows against which they are checked go.
-        self.database.stop_appends(self.connection)
+        self.connection.run(DROP_HEAD, [self.timeline])  # from now on, appends wait
+        count(self.database, self.connection, self.timeline, -1)
         everything = [self.timeline, VERSION_MAX]
         [(events, size)] = self.connection.rows(SIZE, everything)
         self.connection.run(DROP_TRIM, [self.timeline])
@@ -327,7 +353,7 @@ class LockedTimeline:
         return events, int(size)
 
     def all_kept(self) -> Iterable[Kept]:
-        return all_trimmed(self.connection).values()
+        return (each.kept for each in all_trimmed(self.connection).values())
 
 
 def changed(database: Database, timeline: TimelineId, change: Change) -> Removed:
@@ -372,24 +398,78 @@ def fork(
     """
 
     def head(name: TimelineId) -> Head:
-        rows = connection.rows(HEAD, [name]) if is_sound(name) else [(0,)]
-        return Head(version=rows[0][0] or 0)
+        rows = connection.rows(HEAD, [name]) if is_sound(name) else []
+        return Head(version=rows[0][0] if rows else 0)
 
     sound = str(source) if is_sound(str(source)) else ""  # an unsound name is no timeline
     with database.writing() as connection:
         database.hold(connection, sound)
         checked_fork(source, target, at, head)
         trimmed = trimmed_of(connection, source)
+        other = start(source) ^ start(target)
         if trimmed.kept.removed:
             known = _head_of(connection, source, trimmed).cut_to(at)
             checked_kept_fork(source, at, known, trimmed.kept)
             marks = tuple(mark for mark in trimmed.marks if mark.version <= at)
-            _put(connection, target, Trimmed(kept=trimmed.kept.cut_to(at), marks=marks))
+            kept, anchor = trimmed.kept.cut_to(at), trimmed.anchor ^ other
+            _put(connection, target, Trimmed(kept=kept, marks=marks, anchor=anchor))
+        chain = (chain_at(connection, source, trimmed, at) or 0) ^ other
         number = database.number("events")
-        if connection.run(COPY.replace("{number}", number), [target, source, at]):
+        count(database, connection, target, 1)
+        if connection.run(COPY.replace("{number}", number), [target, other, other, source, at]):
+            connection.run(ADD_HEAD, [target, at, chain])
             return database.insert(connection, target, at, [event])
-        given = (target, at + 1, *columns(event), event.data, checksum(event.data))
+        [link], chain = extended(chain, at, [event])
+        connection.run(ADD_HEAD, [target, at + 1, chain])
+        given = (target, at + 1, *columns(event), event.data, link)
         return connection.run(ADD_FIRST.replace("{number}", number), given) > 0
+
+
+def chain_at(
+    connection: Connection, timeline: TimelineId, trimmed: Trimmed, version: int
+) -> int | None:
+    """The chain after a version, told from a row, and from the archives between; None if there is no such row.
+
+    Raises:
+        DamagedStoreError: an archive or a row cannot be read.
+    """
+    from persistence._archive import archived_events
+
+    kept = trimmed.kept
+    if version <= kept.forgotten:
+        return trimmed.anchor if kept.forgotten else start(timeline)
+    row = max(version, kept.first)
+    for seq, payload, link in connection.rows(LINKS, [timeline, row, row]):
+        chain = int(link) ^ content(payload)
+        if row > version:
+            passed = [events_of(timeline, [(seq, payload)])]
+            between = kept.within(version + 1, kept.removed)
+            passed += [archived_events(each, version + 1, each.last) for each in between]
+            for number, event in itertools.chain.from_iterable(passed):
+                chain ^= step(number, event.id)
+        return chain
+    return None
+
+
+def pass_row(walk: Walk, seq: int, payload: bytes, link: int | None) -> bool:
+    """Pass a row; return whether its link is right."""
+    try:
+        event_id = decode_event(payload).id
+    except CodecError:
+        walk.lose()
+        return False
+    return walk.passes(seq, event_id, payload, link)
+
+
+def altered(connection: Connection, timeline: TimelineId, after: int, last: int) -> Iterator[int]:
+    """Versions greater than `after`, up to `last`, of rows whose link is wrong."""
+    trimmed = trimmed_of(connection, timeline)
+    begin = max(after - 1, trimmed.kept.forgotten)  # so that damage of the row `after` is not taken for that of the next
+    chain = chain_at(connection, timeline, trimmed, begin)
+    walk = Walk(() if chain is None else (chain,))
+    for seq, payload, link in connection.rows(LINKS, [timeline, begin + 1, last]):
+        if not pass_row(walk, seq, payload, link) and seq > after:
+            yield seq
 
 
 # The rows are always read first.  If they begin later than expected, the rows and what was removed are read here
@@ -433,7 +513,11 @@ def archived_window(database: Database, timeline: TimelineId) -> LogWindow:
         after = head.window_start() - 1
         trimmed.kept.refuse_forgotten(timeline, after + 1)
         rows = _rows_of(connection, timeline, trimmed.kept, after, VERSION_MAX)
-        return head.window(events_of(timeline, rows))
+        events = events_of(timeline, rows)
+        ends = connection.rows(CHAIN, [timeline])
+        newest = connection.rows(LINKS, [timeline, max(head.version - 1, 1), VERSION_MAX])
+        check_end(timeline, ends, newest)
+        return head.window(events)
 
     return _steady(database, timeline, window)
 
