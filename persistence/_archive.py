@@ -30,7 +30,7 @@ from blocks import (
     TimelineId,
     decode_event,
 )
-from persistence._chain import Walk
+from persistence._chain import Walk, step
 from persistence._file import sync_folder, system_errors
 from persistence._log import ArchivedRange, Kept
 from persistence._objects import Objects, is_url
@@ -184,11 +184,11 @@ def archive_problems(
 ) -> Iterator[StoreProblem]:
     """Problems of the archives of a timeline; each is read completely, and `walk` passes its events."""
     _downloaded.cache_clear()  # it is about what is in the bucket
-    walk = walk or Walk(())
+    walk = walk or Walk()
     for archive in kept.archives:
         try:
             for version, event in archived_events(archive, archive.first, archive.last):
-                walk.step(version, event.id)
+                walk.step(step(version, event.id))
         except FoldlineError as error:
             walk.lose()
             yield StoreProblem(timeline=timeline, version=archive.first, what=str(error))

@@ -18,12 +18,17 @@ have the same chain once in 2^64 cases, and 64 bits are an integer of every data
 protection against somebody who computes the numbers anew.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
+from typing import Final, TypeAlias
 
 import attrs
 
-from persistence._log import StoredEvent
+from blocks import CodecError, TimelineId, decode_event
+from persistence._log import Kept, StoredEvent
+
+ALTERED: Final = "it is not what was written here: its content is another, or the event itself is, says its checksum"
+"""What `verify` says of an event whose link is wrong."""
 
 
 def start(timeline: str) -> int:
@@ -63,35 +68,70 @@ class Walk:
     comes after is not reported as well.
     """
 
-    _chains: Sequence[int]
+    _chains: Sequence[int] = ()
     """The chains that may be right; none: unknown, after something that is missing."""
 
+    @classmethod
+    def of(cls, timeline: str, kept: Kept) -> "Walk":
+        """A walk that begins with the oldest event that was not forgotten."""
+        return cls((kept.anchor if kept.forgotten else start(timeline),))
+
     @property
-    def end(self) -> int:
-        """The chain after the last event; 0 if nothing is known."""
-        return self._chains[0] if self._chains else 0
+    def end(self) -> int | None:
+        """The chain after the last event; None: it is not known for sure."""
+        return self._chains[0] if len(self._chains) == 1 else None
 
     def lose(self) -> None:
         """Note that an event is missing, or cannot be read."""
         self._chains = ()
 
-    def step(self, version: int, event_id: str) -> None:
-        """Pass an event that has no link, because it is in an archive."""
-        self._chains = tuple(chain ^ step(version, event_id) for chain in self._chains)
+    def step(self, addition: int) -> None:
+        """Pass an event that has no link, because it is in an archive; `addition` is its `step`."""
+        self._chains = tuple(chain ^ addition for chain in self._chains)
 
-    def passes(self, version: int, event_id: str, data: bytes, link: int | None) -> bool:
-        """Pass an event; return whether its link is right."""
-        self.step(version, event_id)
-        due = self._chains
-        chain = None if link is None else link ^ content(data)
+    def passes(self, addition: int, chain: int | None) -> bool:
+        """Pass an event, after which the chain is `chain`, its link says (None: it has no link); return whether this is
+        right."""
+        self.step(addition)
         if chain is None:
             return False
-        if not due or chain in due:
-            self._chains = (chain,)
-            return True
-        self._chains = (*due, chain)
-        return False
+        if self._chains and chain not in self._chains:
+            self._chains = (*self._chains, chain)
+            return False
+        self._chains = (chain,)
+        return True
 
     def ends_in(self, chain: int) -> bool:
         """Whether this may be the chain after the last event."""
         return not self._chains or chain in self._chains
+
+
+Row: TypeAlias = tuple[int, bytes, int]
+"""A version, the JSON of the event, and its link."""
+
+
+def chain_at(
+    timeline: TimelineId, kept: Kept, version: int, row: Callable[[int], Sequence[Row]]
+) -> int | None:
+    """The chain after a version, told from a row and the archives between; None if there is no such row, or it cannot be
+    read.  `row` reads the row of a version.
+
+    Raises:
+        DamagedStoreError: an archive cannot be read.
+    """
+    from persistence._archive import archived_events
+
+    if version <= kept.forgotten:
+        return Walk.of(timeline, kept).end
+    for seq, data, link in row(max(version, kept.first)):
+        chain = link ^ content(data)
+        if seq > version:
+            try:
+                chain ^= step(seq, decode_event(data).id)
+            except CodecError:
+                return None
+            for archive in kept.within(version + 1, kept.removed):
+                for number, event in archived_events(archive, version + 1, archive.last):
+                    chain ^= step(number, event.id)
+        return chain
+    return None

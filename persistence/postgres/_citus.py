@@ -181,9 +181,7 @@ class CitusDatabase(PostgresDatabase):
             raw.execute(_insertion(len(some), is_first=expected + begin == 0), given)
         return True
 
-    def _row(
-        self, timeline: str, version: int, event: StoredEvent, link: int
-    ) -> Iterator[object]:
+    def _row(self, timeline: str, version: int, event: StoredEvent, link: int) -> Iterator[object]:
         yield from (
             timeline,
             version,

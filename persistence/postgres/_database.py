@@ -49,7 +49,7 @@ INSERT INTO events
 SELECT timeline, before + place, id, ts, kind, ref, payload, CASE WHEN before + place = 1 THEN {NUMBER} END,
        chain # link
 FROM head, {{rows}} AS given(id, ts, kind, ref, payload, link, place)
-"""
+"""  # noqa: S608 -- constants
 """Inserts rows behind the head, whose links are given relative to its new chain."""
 MANY: Final = (
     "unnest(%b::text[], %b::float8[], %b::text[], %s::bigint[], %b::bytea[], %s::bigint[])"

@@ -205,9 +205,13 @@ TABLES: Final = (
         ),
     ),
     Table(
-        "heads", "timeline {name} NOT NULL, version {int} NOT NULL, chain {int} NOT NULL", "timeline"
+        "heads",
+        "timeline {name} NOT NULL, version {int} NOT NULL, chain {int} NOT NULL",
+        "timeline",
     ),
-    Table("census", "bucket {int} NOT NULL, timelines {int} NOT NULL, names {int} NOT NULL", "bucket"),
+    Table(
+        "census", "bucket {int} NOT NULL, timelines {int} NOT NULL, names {int} NOT NULL", "bucket"
+    ),
     Table(
         "trims",
         "timeline {name} NOT NULL, first {int} NOT NULL, began_at {float} NOT NULL,"
@@ -244,7 +248,8 @@ TABLES: Final = (
 `made` orders timelines whose first events have the same time; only first events have it.
 """
 BUCKETS: Final = 16
-ADD_BUCKET: Final = "INSERT INTO census(bucket, timelines, names) VALUES (?, 0, 0)"
+_NOTHING: Final = ", ".join(f"({bucket}, 0, 0)" for bucket in range(BUCKETS))
+ADD_BUCKETS: Final = f"INSERT INTO census(bucket, timelines, names) VALUES {_NOTHING}"  # noqa: S608 -- constants
 COUNT: Final = f"""
 UPDATE census SET timelines = timelines + ?, names = {xor("names", "CAST(? AS bigint)")} WHERE bucket = ?
 """  # noqa: S608 -- constants
@@ -255,7 +260,6 @@ NEW: Final = (
 )
 """The statements for a new database; format 0 means that it has no other tables yet."""
 FORMAT: Final = "SELECT format, views FROM foldline"
-BEGUN: Final = "SELECT count(*) FROM census"
 
 
 def set_up(
@@ -271,8 +275,7 @@ def set_up(
     """
     current = (format_, sha256("".join(views).encode()).hexdigest()[:16])
     with database.lent() as connection:
-        is_current = _format_of(connection, database.name, format_) == current
-        if is_current and (not database.counts or connection.rows(BEGUN) != [(0,)]):
+        if _format_of(connection, database.name, format_) == current:
             return
     with database.writing() as connection:
         if lock:
@@ -283,11 +286,7 @@ def set_up(
             connection.run(statement)
         for statement in () if mark == current[1] else views:
             connection.run(statement)
-        if not is_current:
-            connection.run("UPDATE foldline SET format = ?, views = ?", current)
-        if connection.rows(BEGUN) == [(0,)]:  # there is one for each tenant
-            for bucket in range(BUCKETS):
-                connection.run(ADD_BUCKET, [bucket])
+        connection.run("UPDATE foldline SET format = ?, views = ?", current)
 
 
 def count(database: Database, connection: Connection, timeline: str, change: int) -> None:

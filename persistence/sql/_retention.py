@@ -7,7 +7,6 @@ files, and the marks of compactions in the archives.  An archive is written whil
 rows are removed, so a reader finds either the rows or the manifest that names the file.
 """
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -25,7 +24,8 @@ from blocks import (
     UnknownTimelineError,
     decode_event,
 )
-from persistence._chain import Walk, content, extended, start, step, xor
+from persistence._chain import Row as LinkedRow
+from persistence._chain import Walk, chain_at, content, extended, start, step, xor
 from persistence._log import (
     ArchivedRange,
     Head,
@@ -89,6 +89,10 @@ class HeldTimeline(Protocol):
         """
         ...
 
+    def chain(self, version: int) -> int:
+        """The chain after a version that was not forgotten."""
+        ...
+
     def trim(self, before: int, left: Kept) -> tuple[int, int]:
         """Remove the rows older than version `before`, so that `left` is left; return their number and bytes."""
         ...
@@ -114,6 +118,8 @@ def trim(held: HeldTimeline, before: int, archive: "str | PathLike[str] | None" 
     kept, began_at = held.kept, held.head.created_at
     if archive is None:
         left = kept.forgetting(before, began_at)
+        if left.forgotten > kept.forgotten:
+            left = attrs.evolve(left, anchor=held.chain(left.forgotten))
     elif before > kept.first:
         written = write_archive(archive, held.timeline, _texts(held, kept.removed, before - 1))
         left = kept.archiving(written, began_at)
@@ -191,9 +197,7 @@ UPDATE events SET made = (SELECT made FROM events WHERE timeline = ? AND seq = ?
 WHERE timeline = ? AND seq = ?
 """
 DELETE: Final = "DELETE FROM events WHERE timeline = ? AND seq < ?"
-REPLACE: Final = (
-    f"UPDATE events SET payload = ?, link = {_NEW_LINK} WHERE timeline = ? AND seq = ?"  # noqa: S608 -- constants
-)
+REPLACE: Final = f"UPDATE events SET payload = ?, link = {_NEW_LINK} WHERE timeline = ? AND seq = ?"  # noqa: S608 -- constants
 MARKS: Final = """
 SELECT seq, kind, ref FROM events WHERE timeline = ? AND ref IS NOT NULL AND seq < ? ORDER BY seq
 """
@@ -213,12 +217,6 @@ class Trimmed:
 
     kept: Kept = attrs.field(factory=Kept)
     marks: tuple[Mark, ...] = ()
-    anchor: int = 0
-    """The chain after the forgotten events, if there are any."""
-
-    def walk(self, timeline: str) -> Walk:
-        """A walk that begins with the oldest event that was not forgotten."""
-        return Walk((self.anchor if self.kept.forgotten else start(timeline),))
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -234,9 +232,9 @@ def trimmed_of(connection: Connection, timeline: TimelineId) -> Trimmed:
     return _read(*rows[0]) if rows else Trimmed()
 
 
-def all_trimmed(connection: Connection) -> dict[TimelineId, Trimmed]:
+def all_trimmed(connection: Connection) -> dict[TimelineId, Kept]:
     """Which part is left of each timeline from which events were removed."""
-    return {TimelineId(row[0]): _read(*row[:3]) for row in connection.rows(TRIMS)}
+    return {TimelineId(row[0]): _read(*row[:3]).kept for row in connection.rows(TRIMS)}
 
 
 def trim_problems(connection: Connection) -> Iterator[StoreProblem]:
@@ -255,8 +253,13 @@ def _read(timeline: str, began_at: float, manifest: bytes) -> Trimmed:
         found = msgspec.json.decode(manifest, type=_Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(timeline, f"its retention record is invalid ({error})") from error
-    kept = Kept(forgotten=found.forgotten, archives=found.archives, began_at=began_at)
-    return Trimmed(kept=kept, marks=found.marks, anchor=found.anchor)
+    kept = Kept(
+        forgotten=found.forgotten,
+        archives=found.archives,
+        began_at=began_at,
+        anchor=found.anchor,
+    )
+    return Trimmed(kept=kept, marks=found.marks)
 
 
 def _put(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> None:
@@ -267,7 +270,7 @@ def _put(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> None
             forgotten=kept.forgotten,
             archives=kept.archives,
             marks=trimmed.marks,
-            anchor=trimmed.anchor,
+            anchor=kept.anchor,
         )
         given = [timeline, kept.first, kept.began_at, msgspec.json.encode(manifest)]
         connection.run(ADD_TRIM, given)
@@ -322,12 +325,15 @@ class LockedTimeline:
     def rows(self, after: int, last: int) -> Sequence[Row]:
         return _rows_of(self.connection, self.timeline, self.kept, after, last)
 
+    def chain(self, version: int) -> int:
+        row = row_of(self.connection, self.timeline)
+        return chain_at(self.timeline, self.kept, version, row) or 0
+
     def trim(self, before: int, left: Kept) -> tuple[int, int]:
         connection, timeline = self.connection, self.timeline
         marks = (*self.trimmed.marks, *_marks_before(connection, timeline, before))
         there = tuple(mark for mark in marks if mark.version > left.forgotten)
-        anchor = chain_at(connection, timeline, self.trimmed, left.forgotten) or 0
-        _put(connection, timeline, Trimmed(kept=left, marks=there, anchor=anchor))
+        _put(connection, timeline, Trimmed(kept=left, marks=there))
         [(events, size)] = connection.rows(SIZE, [timeline, before])
         if events:
             connection.run(MOVE_MADE, [timeline, self.kept.first, timeline, before])
@@ -353,7 +359,7 @@ class LockedTimeline:
         return events, int(size)
 
     def all_kept(self) -> Iterable[Kept]:
-        return (each.kept for each in all_trimmed(self.connection).values())
+        return all_trimmed(self.connection).values()
 
 
 def changed(database: Database, timeline: TimelineId, change: Change) -> Removed:
@@ -411,9 +417,9 @@ def fork(
             known = _head_of(connection, source, trimmed).cut_to(at)
             checked_kept_fork(source, at, known, trimmed.kept)
             marks = tuple(mark for mark in trimmed.marks if mark.version <= at)
-            kept, anchor = trimmed.kept.cut_to(at), trimmed.anchor ^ other
-            _put(connection, target, Trimmed(kept=kept, marks=marks, anchor=anchor))
-        chain = (chain_at(connection, source, trimmed, at) or 0) ^ other
+            kept = attrs.evolve(trimmed.kept.cut_to(at), anchor=trimmed.kept.anchor ^ other)
+            _put(connection, target, Trimmed(kept=kept, marks=marks))
+        chain = (chain_at(source, trimmed.kept, at, row_of(connection, source)) or 0) ^ other
         number = database.number("events")
         count(database, connection, target, 1)
         if connection.run(COPY.replace("{number}", number), [target, other, other, source, at]):
@@ -425,47 +431,28 @@ def fork(
         return connection.run(ADD_FIRST.replace("{number}", number), given) > 0
 
 
-def chain_at(
-    connection: Connection, timeline: TimelineId, trimmed: Trimmed, version: int
-) -> int | None:
-    """The chain after a version, told from a row, and from the archives between; None if there is no such row.
-
-    Raises:
-        DamagedStoreError: an archive or a row cannot be read.
-    """
-    from persistence._archive import archived_events
-
-    kept = trimmed.kept
-    if version <= kept.forgotten:
-        return trimmed.anchor if kept.forgotten else start(timeline)
-    row = max(version, kept.first)
-    for seq, payload, link in connection.rows(LINKS, [timeline, row, row]):
-        chain = int(link) ^ content(payload)
-        if row > version:
-            passed = [events_of(timeline, [(seq, payload)])]
-            between = kept.within(version + 1, kept.removed)
-            passed += [archived_events(each, version + 1, each.last) for each in between]
-            for number, event in itertools.chain.from_iterable(passed):
-                chain ^= step(number, event.id)
-        return chain
-    return None
+def row_of(connection: Connection, timeline: TimelineId) -> Callable[[int], Sequence[LinkedRow]]:
+    """A function that reads the row of a version."""
+    return lambda version: [*connection.rows(LINKS, [timeline, version, version])]
 
 
 def pass_row(walk: Walk, seq: int, payload: bytes, link: int | None) -> bool:
     """Pass a row; return whether its link is right."""
     try:
-        event_id = decode_event(payload).id
+        addition = step(seq, decode_event(payload).id)
     except CodecError:
         walk.lose()
         return False
-    return walk.passes(seq, event_id, payload, link)
+    return walk.passes(addition, None if link is None else link ^ content(payload))
 
 
 def altered(connection: Connection, timeline: TimelineId, after: int, last: int) -> Iterator[int]:
     """Versions greater than `after`, up to `last`, of rows whose link is wrong."""
-    trimmed = trimmed_of(connection, timeline)
-    begin = max(after - 1, trimmed.kept.forgotten)  # so that damage of the row `after` is not taken for that of the next
-    chain = chain_at(connection, timeline, trimmed, begin)
+    kept = trimmed_of(connection, timeline).kept
+    begin = max(
+        after - 1, kept.forgotten
+    )  # so that damage of the row `after` is not taken for that of the next
+    chain = chain_at(timeline, kept, begin, row_of(connection, timeline))
     walk = Walk(() if chain is None else (chain,))
     for seq, payload, link in connection.rows(LINKS, [timeline, begin + 1, last]):
         if not pass_row(walk, seq, payload, link) and seq > after:

@@ -154,7 +154,9 @@ def check_end(
         _, before, its_link = newest[-2]
         due = its_link ^ content(before) ^ step(seq, decode_event(payload).id)
     if not chain == due == link ^ content(payload):
-        raise damaged(timeline, f"events {max(seq - 1, 1)} and {seq} are not those that were written")
+        raise damaged(
+            timeline, f"events {max(seq - 1, 1)} and {seq} are not those that were written"
+        )
 
 
 def wrong_end(seq: int, version: int) -> str:

@@ -273,7 +273,10 @@ class SQLStore(RelationalStore):
     def list(self) -> Sequence[TimelineInfo]:
         return [
             TimelineInfo(
-                id=TimelineId(name), version=version, created_at=first or 0.0, updated_at=last or 0.0
+                id=TimelineId(name),
+                version=version,
+                created_at=first or 0.0,
+                updated_at=last or 0.0,
             )
             for name, version, first, last in self._rows(_rows.LIST)
         ]
@@ -301,7 +304,7 @@ class SQLStore(RelationalStore):
 
         def once() -> Mapping[TimelineId, Kept]:
             with self._database.lent() as connection:
-                return {name: each.kept for name, each in all_trimmed(connection).items()}
+                return all_trimmed(connection)
 
         self._refuse_if_not_ours()
         return self._patience.repeated(once)

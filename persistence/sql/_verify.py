@@ -9,14 +9,14 @@ import attrs
 
 from blocks import CodecError, Event, TimelineId, clean_json, decode_event, kind_of
 from persistence._archive import archive_problems
-from persistence._chain import Walk, start
-from persistence._log import StoredEvent, event_problems, ref_of
+from persistence._chain import ALTERED, Walk, start
+from persistence._log import Kept, StoredEvent, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
 from persistence.artifacts._sql import SQLBackend
 from persistence.artifacts._verify import ArtifactTables, Examination
 from persistence.sql._database import BUCKETS, Connection, Database, format_problems
-from persistence.sql._retention import Trimmed, all_trimmed, pass_row, trim_problems
+from persistence.sql._retention import all_trimmed, pass_row, trim_problems
 from persistence.sql._rows import columns, wrong_end
 
 PAGE: Final = 100
@@ -30,9 +30,6 @@ WHERE (timeline, seq) > (?, ?) ORDER BY timeline, seq LIMIT ?
 ARTIFACTS: Final = "SELECT artifact, slot, entry FROM artifacts ORDER BY artifact, slot"
 PIECE_COUNTS: Final = "SELECT slot, count(*) FROM artifact_pieces GROUP BY slot"
 RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
-ALTERED: Final = (
-    "it is not what was written here: its content is another, or the event itself is, says its checksum"
-)
 COLUMNS: Final = ("id", "ts", "kind", "ref")
 
 
@@ -91,20 +88,24 @@ def _census_problems(
 
 def _problems(
     connection: Connection,
-    left: Mapping[TimelineId, Trimmed],
+    left: Mapping[TimelineId, Kept],
     heads: Mapping[TimelineId, tuple[int, int]],
 ) -> Iterator[StoreProblem]:
     names = set[TimelineId]()
     for name, rows in groupby(_rows(connection), itemgetter(0)):
         names.add(name)
-        log = _Log(name, left.get(name, Trimmed()), heads.get(name, (0, 0)))
+        log = _Log(name, left.get(name, Kept()), heads.get(name, (0, 0)))
         yield from log.problems(rows)
     for name in left.keys() | heads.keys() - names:
         if name not in names:
             version, _ = heads.get(name, (0, 0))
-            what = f"it has no events; {version} were written" if version else "events were removed, and all later events are missing"
+            what = (
+                f"it has no events; {version} were written"
+                if version
+                else "events were removed, and all later events are missing"
+            )
             yield StoreProblem(timeline=name, what=what)
-            yield from archive_problems(name, left.get(name, Trimmed()).kept)
+            yield from archive_problems(name, left.get(name, Kept()))
 
 
 @attrs.frozen
@@ -112,14 +113,14 @@ class _Log:
     """One timeline, and what must be true of its rows."""
 
     name: TimelineId
-    trimmed: Trimmed
+    kept: Kept
     head: tuple[int, int]
     """The version, and the chain after it."""
 
     def problems(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[StoreProblem]:
-        walk, kept = self.trimmed.walk(self.name), self.trimmed.kept
-        yield from archive_problems(self.name, kept, walk)
-        blocks, due = dict[str, int](), kept.first
+        walk = Walk.of(self.name, self.kept)
+        yield from archive_problems(self.name, self.kept, walk)
+        blocks, due = dict[str, int](), self.kept.first
         for _, seq, *row in rows:
             if seq != due:
                 yield self._problem(due, f"version {due} is missing, version {seq} is in its place")
@@ -127,7 +128,7 @@ class _Log:
             due = seq + 1
             for what in _row_problems(seq, row, blocks, walk):
                 yield self._problem(seq, what)
-            if (row[4] is None) == (seq == kept.first):
+            if (row[4] is None) == (seq == self.kept.first):
                 what = "column made is for the first event of a timeline, and for no other"
                 yield self._problem(seq, what)
         version, chain = self.head
@@ -140,9 +141,7 @@ class _Log:
         return StoreProblem(timeline=self.name, version=version, what=what)
 
 
-def _row_problems(
-    seq: int, row: list[Any], blocks: dict[str, int], walk: Walk
-) -> Iterator[str]:
+def _row_problems(seq: int, row: list[Any], blocks: dict[str, int], walk: Walk) -> Iterator[str]:
     *held, _, link, payload = row
     is_right = pass_row(walk, seq, payload, link)
     try:

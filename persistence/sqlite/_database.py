@@ -30,6 +30,7 @@ from persistence._file import create_beside, kind_at, sync_folder, system_errors
 from persistence._log import StoredEvent
 from persistence._store import PROBLEMS_MAX
 from persistence.sql._database import (
+    ADD_BUCKETS,
     NEW,
     TABLES,
     Connection,
@@ -256,13 +257,16 @@ def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
 
 TYPES: Final = {"name": "TEXT", "int": "INTEGER", "float": "REAL", "bytes": "BLOB"}
 FORMAT: Final = 4
-CREATE: Final = tuple(
-    statement
-    for table in TABLES
-    for statement in (
-        f"CREATE TABLE {table.name}({table.columns.format(**TYPES)}, PRIMARY KEY ({table.key}))",
-        *(f"CREATE INDEX {name} ON {table.name}({what}" for name, what in table.indexes),
-    )
+CREATE: Final = (
+    *(
+        statement
+        for table in TABLES
+        for statement in (
+            f"CREATE TABLE {table.name}({table.columns.format(**TYPES)}, PRIMARY KEY ({table.key}))",
+            *(f"CREATE INDEX {name} ON {table.name}({what}" for name, what in table.indexes),
+        )
+    ),
+    ADD_BUCKETS,
 )
 OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
 
