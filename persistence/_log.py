@@ -384,6 +384,8 @@ class Kept:
     """Oldest first; they follow one another without a gap, up to `first`."""
     began_at: float = 0.0
     """When the first event of the timeline happened; 0: nothing was removed."""
+    anchor: int = attrs.field(default=0, eq=False)
+    """If events were forgotten: the chain after them, in stores that have one, see `persistence._chain`."""
 
     @property
     def first(self) -> int:
@@ -406,7 +408,8 @@ class Kept:
         """
         left = tuple(archive for archive in self.archives if archive.last >= before)
         gone = before - 1 if not left else left[0].first - 1
-        return Kept(forgotten=max(gone, self.forgotten), archives=left, began_at=began_at)
+        forgotten = max(gone, self.forgotten)
+        return attrs.evolve(self, forgotten=forgotten, archives=left, began_at=began_at)
 
     def cut_to(self, version: int) -> "Kept":
         """What is left of a fork at a version."""

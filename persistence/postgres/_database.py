@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 import attrs
 
 from blocks import ClosedError, CodecError, DamagedStoreError, FoldlineError, StoreError
+from persistence._chain import extended, start
 from persistence._log import StoredEvent
 from persistence.postgres._address import Settings
 from persistence.postgres._dialect import DIALECT
-from persistence.sql._database import Connection, Dialect, LostError, PassingError, Rows, TakenError
-from persistence.sql._rows import checksum, columns
+from persistence.sql._database import (
+    BUCKETS,
+    Connection,
+    Dialect,
+    LostError,
+    PassingError,
+    Rows,
+    TakenError,
+)
+from persistence.sql._rows import columns
 
 if TYPE_CHECKING:
     import psycopg
@@ -25,15 +34,23 @@ if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
 NUMBER: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+BEGUN: Final = """
+WITH head AS (INSERT INTO heads VALUES (%b, %s, %s) RETURNING timeline, 0::bigint AS before, chain),
+     counted AS (UPDATE census SET timelines = timelines + 1, names = names # %s WHERE bucket = %s)
+"""
+"""Makes a head; a timeline of this name is a violation of its key."""
+MOVED: Final = """
+WITH head AS (UPDATE heads SET version = version + %s, chain = chain # %s WHERE timeline = %b AND version = %s
+              RETURNING timeline, version - %s AS before, chain)
+"""
+"""Moves the head only if its version is the expected one; until the commit, others wait for its row."""
 INSERT: Final = f"""
 INSERT INTO events
-SELECT name, expected + place, id, ts, kind, ref, payload, CASE WHEN expected + place = 1 THEN {NUMBER} END,
-       crc32
-FROM (SELECT %s::text AS name, %s::bigint AS expected) AS here,
-     {{rows}} AS given(id, ts, kind, ref, payload, crc32, place)
-WHERE (SELECT coalesce(max(seq), 0) FROM events WHERE timeline = name) = expected
+SELECT timeline, before + place, id, ts, kind, ref, payload, CASE WHEN before + place = 1 THEN {NUMBER} END,
+       chain # link
+FROM head, {{rows}} AS given(id, ts, kind, ref, payload, link, place)
 """  # noqa: S608 -- constants
-"""Inserts rows only if the current version is the expected one."""
+"""Inserts rows behind the head, whose links are given relative to its new chain."""
 MANY: Final = (
     "unnest(%b::text[], %b::float8[], %b::text[], %s::bigint[], %b::bytea[], %s::bigint[])"
     " WITH ORDINALITY"
@@ -43,25 +60,35 @@ FEW: Final = 16
 """Up to this many events are bound value by value; for so few, a list per column takes the driver twice as long."""
 HOLD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 7310033245123))"
 """A lock on a timeline until the transaction ends; the second argument is an arbitrary seed."""
-STOP_APPENDS: Final = "LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE"
-"""Waits until running inserts are committed; later ones wait, and then see the changes of this transaction."""
 
 
-def insertion(events: Sequence[StoredEvent]) -> tuple[LiteralString, list[object]]:
-    """The statement that appends these events, and its parameters after timeline and version."""
-    rows = [(*columns(event), event.data, checksum(event.data)) for event in events]
+def insertion(
+    timeline: str, expected: int, events: Sequence[StoredEvent]
+) -> tuple[LiteralString, list[object]]:
+    """The statement that appends these events behind the expected version, and its parameters."""
+    links, chain = extended(0, expected, events)
+    rows = [
+        (*columns(event), event.data, chain ^ link)
+        for event, link in zip(events, links, strict=True)
+    ]
+    if expected:
+        head = [len(rows), chain, timeline, expected, len(rows)]
+    else:
+        name = start(timeline)
+        head = [timeline, len(rows), chain ^ name, name, name % BUCKETS]
     if len(rows) <= FEW:
-        return _of_few(len(rows)), [value for row in rows for value in row]
-    return _OF_MANY, list(map(list, zip(*rows, strict=True)))
+        given = [value for row in rows for value in row]
+    else:
+        given = list(map(list, zip(*rows, strict=True)))
+    return _insertion(len(rows) if len(rows) <= FEW else 0, is_first=not expected), [*head, *given]
 
 
 @lru_cache
-def _of_few(count: int) -> LiteralString:
+def _insertion(count: int, *, is_first: bool) -> LiteralString:
+    """The statement for so many events; 0: for any number."""
     rows = ", ".join(ONE.replace("{place}", str(place)) for place in range(1, count + 1))
-    return cast("LiteralString", INSERT.replace("{rows}", f"(VALUES {rows})"))
-
-
-_OF_MANY: Final = INSERT.replace("{rows}", MANY)
+    statement = INSERT.replace("{rows}", f"(VALUES {rows})" if count else MANY)
+    return cast("LiteralString", (BEGUN if is_first else MOVED) + statement)
 
 
 @attrs.frozen
@@ -94,6 +121,10 @@ class PostgresDatabase:
     @property
     def dialect(self) -> Dialect:
         return DIALECT
+
+    @property
+    def counts(self) -> bool:
+        return True
 
     def number(self, table: str) -> str:
         del table  # the number is the time
@@ -186,14 +217,10 @@ class PostgresDatabase:
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
     ) -> bool:
         raw = cast("PostgresConnection", connection).raw
-        statement, given = insertion(events)
-        return raw.execute(statement, [timeline, expected, *given]).rowcount > 0
+        return raw.execute(*insertion(timeline, expected, events)).rowcount > 0
 
     def hold(self, connection: Connection, timeline: str) -> None:
         connection.run(HOLD, [timeline])
-
-    def stop_appends(self, connection: Connection) -> None:
-        connection.run(STOP_APPENDS)
 
     def erase(self) -> tuple[str, ...]:
         with self._held() as raw:
@@ -264,8 +291,8 @@ def _line(error: "psycopg.Error") -> str:
 TABLES: Final = """
 SELECT oid::regclass::text FROM pg_class
 WHERE relkind = 'r' AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'foldline'::regclass)
-  AND relname IN ('stored_events', 'stored_trims', 'stored_artifacts', 'stored_artifact_pieces',
-                  'stored_artifact_audit')
+  AND relname IN ('stored_events', 'stored_heads', 'stored_census', 'stored_trims', 'stored_artifacts',
+                  'stored_artifact_pieces', 'stored_artifact_audit')
 """
 REMAINS: Final = (
     "the write-ahead log of the server, until its segments are used again, and copies of it",
