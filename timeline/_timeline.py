@@ -109,6 +109,11 @@ class Shell:
         return self._operations.engine.view
 
     @property
+    def ids(self) -> Callable[[], str]:
+        """Makes ids for new blocks, as the timeline's own."""
+        return self._operations.engine.ids
+
+    @property
     def open_calls(self) -> tuple[CallId, ...]:
         """Tool calls that wait for a result."""
         return self._operations.open_calls()
@@ -277,6 +282,7 @@ class Timeline(Shell):
     render_at = bound(_run, Operations.render_at)
     snapshot = bound(_shot, Operations.snapshot)
     fork = bound(_forked, Operations.fork)
+    sibling = bound(_forked, Operations.sibling)
 
     def close(self) -> None:
         """Flush; then close the store if `open` opened it and no other timeline of this process has it open, even if the
@@ -384,6 +390,7 @@ class AsyncTimeline(Shell):
     render_at = bound(_run, Operations.render_at)
     snapshot = bound(_shot, Operations.snapshot)
     fork = bound(_forked, Operations.fork)
+    sibling = bound(_forked, Operations.sibling)
 
     async def close(self) -> None:
         """Flush; then close the store if `open` opened it and no other timeline of this process has it open, even if the

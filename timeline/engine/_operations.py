@@ -40,6 +40,7 @@ from blocks import (
     TextPart,
     TimelineId,
     TokensCounted,
+    ToolCall,
     ToolResult,
     TurnHeader,
     TurnId,
@@ -400,8 +401,11 @@ class Operations:
         """
         return (yield from self._append_text(SystemMessage, text, "notice()"))
 
-    def close_calls(self, text: str = INTERRUPTED) -> Flow[tuple[CallId, ...]]:
-        """Append results for open calls that nobody will answer, for example after a crash; return these calls.
+    def close_calls(
+        self, text: str = INTERRUPTED, *, only: Callable[[ToolCall], bool] | None = None
+    ) -> Flow[tuple[CallId, ...]]:
+        """Append results for open calls that nobody will answer, for example after a crash; return these calls. With
+        `only`, those for which this function returns True.
 
         Reads the store first, because an interrupted commit may have gone through.  A call that a
         request has already shown as interrupted is left unchanged.
@@ -411,12 +415,18 @@ class Operations:
         """
         checked_words(text, "close_calls()")
         yield from self.engine.load()
-        return (yield from self.engine.repeated(self._closed, text))
+        return (yield from self.engine.repeated(self._closed, text, only))
 
-    def _closed(self, text: str) -> Flow[tuple[CallId, ...]]:
+    def _closed(
+        self, text: str, only: Callable[[ToolCall], bool] | None
+    ) -> Flow[tuple[CallId, ...]]:
         group = self.engine.view.groups[-1] if self.engine.view.groups else None
         unanswered = group.unanswered if group else ()
-        calls = [call for entry, call in unanswered if group and entry.version > group.sealed]
+        calls = [
+            call
+            for entry, call in unanswered
+            if group and entry.version > group.sealed and (only is None or only(call))
+        ]
         results = [
             ToolResult(
                 id=self._new_id(),
@@ -655,6 +665,16 @@ class Operations:
         if at is not None:
             checked(at, VERSION, "fork()", "at")
         engine = yield from fork(self.engine, TimelineId(name), at)
+        return attrs.evolve(self, engine=engine)
+
+    def sibling(self, name: str) -> Flow[Self]:
+        """Open another timeline of the same store, with the settings of this one; create it if it does not exist.
+
+        Raises:
+            MisuseError: the name is not valid.
+        """
+        engine = attrs.evolve(self.engine, id=TimelineId(checked_name(name, "sibling()")))
+        yield from engine.load()
         return attrs.evolve(self, engine=engine)
 
     # Removing.
