@@ -1,13 +1,20 @@
 """The timeline for the model that a framework calls, which may be another one than the timeline's, such as a fallback."""
 
-from collections.abc import Collection
+import inspect
+from collections.abc import Awaitable, Collection
 from typing import TypeVar
 
 import attrs
 
 from timeline import AsyncTimeline, Timeline, model_named
 
-_T = TypeVar("_T", Timeline, AsyncTimeline)
+_T = TypeVar("_T", bound=Timeline | AsyncTimeline)
+_R = TypeVar("_R")
+
+
+async def finished(result: Awaitable[_R] | _R) -> _R:
+    """The result of an operation of a `Timeline` or an `AsyncTimeline`."""
+    return await result if inspect.isawaitable(result) else result
 
 
 def timeline_for(timeline: _T, name: str, apis: Collection[str] = ()) -> _T:

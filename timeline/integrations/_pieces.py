@@ -9,9 +9,13 @@ from typing import Any, Final
 
 import attrs
 
-from blocks.formats import Call, Content, Result, items, messages_in, obj, parts_of
+from blocks.formats import Call, Content, Result, items, messages_in, obj, objs, parts_of
 from render import Json, Rendered
 
+SEAL: Final = "thoughtSignature"
+"""Gemini's name for the signature of a part."""
+_UNSIGNED: Final = "skip_thought_signature_validator"
+"""Gemini's signature for a call of another model."""
 _MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 
 
@@ -28,7 +32,8 @@ class Piece:
     @property
     def mark(self) -> Json:
         """The cache mark behind it; empty: none."""
-        return {name: self.raw[name] for name in _MARKS if name in self.raw}
+        last = [self.raw, *objs(self.raw.get("output"))[-1:], *objs(self.raw.get("content"))[-1:]]
+        return {name: block[name] for block in last for name in _MARKS if name in block}
 
 
 def pieces_of(rendered: Rendered) -> Iterator[Piece]:
@@ -42,9 +47,17 @@ def pieces_of(rendered: Rendered) -> Iterator[Piece]:
     for item in rendered.messages:
         for raw, alone in _blocks(item):
             for message in messages_in(alone, rendered.provider.name):
-                for content in message.content:
+                for content in map(_own, message.content):
                     role = "tool" if isinstance(content, Result) else message.role
                     yield Piece(role, content, raw)
+
+
+def _own(content: Content) -> Content:
+    """A call without the signature that stands for none; frameworks set it themselves."""
+    if isinstance(content, Call) and content.provider.get(SEAL) == _UNSIGNED:
+        known = {name: value for name, value in content.provider.items() if name != SEAL}
+        return attrs.evolve(content, provider=known)
+    return content
 
 
 def _blocks(item: Json) -> Iterator[tuple[Json, Json]]:

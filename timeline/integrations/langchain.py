@@ -26,7 +26,7 @@ from timeline import (
 )
 from timeline.integrations._called import timeline_for
 from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import Piece, names_of, pieces_of
+from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
@@ -259,7 +259,6 @@ def _thread() -> str:
 # A request as messages.
 
 
-_SEAL: Final = "thoughtSignature"
 _SEALS: Final = "__gemini_function_call_thought_signatures__"
 """Where LangChain keeps the signatures of Gemini's calls."""
 
@@ -315,8 +314,8 @@ def _block(part: Any) -> Json:
 
 def _results(pieces: Sequence[Piece], names: Mapping[str, str]) -> Iterator[ToolMessage]:
     for piece in pieces:
-        result = piece.content
-        assert isinstance(result, Result)
+        if not isinstance(result := piece.content, Result):
+            continue
         blocks = [_block(part) for part in result.parts]
         if blocks and piece.mark:
             blocks[-1] = {**blocks[-1], **piece.mark}
@@ -338,7 +337,7 @@ def _kind(kind: str) -> Json:
 
 def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
     calls = [piece.content for piece in pieces if isinstance(piece.content, Call)]
-    seals = {c.call_id: c.provider[_SEAL] for c in calls if c.provider.get(_SEAL)}
+    seals = {c.call_id: c.provider[SEAL] for c in calls if c.provider.get(SEAL)}
     blocks = [block for piece in pieces for block in _said(piece, vendor)]
     return AIMessage(
         content=blocks,
