@@ -33,9 +33,9 @@ from blocks import CallId, MisuseError, TimelineId, UsageRecorded, checked_calls
 from blocks.formats import Json, event_of
 from persistence import EventStore, MemoryStore, Share, share_store
 from render import Model, Rendered, View, show
-from timeline._arguments import System, Tools, checked_name, checked_options
+from timeline._arguments import System, Tools, checked_kind, checked_name, checked_options
 from timeline._flow import Flow, arun, blocking, drive, run
-from timeline._models import traced_provider
+from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService, Sealing, opener_of
 from timeline.engine._compaction import Compactor
 from timeline.engine._engine import Engine, time_ordered
@@ -118,6 +118,22 @@ class Shell:
         """Tool calls that wait for a result."""
         return self._operations.open_calls()
 
+    def for_model(self, model: str | Model) -> Self:
+        """The same timeline for another model, for example one that answers when the first one fails: its requests are
+        rendered for that model and its API, and its answers are recorded as that model's. It is the same log; closing
+        one of the two closes both.
+
+        Raises:
+            MisuseError: `model` is neither a name nor a `Model`, its provider is not known, or its window is smaller
+                than the room that is kept free for its answer.
+        """
+        named = model_named(model) if isinstance(model, str) else model
+        checked_kind(named, Model, "for_model()", "model")
+        if named == self.settings.model:
+            return self
+        settings = self.settings.for_model(named)
+        return attrs.evolve(self, operations=attrs.evolve(self._operations, settings=settings))
+
 
 def documented_as(other: Callable[..., object]) -> Callable[[_F], _F]:
     """A decorator that copies the docstring of the sync function to its asyncio version."""
@@ -172,7 +188,7 @@ class Timeline(Shell):
     In addition to the errors listed there, every method may raise a `StoreError`, and after `close` a `ClosedError`.
     """
 
-    _lock: Any = attrs.field(factory=threading.RLock, init=False)
+    _lock: Any = attrs.field(factory=threading.RLock, alias="lock")
 
     @classmethod
     def open(cls, name: str, **options: Unpack[Options]) -> Self:
@@ -319,7 +335,7 @@ class AsyncTimeline(Shell):
     """
 
     _home: _Home = attrs.field(
-        default=attrs.Factory(lambda self: _Home(self._operations), takes_self=True), init=False
+        default=attrs.Factory(lambda self: _Home(self._operations), takes_self=True), alias="home"
     )
 
     @classmethod
