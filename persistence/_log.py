@@ -77,6 +77,8 @@ class Head:
     created_at: float = 0.0
     updated_at: float = 0.0
     marks: tuple[Mark, ...] = ()
+    last: str = ""
+    """The id of the newest event; empty: not known."""
 
     def after(self, events: Sequence[StoredEvent]) -> "Head":
         """The head after `events` were appended."""
@@ -90,12 +92,13 @@ class Head:
             created_at=self.created_at if self.version else events[0].at,
             updated_at=events[-1].at,
             marks=self.marks + marks,
+            last=events[-1].id,
         )
 
     def cut_to(self, version: int) -> "Head":
         """The head as it was at an earlier version, for a fork."""
         marks = tuple(mark for mark in self.marks if mark.version <= version)
-        return attrs.evolve(self, version=version, marks=marks)
+        return attrs.evolve(self, version=version, marks=marks, last="")
 
     def in_force(self) -> Mark | None:
         """The latest compaction that was not undone."""

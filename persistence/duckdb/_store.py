@@ -185,6 +185,13 @@ class DuckDBStore(RelationalStore):
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version
 
+    def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
+        known = self._known(timeline_id)
+        version, last = known.head.version, known.head.last
+        if version and not last:  # not appended by this store
+            [last] = self._reader.ids(known, version, version)
+        return version, last
+
     def _head(self, timeline_id: TimelineId) -> Head:
         return self._known(timeline_id).head
 

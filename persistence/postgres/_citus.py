@@ -6,8 +6,7 @@ a timeline, for all tenants that have one of this name, is on one worker; artifa
 """
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 
@@ -21,14 +20,13 @@ from persistence.postgres._database import (
     PostgresConnection,
     PostgresDatabase,
 )
-from persistence.sql._database import TABLES, Connection, LostError, Rows, TakenError
+from persistence.sql._database import TABLES, Connection, Rows, TakenError
 from persistence.sql._retention import ADD_HEAD
 from persistence.sql._rows import columns
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg import Connection as Raw
-    from psycopg.errors import Diagnostic
 
 COLUMNS: Final = {
     table.name: ", ".join(column.split()[0] for column in table.columns.split(", "))
@@ -125,32 +123,8 @@ class CitusDatabase(PostgresDatabase):
             raw.close()  # so it counts as lost: the commit may have failed on a worker, or the worker be gone
         return super()._told(error, raw)
 
-    @contextmanager
-    def writing(self) -> Generator[PostgresConnection]:
-        """If a worker is lost during the commit, Citus only warns: then it is unknown whether its rows are there."""
-        warnings: list[str] = []
-
-        def note(notice: "Diagnostic") -> None:
-            if notice.severity_nonlocalized == "WARNING":
-                warnings.append(notice.message_primary or "")
-
-        with self._held() as raw:
-            raw.add_notice_handler(note)
-            try:
-                with self._begun(raw, "BEGIN"):
-                    yield self._connected(raw)
-                    warnings.clear()
-            finally:
-                raw.remove_notice_handler(note)
-        if warnings:
-            raise LostError(f"{self.name}: {warnings[0][:300]}")
-
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
-        try:
-            with self.writing() as connection:
-                return self.insert(connection, timeline, expected, events)
-        except TakenError:
-            return False
+        return self._append(timeline, expected, events)
 
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]

@@ -1,5 +1,6 @@
 """Rows of events: writing and reading them."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import isfinite
 from typing import Final, TypeAlias
@@ -28,6 +29,7 @@ FIRST_ROWS: Final = 64
 """The number of events to read first; their size decides how many to read next."""
 
 HEAD: Final = "SELECT version FROM heads WHERE timeline = ?"
+TIP: Final = "SELECT seq, id FROM events WHERE timeline = ? ORDER BY seq DESC LIMIT 1"
 RANGE: Final = (
     "SELECT seq, payload FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
 )
@@ -110,6 +112,14 @@ def columns(event: StoredEvent) -> tuple[str, float, str, int | None]:
 def column(text: str) -> str:
     """A text with NUL escaped, because not every database accepts NUL; different texts stay different."""
     return text.replace("\\", "\\\\").replace("\0", "\\0")
+
+
+def text_in(column: str) -> str:
+    """The text that `column` has escaped."""
+    return _ESCAPED.sub(lambda found: "\0" if found[1] == "0" else found[1], column)
+
+
+_ESCAPED: Final = re.compile(r"\\(.)")
 
 
 def window_of(

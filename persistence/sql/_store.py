@@ -248,6 +248,10 @@ class SQLStore(RelationalStore):
     def head(self, timeline_id: TimelineId) -> int:
         return next((found for (found,) in self._rows(_rows.HEAD, [timeline_id]) if found), 0)
 
+    def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
+        rows = self._rows(_rows.TIP, [timeline_id])
+        return (rows[0][0], _rows.text_in(rows[0][1])) if rows else (0, "")
+
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
         _rows.checked_rows(stored)
