@@ -87,7 +87,7 @@ from render.summary._merge import merge_summaries as merge_summaries
 from render.summary._redaction import Redaction as Redaction
 from render.summary._redaction import redaction_of as redaction_of
 from render.summary._redaction import said_by as said_by
-from render.summary._redaction import without_excerpts as without_excerpts
+from render.summary._redaction import without_blocks as without_blocks
 from render.summary._text import format_summary as format_summary
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
