@@ -22,6 +22,9 @@ endif
 VERSIONS := 3.12 3.13 3.14
 CORE := tests/blocks tests/persistence/sessions tests/timeline/test_timeline.py tests/timeline/test_siblings.py tests/timeline/cli/test_replay_command.py
 
+# Who forbids Python to keep what it compiled would compile everything anew in each of the hundreds of processes below.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:

@@ -23,6 +23,7 @@ from blocks import (
     TimelineId,
     TurnId,
     VersionConflictError,
+    clean_json,
     decode_event,
     encode_event,
     kind_of,
@@ -113,6 +114,15 @@ class EventStore(ABC):
         self.close()
 
     # What follows from reading a log; a store with an index does it without.
+
+    def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
+        """The current version and the id of the event there; 0 and "" for an unknown id.
+
+        Every operation of a `Timeline` begins with it, to find new events, and to notice a log that went back.
+        """
+        head = self.head(timeline_id)
+        page = self.read(timeline_id, after=head - 1, limit=1) if head else ()
+        return (page[0][0], clean_json(page[0][1].id)) if page else (0, "")
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         """The compaction in force and all events from its cut on; empty for an unknown id."""

@@ -9,15 +9,15 @@ from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import attrs
-import httpx2
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
 from openai import AsyncOpenAI, OpenAI
 
+from tests import _http
 from tests._google import AsyncGoogle, Google
+from tests._sizes import PATIENCE
 from timeline.fake_provider import FakeProvider, FakeServer
 
-TIMEOUT_SECONDS = 20.0
 RETRY_DELAY_SECONDS = 0.01
 """How long a client waits before it tries again: half a second otherwise, and twice that the next time."""
 
@@ -54,23 +54,22 @@ class Practice:
 
     def google(self, server: FakeServer, max_retries: int = 0) -> Google:
         """One that speaks Gemini's API."""
-        http = self.stack.enter_context(httpx2.Client(**_http(server.url)))
+        http = self.stack.enter_context(_http.client(**_google(server.url)))
         return Google(http, max_retries)
 
     @asynccontextmanager
     async def agoogle(self, server: FakeServer, max_retries: int = 0) -> AsyncIterator[AsyncGoogle]:
         """The same for one event loop."""
-        async with httpx2.AsyncClient(**_http(server.url)) as http:
+        async with _http.async_client(**_google(server.url)) as http:
             yield AsyncGoogle(http, max_retries)
 
 
-def _http(url: str) -> dict[str, Any]:
-    headers = {"x-goog-api-key": "test"}
-    return {"base_url": url, "headers": headers, "timeout": TIMEOUT_SECONDS}
+def _google(url: str) -> dict[str, Any]:
+    return {"base_url": url, "headers": {"x-goog-api-key": "test"}}
 
 
 def _given(url: str, options: dict[str, Any]) -> dict[str, Any]:
-    fixed = {"base_url": url, "api_key": "test", "timeout": TIMEOUT_SECONDS}
+    fixed = {"base_url": url, "api_key": "test", "timeout": PATIENCE}
     return {**fixed, "max_retries": 0, **options}
 
 

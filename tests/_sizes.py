@@ -1,9 +1,11 @@
-"""How much a test does: the usual amount, or the long one of `make test-long`.
+"""How much a test does, the usual amount or the long one of `make test-long`; and how long it waits.
 
 The promise is the same; the long version goes on for longer, or tries more of them.
 """
 
 import os
+import time
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 PROFILE: Final = os.environ.get("HYPOTHESIS_PROFILE", "default")
@@ -13,6 +15,14 @@ PATIENCE: Final = 120.0
 """Seconds that a test waits for something that must happen: a limit for what hangs, not for what is slow."""
 
 _T = TypeVar("_T")
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Look until it holds: for what another thread or process does without telling."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, "in vain"
+        time.sleep(0.005)  # between two looks
 
 
 def sized(usual: _T, long: _T) -> _T:

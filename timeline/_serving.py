@@ -191,10 +191,10 @@ class AppServer(ABC):
 
     def stop(self) -> None:
         """Close every connection.  Idempotent."""
-        if self._server and self._thread:
+        if self._server and self._thread:  # which closes its socket, however long that takes
             self._server.force_exit, self._server.should_exit = self.hurries, True
             self._thread.join(_START_SECONDS_MAX)
-        if self._socket:
+        elif self._socket:
             self._socket.close()
         self._socket = self._server = self._thread = None
 

@@ -25,11 +25,23 @@ from blocks import (
     StoreError,
     StoreLockedError,
 )
+from persistence._chain import extended, start
 from persistence._file import create_beside, kind_at, sync_folder, system_errors
 from persistence._log import StoredEvent
 from persistence._store import PROBLEMS_MAX
-from persistence.sql._database import NEW, TABLES, Connection, Dialect, Rows, TakenError, set_up
-from persistence.sql._rows import HEAD, checksum, columns
+from persistence.sql._database import (
+    ADD_BUCKETS,
+    NEW,
+    TABLES,
+    Connection,
+    Dialect,
+    Rows,
+    TakenError,
+    count,
+    set_up,
+)
+from persistence.sql._retention import ADD_HEAD
+from persistence.sql._rows import CHAIN, columns
 from persistence.sqlite._dialect import DIALECT, VIEWS, register
 
 IDLE_MAX: Final = 8
@@ -38,9 +50,12 @@ NO_TABLE: Final = ("no such table", "no such column", "table ")
 """Beginnings of error messages that say that a table or column is missing, differs or exists already."""
 NUMBER: Final = "(SELECT coalesce(max(made), 0) + 1 FROM {table} WHERE made IS NOT NULL)"
 INSERT: Final = f"""
-INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, crc32, made)
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, link, made)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")} END)
 """  # noqa: S608 -- constants
+
+
+MOVE_HEAD: Final = "UPDATE heads SET version = ?, chain = ? WHERE timeline = ?"
 
 
 @attrs.frozen
@@ -75,6 +90,10 @@ class SQLiteDatabase:
     def dialect(self) -> Dialect:
         return DIALECT
 
+    @property
+    def counts(self) -> bool:
+        return True
+
     def number(self, table: str) -> str:
         return NUMBER.format(table=table)
 
@@ -102,24 +121,30 @@ class SQLiteDatabase:
             yield connection
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
-        with self.writing() as connection:
-            return self.insert(connection, timeline, expected, events)
+        try:
+            with self.writing() as connection:
+                return self.insert(connection, timeline, expected, events)
+        except TakenError:  # the rows of a timeline whose head is lost
+            return False
 
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
     ) -> bool:
-        if (connection.rows(HEAD, [timeline])[0][0] or 0) != expected:
+        ends = connection.rows(CHAIN, [timeline])
+        [(version, chain)] = ends or [(0, start(timeline))]
+        if version != expected:
             return False
-        for seq, event in enumerate(events, expected + 1):
-            data = event.data
-            given = (timeline, seq, *columns(event), data, checksum(data), seq == 1)
-            connection.run(INSERT, given)
+        links, chain = extended(chain, expected, events)
+        for seq, (event, link) in enumerate(zip(events, links, strict=True), expected + 1):
+            connection.run(INSERT, (timeline, seq, *columns(event), event.data, link, seq == 1))
+        if ends:
+            connection.run(MOVE_HEAD, [expected + len(events), chain, timeline])
+        else:
+            connection.run(ADD_HEAD, [timeline, len(events), chain])
+            count(self, connection, timeline, 1)
         return True
 
     def hold(self, connection: Connection, timeline: str) -> None:
-        """Do nothing: SQLite has one writer at a time."""
-
-    def stop_appends(self, connection: Connection) -> None:
         """Do nothing: SQLite has one writer at a time."""
 
     def erase(self) -> tuple[str, ...]:
@@ -231,14 +256,17 @@ def translated(error: sqlite3.Error, path: Path) -> FoldlineError:
 
 
 TYPES: Final = {"name": "TEXT", "int": "INTEGER", "float": "REAL", "bytes": "BLOB"}
-FORMAT: Final = 3
-CREATE: Final = tuple(
-    statement
-    for table in TABLES
-    for statement in (
-        f"CREATE TABLE {table.name}({table.columns.format(**TYPES)}, PRIMARY KEY ({table.key}))",
-        *(f"CREATE INDEX {name} ON {table.name}({what}" for name, what in table.indexes),
-    )
+FORMAT: Final = 4
+CREATE: Final = (
+    *(
+        statement
+        for table in TABLES
+        for statement in (
+            f"CREATE TABLE {table.name}({table.columns.format(**TYPES)}, PRIMARY KEY ({table.key}))",
+            *(f"CREATE INDEX {name} ON {table.name}({what}" for name, what in table.indexes),
+        )
+    ),
+    ADD_BUCKETS,
 )
 OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
 

@@ -17,7 +17,9 @@ from persistence.sqlite._database import SQLiteConnection, connected, errors, op
 
 TABLES: Final = {
     "events": ("text", "integer", "text", "real", "text"),
-    "trims": (),  # none, because its rows look like pieces
+    "heads": (),  # none: such a row looks like those of other tables
+    "census": (),
+    "trims": (),
     "artifacts": ("text", "text", "blob"),
     "artifact_pieces": ("text", "integer", "real", "blob"),
     "artifact_audit": ("text", "integer", "blob"),
@@ -34,7 +36,7 @@ SELECT timeline, seq FROM events INDEXED BY sqlite_autoindex_events_1
 ORDER BY timeline {order}, seq {order}
 """
 LOST: Final = """
-INSERT OR IGNORE INTO events(timeline, seq, id, ts, kind, payload) VALUES (?, ?, '', 0, '', x'')
+INSERT OR IGNORE INTO events(timeline, seq, id, ts, kind, payload, link) VALUES (?, ?, '', 0, '', x'', 0)
 """
 TIMES: Final = """
 UPDATE events SET ts = coalesce(

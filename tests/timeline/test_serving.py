@@ -1,14 +1,22 @@
-"""Which requests to a server of this machine are of a web page elsewhere."""
+"""A server of this machine: which requests to it are of a web page elsewhere, and how it stops."""
 
+import threading
 from ipaddress import IPv4Address, IPv6Address
 
+import attrs
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from tests import _http
+from tests._sizes import PATIENCE
 from tests._table import for_each
-from timeline._serving import foreign_in
+from timeline._serving import AppServer, foreign_in
 
 OWN_HOSTS = (
     "localhost",
@@ -110,3 +118,49 @@ def test_an_address_is_this_machines_exactly_if_it_is_a_loopback_address(
 ) -> None:
     name = f"[{address}]" if isinstance(address, IPv6Address) else str(address)
     assert bool(foreign(("host", f"{name}:{port}"))) is not address.is_loopback
+
+
+@attrs.define
+class Busy(AppServer):
+    """Its answers hold up everything else that it does."""
+
+    asked: threading.Event = attrs.field(factory=threading.Event)
+    free: threading.Event = attrs.field(factory=threading.Event)
+
+    @property
+    def extra(self) -> str:
+        """See `AppServer`."""
+        return "serve"
+
+    def make_app(self) -> Starlette:
+        """See `AppServer`."""
+        return Starlette(routes=[Route("/", self._answer, methods=["POST"])])
+
+    async def _answer(self, _: Request) -> Response:
+        self.asked.set()
+        assert self.free.wait(PATIENCE)
+        return Response()
+
+
+@pytest.mark.network
+def test_one_that_is_too_busy_to_stop_in_time_stops_later_and_closes_its_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread that serves does not find its socket closed by another one."""
+    raised: list[threading.ExceptHookArgs] = []
+    server = Busy()
+    server.start()
+    listener = server._socket
+    monkeypatch.setattr("timeline._serving._START_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    serving = server._thread
+    assert serving is not None
+    connection = _http.sent(server.url + "/", {}, {})
+    assert server.asked.wait(PATIENCE)
+    server.stop()
+    server.free.set()
+    serving.join(PATIENCE)
+    connection.close()
+    assert raised == []
+    assert listener is not None
+    assert listener.fileno() == -1, "it is closed"

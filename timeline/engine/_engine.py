@@ -18,7 +18,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
@@ -40,6 +40,7 @@ from blocks import (
     Event,
     EventId,
     ForgottenError,
+    LogRewoundError,
     LogWindow,
     MisuseError,
     RangeExpanded,
@@ -55,6 +56,7 @@ from blocks import (
     UnknownPathError,
     UsageRecorded,
     VersionConflictError,
+    clean_json,
     is_label,
     path_of,
     sealed,
@@ -464,7 +466,7 @@ class Engine:
     def _settled_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
         if self.version - version > NEWS_MAX:
             return False
-        news = yield from self._news(version, self.version)
+        news = yield from self._read(version, self.version)
         if not all(isinstance(event, _PLAIN) for _, event in news):
             return False
         yield from self.append_here(decided)
@@ -541,14 +543,38 @@ class Engine:
         return (yield from flow)
 
     def catch_up(self) -> Flow[None]:
-        """Load events that other writers or an interrupted commit have appended."""
-        head = yield from blocking(self.store.head, self.id)
+        """Load events that other writers or an interrupted commit have appended.
+
+        Raises:
+            LogRewoundError: the store lacks events of the view.
+        """
+        head, last = yield from blocking(self.store.tip, self.id)
+        if head <= self.version:
+            self._check_seen(head, last)
         expiry = self.sealing.next_expiry
         is_old = self._behind or (expiry is not None and expiry <= self.clock())
-        if is_old or not 0 <= head - self.version <= NEWS_MAX:
+        if is_old or head - self.version > NEWS_MAX:
+            if head > self.version:
+                with suppress(ForgottenError):  # what was forgotten did not go back
+                    yield from self._since_seen(self.version, head)
             yield from self.load()
         elif head != self.version:
             yield from self._fold_news(head)
+
+    def _check_seen(self, head: int, there: str) -> None:
+        """Check that the log still has the newest event of the view; the log ends at version `head`, and `there` is
+        the id of its event at the view's version, or of its last one."""
+        if self.version and (head < self.version or there != _newest_id(self._durable)):
+            raise LogRewoundError(self.id, seen=self.version, found=head)
+
+    def _since_seen(self, last: int, head: int) -> Flow[list[Recorded]]:
+        """The events after the view, up to version `last` of a log that ends at `head`, read together with the newest
+        event of the view, which must still be there."""
+        events = yield from self._read(max(self.version - 1, 0), last)
+        if not self.version:
+            return events
+        self._check_seen(head, events[0][1].id if events else "")
+        return events[1:]
 
     def load(self) -> Flow[None]:
         """Read the window from the store; pending events stay pending, unless the store has them."""
@@ -560,13 +586,18 @@ class Engine:
 
     def _fold_news(self, head: int) -> Flow[None]:
         """Fold new events of other writers without loading the window again."""
-        news = yield from self._news(self.version, head)
+        try:
+            news = yield from self._since_seen(head, head)
+        except ForgottenError:  # a compaction of another writer has moved the window past them
+            yield from self.load()
+            return
         if any(isinstance(event, RangeExpanded) for _, event in news):
             yield from self.load()  # it shows blocks that are not in the view
         else:
-            self._go_on_from(commit(self._durable, *(event for _, event in news)))
+            opened = yield from self.sealing.opened(news)
+            self._go_on_from(commit(self._durable, *(event for _, event in opened)))
 
-    def _news(self, version: int, head: int) -> Flow[Sequence[Recorded]]:
+    def _read(self, version: int, head: int) -> Flow[list[Recorded]]:
         """The events after a version, up to version `head`; fewer if the store has fewer."""
         news: list[Recorded] = []
         while version + len(news) < head:  # the store limits the size of a page
@@ -576,7 +607,7 @@ class Engine:
             if not page:
                 break
             news += page
-        return (yield from self.sealing.opened(news))
+        return news
 
     def _go_on_from(self, durable: View) -> None:
         """Continue from this durable view, with the pending events after it."""
@@ -686,6 +717,13 @@ class Engine:
 
     def _page(self, after: int) -> Flow[Sequence[Recorded]]:
         return (yield from blocking(self.store.read, self.id, after=after, limit=PAGE))
+
+
+def _newest_id(view: View) -> str:
+    """The id, as it is stored, of the newest event of a view that was read from a log."""
+    recorded = [(each.version, each.event) for each in (view.compaction,) if each]
+    newest = max((*recorded, *view.events_since_cut[-1:]), key=lambda each: each[0])
+    return str(clean_json(newest[1].id))
 
 
 # One render.

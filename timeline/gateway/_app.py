@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blocks.formats import Format, Stream, obj, stream_of, string
-from render import Json
+from render import Json, overflow_of
 from timeline._serving import foreign_in
 from timeline.engine import NoRoomError
 from timeline.gateway._money import Meter, account_of
@@ -215,7 +215,7 @@ class Served:
         otherwise the client's own."""
         kind, message = error_in(await response.aread())
         await response.aclose()
-        overflow = call.rendered.provider.overflow(response.status_code, kind, message)
+        overflow = overflow_of(response.status_code, kind, message)
         smaller: Call | None = None
         if overflow is not None:
             smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
@@ -404,9 +404,11 @@ class Answer:
 
 
 def error_in(data: bytes) -> tuple[str, str]:
-    """The most specific name and the message of an error, if the body has them."""
-    found = obj(_json(data).get("error"))
-    return str(found.get("code") or found.get("type") or ""), string(found.get("message"))
+    """The most specific name and the message of an error, if the body has them; some servers send the message alone."""
+    body = _json(data)
+    found = obj(body.get("error")) or body
+    message = string(found.get("message")) or string(found.get("error"))
+    return str(found.get("code") or found.get("type") or ""), message
 
 
 def _json(data: bytes) -> Json:

@@ -34,12 +34,11 @@ DIGITS: Final = 3
 """The decimals to which trials are compared."""
 GRADED: Final = "surroundings"
 SPACE: Final[Mapping[str, Sequence[Any]]] = {
-    "page_tokens": (0, 6_000, 12_000, 16_000, 20_000, 26_000, 34_000),
+    "page_tokens": (0, 5_000, 10_000, 14_000, 18_000, 24_000, 30_000),
     "working_ratio": (0.0, 0.05, 0.1, 0.15, 0.2, 0.25),
     "keep_ratio": (0.04, 0.06, 0.08, 0.1, 0.14, 0.2, 0.3),
     "clip_ratio": (0.025, 0.035, 0.04, 0.05, 0.07, 0.1, 0.16),
     "trigger_ratio": (0.7, 0.8, 0.85, 0.9, 0.97),
-    "excerpts_ratio": (0.0, 0.3, 0.44, 0.55),
     "found_ratio": (0.15, 0.28, 0.4),
     "target_ratio": (0.5, 0.6, 0.7, 0.8, 0.88),
     "enough_ratio": (0.3, 0.4, 0.5, 0.65, 0.75),

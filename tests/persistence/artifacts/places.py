@@ -272,7 +272,7 @@ def put_until_killed(path: Path, round_: int) -> list[ArtifactId]:
     ) as writer:
         assert writer.stdout is not None
         lines = [writer.stdout.readline()]
-        time.sleep(0.05 + 0.06 * round_)
+        time.sleep(0.05 + 0.06 * round_)  # any moment will do
         writer.send_signal(signal.SIGKILL)
         lines += writer.stdout.read().splitlines(keepends=True)
     whole = "".join(line for line in lines if line.endswith("\n"))

@@ -125,7 +125,7 @@ def test_a_head_that_was_read_before_a_commit_is_not_kept_after_it(
     def slow(cursor: duckdb.DuckDBPyConnection, names: list[TimelineId]) -> dict[TimelineId, Known]:
         found = read(cursor, names)
         has_read.set()
-        published.wait(0.3)
+        published.wait(0.3)  # in vain if the commit waits for the reader, as it may
         return found
 
     def overtaken(writer: Writer, *given: object) -> None:

@@ -1,6 +1,5 @@
 """Who watches a timeline in a store on a server, and how a test waits for that."""
 
-import time
 from collections.abc import Callable
 from threading import Event
 
@@ -8,7 +7,7 @@ import attrs
 
 from blocks import TimelineId
 from persistence import PostgresStore
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 from tests.persistence.contract import T
 
 LONG = PATIENCE
@@ -42,10 +41,3 @@ class Woken:
         found = self.event.wait(seconds)
         self.event.clear()
         return found
-
-
-def until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + LONG
-    while not holds():
-        assert time.monotonic() < end, "in vain"
-        time.sleep(0.01)

@@ -185,7 +185,7 @@ def test_workers_whose_connections_break_at_any_moment_lose_and_double_nothing(u
         return worker
 
     def cut() -> None:
-        while not stop.wait(0.05):
+        while not stop.wait(0.05):  # again and again
             with suppress(psycopg.Error):
                 asked(url, CUT)
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -16,11 +15,12 @@ from persistence import ArtifactDescription, PostgresStore, Requester, verify
 from persistence.postgres._database import translated
 from persistence.sql._database import LostError, PassingError
 from tests._postgres import Server, running
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 from tests._table import for_each
 from tests.persistence.contract import T, many, said, versions
 
 WRITERS = 4
+WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 END = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE application_name = 'foldline' AND query LIKE '%INSERT INTO events%' AND pid <> pg_backend_pid()
@@ -86,8 +86,7 @@ def test_a_server_that_is_started_again_is_found_again(victim: Server) -> None:
         def disturb() -> None:
             before = store.head(TimelineId("writer 0"))
             victim.restart()
-            while store.head(TimelineId("writer 0")) < before + 9:
-                time.sleep(0.005)  # what it asks for, the writers would have
+            until(lambda: store.head(TimelineId("writer 0")) >= before + 9)
 
         check(store, written_during(store, disturb))
 
@@ -143,7 +142,8 @@ def test_a_lock_that_another_holds_is_waited_for(store: PostgresStore, url: str)
         done: list[int] = []
         writer = Thread(target=lambda: done.append(store.append(T, many(1), expected_version=0)))
         writer.start()
-        writer.join(0.2)
+        with psycopg.connect(url, autocommit=True) as watcher:
+            until(lambda: watcher.execute(WAITING).fetchone() != (0,))
         assert done == []
         connection.rollback()
         writer.join(PATIENCE)

@@ -19,8 +19,9 @@ from persistence import PostgresStore
 from persistence.postgres import _notify
 from persistence.postgres._notify import NAME
 from tests._postgres import Server
+from tests._sizes import until
 from tests.persistence.contract import T, U, forked, many
-from tests.persistence.postgres._woken import LONG, Woken, until
+from tests.persistence.postgres._woken import LONG, Woken
 
 LOOK_SECONDS = 0.25
 FOLLOW = """

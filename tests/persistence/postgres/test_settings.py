@@ -13,10 +13,11 @@ from persistence import EventStore, PostgresStore
 from persistence.postgres._address import options
 from persistence.testing import StoreContract
 from tests._postgres import Server
+from tests._sizes import until
 from tests._table import for_each
 from tests.persistence.contract import T, U, many, said
 from tests.persistence.postgres._pooler import CONNECTIONS, pooler
-from tests.persistence.postgres._woken import Woken, until
+from tests.persistence.postgres._woken import Woken
 
 KEPT = """
 SELECT coalesce(current_setting('foldline.tenant', true), ''), current_setting('enable_bitmapscan'),

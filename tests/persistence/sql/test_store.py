@@ -2,8 +2,8 @@
 
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Semaphore
 
 import pytest
 
@@ -24,6 +24,7 @@ from persistence import verify
 from persistence._log import RECENT_MAX
 from persistence.sql._database import LostError, Patience
 from persistence.sql._store import SQLStore
+from tests._sizes import PATIENCE
 from tests.persistence.contract import T, U, compacted, forked, many, opened, said, versions
 
 BATCH = 3
@@ -214,13 +215,17 @@ def test_close_while_others_read_is_an_error_for_them_and_no_more(where: str) ->
     store = opened(where)
     store.append(T, many(50), expected_version=0)
 
+    begun = Semaphore(0)
+
     def reading() -> None:
         while True:
             assert versions(store.read(T)) == list(range(1, 51))
+            begun.release()
 
     with ThreadPoolExecutor(4) as pool:
         readers = [pool.submit(reading) for _ in range(4)]
-        time.sleep(0.05)
+        for _ in range(8):
+            assert begun.acquire(timeout=PATIENCE)
         store.close()
     for reader in readers:
         assert isinstance(reader.exception(), ClosedError)

@@ -21,7 +21,7 @@ import attrs
 import pytest
 
 from persistence import open_store
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 from timeline.fake_provider import FakeProvider, FakeServer, Fault, Reply
 
 pytestmark = pytest.mark.network
@@ -427,10 +427,7 @@ def children(pid: int) -> set[int]:
 
 
 def wait_until_gone(pids: set[int]) -> None:
-    end = time.monotonic() + PATIENCE
-    while left := {pid for pid in pids if is_running(pid)}:
-        assert time.monotonic() < end, left
-        time.sleep(0.02)
+    until(lambda: not any(map(is_running, pids)))
 
 
 def is_running(pid: int) -> bool:
@@ -457,7 +454,7 @@ def terminal(desk: Desk, *arguments: str) -> Iterator[tuple[int, int]]:
 def read_until(screen: int, wanted: bytes) -> bytes:
     said = b""
     end = time.monotonic() + PATIENCE
-    while wanted not in said and time.monotonic() < end:
+    while wanted not in said:
+        assert time.monotonic() < end, said
         said += os.read(screen, 4_096)
-    assert wanted in said
     return said

@@ -75,7 +75,7 @@ def test_it_is_a_fact_that_is_no_bill_and_others_learn_from_it() -> None:
 
 def test_an_async_timeline_may_ask_an_async_endpoint() -> None:
     async def count(request: dict[str, Any]) -> int:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # others have their turn
         return 100 + len(request["messages"])
 
     async def talk() -> int:

@@ -120,7 +120,7 @@ def test_an_open_that_is_cancelled_at_any_moment_holds_nothing(
             task = asyncio.create_task(AsyncTimeline.open("talk", store=path))
             await asyncio.to_thread(arrived.wait, PATIENCE)
             task.cancel()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # one turn for the task
             go_on.set()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -146,7 +146,7 @@ def test_a_loop_that_ends_during_an_open_leaves_nothing_held(
 
     def slow(store: DuckDBStore, timeline: TimelineId) -> Any:
         arrived.set()
-        go_on.wait(0.2)
+        go_on.wait(0.2)  # the loop ends meanwhile, or a little later
         return original(store, timeline)
 
     async def left() -> None:

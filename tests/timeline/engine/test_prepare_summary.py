@@ -305,7 +305,7 @@ def test_async_whoever_waits_may_be_cancelled_and_the_summary_still_arrives(
             assert await asyncio.to_thread(gate.asked.wait, PATIENCE)
             await atalk(timeline, 4, TURNS)
             due = asyncio.create_task(timeline.render(system=SYSTEM))
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # wherever it waits then
             due.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await due

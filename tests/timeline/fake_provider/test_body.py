@@ -7,6 +7,7 @@ import httpx2
 import pytest
 import zstandard
 
+from tests import _http
 from tests._practice import Practice
 from timeline.fake_provider import FakeServer, Reply
 
@@ -24,7 +25,7 @@ def zstd(data: bytes) -> bytes:
 
 def posted(server: FakeServer, body: bytes, encoding: str) -> httpx2.Response:
     headers = {**HEADERS, "content-encoding": encoding}
-    return httpx2.post(f"{server.url}/v1/messages?beta=true", content=body, headers=headers)
+    return _http.post(f"{server.url}/v1/messages?beta=true", content=body, headers=headers)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import json
 
-import httpx2
 import pytest
 import zstandard
 
+from tests import _http
 from tests._practice import Practice
 from timeline.fake_provider import Reply
 from timeline.fake_provider._provider import HttpRequest
@@ -19,9 +19,9 @@ def test_every_request_is_kept_as_it_was_sent(practice: Practice) -> None:
     server = practice.serve(responder=[Reply(text="Yes.")])
     headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01", "X-Session-Id": "s1"}
     packed = zstandard.compress(json.dumps(request()).encode())
-    httpx2.head(server.url)
-    httpx2.get(f"{server.url}/v1/nothing?a=1&b=")
-    httpx2.post(
+    _http.head(server.url)
+    _http.get(f"{server.url}/v1/nothing?a=1&b=")
+    _http.post(
         f"{server.url}/v1/messages?beta=true",
         content=packed,
         headers={**headers, "content-encoding": "zstd"},
@@ -37,7 +37,7 @@ def test_every_request_is_kept_as_it_was_sent(practice: Practice) -> None:
 def test_no_key_is_kept_wherever_it_was(practice: Practice) -> None:
     server = practice.serve()
     names = ("x-api-key", "Authorization", "X-Goog-Api-Key", "Cookie", "Proxy-Authorization")
-    httpx2.get(f"{server.url}/v1/models?key={KEY}&a=b", headers=dict.fromkeys(names, KEY))
+    _http.get(f"{server.url}/v1/models?key={KEY}&a=b", headers=dict.fromkeys(names, KEY))
     [kept] = server.http_requests
     assert KEY not in repr(kept)
     assert dict.fromkeys(map(str.lower, names), "***").items() <= kept.headers.items()

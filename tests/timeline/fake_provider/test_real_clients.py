@@ -5,6 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests import _http
 from tests._practice import Practice
 from timeline.fake_provider import Call, FakeProvider, FakeServer, Reply
 
@@ -19,11 +20,11 @@ LOGIN = {"authorization": "Bearer sk-ant-oat01-x", "anthropic-version": "2023-06
 def posted(
     server: FakeServer, asked: dict[str, Any], headers: dict[str, str], path: str = "/v1/messages"
 ) -> httpx2.Response:
-    return httpx2.post(f"{server.url}{path}?beta=true", json=asked, headers=headers)
+    return _http.post(f"{server.url}{path}?beta=true", json=asked, headers=headers)
 
 
 def test_a_connection_may_be_opened_with_a_question_for_nothing(practice: Practice) -> None:
-    answer = httpx2.head(practice.serve().url)
+    answer = _http.head(practice.serve().url)
     assert (answer.status_code, answer.content) == (200, b"")
 
 
@@ -51,8 +52,8 @@ def test_a_login_is_taken_only_with_its_beta(practice: Practice) -> None:
 @pytest.mark.parametrize("version", [{}, {"anthropic-version": "2023-06-01"}])
 def test_models_are_listed_for_who_has_a_key(practice: Practice, version: dict[str, str]) -> None:
     url = f"{practice.serve().url}/v1/models?limit=1000"
-    assert httpx2.get(url, headers=version).status_code == 401
-    assert httpx2.get(url, headers={"authorization": "Bearer x", **version}).status_code == 200
+    assert _http.get(url, headers=version).status_code == 401
+    assert _http.get(url, headers={"authorization": "Bearer x", **version}).status_code == 200
 
 
 def test_codex_logged_in_with_chatgpt_asks_for_its_account_and_for_answers_there(
@@ -60,12 +61,12 @@ def test_codex_logged_in_with_chatgpt_asks_for_its_account_and_for_answers_there
 ) -> None:
     url = f"{practice.serve().url}/backend-api"
     headers = {"authorization": "Bearer x", "chatgpt-account-id": "mine"}
-    found = httpx2.get(f"{url}/wham/accounts/check", headers=headers).json()
+    found = _http.get(f"{url}/wham/accounts/check", headers=headers).json()
     assert [account["id"] for account in found["accounts"]] == found["account_ordering"] == ["mine"]
-    assert httpx2.get(f"{url}/wham/settings/user", headers=headers).json() == {}
-    assert httpx2.get(f"{url}/codex/models", headers=headers).json() == {"models": []}
+    assert _http.get(f"{url}/wham/settings/user", headers=headers).json() == {}
+    assert _http.get(f"{url}/codex/models", headers=headers).json() == {"models": []}
     asked = {"model": "gpt-5.6-sol", "input": "Hello.", "store": False}
-    answer = httpx2.post(f"{url}/codex/responses", headers=headers, json=asked).json()
+    answer = _http.post(f"{url}/codex/responses", headers=headers, json=asked).json()
     assert (answer["object"], answer["status"]) == ("response", "completed")
 
 
@@ -117,14 +118,14 @@ def test_a_websocket_is_refused_so_that_the_agent_falls_back(practice: Practice)
     server = practice.serve()
     headers = {"connection": "upgrade", "upgrade": "websocket", "authorization": "Bearer x"}
     for path in ("/v1/responses", "/backend-api/codex/responses"):
-        assert httpx2.get(f"{server.url}{path}", headers=headers).status_code == 426
-        assert httpx2.get(f"{server.url}{path}").status_code == 405
+        assert _http.get(f"{server.url}{path}", headers=headers).status_code == 426
+        assert _http.get(f"{server.url}{path}").status_code == 405
 
 
 def test_who_is_logged_in_with_chatgpt_asks_at_another_path(practice: Practice) -> None:
     server = practice.serve()
     headers = {"authorization": "Bearer x", "chatgpt-account-id": "mine"}
-    found = httpx2.get(f"{server.url}/backend-api/wham/accounts/check", headers=headers).json()
+    found = _http.get(f"{server.url}/backend-api/wham/accounts/check", headers=headers).json()
     assert [account["id"] for account in found["accounts"]] == ["mine"]
     asked = {"model": "gpt-5.4", "input": "Hello.", "store": False, "instructions": "Answer."}
     said = posted(server, asked, headers, "/backend-api/codex/responses")

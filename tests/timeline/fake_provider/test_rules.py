@@ -3,10 +3,10 @@
 from typing import Any
 
 import anthropic
-import httpx2
 import pytest
 
 from render import Model, overflow_of
+from tests import _http
 from tests._practice import Practice
 from tests._table import for_each
 from timeline.fake_provider import Exchange, FakeProvider, Fault, Reply
@@ -82,7 +82,7 @@ def test_a_key_and_a_version_are_required(
     practice: Practice, headers: dict[str, str], status: int
 ) -> None:
     url = f"{practice.serve().url}/v1/messages"
-    assert httpx2.post(url, json=request(), headers=headers).status_code == status
+    assert _http.post(url, json=request(), headers=headers).status_code == status
 
 
 def test_what_is_no_json_is_refused(practice: Practice) -> None:

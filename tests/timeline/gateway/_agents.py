@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from render import Json
+from tests import _http
 from timeline._serving import AppServer
 from timeline.fake_provider import Call, FakeProvider, FakeServer, Reply
 from timeline.gateway import Gateway, GatewayServer
@@ -107,7 +108,7 @@ class Agent:
         """Send it."""
         headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01", **self.headers}
         url = f"{self.url}/v1/messages?beta=true"
-        return httpx2.post(url, json=self.request(), headers=headers, timeout=60)
+        return _http.post(url, json=self.request(), headers=headers)
 
     def ask(self) -> Json:
         """Send it; the answer joins the history, and the results of its calls do."""

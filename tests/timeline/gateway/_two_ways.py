@@ -9,12 +9,12 @@ import attrs
 import httpx2
 import pytest
 
+from tests import _http
 from timeline.fake_provider import FakeProvider, FakeServer, Fault
 from timeline.gateway import Gateway, GatewayServer
 
 KEY = "sk-ant-0123456789-of-nobody-else"
 NOW = 1_700_000_000.0
-TIMEOUT_SECONDS = 20.0
 OF_THE_CONNECTION = {"connection", "content-length", "date", "server", "transfer-encoding"}
 """Headers that say nothing about the answer."""
 
@@ -123,7 +123,7 @@ def seen(url: str, headers: Mapping[str, str], method: str = "POST", **given: An
     status, told, body = 0, dict[str, str](), b""
     try:
         with (
-            httpx2.Client(timeout=TIMEOUT_SECONDS, trust_env=False) as http,
+            _http.client() as http,
             http.stream(method, url, headers=headers, **given) as answer,
         ):
             status = answer.status_code

@@ -1,11 +1,10 @@
 """Nothing is kept of a request that the provider did not let in, whatever it was and whatever came at the same time."""
 
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import attrs
-import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from persistence import EventStore, MemoryStore
 from persistence.testing import StoreContract
 from persistence.testing._events import T, U, compacted, forked, many, said
 from render import Json
+from tests import _http
 from tests.timeline.gateway._agents import MODEL, Recording, gateway
 from timeline.gateway._admission import AdmittingStore, Visit
 
@@ -232,7 +232,7 @@ HISTORIES = {
 
 def post(url: str, body: Json) -> int:
     headers = {"anthropic-version": "2023-06-01"}
-    with httpx2.Client(trust_env=False, timeout=20) as http:
+    with _http.client() as http:
         return http.post(f"{url}/v1/messages", json=body, headers=headers).status_code
 
 
@@ -274,10 +274,11 @@ def test_a_request_that_is_never_answered_leaves_nothing() -> None:
         silent = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         server = opened.enter_context(gateway(store=store, upstream=url))
-        with pytest.raises(httpx2.ReadTimeout):
-            httpx2.post(f"{server.url}/v1/messages", json=request(SECRET), timeout=0.5)
-        taken, _ = silent.accept()
-        opened.enter_context(taken)
+        headers = {"anthropic-version": "2023-06-01"}
+        with closing(_http.sent(f"{server.url}/v1/messages", request(SECRET), headers)):
+            taken, _ = silent.accept()
+            opened.enter_context(taken)
+            assert taken.recv(1)
     assert texts_in(store) == {}
     with gateway(store=store, upstream="http://127.0.0.1:9") as server:
         assert post(server.url, request(SECRET)) == 502

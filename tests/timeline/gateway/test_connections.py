@@ -8,17 +8,18 @@ from pathlib import Path
 
 import anthropic
 import attrs
-import httpx2
 import openai
 import pytest
 from starlette.types import Receive, Scope, Send
 
 from benchmarks.gateway.bare import served
 from persistence import open_store, search_blocks
+from tests import _http
+from tests._sizes import PATIENCE
 from timeline.fake_provider import FakeProvider, FakeServer, Reply
 from timeline.gateway import Gateway, GatewayServer
 
-from ._two_ways import KEY, TIMEOUT_SECONDS, WIRES, seen
+from ._two_ways import KEY, WIRES, seen
 
 pytestmark = pytest.mark.network
 
@@ -31,11 +32,13 @@ class Endless:
 
     begun: bytes
     """What it says at once; nothing: not even the headers."""
+    is_asked: threading.Event = attrs.field(factory=threading.Event)
     is_left: threading.Event = attrs.field(factory=threading.Event)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI's
         while (await receive()).get("more_body"):
             pass
+        self.is_asked.set()
         if self.begun:
             headers = [(b"content-type", b"text/event-stream")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -56,11 +59,11 @@ def test_a_client_that_goes_away_in_mid_answer_ends_the_request_upstream(tmp_pat
     body = {**wire.body, "stream": True}
     with served(upstream) as url, gateway(url, store) as proxy:
         with (
-            httpx2.Client(timeout=TIMEOUT_SECONDS, trust_env=False) as http,
+            _http.client() as http,
             http.stream("POST", proxy + wire.path, headers=wire.headers, json=body) as answer,
         ):
             assert next(answer.iter_raw()) == BEGUN
-        assert upstream.is_left.wait(TIMEOUT_SECONDS)
+        assert upstream.is_left.wait(PATIENCE)
     with FakeServer(FakeProvider(responder=[Reply(text="Here.")])) as well:
         with gateway(well.url, store) as proxy:
             again = seen(proxy + wire.path, wire.headers, json=body)
@@ -76,11 +79,10 @@ def test_a_client_that_does_not_wait_any_longer_ends_the_request_upstream(tmp_pa
     with (
         served(upstream) as url,
         gateway(url, tmp_path / "agent.duckdb") as proxy,
-        httpx2.Client(timeout=0.3, trust_env=False) as http,
     ):
-        with pytest.raises(httpx2.ReadTimeout):
-            http.post(proxy + wire.path, headers=wire.headers, json=dict(wire.body))
-        assert upstream.is_left.wait(TIMEOUT_SECONDS)
+        with closing(_http.sent(proxy + wire.path, wire.body, wire.headers)):
+            assert upstream.is_asked.wait(PATIENCE)
+        assert upstream.is_left.wait(PATIENCE)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from persistence import MemoryStore
+from tests import _http
 from tests.timeline.gateway._agents import MODEL, Recording, gateway
 from timeline.gateway import GatewayServer
 
@@ -68,7 +69,7 @@ def housed(token: str | None) -> Iterator[House]:
     with (
         Recording(answer={"id": "r", "output": []}) as up,
         gateway(store=store, upstream=up.url, token=token) as server,
-        httpx2.Client(trust_env=False, timeout=20) as http,
+        _http.client() as http,
     ):
         yield House(server, up, store, http)
 

@@ -19,6 +19,7 @@ import pytest
 from benchmarks.material import Writer
 from persistence import open_store, verify
 from render import Json
+from tests import _http
 from timeline.fake_provider import Call, FakeProvider, FakeServer, Reply
 
 from ._two_ways import WIRES
@@ -26,12 +27,12 @@ from ._two_ways import WIRES
 pytestmark = pytest.mark.network
 
 PROGRAM = """
-import sys, time
+import sys
 from timeline.gateway import Gateway, GatewayServer
 
 with GatewayServer(Gateway(store=sys.argv[1], upstream=sys.argv[2], window=5_000)) as server:
     print(server.url, flush=True)
-    time.sleep(600)
+    sys.stdin.read()
 """
 ROUNDS = 20
 FACTOR = 1.3
@@ -50,7 +51,9 @@ class Killed:
 
     def start(self) -> None:
         command = [sys.executable, "-c", PROGRAM, self.store, self.upstream]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self._process.stdout
         self.url = self._process.stdout.readline().strip()
 
@@ -98,10 +101,10 @@ class Agent:
         wire = WIRES["messages"]
         body = {**wire.body, "messages": self.messages}
         try:
-            with httpx2.Client(timeout=20, trust_env=False) as http:
+            with _http.client() as http:
                 answer = http.post(self.gateway.url + wire.path, headers=wire.headers, json=body)
         except httpx2.TransportError:
-            time.sleep(0.02)
+            time.sleep(0.02)  # between two tries; it is being started
             return None
         assert answer.status_code == 200, answer.text
         found: Json = answer.json()
@@ -127,7 +130,7 @@ def test_the_same_request_is_the_same_bytes_whenever_the_gateway_was_killed(
         agent = Agent(upstream, gateway, [{"role": "user", "content": "Read all parts."}])
 
         def killed() -> None:
-            time.sleep(chance.uniform(0.0, 0.04))
+            time.sleep(chance.uniform(0.0, 0.04))  # any moment of a request will do
             gateway.restart()
 
         for number in range(1, ROUNDS + 1):

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx2
 import pytest
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
 from persistence import DuckDBStore
+from tests import _http
 from timeline import Timeline
 from timeline.gateway import Gateway, GatewayServer
 from timeline.gateway._reader import PATH
@@ -26,7 +26,7 @@ TOKEN = "t0ken"  # noqa: S105 -- as good as any
 
 @asynccontextmanager
 async def session(url: str, token: str = "") -> AsyncIterator[ClientSession]:
-    async with httpx2.AsyncClient(headers={HEADER: token}) as http:
+    async with _http.async_client(headers={HEADER: token}) as http:
         opened = streamable_http_client(url + PATH, http_client=http)
         async with opened as streams, ClientSession(*streams[:2]) as agent:
             await agent.initialize()
@@ -68,7 +68,7 @@ def test_who_does_not_know_the_token_or_comes_by_another_name_is_refused(tmp_pat
     accept = {"accept": "application/json, text/event-stream"}
 
     def status(url: str, method: str = "POST", **headers: str) -> int:
-        return httpx2.request(
+        return _http.request(
             method, url + PATH, json=body, headers={**accept, **headers}
         ).status_code
 

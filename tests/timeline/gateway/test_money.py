@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -19,6 +18,8 @@ from starlette.responses import Response, StreamingResponse
 
 from persistence import MemoryStore, open_store
 from render import Json, provider_of
+from tests import _http
+from tests._sizes import until
 from tests.timeline.gateway._agents import (
     KEY,
     MODEL,
@@ -379,7 +380,7 @@ def test_what_nobody_knows_is_not_guessed_but_told() -> None:
                 agent.say("Hello.")
                 agent.post()
             agent.more = {"messages": "none"}
-            httpx2.post(
+            _http.post(
                 f"{server.url}/v1/messages", json={"messages": 7}, headers={"x-api-key": KEY}
             )
             up.answers = [(529, {"error": {}})]
@@ -473,7 +474,7 @@ class Lingering(Recording):
                 {"type": "message_stop"},
             ):
                 yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
-            await asyncio.sleep(30)
+            await asyncio.Event().wait()
 
         del http
         return StreamingResponse(events(), media_type="text/event-stream")
@@ -485,12 +486,10 @@ def test_a_call_counts_though_the_client_hangs_up_after_the_last_event() -> None
         agent.say("Hello.")
         headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
         url = f"{server.url}/v1/messages"
-        with httpx2.stream("POST", url, json=agent.request(), headers=headers) as answer:
+        with _http.stream("POST", url, json=agent.request(), headers=headers) as answer:
             for line in answer.iter_lines():
                 if "message_stop" in line:
                     break
-        for _ in range(500):
-            if (savings := server.gateway.savings()).calls:
-                break
-            time.sleep(0.01)
+        until(lambda: server.gateway.savings().calls)
+        savings = server.gateway.savings()
         assert (savings.calls, savings.tokens, savings.output_tokens) == (1, 900, 7)

@@ -9,6 +9,7 @@ import zstandard
 
 from persistence import MemoryStore
 from render import Json, validate_request
+from tests import _http
 from tests.timeline.gateway._agents import (
     KEY,
     MODEL,
@@ -163,10 +164,10 @@ def test_what_is_counted_is_what_is_sent_next_whatever_is_clipped_or_folded_ther
             clock.now += seconds
             request = agent.request()
             del request["max_tokens"]
-            found = httpx2.post(url, json=request, headers=headers)
+            found = _http.post(url, json=request, headers=headers)
             assert found.status_code == 200, found.text
             logs = {info.id: info.version for info in store.list()}
-            again = httpx2.post(url, json=request, headers=headers)
+            again = _http.post(url, json=request, headers=headers)
             assert again.json() == found.json()
             assert logs == {info.id: info.version for info in store.list()}, "nothing is recorded"
             agent.work("", rounds_max=1)
@@ -190,7 +191,7 @@ def test_what_is_counted_after_the_user_went_back_is_the_branch_that_is_sent_the
         request = {name: value for name, value in agent.request().items() if name != "max_tokens"}
         headers = {"x-api-key": KEY, "anthropic-version": "2023-06-01"}
         url = f"{server.url}/v1/messages/count_tokens"
-        counted = httpx2.post(url, json=request, headers=headers).json()["input_tokens"]
+        counted = _http.post(url, json=request, headers=headers).json()["input_tokens"]
         agent.ask()
         assert up.provider.exchanges[-1].tokens == counted
 
@@ -228,7 +229,7 @@ def test_openai_clients_get_their_own_words_back() -> None:
                 request = {"model": "gpt-4.1", "messages": said, "tools": [_FUNCTION]}
                 headers = {"authorization": f"Bearer {KEY}"}
                 url = f"{server.url}/v1/chat/completions"
-                found = httpx2.post(url, json=request, headers=headers, timeout=60)
+                found = _http.post(url, json=request, headers=headers)
                 assert found.status_code == 200, found.text
                 message = found.json()["choices"][0]["message"]
                 said.append(message)
@@ -270,7 +271,7 @@ def test_codex_items_go_on_in_zstd_with_instructions_and_reasoning_in_place() ->
         for number in range(16):
             body = zstandard.compress(msgspec.json.encode({**more, "input": said}))
             url = f"{server.url}/v1/responses"
-            found = httpx2.post(url, content=body, headers=headers, timeout=60)
+            found = _http.post(url, content=body, headers=headers)
             assert found.status_code == 200, found.text
             said += found.json()["output"]
             said += [
@@ -418,7 +419,7 @@ def test_what_stands_in_front_of_a_conversation_is_sent_once_and_counted() -> No
                 asked = {"model": "gpt-5.6-sol", "input": [*said], "store": False}
                 whole += bare.create(asked, RESPONSES).tokens
                 url = f"{server.url}/v1/responses"
-                answer = httpx2.post(url, json=asked, headers=headers, timeout=60).json()
+                answer = _http.post(url, json=asked, headers=headers).json()
                 call_id = answer["output"][-1]["call_id"]
                 output = {"type": "custom_tool_call_output", "call_id": call_id}
                 said += [*answer["output"], {**output, "output": words(len(said), 400)}]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from blocks import MisuseError
 from persistence import MemoryStore
+from tests import _http
 from timeline.gateway._upstream import Upstream, joined, proxy_for, upstreams_of
 
 from ._agents import Recording, gateway
@@ -88,7 +89,7 @@ def test_a_request_at_any_of_these_paths_is_read_and_arrives(path: str, end: str
     ):
         for before in ("", "/token/t"):
             url = f"{server.url}{before}{path}?beta=true"
-            assert httpx2.post(url, json=body, headers={"x-foldline-token": "t"}).status_code == 200
+            assert _http.post(url, json=body, headers={"x-foldline-token": "t"}).status_code == 200
         assert [each.target for each in up.received] == ["/v1/messages?beta=true"] * 2
     assert len(store.list()) == 1
 
@@ -104,7 +105,7 @@ def authority(tmp_path: Path) -> Authority:
 def asked(url: str) -> httpx2.Response:
     """What a client gets through a gateway before this provider."""
     with gateway(store=MemoryStore(), upstream=url) as server:
-        return httpx2.get(f"{server.url}/v1/models", trust_env=False, timeout=20)
+        return _http.get(f"{server.url}/v1/models")
 
 
 VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "CODEX_CA_CERTIFICATE")

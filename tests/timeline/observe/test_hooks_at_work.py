@@ -217,7 +217,7 @@ def test_a_render_that_is_cancelled_in_a_hook_leaves_the_timeline_free() -> None
 
         async def hook(_: object) -> None:
             reached.set()
-            await asyncio.sleep(SECONDS)
+            await asyncio.Event().wait()
 
         timeline = await acrowded(hook, "before")
         task = asyncio.create_task(timeline.render())

@@ -14,10 +14,10 @@ import pytest
 from blocks import Block, ToolCall, ToolResult, text_of
 from persistence import DuckDBStore, MemoryStore
 from tests._practice import Practice
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline
 from timeline.fake_provider import Call, Reply
-from timeline.react import AgentHooks
+from timeline.react import AgentHooks, Outcome
 
 from .both import read_file
 
@@ -34,7 +34,7 @@ class Trap:
     """Raises or cancels at the n-th thing that happens."""
 
     at: int
-    spring: Callable[[], None]
+    spring: Callable[[], object]
     seen: int = 0
 
     def step(self, *_: object) -> None:
@@ -103,25 +103,33 @@ def test_ctrl_c_at_every_commit_tool_and_hook(practice: Practice, at: int) -> No
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("at", range(1, 26, 3))
 def test_a_task_cancelled_at_any_time(practice: Practice, at: int, *, stream: bool) -> None:
-    """Cancelled after `at` passes of the event loop, wherever it is then."""
-    server = practice.serve(responder=list(SCRIPT))
-    store = MemoryStore()
+    """At the n-th thing that happens: a commit, a request that arrives, a step, a piece of text, a tool."""
+    store, replies = TrappedStore(), iter(SCRIPT)
+    tasks: list[asyncio.Task[Outcome]] = []
+    trap = Trap(at, lambda: tasks[0].get_loop().call_soon_threadsafe(tasks[0].cancel))
+    store.trap = trap
+
+    def answer(_: object) -> Reply:
+        trap.step()
+        return next(replies, SCRIPT[-1])
 
     async def slow(path: str) -> str:
-        await asyncio.sleep(0.002)
+        trap.step()
+        await asyncio.sleep(0)  # others have their turn
+        trap.step()
         return path
 
     slow.__name__ = "read_file"
+    hooks = AgentHooks(before_step=[trap.step], after_step=[trap.step], on_text=[trap.step])
+    server = practice.serve(responder=answer)
 
     async def run() -> None:
         timeline = await AsyncTimeline.open("agent", store=store)
         async with practice.aclient(server) as client:
-            agent = AsyncReactAgent(timeline, client, tools=[slow], stream=stream)
-            task = asyncio.create_task(agent.run("Look."))
-            await asyncio.sleep(0.003 * at)
-            task.cancel()
-            await asyncio.wait([task])
-            assert task.cancelled() or task.result().text == "Three."
+            agent = AsyncReactAgent(timeline, client, tools=[slow], hooks=hooks, stream=stream)
+            tasks.append(asyncio.create_task(agent.run("Look.")))
+            await asyncio.wait(tasks)
+            assert tasks[0].cancelled() or tasks[0].result().text == "Three."
             assert timeline.open_calls == ()
             await agent.run("Go on.")
         await timeline.close()
@@ -151,7 +159,7 @@ def test_what_was_done_when_the_task_was_cancelled_is_kept(practice: Practice) -
             task = asyncio.create_task(agent.run("Look."))
             for _ in "ac":
                 await asyncio.wait_for(done.acquire(), PATIENCE)
-            await asyncio.sleep(0.3)  # what has returned is noted
+            await asyncio.to_thread(until, lambda: len(timeline.open_calls) == 1)  # they are noted
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -176,7 +184,7 @@ def read_file(path: str) -> str:
 
 timeline = Timeline.open("agent", store=sys.argv[1])
 client = anthropic.Anthropic(base_url=sys.argv[2], api_key="test", max_retries=0)
-ReactAgent(timeline, client, tools=[read_file]).run("Look.")
+ReactAgent(timeline, client, tools=[read_file], parallel_max=1).run("Look.")
 """
 
 

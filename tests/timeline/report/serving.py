@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator
@@ -15,7 +14,7 @@ import attrs
 import uvicorn
 from starlette.types import ASGIApp
 
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 
 
 @attrs.frozen
@@ -74,9 +73,8 @@ def serving(app: ASGIApp) -> Generator[Site]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.005)
+    until(lambda: server.started or not thread.is_alive())
+    assert thread.is_alive()
     try:
         yield Site(f"http://127.0.0.1:{listener.getsockname()[1]}/")
     finally:

@@ -22,6 +22,7 @@ from persistence import MemoryStore
 from render import Rendered
 from tests._builders import Clock, Ids, events_of, request_bytes, text_in
 from tests._practice import Practice
+from tests._sizes import until
 from tests._table import for_each
 from timeline import SummaryFailedError, Timeline
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
@@ -175,8 +176,7 @@ def test_cancelled_during_the_call_nothing_is_half_done(
             version = timeline.version
             server.fault(Fault.slow(20))
             task = asyncio.create_task(timeline.compact(system=SYSTEM))
-            while not server.requests:  # noqa: ASYNC110 -- another thread's list
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(until, lambda: server.requests)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -72,7 +72,6 @@ from render.providers.openai._shared import (
     chat_tool,
     content_of,
     limits_of,
-    overflow,
     rates,
     refusal,
     segment,
@@ -112,7 +111,6 @@ def provider(violations: Violations) -> Provider:
         read=read,
         stop=partial(stop_in_response, SHAPE),
         usage=partial(usage_in_response, SHAPE, usage_in),
-        overflow=overflow,
     )
 
 

@@ -59,7 +59,6 @@ from render.providers.openai._shared import (
     PartForms,
     content_of,
     limits_of,
-    overflow,
     rates,
     refusal,
     response_tool,
@@ -100,7 +99,6 @@ def provider(violations: Violations) -> Provider:
         read=read,
         stop=partial(stop_in_response, SHAPE),
         usage=partial(usage_in_response, SHAPE, usage_in),
-        overflow=overflow,
     )
 
 
