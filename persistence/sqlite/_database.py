@@ -9,7 +9,7 @@ import os
 import sqlite3
 from collections import deque
 from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
@@ -42,7 +42,9 @@ from persistence.sql._database import (
 )
 from persistence.sql._retention import ADD_HEAD
 from persistence.sql._rows import CHAIN, columns
+from persistence.sqlite import _fold
 from persistence.sqlite._dialect import DIALECT, VIEWS, register
+from persistence.sqlite._fold import Folding
 
 IDLE_MAX: Final = 8
 """The largest number of idle connections that are kept."""
@@ -81,6 +83,10 @@ class SQLiteDatabase:
     _closed: bool = attrs.field(default=False, init=False)
     _change: Lock = attrs.field(factory=Lock, init=False)
     _writer: Lock = attrs.field(factory=Lock, init=False)
+    _folding: Folding = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._folding = Folding(self.path)
 
     @property
     def name(self) -> str:
@@ -113,12 +119,11 @@ class SQLiteDatabase:
 
     @contextmanager
     def writing(self) -> Generator[SQLiteConnection]:
-        with (
-            self._writer,
-            self.lent() as connection,
-            _transaction(connection.raw, "BEGIN IMMEDIATE"),
-        ):
-            yield connection
+        with self._writer, self.lent() as connection:
+            self._folding.before(connection.raw)
+            with _transaction(connection.raw, "BEGIN IMMEDIATE"):
+                yield connection
+            self._folding.after(connection.raw)
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
         try:
@@ -151,6 +156,7 @@ class SQLiteDatabase:
         with self._writer, self.lent() as connection:
             connection.run("VACUUM")
             [(is_busy, *_)] = connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._folding.fold(connection.raw)
         if is_busy:
             raise StoreLockedError(
                 f"{self.path} is being read; repeat the call when all reads have ended"
@@ -182,7 +188,8 @@ class SQLiteDatabase:
         with self._change:
             self._closed = True
         while self._idle:
-            self._idle.pop().close()
+            with closing(self._idle.pop()) as raw, suppress(sqlite3.Error):
+                self._folding.heal(raw)
 
 
 def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
@@ -190,6 +197,7 @@ def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
     raw = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA secure_delete = ON")
+    raw.execute("PRAGMA wal_autocheckpoint = 0")  # see `Folding`
     register(raw)
     return raw
 
@@ -267,6 +275,7 @@ CREATE: Final = (
         )
     ),
     ADD_BUCKETS,
+    *_fold.CREATE,
 )
 OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
 
@@ -275,6 +284,7 @@ def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
     """Open the database at `path`; create it if it does not exist.
 
     Raises:
+        DamagedStoreError: its write-ahead log is missing.
         MisuseError: the file is not a store.
         StoreError: it has the format of another version, or the operating system denies access.
     """
@@ -284,9 +294,11 @@ def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
         raise MisuseError(f"{path} is a DuckDB database; write duckdb:///{path}")
     elif not path.stat().st_size:
         raise MisuseError(f"{path} is empty, not an SQLite database; choose another file")
+    had_log = _fold.has_log(path)
     database = SQLiteDatabase(path, wait_seconds)
     try:
         _refuse_a_foreign_one(database)
+        _refuse_a_part(database, had_log=had_log)
         set_up(database, FORMAT, CREATE, VIEWS)
     except BaseException:
         database.close()
@@ -299,6 +311,16 @@ def _refuse_a_foreign_one(database: SQLiteDatabase) -> None:
         if connection.rows(OURS) == [(0,)]:
             raise MisuseError(
                 f"{database.name} is a database of another application; choose another file"
+            )
+
+
+def _refuse_a_part(database: SQLiteDatabase, *, had_log: bool) -> None:
+    with database.lent() as connection:
+        if _fold.lacks_log(database.path, connection.raw, had_log=had_log):
+            name = database.path.name
+            raise DamagedStoreError(
+                f"{database.name} was copied or moved without {name}-wal, which was beside it: put that beside"
+                " it, restore a backup, or let `foldline repair` save what is there into a new store"
             )
 
 
