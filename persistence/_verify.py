@@ -53,7 +53,11 @@ def verify(
         report = target.verify(keys=keys)
         if not expect or isinstance(target, Artifacts):
             return report
-        with closing(target.open()) if isinstance(target, StoreLocation) else nullcontext(target) as store:
+        with (
+            closing(target.open())
+            if isinstance(target, StoreLocation)
+            else nullcontext(target) as store
+        ):
             found = (*report.problems, *missing(store, expect))
         return attrs.evolve(report, problems=found[:PROBLEMS_MAX])
     except DamagedStoreError as damage:

@@ -25,7 +25,7 @@ from blocks import (
     StoreError,
     StoreLockedError,
 )
-from persistence._chain import extended, start
+from persistence._chain import extended, start, xor
 from persistence._file import create_beside, kind_at, sync_folder, system_errors
 from persistence._log import StoredEvent
 from persistence._store import PROBLEMS_MAX
@@ -41,7 +41,7 @@ from persistence.sql._database import (
     set_up,
 )
 from persistence.sql._retention import ADD_HEAD
-from persistence.sql._rows import CHAIN, columns
+from persistence.sql._rows import columns
 from persistence.sqlite import _fold
 from persistence.sqlite._dialect import DIALECT, VIEWS, register
 from persistence.sqlite._fold import Folding
@@ -51,13 +51,15 @@ IDLE_MAX: Final = 8
 NO_TABLE: Final = ("no such table", "no such column", "table ")
 """Beginnings of error messages that say that a table or column is missing, differs or exists already."""
 NUMBER: Final = "(SELECT coalesce(max(made), 0) + 1 FROM {table} WHERE made IS NOT NULL)"
-INSERT: Final = f"""
-INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, link, made)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")} END)
+MOVE_HEAD: Final = f"""
+UPDATE heads SET version = ?, chain = {xor("chain", "?")} WHERE timeline = ? AND version = ?
 """  # noqa: S608 -- constants
-
-
-MOVE_HEAD: Final = "UPDATE heads SET version = ?, chain = ? WHERE timeline = ?"
+INSERT: Final = f"""
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, link)
+VALUES (?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")} END,
+        (SELECT {xor("chain", "?")} FROM heads WHERE timeline = ?))
+"""  # noqa: S608 -- constants
+"""Inserts a row behind the head, whose link is given relative to its new chain."""
 
 
 @attrs.frozen
@@ -135,18 +137,17 @@ class SQLiteDatabase:
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
     ) -> bool:
-        ends = connection.rows(CHAIN, [timeline])
-        [(version, chain)] = ends or [(0, start(timeline))]
-        if version != expected:
-            return False
-        links, chain = extended(chain, expected, events)
-        for seq, (event, link) in enumerate(zip(events, links, strict=True), expected + 1):
-            connection.run(INSERT, (timeline, seq, *columns(event), event.data, link, seq == 1))
-        if ends:
-            connection.run(MOVE_HEAD, [expected + len(events), chain, timeline])
-        else:
-            connection.run(ADD_HEAD, [timeline, len(events), chain])
+        links, chain = extended(0, expected, events)
+        last = expected + len(events)
+        if not expected:
+            connection.run(ADD_HEAD, [timeline, last, chain ^ start(timeline)])
             count(self, connection, timeline, 1)
+        elif not connection.run(MOVE_HEAD, [last, chain, chain, timeline, expected]):
+            return False
+        for seq, (event, link) in enumerate(zip(events, links, strict=True), expected + 1):
+            relative = link ^ chain
+            given = (timeline, seq, *columns(event), event.data, seq == 1, relative, relative)
+            connection.run(INSERT, (*given, timeline))
         return True
 
     def hold(self, connection: Connection, timeline: str) -> None:

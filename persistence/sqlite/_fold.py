@@ -18,6 +18,8 @@ import attrs
 
 PAGES: Final = 1_000
 """Pages in the log at which it is folded."""
+WRITES: Final = 32
+"""How often a process looks, in writes."""
 HEADER_BYTES: Final = 32
 """A log that is not longer has no pages."""
 CREATE: Final = (
@@ -37,6 +39,7 @@ class Folding:
     _path: Path
     _due: int = 0
     """Pages in the log at which it is folded; 0: the next write begins with it."""
+    _writes: int = 0
     _is_half: bool = False
     """Whether the last time ended between "no" and "yes"."""
 
@@ -47,7 +50,8 @@ class Folding:
 
     def after(self, raw: sqlite3.Connection) -> None:
         """Call this after each transaction that has written."""
-        if _pages(self._path) >= self._due:
+        self._writes += 1
+        if not self._writes % WRITES and _pages(self._path) >= self._due:
             self.fold(raw)
 
     def fold(self, raw: sqlite3.Connection) -> None:
