@@ -311,11 +311,12 @@ def test_a_database_of_somebody_else_is_left_alone(path: Path) -> None:
         DuckDBStore(path)
 
 
-def test_a_file_of_a_later_format_is_left_alone(path: Path) -> None:
+@pytest.mark.parametrize("other", [3, 99])
+def test_a_file_of_another_format_is_left_alone(path: Path, other: int) -> None:
     DuckDBStore(path).close()
     with duckdb.connect(str(path)) as connection:
-        connection.execute("UPDATE foldline SET format = 99")
-    with pytest.raises(StoreError, match=r"format 99.*open it with the version"):
+        connection.execute("UPDATE foldline SET format = ?", [other])
+    with pytest.raises(StoreError, match=rf"format {other}.*open it with the version"):
         DuckDBStore(path)
 
 
