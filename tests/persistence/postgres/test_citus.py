@@ -30,6 +30,7 @@ from persistence.sql._rows import HEAD, PAGE, WINDOW
 from persistence.testing import StoreContract
 from tests._table import for_each
 from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.postgres._escapes import leaks
 
 URL = os.environ.get("FOLDLINE_CITUS_URL", "")
 # Citus is built from source, so there is none in an ordinary test run; docs/scale.md says how to name one.
@@ -124,6 +125,10 @@ def test_tenants_do_not_meet_whatever_they_do(login: str) -> None:
         assert asked(login, setting, "SELECT count(*) FROM blocks") == [(rows,)], (
             "also in the views"
         )
+
+
+def test_no_name_and_no_text_is_a_way_to_what_another_tenant_has(login: str) -> None:
+    assert leaks(login) == []
 
 
 @for_each("query", [WINDOW, HEAD, PAGE])
