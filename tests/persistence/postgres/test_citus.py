@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -246,6 +247,7 @@ def test_shards_that_move_while_programs_append_lose_and_double_nothing(
     }
 
     def move() -> None:
+        time.sleep(0.5)
         for shard, host, port in asked(url, PLACES):
             if (shard,) in used:
                 new = next(worker for worker in workers if worker != (host, port))
