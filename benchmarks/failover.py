@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, pairwise
 from statistics import median
 from threading import Event
 from typing import Final
@@ -36,9 +36,9 @@ class Round:
     """What one failure did."""
 
     pause: float
-    """Seconds from the kill until the first acknowledgement after it."""
+    """The longest time in seconds without an acknowledgement."""
     lag: float
-    """Seconds from the server's return until then."""
+    """Seconds from the server's return until the end of the pause."""
     acknowledged: int
     lost: int
     doubled: int
@@ -75,18 +75,18 @@ class Load:
             self.store.append(_name(worker), [event], expected_version=number)
             self._at[worker].append(time.monotonic())
 
-    def round(self, killed: float, back: float) -> Round:
-        """The figures of a failure at one time that was over at another."""
-        first = min(at for times in self._at for at in times if at > killed + 0.01)
+    def round(self, back: float) -> Round:
+        """The figures of a failure that was over at this time."""
+        times = sorted(at for each in self._at for at in each)
+        pause, end = max((after - before, after) for before, after in pairwise(times))
         lost = doubled = 0
-        for worker, times in enumerate(self._at):
+        for worker, acknowledged in enumerate(self._at):
             ids: list[str] = []
             while page := self.store.read(_name(worker), after=len(ids)):
                 ids += [event.id for _, event in page]
-            due = {f"{worker}.{number}" for number in range(len(times))}
+            due = {f"{worker}.{number}" for number in range(len(acknowledged))}
             lost, doubled = lost + len(due - set(ids)), doubled + len(ids) - len(set(ids))
-        total = sum(map(len, self._at))
-        return Round(first - killed, first - back, total, lost, doubled)
+        return Round(pause, end - back, len(times), lost, doubled)
 
 
 def _name(worker: int) -> TimelineId:
@@ -98,12 +98,11 @@ def away(seconds: float) -> Round:
     with running() as server, PostgresStore(server.new_url(), wait_seconds=60) as store:
         load = Load(store)
         with load.running():
-            killed = time.monotonic()
             server.die()
             time.sleep(seconds)
             server.start()
             back = time.monotonic()
-        return load.round(killed, back)
+        return load.round(back)
 
 
 def promoted() -> Round:
@@ -115,11 +114,10 @@ def promoted() -> Round:
         with PostgresStore(url, wait_seconds=60) as store:
             load = Load(store)
             with load.running():
-                killed = time.monotonic()
                 primary.die()
                 standby.promote()
                 back = time.monotonic()
-            return load.round(killed, back)
+            return load.round(back)
 
 
 def _synchronise(primary: Server) -> None:

@@ -76,16 +76,22 @@ NAMES = {
 """The columns of the table on the page about scale."""
 
 
+def counted(number: int, unit: str) -> str:
+    """A number of things in words: `1 writer`, `10,000 events`."""
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
+
+
 def keep_column(kind: str, rows: list[Row]) -> None:
     """Keep the figures of one store in the table on the page about scale, beside those of the others."""
     results = kept("scale")
     table = {row[0]: dict(zip(results.columns, row, strict=True)) for row in results.rows}
     for row in rows:
         if "writers" in row:
-            what = f"{row['what']}, {row['writers']} writers"
+            what = f"{row['what']}, {counted(row['writers'], 'writer')}"
             figure = f"{row['a_second']:,.0f}/s, p99 {row['p99']:.0f} ms"
         else:
-            what, figure = f"{row['what']}, {row['at']:,}", f"{row['best']:.1f} ms"
+            unit = "timeline" if row["what"] in ("open", "list") else "event"
+            what, figure = f"{row['what']}, {counted(row['at'], unit)}", f"{row['best']:.1f} ms"
         table.setdefault(what, dict.fromkeys(results.columns, "")).update(what=what)
         table[what][NAMES[kind]] = figure
     keep("scale", table.values())
