@@ -169,7 +169,7 @@ class Loop:
 
     def run(self, prompt: str, *parts: Given) -> Flow[Outcome]:
         """A turn: append the user's prompt, then run rounds until the model stops."""
-        self._check_tools()
+        self._check()
         if self.timeline.open_calls:
             waits = self._waits
             yield lambda: self.timeline.close_calls(FORGONE, only=waits)
@@ -180,7 +180,7 @@ class Loop:
 
     def resume(self) -> Flow[Outcome]:
         """Continue a run that stopped, or that a crash or an error ended."""
-        self._check_tools()
+        self._check()
         yield self.settle
         yield from self._start("resume")
         if open_calls(self.timeline.view):
@@ -212,13 +212,19 @@ class Loop:
         tool = self.settings.result_tool
         return result_in(self.timeline.view, tool) if tool else None
 
-    def _check_tools(self) -> None:
-        """Refuse confidential tools if their results could not be stored, before the model is called.
+    def _check(self) -> None:
+        """Refuse what this timeline cannot keep: results of confidential tools, and a limit in dollars.
 
         Raises:
-            MisuseError: a tool is confidential, and the timeline has no keys or no artifact store.
+            MisuseError: a tool is confidential, and the timeline has no keys or no artifact store; or there is a limit in
+                dollars, and the prices of the model are not known.
         """
         settings = self.timeline.settings
+        if self.settings.limits.dollars is not None and not settings.model.known:
+            raise MisuseError(
+                f"limits.dollars: the prices of model {settings.model.name!r} are not known; limit tokens, or describe the"
+                " model: `foldline models --from FILE`"
+            )
         own = settings.policy.tools
         for tool in self.settings.tools if not settings.can_seal else ():
             if isinstance(tool, Tool):
