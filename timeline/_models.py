@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 import msgspec
 
-from blocks import ArgumentError, MisuseError, checked_call, did_you_mean
+from blocks import ArgumentError, MisuseError, checked_call, did_you_mean, in_words
 from render import Model
 
 VARIABLE: Final = "FOLDLINE_MODELS"
@@ -73,7 +73,12 @@ def model_named(name: str) -> Model:
 
     Platforms decorate names: `us.anthropic.claude-opus-4-5-20251101-v1:0`,
     `anthropic/claude-haiku-4.5`. Agents add the window: `claude-opus-4-5[1m]` has 1,000,000 tokens.
+
+    Raises:
+        ArgumentError: the name is not a text.
     """
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
+        raise ArgumentError(f"model_named(): name must be a text, not {in_words(name)}")
     bare = _bare(name)
     if size := _SIZED.search(bare):
         tokens = int(size[1]) * (1_000_000 if size[2] == "m" else 1_000)
