@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import timeline
-from blocks import FoldlineError, StructuredSummary
+from blocks import FoldlineError, StructuredSummary, TimelineId
 from persistence import MemoryStore
 from tests._builders import LOOSE, Clock, open_timeline
 
@@ -40,7 +40,7 @@ class Helper:
 
     call: Callable[..., object]
     valid: dict[str, Any]
-    fine: dict[str, tuple[object, ...]] = attrs.field(factory=dict[str, tuple[object, ...]])
+    fine: Mapping[str, tuple[object, ...]] = attrs.field(factory=dict[str, tuple[object, ...]])
 
 
 def asynchronous(**arguments: Any) -> object:
@@ -58,8 +58,8 @@ def asynchronous(**arguments: Any) -> object:
 SYSTEM = (None, "junk")
 NUMBERS = (5, True)
 PRICES = (5, 2.5)
-RETRY = {"system": SYSTEM, "tools": (None,), "retries_max": (5,)}
-STORE = MemoryStore()
+RETRY: dict[str, tuple[object, ...]] = {"system": SYSTEM, "tools": (None,), "retries_max": (5,)}
+STORE, TALK = MemoryStore(), TimelineId("talk")
 HELPERS = {
     "retry_with_compaction": Helper(
         timeline.retry_with_compaction,
@@ -123,12 +123,12 @@ def test_a_wrong_type_is_one_typed_error(name: str, parameter: str) -> None:
         fine = helper.fine.get(parameter, ())
         if any(junk is each or (type(junk) is type(each) and junk == each) for each in fine):
             continue
-        events = len(list(STORE.load_window("talk").events)) if name.startswith("retry") else 0
+        events = len(list(STORE.load_window(TALK).events)) if name.startswith("retry") else 0
         with pytest.raises((FoldlineError, TypeError)) as caught:
             helper.call(**{**helper.valid, parameter: junk})
         assert type(caught.value) is not AttributeError
         if name.startswith("retry"):
-            assert len(list(STORE.load_window("talk").events)) == events, "nothing half done"
+            assert len(list(STORE.load_window(TALK).events)) == events, "nothing half done"
 
 
 @given(st.sampled_from(CASES), st.text() | st.binary() | st.lists(st.integers()) | st.floats())

@@ -76,7 +76,7 @@ def play(timeline: Timeline, client: Any, first: int, rounds: int) -> None:
             lines = "".join(LINE.format(f"{number}-{n}") for n in range(30))
             picture = ImagePart(media_type="image/png", data=png(number))
             is_shown = number % 4 == 1 and not index
-            output = [TextPart(text="as seen:"), picture] if is_shown else lines
+            output: Any = [TextPart(text="as seen:"), picture] if is_shown else lines
             timeline.tool_result(call, output, is_error=number % 7 == 0 and not is_shown)
 
 
