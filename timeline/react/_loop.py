@@ -31,11 +31,12 @@ from blocks import (
     ToolCall,
     UserFollowup,
     UserSteer,
+    in_words,
 )
 from blocks.formats import as_json
 from render import Json, Overflow, Place, Rendered, View, overflow_of
 from timeline import AsyncTimeline, Timeline
-from timeline._arguments import Given, System, Tools
+from timeline._arguments import NUMBER, Given, System, Tools, checked, checked_kind
 from timeline._flow import Calls, adrive, drive
 from timeline.engine._artifacts import confidential
 from timeline.engine._operations import INTERRUPTED
@@ -540,8 +541,10 @@ def retry_with_compaction(
     """Return what `call` returns for a rendered request; if the provider says "too long", compact and try again.
 
     Raises:
+        MisuseError: an argument has a wrong type; nothing was done.
         any error of `call`: an overflow only if the request cannot become smaller, other errors at once.
     """
+    _check_retry("retry_with_compaction()", timeline, Timeline, call, retries_max)
     flow = with_compaction(timeline, partial(_once, call), system, tools, retries_max)
     answer: _T = drive(flow)
     return answer
@@ -556,9 +559,17 @@ async def aretry_with_compaction(
     retries_max: int = RETRIES_MAX,
 ) -> _T:
     """`retry_with_compaction` for an `AsyncTimeline`."""
+    _check_retry("aretry_with_compaction()", timeline, AsyncTimeline, call, retries_max)
     flow = with_compaction(timeline, partial(_once, call), system, tools, retries_max)
     answer: _T = await adrive(flow)
     return answer
+
+
+def _check_retry(name: str, timeline: object, kind: type, call: object, retries_max: int) -> None:
+    checked_kind(timeline, kind, name, "timeline")
+    if not callable(call):
+        raise MisuseError(f"{name}: call must be a function of a Rendered, not {in_words(call)}")
+    checked(retries_max, NUMBER, name, "retries_max")
 
 
 def _once(call: Callable[[Rendered], object], rendered: Rendered) -> Calls[Any]:
@@ -594,9 +605,13 @@ def with_compaction(
 def overflow_in(error: BaseException) -> Overflow | None:
     """The overflow that an error of a provider's client reports; None: it is another error.
 
+    Raises:
+        MisuseError: `error` is not an exception.
+
     Reads the attributes that the providers' clients have in common: a status, a body, a message; in Google's client
     the first two are called `code` and `details`.
     """
+    checked_kind(error, BaseException, "overflow_in()", "error")
     status: object = getattr(error, "status_code", getattr(error, "code", None))
     details = _details(getattr(error, "body", getattr(error, "details", None)))
     kind = details.get("code") or details.get("type") or getattr(error, "type", None) or ""
