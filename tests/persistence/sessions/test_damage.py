@@ -50,7 +50,7 @@ def is_lines(data: bytes) -> bool:
     return False
 
 
-@pytest.mark.parametrize("sample", CORPUS, ids=lambda path: path.name)
+@for_each("sample", CORPUS, ids=lambda path: path.name)
 def test_no_sample_needs_the_name_of_its_format(write: Write, sample: Path) -> None:
     """Whatever stands before it: lines of another program, in JSON or not, few or many."""
     data = sample.read_bytes()
@@ -61,9 +61,7 @@ def test_no_sample_needs_the_name_of_its_format(write: Write, sample: Path) -> N
         assert (found.format, len(found.calls)) == (whole.format, len(whole.calls))
 
 
-@pytest.mark.parametrize(
-    "sample", [p for p in CORPUS if is_lines(p.read_bytes())], ids=lambda path: path.name
-)
+@for_each("sample", [p for p in CORPUS if is_lines(p.read_bytes())], ids=lambda path: path.name)
 def test_a_log_without_its_first_lines_is_recognised_while_an_answer_is_left(
     write: Write, sample: Path
 ) -> None:
