@@ -37,7 +37,6 @@ PARTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "without found and decided": {"found_ratio": 0.0},
     "without the working set": {"working_ratio": 0.0},
     "without what was done": {"done_ratio": 0.0},
-    "without excerpts": {"excerpts_ratio": 0.0},
     "without the user's words": {"user_ratio": 0.0},
     "without standing instructions": {"standing_ratio": 0.0},
 }

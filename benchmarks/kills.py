@@ -49,7 +49,7 @@ CHECKED_EVERY = 25
 UP_SECONDS = 60
 # The fork server has the slow imports done, so that a writer starts at once.
 FORKS = get_context("forkserver")
-FORKS.set_forkserver_preload(["persistence", "duckdb", "psycopg_pool"])
+FORKS.set_forkserver_preload(["persistence", "duckdb", "psycopg"])
 
 
 @attrs.define(kw_only=True)

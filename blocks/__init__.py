@@ -37,6 +37,7 @@ from blocks._errors import (
     ForgottenError,
     HistoryDivergedError,
     InvalidRequestError,
+    LogRewoundError,
     MisuseError,
     OutcomeUnknownError,
     PolicyError,
@@ -87,6 +88,7 @@ __all__ = [
     "HistoryDivergedError",
     "ImagePart",
     "InvalidRequestError",
+    "LogRewoundError",
     "MisuseError",
     "Note",
     "OpaqueBlock",
@@ -212,11 +214,8 @@ from blocks._summary import Decision as Decision
 from blocks._summary import Digest as Digest
 from blocks._summary import DroppedSpan as DroppedSpan
 from blocks._summary import ErrorRecord as ErrorRecord
-from blocks._summary import Excerpt as Excerpt
 from blocks._summary import FileChange as FileChange
 from blocks._summary import Finding as Finding
-from blocks._summary import Index as Index
-from blocks._summary import Layer as Layer
 from blocks._summary import NamedList as NamedList
 from blocks._summary import OpenItem as OpenItem
 from blocks._summary import Process as Process
@@ -224,7 +223,6 @@ from blocks._summary import Progress as Progress
 from blocks._summary import Region as Region
 from blocks._summary import Repository as Repository
 from blocks._summary import Step as Step
-from blocks._summary import Term as Term
 from blocks._summary import ToolOutcome as ToolOutcome
 from blocks._summary import Work as Work
 from blocks._tools import EDITOR_TOOLS as EDITOR_TOOLS

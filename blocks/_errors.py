@@ -14,6 +14,7 @@
     ├── DataError                   in the data: check what was read
     │   ├── CodecError              bytes that are not an event, or a value that JSON cannot represent
     │   ├── HistoryDivergedError    a foreign history was edited after it was recorded
+    │   ├── LogRewoundError         a log lacks events that this process has read
     │   ├── SessionFormatError      a session file is unreadable, or of an unknown format
     │   └── DamagedStoreError       a store is damaged
     ├── StoreError                  in the environment: wait and repeat, or use another place
@@ -176,6 +177,26 @@ class HistoryDivergedError(DataError):
         )
         self.message = message
         self.version = version
+
+
+class LogRewoundError(DataError):
+    """A log ends before the last event that this process has read or written, or has another event in its place; nothing
+    was appended.
+
+    The store was restored from a backup, or a standby without the newest commits took over; or the timeline was removed.
+    """
+
+    def __init__(self, timeline_id: str, *, seen: int, found: int) -> None:
+        what = f"now ends at version {found}" if found < seen else "now has another event there"
+        super().__init__(
+            f"the log of timeline {timeline_id!r} went back: this process has seen it up to version {seen}, and it"
+            f" {what}; open the timeline again to continue from what the store has"
+        )
+        self.timeline_id = timeline_id
+        self.seen = seen
+        """The last version that this process has seen."""
+        self.found = found
+        """The version of the log now; it may be greater than `seen`, with other events."""
 
 
 class DamagedStoreError(DataError):

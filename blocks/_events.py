@@ -324,14 +324,17 @@ class UsageRecorded(BaseEvent, frozen=True, kw_only=True, tag="UsageRecorded"):
 
 
 class TokensCounted(BaseEvent, frozen=True, kw_only=True, tag="TokensCounted"):
-    """The count of the provider's counting endpoint for a request that was not sent."""
+    """What the provider says about the size of a request that was not answered: the count of its counting endpoint, or of
+    a refusal because the prompt was too long. It costs nothing."""
 
     model: str = ""
     """The model for which it counted."""
     input: int = 0
-    """The whole prompt."""
+    """The whole prompt; 0: it did not say."""
     estimated: int = 0
     """Our uncalibrated estimate of the same request."""
+    limit: int = 0
+    """The most tokens that the provider accepts, as its refusal says; 0: it does not say."""
 
 
 class TimelineForked(BaseEvent, frozen=True, kw_only=True, tag="TimelineForked"):

@@ -21,6 +21,8 @@ class Calibration(Struct, frozen=True, kw_only=True, omit_defaults=True):
     estimated_growth: float = 0.0
     real_growth: float = 0.0
     """Growth from sample to sample, older samples weighted less; the ratio is computed from this."""
+    limit: int = 0
+    """The most tokens that the provider accepts, as its latest refusal said; 0: none did."""
 
 
 class Waiting(Struct, frozen=True, kw_only=True):

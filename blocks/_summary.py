@@ -196,59 +196,6 @@ class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Logical paths of the oldest and the newest of them."""
 
 
-# Without garbage collection: an index has thousands of these two, and they cannot be part of a cycle because their
-# fields are plain values. Tracking them would be most of the collector's work during a compaction.
-
-
-class Excerpt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Lines of a folded block, verbatim, with marks where lines between them are left out."""
-
-    path: str
-    """Logical path of the block that it was cut from."""
-    seen: int
-    """Version of that block."""
-    text: str
-    call: str = ""
-    """Where it is from, on one line: the call (`$ git log`), or who said it."""
-    file: str = ""
-    """The file that the block showed or changed."""
-
-
-class Term(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A name that the agent has used."""
-
-    term: str
-    seen: int
-    """Version of the block in which it last occurred."""
-    uses: int = 0
-    """How often the agent itself wrote it."""
-    bare: bool = False
-    """Whether an older release listed it without an excerpt."""
-
-
-class Layer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of the excerpts of an older release."""
-
-    excerpts: tuple[Excerpt, ...] = ()
-    names: tuple[Term, ...] = ()
-
-
-class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Excerpts of folded blocks."""
-
-    excerpts: tuple[Excerpt, ...] = ()
-    """In log order; pieces of one block do not overlap."""
-    terms: tuple[Term, ...] = ()
-    """The names that the agent used most, best first."""
-    layers: tuple[Layer, ...] = ()
-    """What older releases wrote instead of them, oldest first."""
-
-    def all_excerpts(self) -> tuple[Excerpt, ...]:
-        """The excerpts, also those of an older release, in log order."""
-        layered = (excerpt for layer in self.layers for excerpt in layer.excerpts)
-        return tuple(sorted((*self.excerpts, *layered), key=lambda excerpt: excerpt.seen))
-
-
 class Region(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Adjacent whole lines of a file, as they are now, that were last seen and changed at the same time."""
 
@@ -345,6 +292,8 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps_seen: int = 0
     changes: tuple[FileChange, ...] = ()
     """By the newest edit, the newest last; so are the other lists."""
+    fewer: int = 0
+    """How far the text is shortened for want of room, in steps; what is not shown is still here, for a page with more."""
     others: int = 0
     """How many changed files are not listed."""
     checks: tuple[CheckRecord, ...] = ()
@@ -400,4 +349,3 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress: Progress = Progress()
     findings: tuple[Finding, ...] = ()
     """What was found and decided, in log order."""
-    index: Index = Index()

@@ -122,7 +122,7 @@ PAGES = {
         """
         blocks: FoldlineError MisuseError ArgumentError PolicyError UnknownPathError UnknownCallError AlreadyRecordedError
         blocks: AccessRefusedError TooLargeError ClosedError
-        blocks: DataError CodecError SessionFormatError HistoryDivergedError DamagedStoreError
+        blocks: DataError CodecError SessionFormatError HistoryDivergedError LogRewoundError DamagedStoreError
         blocks: StoreError VersionConflictError TimelineExistsError UnknownTimelineError ForgottenError
         blocks: StoreLockedError OutcomeUnknownError
         blocks: InvalidRequestError

@@ -30,6 +30,7 @@ from blocks import (
     TimelineId,
     decode_event,
 )
+from persistence._chain import Walk, step
 from persistence._file import sync_folder, system_errors
 from persistence._log import ArchivedRange, Kept
 from persistence._objects import Objects, is_url
@@ -178,13 +179,18 @@ def archived_events(archive: ArchivedRange, first: int, last: int) -> list[Recor
         raise _damaged(archive, f"contains data that is not an event ({error})") from error
 
 
-def archive_problems(timeline: TimelineId, kept: Kept) -> Iterator[StoreProblem]:
-    """Problems of the archives of a timeline; each is read completely."""
+def archive_problems(
+    timeline: TimelineId, kept: Kept, walk: Walk | None = None
+) -> Iterator[StoreProblem]:
+    """Problems of the archives of a timeline; each is read completely, and `walk` passes its events."""
     _downloaded.cache_clear()  # it is about what is in the bucket
+    walk = walk or Walk()
     for archive in kept.archives:
         try:
-            archived_events(archive, archive.first, archive.last)
+            for version, event in archived_events(archive, archive.first, archive.last):
+                walk.step(step(version, event.id))
         except FoldlineError as error:
+            walk.lose()
             yield StoreProblem(timeline=timeline, version=archive.first, what=str(error))
 
 

@@ -77,6 +77,8 @@ class Head:
     created_at: float = 0.0
     updated_at: float = 0.0
     marks: tuple[Mark, ...] = ()
+    last: str = ""
+    """The id of the newest event; empty: not known."""
 
     def after(self, events: Sequence[StoredEvent]) -> "Head":
         """The head after `events` were appended."""
@@ -90,12 +92,13 @@ class Head:
             created_at=self.created_at if self.version else events[0].at,
             updated_at=events[-1].at,
             marks=self.marks + marks,
+            last=events[-1].id,
         )
 
     def cut_to(self, version: int) -> "Head":
         """The head as it was at an earlier version, for a fork."""
         marks = tuple(mark for mark in self.marks if mark.version <= version)
-        return attrs.evolve(self, version=version, marks=marks)
+        return attrs.evolve(self, version=version, marks=marks, last="")
 
     def in_force(self) -> Mark | None:
         """The latest compaction that was not undone."""
@@ -384,6 +387,8 @@ class Kept:
     """Oldest first; they follow one another without a gap, up to `first`."""
     began_at: float = 0.0
     """When the first event of the timeline happened; 0: nothing was removed."""
+    anchor: int = attrs.field(default=0, eq=False)
+    """If events were forgotten: the chain after them, in stores that have one, see `persistence._chain`."""
 
     @property
     def first(self) -> int:
@@ -406,7 +411,8 @@ class Kept:
         """
         left = tuple(archive for archive in self.archives if archive.last >= before)
         gone = before - 1 if not left else left[0].first - 1
-        return Kept(forgotten=max(gone, self.forgotten), archives=left, began_at=began_at)
+        forgotten = max(gone, self.forgotten)
+        return attrs.evolve(self, forgotten=forgotten, archives=left, began_at=began_at)
 
     def cut_to(self, version: int) -> "Kept":
         """What is left of a fork at a version."""

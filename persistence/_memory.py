@@ -149,6 +149,11 @@ class MemoryStore(EventStore):
         with self._lock:
             return self._log(timeline_id).head.version
 
+    def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
+        with self._lock:
+            head = self._log(timeline_id).head
+        return head.version, head.last
+
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
         with self._lock:

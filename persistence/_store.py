@@ -23,11 +23,13 @@ from blocks import (
     TimelineId,
     TurnId,
     VersionConflictError,
+    clean_json,
     decode_event,
     encode_event,
     kind_of,
     window_of,
 )
+from persistence._chain import start, step
 from persistence._log import (
     Head,
     Kept,
@@ -113,6 +115,15 @@ class EventStore(ABC):
         self.close()
 
     # What follows from reading a log; a store with an index does it without.
+
+    def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
+        """The current version and the id of the event there; 0 and "" for an unknown id.
+
+        Every operation of a `Timeline` begins with it, to find new events, and to notice a log that went back.
+        """
+        head = self.head(timeline_id)
+        page = self.read(timeline_id, after=head - 1, limit=1) if head else ()
+        return (page[0][0], clean_json(page[0][1].id)) if page else (0, "")
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
         """The compaction in force and all events from its cut on; empty for an unknown id."""
@@ -200,6 +211,16 @@ class EventStore(ABC):
 
         del keys
         return read_through(self)
+
+    def chain(self, timeline_id: TimelineId, version: int) -> int | None:
+        """A number that stands for the first `version` events of a timeline, in their order, under its name: the same in
+        every store that has them.  None if there is no such version, or the oldest events were forgotten."""
+        kept, chain, last = self.kept(timeline_id), start(timeline_id), 0
+        if kept.forgotten:
+            return None
+        for last, event in _log_of(self, timeline_id, last=version):
+            chain ^= step(last, event.id)
+        return chain if last == version else None
 
     # What only some stores can do; by default there is nothing, or an error.
 

@@ -67,6 +67,7 @@ from render.policy._context import Rates as Rates
 from render.policy._context import TokenCounter as TokenCounter
 from render.policy._context import Where as Where
 from render.policy._policy import RungName as RungName
+from render.providers import OVERFLOW_TEXTS as OVERFLOW_TEXTS
 from render.providers import PROVIDERS as PROVIDERS
 from render.providers import overflow_of as overflow_of
 from render.providers import provider_of as provider_of
@@ -77,6 +78,7 @@ from render.stages._budget import account as account
 from render.stages._budget import compaction_due as compaction_due
 from render.stages._budget import format_account as format_account
 from render.stages._budget import total_tokens as total_tokens
+from render.stages._budget import within_provider_limits as within_provider_limits
 from render.stages._visibility import Returned as Returned
 from render.stages._visibility import returned as returned
 from render.stages._visibility import wanted as wanted
@@ -85,7 +87,7 @@ from render.summary._merge import merge_summaries as merge_summaries
 from render.summary._redaction import Redaction as Redaction
 from render.summary._redaction import redaction_of as redaction_of
 from render.summary._redaction import said_by as said_by
-from render.summary._redaction import without_excerpts as without_excerpts
+from render.summary._redaction import without_blocks as without_blocks
 from render.summary._text import format_summary as format_summary
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide

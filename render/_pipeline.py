@@ -16,14 +16,7 @@ import attrs
 
 from blocks import CompactionSkipped, EventId, InvalidRequestError, RequestRendered
 from render.policy._context import Context
-from render.stages._budget import (
-    account,
-    cannot_fit,
-    is_cold,
-    prefix_of,
-    target_of,
-    total_tokens,
-)
+from render.stages._budget import account, cannot_fit, prefix_of, target_of, total_tokens
 from render.stages._rendered import (
     CachePoint,
     Rendered,
@@ -75,8 +68,7 @@ class Decided:
 
 def render(view: View, context: Context) -> Generator[Need, Any, Decided]:
     """The next request; yields each `Need` and is sent the answer."""
-    if context.policy.prune_pays or is_cold(view, context):
-        view = prune_expired(view, context)
+    view = prune_expired(view, context)
     view = clip_oversized(view, context)
     view = limit_images(view, context) if view.pictured else view
     tokens = total_tokens(view, context)
@@ -122,11 +114,7 @@ def show(view: View, context: Context, returned: Sequence[Returned] = ()) -> Ren
         shown=view.version,
         decisions=view.decisions,
         rehydrated=tuple(artifact.artifact for artifact in returned),
-        notices=(
-            *context.notices,
-            *shortened(sizes),
-            *notices_of(shown, encoder, pieces, missed),
-        ),
+        notices=(*context.notices, *shortened(sizes), *notices_of(shown, encoder, pieces, missed)),
         cannot_fit=misfit,
     )
     if context.validate and rendered.violations:

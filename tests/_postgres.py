@@ -6,11 +6,12 @@ the tests were killed.  PostgreSQL refuses to run as root, so root runs a copy o
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -29,6 +30,8 @@ SETTINGS: Final = (
     "full_page_writes=off",
 )
 SECONDS: Final = 120
+STANDBY: Final = "standby"
+"""The name by which a primary knows its standby."""
 
 
 def is_there() -> bool:
@@ -61,6 +64,18 @@ class Server:
         """The server is killed (-9) and started again; its processes end as they notice."""
         self._told("kill")
 
+    def die(self) -> None:
+        """The server is killed (-9) with all its processes, and stays away."""
+        self._told("die")
+
+    def start(self) -> None:
+        """A server that died comes back."""
+        self._told("start")
+
+    def promote(self) -> None:
+        """A standby becomes a primary."""
+        self._told("promote")
+
     def _told(self, command: str) -> None:
         self._commands.write(f"{command}\n")
         self._commands.flush()
@@ -68,10 +83,10 @@ class Server:
 
 
 @contextmanager
-def running(*settings: str) -> Iterator[Server]:
-    """A server with these settings besides."""
+def running(*settings: str, primary: Path | str = "") -> Iterator[Server]:
+    """A server with these settings besides; a standby of the server in the folder `primary`, if there is one."""
     with subprocess.Popen(
-        [sys.executable, __file__, *settings],
+        [sys.executable, __file__, str(primary), *settings],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -85,30 +100,71 @@ def running(*settings: str) -> Iterator[Server]:
         program.stdin.close()
 
 
-def _main(settings: list[str]) -> None:
+def _main(primary: str, settings: list[str]) -> None:
     folder = Path(mkdtemp(prefix="foldline-pg-"))
     try:
         sys.stdout.write(f"{folder}\n")
         home, user = _installed(folder)
         data = folder / "data"
-        make = [home / "initdb", "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8"]
-        _done([*make, "--locale=C", "-D", data], user)
+        make = [
+            home / "initdb",
+            "--no-sync",
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        ]
+        if primary:
+            source = f"host={primary} user=postgres application_name={STANDBY}"
+            make = [
+                home / "pg_basebackup",
+                "--no-sync",
+                "-R",
+                "-X",
+                "stream",
+                "-c",
+                "fast",
+                "-d",
+                source,
+            ]
+        _done([*make, "-D", data], user)
         options = [part for each in (*SETTINGS, *settings) for part in ("-c", each)]
         serve: list[str | Path] = [home / "postgres", "-D", data, "-k", folder, *options]
+        server = _served(folder, serve, [home / "pg_isready", "-q", "-h", folder], user)
+        control: list[str | Path] = [home / "pg_ctl", "-D", data, "-w"]
         while True:
-            server = _served(folder, serve, [home / "pg_isready", "-q", "-h", folder], user)
             sys.stdout.write("ready\n")
             sys.stdout.flush()
-            command = sys.stdin.readline()
-            if command == "kill\n":
-                server.kill()
-            else:
-                _done([home / "pg_ctl", "stop", "-D", data, "-m", "immediate"], user)
-            server.wait(SECONDS)
+            command = sys.stdin.readline().strip()
+            if command == "promote":
+                _done([*control, "promote"], user)
+                continue
+            if server.poll() is None:
+                if command == "kill":
+                    server.kill()
+                elif command == "die":
+                    _kill_all(server.pid)
+                else:
+                    _done([*control, "stop", "-m", "immediate"], user)
+                server.wait(SECONDS)
             if not command:
                 return
+            if command != "die":
+                server = _served(folder, serve, [home / "pg_isready", "-q", "-h", folder], user)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kill_all(pid: int) -> None:
+    """Kill a process and its children at once, none of which then notices that another is gone."""
+    os.kill(pid, signal.SIGSTOP)
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    for each in (pid, *map(int, children)):
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
 
 
 def _served(
@@ -151,4 +207,4 @@ def _done(command: list[Any], user: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1:])
+    _main(sys.argv[1], sys.argv[2:])

@@ -110,6 +110,13 @@ def test_an_importer_is_named_in_the_table_alone() -> None:
         assert naming(f"{folder}{module} ") <= {"persistence/sessions/_read.py"}
 
 
+def test_an_importer_is_a_module_and_a_row() -> None:
+    table = _read("persistence/sessions/_read.py")
+    modules = {name for name in naming(" = Importer(") if name.startswith("persistence/sessions/")}
+    without = {name for name in modules if f".{Path(name).stem} import " not in table}
+    assert without == set(), "add its importer to the table in persistence/sessions/_read.py"
+
+
 def test_a_rung_is_a_row_and_a_name() -> None:
     names = set(get_args(RungName))
     assert names - set(RUNGS) == set(), "add its function and row to render/compaction/_rungs.py"

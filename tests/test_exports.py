@@ -26,9 +26,18 @@ PACKAGES = (
     "timeline.fake_provider",
 )
 """The packages with public names. A name that two of them offer is one name."""
-ROOMS = ("blocks.formats", "timeline.billing")
+ROOMS = ("blocks.formats", "timeline.billing", "timeline.engine")
 """Packages that other rooms import, and users do not."""
-NAMES_MAX = 150
+APPLICATIONS = (
+    *("_serving", "billing", "cli", "fake_provider", "gateway", "integrations", "replay", "report"),
+)
+"""What is built on a timeline, as a user could build it: rooms of `timeline` that could be distributions of their own. The
+agent is none, since a timeline offers it, and its loop is a flow as the operations are."""
+LIBRARY_NAMES_MAX, APPLICATION_NAMES_MAX = 143, 18
+"""What a user of the library may need to know, and what the applications add to it."""
+OFFERED_MAX = 128
+"""Names of the library that applications import and that are not public: few of them are a user's word, and public names
+could never change again. The way down is to move what only applications need into one of them."""
 HOUSE = "# For the rooms of this house; not public.\n"
 EXPORTS: dict[str, list[str]] = {
     package: importlib.import_module(package).__all__ for package in PACKAGES
@@ -37,9 +46,16 @@ OURS = {"blocks", "persistence", "render", "timeline"}
 FENCED = re.compile(r"^```(?:py|python)\b.*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+def is_of_an_application(package: str) -> bool:
+    return package.startswith(tuple(f"timeline.{name}" for name in APPLICATIONS))
+
+
 def test_there_are_no_more_public_names_than_the_budget_has() -> None:
-    names = {name for exported in EXPORTS.values() for name in exported}
-    assert len(names) <= NAMES_MAX
+    library, applications = set[str](), set[str]()
+    for package, names in EXPORTS.items():
+        (applications if is_of_an_application(package) else library).update(names)
+    assert len(library) <= LIBRARY_NAMES_MAX
+    assert len(applications - library) <= APPLICATION_NAMES_MAX
 
 
 @for_each("package", PACKAGES)
@@ -106,19 +122,47 @@ def test_what_a_package_offers_the_house_is_used_outside_of_it() -> None:
         assert not unused, package
 
 
+def foreign_imports(application: str) -> Iterator[tuple[Path, str, str]]:
+    """The imports of an application from other rooms: the file, the package and the name."""
+    home = ROOT / "timeline" / application
+    for path in home.rglob("*.py") if home.is_dir() else [home.with_suffix(".py")]:
+        for package, name in imports(path.read_text(encoding="utf-8")):
+            if not package.startswith(f"timeline.{application}"):
+                yield path.relative_to(ROOT), package, name
+
+
+@pytest.mark.parametrize("application", APPLICATIONS)
+def test_an_application_imports_rooms_and_not_what_is_inside_them(application: str) -> None:
+    """It takes what a package offers. A module of `timeline` itself, such as `_models`, is a room of one file."""
+    assert [
+        f"{path}: {package} import {name}"
+        for path, package, name in foreign_imports(application)
+        if "._" in package.removeprefix("timeline._")
+    ] == []
+
+
+def test_applications_import_no_more_names_that_are_not_public_than_the_budget_has() -> None:
+    offered = {
+        (package, name)
+        for application in APPLICATIONS
+        for _, package, name in foreign_imports(application)
+        if name not in EXPORTS.get(package, ()) and not is_of_an_application(package)
+    }
+    assert len(offered) <= OFFERED_MAX
+
+
 def shown_to_users() -> Iterator[tuple[str, str]]:
-    """The code of the documentation, of the examples and of the adapters, with its page or file."""
+    """The code of the documentation and of the examples, with its page or file."""
     pages = {ROOT / "README.md", *(ROOT / "docs").rglob("*.md")}
     pages.remove(ROOT / "docs/how-to/own-importer.md")  # an importer is a room of the house
     for page in sorted(pages):
         for fenced in FENCED.findall(page.read_text(encoding="utf-8")):
             yield page.name, fenced
-    for folder in ("docs/examples", "timeline/integrations"):
-        for path in sorted((ROOT / folder).glob("[!_]*.py")):
-            yield path.name, path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "docs/examples").glob("*.py")):
+        yield path.name, path.read_text(encoding="utf-8")
 
 
-def test_documentation_examples_and_adapters_import_public_names_only(
+def test_documentation_and_examples_import_public_names_only(
     subtests: pytest.Subtests,
 ) -> None:
     for where, text in shown_to_users():

@@ -36,13 +36,14 @@ def rows_of(folder: Path) -> Iterator[tuple[str, list[Path]]]:
 
 def test_every_module_has_a_suite_that_is_found_by_name() -> None:
     """A file of the same name, or a row."""
-    assert [
+    without = [
         str(folder / module)
         for folder in FOLDERS
         for module in modules_in(folder)
         if not (ROOT / "tests" / folder / f"test_{module.strip('_')}.py").exists()
         and module not in {listed for listed, _ in rows_of(folder)}
-    ] == []
+    ]
+    assert without == [], "add tests/FOLDER/test_NAME.py, or a row in tests/FOLDER/__init__.py"
 
 
 def test_what_a_room_says_of_its_suites_is_true() -> None:

@@ -24,12 +24,13 @@ EDGES = frozenset(
         "timeline/_flow.py",
         "timeline/gateway/_app.py",
         "timeline/observe/_hooks.py",
+        "timeline/observe/_traces.py",
         "timeline/engine/_artifacts.py",
         "timeline/engine/_compaction.py",
         "timeline/react/_tools.py",
     }
 )
-"""The only places that catch what they did not expect: hooks, tools, models' clients and other
+"""The only places that catch what they did not expect: hooks, tracers, tools, models' clients and other
 stores are other people's code (logged, tried again, replaced, told to the model), and the drivers hand what was
 raised to the flow that asked; behind a gateway, an agent goes on whatever fails there."""
 

@@ -13,7 +13,7 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
@@ -24,6 +24,7 @@ from timeline.observe._hooks import acall, call
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_E = TypeVar("_E")
 
 Calls: TypeAlias = Generator[Callable[[], Any], Any, _T]
 """A flow that yields functions to be called; under asyncio, their results are awaited."""
@@ -67,6 +68,47 @@ async def adrive(
                 result: _T = stop.value
                 return result
             step = await _aafter(flow, perform, effect)
+
+
+def play(
+    flow: Generator[Any, Any, _T], perform: Callable[[Any], Generator[_E, None, Any]]
+) -> Generator[_E | _T, None, None]:
+    """Run a flow to its end, and pass on the events that each operation yields; the last item is the flow's result."""
+    step: Callable[[], Any] = partial(next, flow)
+    with contextlib.closing(flow):
+        while True:
+            try:
+                effect = step()
+            except StopIteration as stop:
+                yield stop.value
+                return
+            try:
+                step = partial(flow.send, (yield from perform(effect)))
+            except Exception as error:  # noqa: BLE001 -- the flow's affair
+                step = partial(flow.throw, error)
+
+
+async def aplay(
+    flow: Generator[Any, Any, _T], perform: Callable[[Any, list[Any]], AsyncGenerator[_E, None]]
+) -> AsyncGenerator[_E | _T, None]:
+    """The same for asyncio. An operation appends what it came to to the list that it is given, because an async
+    generator cannot return it."""
+    step: Callable[[], Any] = partial(next, flow)
+    with contextlib.closing(flow):
+        while True:
+            try:
+                effect = step()
+            except StopIteration as stop:
+                yield stop.value
+                return
+            answer: list[Any] = []
+            try:
+                async with contextlib.aclosing(perform(effect, answer)) as events:
+                    async for event in events:
+                        yield event
+                step = partial(flow.send, *answer)
+            except Exception as error:  # noqa: BLE001 -- as above
+                step = partial(flow.throw, error)
 
 
 def _after(
@@ -238,7 +280,7 @@ async def _finished(effect: RunBlocking, flow: Flow[Any]) -> object:
         raise
 
 
-def in_thread(work: Callable[[], _T]) -> Future[_T]:
+def in_thread(work: Callable[[], _T], name: str = "foldline-summary") -> Future[_T]:
     """Call a function in a thread of its own, for which the process does not wait at exit."""
     answer: Future[_T] = Future()
     answer.set_running_or_notify_cancel()
@@ -250,5 +292,5 @@ def in_thread(work: Callable[[], _T]) -> Future[_T]:
         except BaseException as error:  # noqa: BLE001 -- raised again by the caller that waits
             answer.set_exception(error)
 
-    threading.Thread(target=answered, name="foldline-summary", daemon=True).start()
+    threading.Thread(target=answered, name=name, daemon=True).start()
     return answer

@@ -146,6 +146,9 @@ class Vendor:
     tokenizer: str
     lists: str = ""
     """Its name in litellm's list; empty: it has no prices of its own."""
+    traced: str = ""
+    """Its name in OpenTelemetry's conventions for generative AI, if it is the only one that sells its models, or is named
+    there; empty: a call is the API's."""
 
     @property
     def fields(self) -> dict[str, str]:
@@ -155,15 +158,15 @@ class Vendor:
 
 _CHAT: Final = "openai.chat"
 VENDORS: Final = (
-    Vendor(("gpt", "chatgpt", "codex", "o1", "o3", "o4"), "openai.responses", "o200k", "openai"),
-    Vendor(("claude",), "anthropic", "new", "anthropic"),
-    Vendor(("gemini",), "gemini", "gemini", "gemini"),
-    Vendor(("deepseek",), _CHAT, "others", "deepseek"),
-    Vendor(("grok",), _CHAT, "others", "xai"),
+    Vendor(("gpt", "chatgpt", "codex", "o1", "o3", "o4"), "openai.responses", "o200k", "openai", "openai"),
+    Vendor(("claude",), "anthropic", "new", "anthropic", "anthropic"),
+    Vendor(("gemini",), "gemini", "gemini", "gemini", "gcp.gemini"),
+    Vendor(("deepseek",), _CHAT, "others", "deepseek", "deepseek"),
+    Vendor(("grok",), _CHAT, "others", "xai", "x_ai"),
     Vendor(("qwen", "qwq", "qvq"), _CHAT, "others", "dashscope"),
     Vendor(
         ("mistral", "ministral", "mixtral", "magistral", "codestral", "devstral", "pixtral"),
-        _CHAT, "others", "mistral",
+        _CHAT, "others", "mistral", "mistral_ai",
     ),
     Vendor(("kimi", "moonshot"), _CHAT, "others", "moonshot"),
     Vendor(("glm", "chatglm"), _CHAT, "others", "zai"),
@@ -184,6 +187,15 @@ def vendor_of(name: str) -> Vendor | None:
     """The vendor of the model with this name, by the first word of it that a vendor uses; None: it is not known."""
     found = _VENDOR.search(name.lower())
     return _NAMED[found[1]] if found else None
+
+
+def traced_provider(model: Model) -> str:
+    """The name of a model's provider in OpenTelemetry's conventions. An API that only its maker offers decides; one that
+    many offer leaves it to the model's name, and if that does not tell, is OpenAI's."""
+    company = model.provider.partition(".")[0]
+    by_api = next((vendor for vendor in VENDORS if vendor.lists == company), None)
+    by_name = vendor_of(model.name) if model.provider == _CHAT else None
+    return (by_name and by_name.traced) or (by_api.traced if by_api else company)
 
 
 @checked_call

@@ -10,7 +10,7 @@ import inspect
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from hashlib import sha256
 from os import PathLike
 from typing import (
@@ -29,12 +29,13 @@ from typing import (
 
 import attrs
 
-from blocks import CallId, MisuseError, TimelineId, checked_calls, misfit
+from blocks import CallId, MisuseError, TimelineId, UsageRecorded, checked_calls, misfit
 from blocks.formats import Json, event_of
 from persistence import EventStore, MemoryStore, Share, share_store
-from render import Rendered, View, show
-from timeline._arguments import System, Tools, checked_name, checked_options
+from render import Model, Rendered, View, show
+from timeline._arguments import System, Tools, checked_kind, checked_name, checked_options
 from timeline._flow import Flow, arun, blocking, drive, run
+from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService, Sealing, opener_of
 from timeline.engine._compaction import Compactor
 from timeline.engine._engine import Engine, time_ordered
@@ -108,9 +109,30 @@ class Shell:
         return self._operations.engine.view
 
     @property
+    def ids(self) -> Callable[[], str]:
+        """Makes ids for new blocks, as the timeline's own."""
+        return self._operations.engine.ids
+
+    @property
     def open_calls(self) -> tuple[CallId, ...]:
         """Tool calls that wait for a result."""
         return self._operations.open_calls()
+
+    def for_model(self, model: str | Model) -> Self:
+        """The same timeline for another model, for example one that answers when the first one fails: its requests are
+        rendered for that model and its API, and its answers are recorded as that model's. It is the same log; closing
+        one of the two closes both.
+
+        Raises:
+            MisuseError: `model` is neither a name nor a `Model`, its provider is not known, or its window is smaller
+                than the room that is kept free for its answer.
+        """
+        named = model_named(model) if isinstance(model, str) else model
+        checked_kind(named, Model, "for_model()", "model")
+        if named == self.settings.model:
+            return self
+        settings = self.settings.for_model(named)
+        return attrs.evolve(self, operations=attrs.evolve(self._operations, settings=settings))
 
 
 def documented_as(other: Callable[..., object]) -> Callable[[_F], _F]:
@@ -124,8 +146,7 @@ def documented_as(other: Callable[..., object]) -> Callable[[_F], _F]:
 
 
 def bound(
-    run: Callable[[_S, Flow[_T]], _R],
-    operation: Callable[Concatenate[Operations, _P], Flow[_T]],
+    run: Callable[[_S, Flow[_T]], _R], operation: Callable[Concatenate[Operations, _P], Flow[_T]]
 ) -> Callable[Concatenate[_S, _P], _R]:
     """A method of a shell with the parameters and docstring of an operation; it returns what `run` makes of the
     operation's flow.
@@ -167,7 +188,7 @@ class Timeline(Shell):
     In addition to the errors listed there, every method may raise a `StoreError`, and after `close` a `ClosedError`.
     """
 
-    _lock: Any = attrs.field(factory=threading.RLock, init=False)
+    _lock: Any = attrs.field(factory=threading.RLock, alias="lock")
 
     @classmethod
     def open(cls, name: str, **options: Unpack[Options]) -> Self:
@@ -186,8 +207,8 @@ class Timeline(Shell):
                 calls no model.
             hooks: Functions that are called before and after a compaction; see `Hooks`.
             observers: Functions, sync or async, that receive each step of a render once it is committed; see `Step`.
-            tracer: An OpenTelemetry tracer for spans of renders (each step an event), compactions, calls of the
-                store, and the work of an agent of this timeline.
+            tracer: An OpenTelemetry tracer, for spans of renders, compactions, calls of the store, and an agent's work.
+            meter: An OpenTelemetry meter, for the tokens, durations and cost of calls, and for compactions.
             clock: A function that returns seconds since the epoch.
             ids: A function that returns new ids for blocks and events, in the form of UUIDs.
             keep_thinking: Whether recorded thinking is sent back; default True.
@@ -277,6 +298,7 @@ class Timeline(Shell):
     render_at = bound(_run, Operations.render_at)
     snapshot = bound(_shot, Operations.snapshot)
     fork = bound(_forked, Operations.fork)
+    sibling = bound(_forked, Operations.sibling)
 
     def close(self) -> None:
         """Flush; then close the store if `open` opened it and no other timeline of this process has it open, even if the
@@ -313,7 +335,7 @@ class AsyncTimeline(Shell):
     """
 
     _home: _Home = attrs.field(
-        default=attrs.Factory(lambda self: _Home(self._operations), takes_self=True), init=False
+        default=attrs.Factory(lambda self: _Home(self._operations), takes_self=True), alias="home"
     )
 
     @classmethod
@@ -384,6 +406,7 @@ class AsyncTimeline(Shell):
     render_at = bound(_run, Operations.render_at)
     snapshot = bound(_shot, Operations.snapshot)
     fork = bound(_forked, Operations.fork)
+    sibling = bound(_forked, Operations.sibling)
 
     async def close(self) -> None:
         """Flush; then close the store if `open` opened it and no other timeline of this process has it open, even if the
@@ -510,7 +533,8 @@ def operations_of(
         cache_key=sha256(f"foldline:{name}".encode()).hexdigest()[:CACHE_KEY_LENGTH],
     )
     retention = Retention.of(options.get("retention"), options.get("archive"), store)
-    observers, traces = tuple(options.get("observers", ())), Traces(name, options.get("tracer"))
+    observers = tuple(options.get("observers", ()))
+    traces = _traces_of(name, settings, options)
     engine = Engine(
         id=name,
         store=store,
@@ -529,6 +553,23 @@ def operations_of(
         ),
     )
     return Operations(engine=engine, settings=settings)
+
+
+def _traces_of(name: TimelineId, settings: Settings, options: Options) -> Traces:
+    return Traces(
+        timeline=name,
+        provider=traced_provider(settings.model),
+        model=settings.model.name,
+        tracer=options.get("tracer"),
+        meter=options.get("meter"),
+        price=partial(_dollars, settings.model),
+    )
+
+
+def _dollars(own: Model, usage: UsageRecorded) -> float | None:
+    from timeline.billing import dollars_of  # here, because only a meter needs it
+
+    return dollars_of(own, usage)
 
 
 # Recording a stream.

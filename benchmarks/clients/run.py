@@ -15,7 +15,8 @@ from benchmarks.clients.task import HELPER, MAIN, SIDE, Task
 from render import Json, provider_of
 from timeline.billing import price
 from timeline.fake_provider import Exchange, FakeProvider, FakeServer
-from timeline.gateway import Gateway, GatewayServer, Savings
+from timeline.gateway import Gateway, GatewayServer
+from timeline.report import Savings
 
 RULE: Final = "Every commit message ends with ZEBRA-4711."
 """What the project lays down."""

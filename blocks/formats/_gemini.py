@@ -109,9 +109,7 @@ def result(returned: Json) -> Result:
     texts = parts_of(value if isinstance(value, str) else _text(value) if value else "")
     pictures = parts_of(objs(returned.get("parts")))
     return Result(
-        call_id=string(returned.get("id")),
-        parts=(*texts, *pictures),
-        is_error="error" in response,
+        call_id=string(returned.get("id")), parts=(*texts, *pictures), is_error="error" in response
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from blocks.formats import _anthropic, _chat, _responses
+from blocks.formats import _anthropic, _chat, _gemini, _responses
 from blocks.formats._chat import usage_in
 from blocks.formats._message import (
     Call,
@@ -32,6 +32,9 @@ from blocks.formats._message import (
 
 _CALLS: Final = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
 """Kinds of content that repeat a call of `tool_calls`."""
+_GOOGLE: Final = "google_genai"
+_SEALS: Final = "__gemini_function_call_thought_signatures__"
+"""The field with the signatures of Gemini's calls, by their ids."""
 _THINKING: Final = _anthropic.ANTHROPIC_SHAPE.thinking | _responses.RESPONSES_SHAPE.thinking
 _CUT_OFF: Final = frozenset({"length", "max_tokens", "MAX_TOKENS", "incomplete"})
 
@@ -67,30 +70,50 @@ def _spoken(message: Json) -> Iterator[Content]:
     """The content in order; calls that are not in the content come last."""
     calls = [*_calls(message, "tool_calls"), *_calls(message, "invalid_tool_calls")]
     asked = {call.call_id: call for call in calls}
-    known = obj(message.get("response_metadata"))
-    is_anthropic = known.get("model_provider") == "anthropic"
+    vendor = string(obj(message.get("response_metadata")).get("model_provider"))
     for item in as_sent(message):
         if kind_of(obj(item)) not in _CALLS:
-            yield from _said(item, is_anthropic=is_anthropic)
+            yield from _said(item, vendor)
         elif (call := _asked(item, asked, is_alone=not calls)) is not None:
             calls = [other for other in calls if other.call_id != call.call_id]
             yield call
     yield from calls
 
 
-def _said(item: Any, *, is_anthropic: bool) -> Iterator[Content]:
-    if kind_of(obj(item)) in _THINKING:
-        yield Thought(value=obj(item), source=string(obj(item).get("id")))
-    elif obj(item).get("type") == "message":
-        yield from _responses.said_in(item)
-    elif not is_anthropic:
+def _said(item: Any, vendor: str) -> Iterator[Content]:
+    block = obj(item)
+    if vendor == _GOOGLE:
+        yield from _told(item)
+    elif kind_of(block) in _THINKING:
+        yield Thought(value=block, source=string(block.get("id")))
+    elif block.get("type") == "message":
+        yield from _responses.said_in(block)
+    elif vendor != "anthropic":
         yield from _chat.said(item)
     elif (found := _anthropic.said(item)) is not None:
         yield found
 
 
+def _told(item: Any) -> Iterator[Content]:
+    """Content of Gemini: LangChain gives a part's signature to its block."""
+    block = obj(item) or {"type": "text", "text": item}
+    seal = string(block.get("signature")) or string(obj(block.get("extras")).get("signature"))
+    part: Json = {_gemini.SIGNATURE: seal} if seal else {}
+    if (kind := block.get("type")) == "text":
+        part |= {"text": block.get("text")}
+    elif kind in ("thinking", "reasoning"):
+        text = string(block.get("thinking")) or string(block.get("reasoning"))
+        part |= {"text": text, "thought": True}
+    else:
+        yield from parts_of(block)
+        return
+    if (found := _gemini.said(part)) is not None:
+        yield found
+
+
 def _calls(message: Json, name: str) -> Iterator[Call]:
     """The calls in a field; if LangChain could not parse the arguments of a call, their text is its input."""
+    seals = obj(obj(message.get("additional_kwargs")).get(_SEALS))
     for call in objs(message.get(name)):
         if "function" in call:  # as in Chat Completions
             yield from _chat.calls({"tool_calls": [call]})
@@ -99,6 +122,7 @@ def _calls(message: Json, name: str) -> Iterator[Call]:
             call_id=string(call.get("id")),
             name=string(call.get("name")),
             input=tool_input(call.get("args")),
+            provider={_gemini.SIGNATURE: seal} if (seal := seals.get(call.get("id"))) else {},
         )
 
 
@@ -186,7 +210,7 @@ def _plain(item: Any) -> Any:
     }
     if summary := objs(block.get("summary")):
         own["summary"] = [{n: v for n, v in part.items() if n not in _STREAMED} for part in summary]
-    if signature := obj(block.get("extras")).get("signature"):
+    if "reasoning" in block and (signature := obj(block.get("extras")).get("signature")):
         said = string(block.get("reasoning"))
         return {"type": "thinking", "thinking": said, "signature": signature}
     return own

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from blocks._block import Part, TextPart
+from blocks.formats import _gemini
 from blocks.formats._chat import usage_in
 from blocks.formats._message import (
     Call,
@@ -41,8 +42,12 @@ _SILENT: Final = frozenset(
 _CHAT_FIELDS: Final = frozenset({"content", "reasoning", "reasoning_content"})
 """Fields of Chat Completions in which servers return reasoning."""
 _WEB: Final = frozenset({"web_fetch", "web_search"})
-_ATTACHED: Final = ("phase", "namespace")
-"""Data that OpenAI needs back with a text or a call."""
+_ATTACHED: Final = {
+    "phase": "phase",
+    "namespace": "namespace",
+    "thought_signature": _gemini.SIGNATURE,
+}
+"""Data that OpenAI or Google needs back with a text or a call, with the vendor's names for it."""
 
 
 def read(message: Json) -> Iterator[Message]:
@@ -186,7 +191,8 @@ def _web(part: Json) -> Json:
 
 def _attached(part: Json) -> Json:
     details = obj(part.get("provider_details"))
-    return {name: details[name] for name in _ATTACHED if isinstance(details.get(name), str)}
+    known = {own: details.get(name) for name, own in _ATTACHED.items()}
+    return {own: value for own, value in known.items() if isinstance(value, str)}
 
 
 def _thinking(part: Json, own: str) -> Json:
@@ -194,6 +200,8 @@ def _thinking(part: Json, own: str) -> Json:
     signature, text = string(part.get("signature")), string(part.get("content"))
     if own in _CHAT_FIELDS:
         return {"type": own, own: text}
+    if seal := _attached(part).get(_gemini.SIGNATURE):
+        return {"text": text, **({"thought": True} if text else {}), _gemini.SIGNATURE: seal}
     if part.get("provider_name") != "anthropic" or not signature:
         return {"type": "thinking-part", **part}
     if own == "redacted_thinking":

@@ -35,7 +35,7 @@ from persistence._file import (
     system_errors,
 )
 from persistence.duckdb._dialect import CURRENT, MARK, VIEWS
-from persistence.duckdb._tables import FORMAT, TABLES
+from persistence.duckdb._tables import COUNT, FOLD, FORMAT, TABLES, removed_events
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -44,6 +44,7 @@ OPTIONS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # faster for one-row commits; windows are small
     "storage_compatibility_version": "v1.5.0",  # versions 1.5 and 2.0 read each other's files
     "default_block_size": 65536,  # a short conversation fits a small file
+    "checkpoint_threshold": "1TB",  # `Writer.fold` does it
     "temp_directory": "",  # never spill rows that are not yet in the file to disk, see `Cache`
     # Release the memory of large events; the defaults release only what exceeds 128 MB and 512 MB.
     "allocator_flush_threshold": "4MB",
@@ -190,9 +191,10 @@ def _check_format(cursor: "DuckDBPyConnection", path: Path) -> None:
         ) from error
     if found is None:
         raise DamagedStoreError(f"{path} has no format number; restore it from a backup")
-    if found > FORMAT:
+    if found != FORMAT:
         raise StoreError(
-            f"{path} has format {found}, this version reads up to {FORMAT}; upgrade foldline"
+            f"{path} has format {found}, this version reads {FORMAT}; open it with the version of"
+            " foldline that wrote it"
         )
 
 
@@ -304,15 +306,32 @@ RECORD = "pid {:>10}\nevents {:>20}\nrecords {:>20}\n"
 
 @attrs.frozen
 class Marks:
-    """How many events and artifact records were acknowledged, so that the file must have them; 0: unknown."""
+    """How many events and artifact records were acknowledged, so that the file must have them; 0: unknown.
+
+    Both are in the lock file; the events also in the file itself, as of the last time the log was folded into it.
+    """
 
     events: int = 0
     records: int = 0
     """Records in the audit of artifacts. Every put adds one, and none is ever removed."""
 
 
-def lost(held: Marks, acknowledged: Marks) -> str:
-    """What is missing, in words; empty if nothing is."""
+def held_in(cursor: "DuckDBPyConnection") -> Marks:
+    """How many there are."""
+    [(events,)] = cursor.execute(COUNT).fetchall()
+    return Marks(events + removed_events(cursor), audit_records(cursor))
+
+
+def lost(cursor: "DuckDBPyConnection", held: Marks, acknowledged: Marks | None) -> str:
+    """What is missing of an open file, in words; empty if nothing is. Without a lock file, `acknowledged` is None."""
+    found = cursor.execute(FOLD).fetchall()
+    if len(found) != 1:
+        return f"{len(found)} rows in table fold, and should have 1"
+    [(events, _, is_whole)] = found
+    if not is_whole and (acknowledged is None or acknowledged.events < events):
+        return "not its write-ahead log, which was beside it"
+    acknowledged = acknowledged or Marks()
+    acknowledged = attrs.evolve(acknowledged, events=max(events, acknowledged.events))
     for what, here, known in (
         ("events", held.events, acknowledged.events),
         ("artifact records", held.records, acknowledged.records),
@@ -330,7 +349,8 @@ class FileLock:
     path: Path
     _file: FileIO
     _is_new: bool
-    _marks: Marks
+    _marks: Marks | None
+    """None: there was no lock file, and nothing was noted since."""
     _identity: tuple[int, int] | None = attrs.field(default=None, init=False)
 
     @classmethod
@@ -376,7 +396,9 @@ class FileLock:
                 except BlockingIOError as error:
                     raise _locked(database) from error
                 if identity(path) == _identity_of(file):  # else the former holder removed it
-                    lock = cls(database, path, file, is_new, _marks_in(_text(file)))
+                    lock = cls(
+                        database, path, file, is_new, None if is_new else _marks_in(_text(file))
+                    )
                     undo.pop_all()
                     return lock
 
@@ -388,8 +410,8 @@ class FileLock:
         """Whether this lock belongs to the file with this device and inode, under any of its names."""
         return self._identity == file
 
-    def acknowledged(self) -> Marks:
-        """The acknowledged numbers."""
+    def acknowledged(self) -> Marks | None:
+        """The acknowledged numbers; None if there was no lock file."""
         return self._marks
 
     def note(self, *, events: int | None = None, records: int | None = None) -> None:
@@ -398,12 +420,14 @@ class FileLock:
         The write is not synced: after a power failure an older number only makes the check less strict.  A failed
         write raises nothing, because the events themselves are already committed.
         """
-        marks = self._marks
-        self._marks = Marks(
+        marks = self._marks or Marks()
+        marks = Marks(
             marks.events if events is None else events,
             marks.records if records is None else records,
         )
-        text = RECORD.format(os.getpid(), self._marks.events, self._marks.records)
+        if self._marks or events is not None or records is not None:
+            self._marks = marks
+        text = RECORD.format(os.getpid(), marks.events, marks.records)
         with suppress(OSError):
             os.pwrite(self._file.fileno(), text.encode(), 0)
 

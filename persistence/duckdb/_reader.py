@@ -10,7 +10,7 @@ import attrs
 from blocks import CodecError, Recorded, TimelineId, kind_of
 from persistence._archive import archived_rows
 from persistence._store import Skim
-from persistence.duckdb._file import cursor_of, interrupts, log_path, translated
+from persistence.duckdb._file import interrupts, log_path, translated
 from persistence.duckdb._tables import Row, fetching, kept_of, whole
 from persistence.duckdb._writer import Append, CursorPool, GroupCommit, Known, Writer
 from persistence.sql._rows import damaged, events_of
@@ -57,6 +57,11 @@ class Reader:
         """The number and the head of a timeline."""
         with self._asking():
             return self._writer.heads.known(timeline)
+
+    def chained(self, timeline: TimelineId) -> Known:
+        """The same; the end of its log was checked once since the file was opened."""
+        with self._asking():
+            return self._writer.heads.chained(timeline)
 
     @contextmanager
     def cursor(self) -> "Generator[DuckDBPyConnection]":
@@ -214,7 +219,7 @@ AGAIN: Final = "RESET GLOBAL memory_limit"
 LARGE: Final = 256_000
 """Bytes of an append after which the size of the write-ahead log is checked."""
 LOG_BYTES_MAX: Final = 8_000_000
-"""Bytes of a write-ahead log that is checkpointed at once. DuckDB does so at twice this size, during a commit for
+"""Bytes of a write-ahead log that is then folded at once; otherwise the writer does so at twice this size, in a commit for
 which all other appends wait."""
 UNKNOWN: Final = ENOUGH
 """Bytes to count for a read or a write of unknown size."""
@@ -227,6 +232,7 @@ class Cache:
     _connection: "DuckDBPyConnection"
     _group: GroupCommit[Append]
     _cursors: CursorPool
+    _writer: Writer
     _path: Path
     _passed: int = attrs.field(default=0, init=False)
 
@@ -245,7 +251,7 @@ class Cache:
         if size >= LARGE and self._log_bytes() >= LOG_BYTES_MAX:
             with self._group.alone_at_once() as is_alone:
                 if is_alone:
-                    self._fold_log()
+                    self._writer.fold()
         self.passed(size)
 
     def _log_bytes(self) -> int:
@@ -253,14 +259,6 @@ class Cache:
             return log_path(self._path).stat().st_size
         except OSError:  # there is no log
             return 0
-
-    @interrupts()
-    def _fold_log(self) -> None:
-        import duckdb
-
-        # If this fails, the log stays, and the events in it are as durable.
-        with suppress(duckdb.Error), cursor_of(self._connection) as cursor:
-            cursor.execute("CHECKPOINT")
 
     @interrupts()
     def _drop(self) -> None:

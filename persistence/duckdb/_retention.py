@@ -5,16 +5,25 @@ Their content may remain in free blocks of the file; `DuckDBStore.erase` writes 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
-from blocks import StoreError, TimelineId, UnknownTimelineError
+from blocks import TimelineId, UnknownTimelineError
+from persistence._chain import chain_at, content
 from persistence._log import Head, Kept, Removed, StoredEvent, checked_trim
 from persistence.duckdb._reader import Reader
-from persistence.duckdb._tables import ADD_TRIM, all_kept, is_large, kept_of, pieces_of, put_kept
+from persistence.duckdb._tables import (
+    ADD_TRIM,
+    all_kept,
+    is_large,
+    kept_of,
+    linked,
+    pieces_of,
+    put_kept,
+)
 from persistence.duckdb._writer import Known, Writer, payload_of
 from persistence.sql._retention import Change
 
@@ -32,9 +41,9 @@ TRIM: Final = (
 )
 REMOVE: Final = tuple(
     f"DELETE FROM {table} WHERE timeline = ?"  # noqa: S608 -- constants
-    for table in ("events", "pieces", "marks", "trims", "timelines")
+    for table in ("events", "pieces", "marks", "trims", "heads", "timelines")
 )
-REPLACE: Final = "UPDATE events SET payload = ? WHERE timeline = ? AND seq = ?"
+REPLACE: Final = "UPDATE events SET payload = ?, link = xor(link, ?) WHERE timeline = ? AND seq = ?"
 DROP_PIECES: Final = "DELETE FROM pieces WHERE timeline = ? AND seq = ?"
 ADD_PIECES: Final = "INSERT INTO pieces SELECT ?, ?, unnest(?), unnest(?)"
 NAMES: Final = "SELECT timeline, name FROM timelines SEMI JOIN trims USING (timeline)"
@@ -56,6 +65,12 @@ class Retention:
         """Which part of a timeline is left."""
         with self.reader.cursor() as cursor:
             return kept_of(cursor, self.writer.heads.known(timeline).number)
+
+    def chain(self, timeline: TimelineId, version: int) -> int | None:
+        """The chain after a version; None if it is not known."""
+        with self.reader.cursor() as cursor:
+            number = self.writer.heads.known(timeline).number
+            return chain_at(timeline, kept_of(cursor, number), version, linked(cursor, number))
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
         """Which part is left of each timeline from which events were removed."""
@@ -89,9 +104,8 @@ class Retention:
                 change(cursor)
                 cursor.execute("COMMIT")
                 if removed is not None:
-                    self.writer.heads.drop(removed)
-            with suppress(StoreError), self.writer.changing() as cursor:  # already durable
-                cursor.execute("CHECKPOINT")
+                    self.writer.drop(removed)
+            self.writer.fold()
 
 
 @attrs.frozen
@@ -110,6 +124,9 @@ class _FileTimeline:
     def rows(self, after: int, last: int) -> Sequence[tuple[int, bytes]]:
         rows = self._retention.reader.rows(self._known, after + 1, last)
         return [(version, payload.encode()) for version, payload in rows]
+
+    def chain(self, version: int) -> int:
+        return self._retention.chain(self.timeline, version) or 0
 
     def trim(self, before: int, left: Kept) -> tuple[int, int]:
         number, events = self._known.number, max(before - self.kept.first, 0)
@@ -144,7 +161,7 @@ class _FileTimeline:
             version = self._retention.existing(self.timeline).head.version
             for statement in REMOVE:
                 cursor.execute(statement, [self._known.number])
-            cursor.execute(ADD_TRIM, [0, 1, version, 0.0, "", ""])
+            cursor.execute(ADD_TRIM, [0, 1, version, 0.0, "", "", 0])
 
         self._retention.commit(change, removed=self.timeline)
         return version - self.kept.removed, size
@@ -160,8 +177,10 @@ class _FileTimeline:
 
 
 def _replace(cursor: "DuckDBPyConnection", number: int, version: int, event: StoredEvent) -> None:
+    [(_, old, _)] = linked(cursor, number)(version)
+    change = content(old) ^ content(event.data)
     cursor.execute(DROP_PIECES, [number, version])
-    cursor.execute(REPLACE, [payload_of(event.data), number, version])
+    cursor.execute(REPLACE, [payload_of(event.data), change, number, version])
     pieces = list(pieces_of(event.data)) if is_large(event.data) else []
     if pieces:
         cursor.execute(ADD_PIECES, [number, version, list(range(len(pieces))), pieces])

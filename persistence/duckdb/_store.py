@@ -50,18 +50,19 @@ from persistence.duckdb._dialect import DuckDBIndex
 from persistence.duckdb._file import (
     FileLock,
     Marks,
-    audit_records,
+    connect,
     cursor_of,
     errors,
-    lock_path,
+    held_in,
     log_path,
     lost,
     open_database,
     refuse_if_ours,
     write_anew,
 )
-from persistence.duckdb._reader import Cache, Reader
+from persistence.duckdb._reader import LARGE, Cache, Reader
 from persistence.duckdb._retention import Retention
+from persistence.duckdb._tables import NEW_FOLD
 from persistence.duckdb._writer import (
     Append,
     CursorPool,
@@ -126,7 +127,9 @@ class DuckDBStore(RelationalStore):
                 self._writer = Writer(self._connection, self.path, self._lock, heads)
             self._refuse_a_lost_tail()
             self._group = GroupCommit(self._writer.commit)
-            self._cache = Cache(self._connection, self._group, self._cursors, self.path)
+            self._cache = Cache(
+                self._connection, self._group, self._cursors, self._writer, self.path
+            )
             self._reader = Reader(self.path, self._writer, self._cursors, self._cache)
             self._retention = Retention(self._writer, self._reader, self._group.alone)
             undo.pop_all()
@@ -135,11 +138,12 @@ class DuckDBStore(RelationalStore):
         """Refuse a file that lacks acknowledged events: new events would get the versions of the lost ones."""
         acknowledged = self._lock.acknowledged()
         with errors(self.path), cursor_of(self._connection) as cursor:
-            held = Marks(self._writer.events_total, audit_records(cursor))
-        if what := lost(held, acknowledged):
+            held = held_in(cursor)
+            what = lost(cursor, held, acknowledged)
+        if what:
             raise DamagedStoreError(
-                f"{self.path} has {what}: restore {self.path.name}.wal or the file, or"
-                f" delete {lock_path(self.path).name} to accept the loss"
+                f"{self.path} has {what}: restore {self.path.name}.wal or the file, or let"
+                " `foldline repair` save what is there into a new store"
             )
         self._lock.note(events=held.events, records=held.records)
 
@@ -164,12 +168,13 @@ class DuckDBStore(RelationalStore):
         return last <= known.head.version and self._reader.ids(known, first, last) == ids
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
-        known = self._known(timeline_id)
+        self._refuse_if_not_ours()
+        known = self._reader.chained(timeline_id)
         head = known.head
         try:
             return head.window(self._reader.events(known, head.window_start(), head.version))
         except ForgottenError:
-            if self._known(timeline_id) == known:
+            if self._known(timeline_id).head == head:
                 raise
             return self.load_window(timeline_id)  # a compaction has moved the window meanwhile
 
@@ -179,6 +184,13 @@ class DuckDBStore(RelationalStore):
 
     def head(self, timeline_id: TimelineId) -> int:
         return self._head(timeline_id).version
+
+    def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
+        known = self._known(timeline_id)
+        version, last = known.head.version, known.head.last
+        if version and not last:  # not appended by this store
+            [last] = self._reader.ids(known, version, version)
+        return version, last
 
     def _head(self, timeline_id: TimelineId) -> Head:
         return self._known(timeline_id).head
@@ -226,6 +238,10 @@ class DuckDBStore(RelationalStore):
         self._refuse_if_not_ours()
         return self._retention.changed(timeline, change)
 
+    def chain(self, timeline_id: TimelineId, version: int) -> int | None:
+        self._refuse_if_not_ours()
+        return self._retention.chain(timeline_id, version)
+
     def erase(self) -> tuple[str, ...]:
 
         def write() -> None:
@@ -244,7 +260,7 @@ class DuckDBStore(RelationalStore):
         return ()
 
     @contextmanager
-    def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks]]":
+    def inspect(self) -> "Generator[tuple[DuckDBPyConnection, Marks | None]]":
         """A cursor to read the tables with, and the numbers acknowledged before."""
         self._refuse_if_not_ours()
         acknowledged = self._lock.acknowledged()
@@ -290,7 +306,7 @@ class DuckDBStore(RelationalStore):
         with self._group.alone(), self._reading() as cursor:
             self._writer.make_log()
             yield cursor
-        self._cache.passed()
+        self._cache.written(LARGE)
 
     def close(self) -> None:
         if self._closed or os.getpid() != self._pid:
@@ -363,9 +379,7 @@ class DuckDBLocation:
             acknowledged = lock.acknowledged()
         finally:
             lock.abandon()
-        cut = _cut(copy, wal)
-        with DuckDBStore(copy) as store, store.inspect() as (_, marks):
-            missing = lost(marks, acknowledged)
+        cut, missing = _cut(copy, wal, acknowledged)
         parts = (cut, missing and f"the copy holds {missing}")
         return DuckDBLocation(copy), "; ".join(filter(None, parts))
 
@@ -421,21 +435,34 @@ def _copied(path: Path, folder: Path) -> Path:
     return copy
 
 
-def _cut(copy: Path, wal: Path) -> str:
-    """Truncate the write-ahead log of the copy if the copy cannot be opened otherwise; return what was cut off."""
+def _cut(copy: Path, wal: Path, acknowledged: Marks | None) -> tuple[str, str]:
+    """Truncate the write-ahead log of the copy if the copy cannot be opened otherwise; return what was cut off, and what
+    else is missing."""
     try:
-        DuckDBStore(copy).close()
+        return "", _accepted(copy, acknowledged)
     except DamagedStoreError as damage:
         size = wal.stat().st_size if wal.exists() else 0
         found = _POSITION.search(str(damage))
         keep = int(found[1]) if found else 0
         if f"{wal.name} is damaged" not in str(damage) or keep >= size:
             raise
-    else:
-        return ""
     if keep:
         os.truncate(wal, keep)
     else:
         wal.unlink()
-    DuckDBStore(copy).close()
-    return f"{size - keep} of {size} bytes of {wal.name} cannot be read"
+    return f"{size - keep} of {size} bytes of {wal.name} cannot be read", _accepted(
+        copy, acknowledged
+    )
+
+
+def _accepted(copy: Path, acknowledged: Marks | None) -> str:
+    """Let a copy be opened although something is missing; return what is."""
+    connection = connect(copy)
+    try:
+        with errors(copy), cursor_of(connection) as cursor:
+            missing = lost(cursor, held_in(cursor), acknowledged)
+            for statement in NEW_FOLD:
+                cursor.execute(statement)
+            return missing
+    finally:
+        connection.close()

@@ -5,9 +5,12 @@
     pieces     of events that are too large for a row
     marks      the few events that decide about windows, so that opening reads no payload
     trims      which events are no longer in the other tables, and where they are instead
+    heads      the version of each timeline when the write-ahead log was last folded into the file, and the chain then,
+               see `persistence._chain`
+    fold       one row: how many events and timelines there were then, and whether this row is all there is
     foldline   the format's number
 
-All tables but `trims` are insert-only, until something is removed.  The log has as few columns as possible: each
+All tables but `trims`, `heads` and `fold` are insert-only, until something is removed.  The log has as few columns as possible: each
 column adds 5% to the time of a durable commit of one event, and ids and kinds are in the payload, where the view `log`
 finds them.  It has no index: a primary key on (timeline, seq) speeds up no read (rows of one timeline lie together, so
 zone maps find them), doubles the time of a commit and makes the file 1.7 times as large.  Uniqueness is
@@ -32,24 +35,31 @@ import attrs
 import msgspec
 
 from blocks import CodecError
+from persistence._chain import content, start
 from persistence._log import ArchivedRange, Kept
+from persistence.sql._rows import damaged
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+NEW_FOLD: Final = ("DELETE FROM fold", "INSERT INTO fold VALUES (0, 0, true)")
 TABLES: Final = (
     "CREATE TABLE foldline(format INTEGER NOT NULL)",
     "CREATE TABLE timelines(timeline BIGINT NOT NULL, name VARCHAR NOT NULL)",
     """CREATE TABLE events(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
-                           ts DOUBLE NOT NULL, payload JSON NOT NULL)""",
+                           ts DOUBLE NOT NULL, payload JSON NOT NULL, link BIGINT NOT NULL)""",
     """CREATE TABLE pieces(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
                            number BIGINT NOT NULL, piece VARCHAR NOT NULL)""",
     """CREATE TABLE marks(timeline BIGINT NOT NULL, seq BIGINT NOT NULL,
                           kind VARCHAR NOT NULL, ref BIGINT NOT NULL)""",
     """CREATE TABLE trims(timeline BIGINT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
-                          began_at DOUBLE NOT NULL, file VARCHAR NOT NULL, sha256 VARCHAR NOT NULL)""",
+                          began_at DOUBLE NOT NULL, file VARCHAR NOT NULL, sha256 VARCHAR NOT NULL,
+                          anchor BIGINT NOT NULL)""",
+    "CREATE TABLE heads(timeline BIGINT NOT NULL, version BIGINT NOT NULL, chain BIGINT NOT NULL)",
+    "CREATE TABLE fold(events BIGINT NOT NULL, timelines BIGINT NOT NULL, is_whole BOOLEAN NOT NULL)",
+    *NEW_FOLD,
 )
-FORMAT: Final = 3
+FORMAT: Final = 4
 
 # Large events.
 
@@ -103,8 +113,8 @@ def _kept(fields: Mapping[str, msgspec.Raw]) -> dict[str, msgspec.Raw]:
 def pieces_of(data: bytes) -> Iterator[str]:
     """The JSON in pieces; no character is split."""
     decoder = getincrementaldecoder("utf-8")()
-    for start in range(0, len(data), PIECE):
-        yield decoder.decode(data[start : start + PIECE])
+    for begin in range(0, len(data), PIECE):
+        yield decoder.decode(data[begin : begin + PIECE])
 
 
 def whole(rows: Iterable[Row], fetch: Fetch) -> Iterator[Row]:
@@ -164,16 +174,16 @@ def _count(payload: str) -> int:
 
 # What was removed.
 
-_TrimRow: TypeAlias = tuple[int, int, int, float, str, str]
+_TrimRow: TypeAlias = tuple[int, int, int, float, str, str, int]
 BEGAN: Final = """
 SELECT name, max(began_at) FROM trims JOIN timelines USING (timeline) GROUP BY ALL
 """
 COPY_TRIMS: Final = """
-INSERT INTO trims SELECT $1, first, least(last, $3), began_at, file, sha256 FROM trims
+INSERT INTO trims SELECT $1, first, least(last, $3), began_at, file, sha256, xor(anchor, $4) FROM trims
 WHERE timeline = $2 AND first <= $3
 """
-ADD_TRIM: Final = "INSERT INTO trims VALUES (?, ?, ?, ?, ?, ?)"
-_ROWS: Final = "SELECT timeline, first, last, began_at, file, sha256 FROM trims"
+ADD_TRIM: Final = "INSERT INTO trims VALUES (?, ?, ?, ?, ?, ?, ?)"
+_ROWS: Final = "SELECT timeline, first, last, began_at, file, sha256, anchor FROM trims"
 _OF: Final = f"{_ROWS} WHERE timeline = ? ORDER BY first"
 _ALL: Final = f"{_ROWS} ORDER BY timeline, first"
 _REMOVED: Final = "SELECT coalesce(sum(last - first + 1), 0)::BIGINT FROM trims"
@@ -201,12 +211,12 @@ def removed_events(cursor: "DuckDBPyConnection") -> int:
 
 def _read(rows: Iterable[_TrimRow]) -> Kept:
     kept = Kept()
-    for _, first, last, began_at, file, sha256 in rows:
+    for _, first, last, began_at, file, sha256, anchor in rows:
         if file:
             archive = ArchivedRange(first=first, last=last, file=file, sha256=sha256)
             kept = kept.archiving(archive, began_at)
         else:
-            kept = attrs.evolve(kept, forgotten=last, began_at=began_at)
+            kept = attrs.evolve(kept, forgotten=last, began_at=began_at, anchor=anchor)
     return kept
 
 
@@ -214,7 +224,71 @@ def put_kept(cursor: "DuckDBPyConnection", number: int, kept: Kept) -> None:
     """Store which part of a timeline is left."""
     cursor.execute("DELETE FROM trims WHERE timeline = ?", [number])
     if kept.forgotten:
-        cursor.execute(ADD_TRIM, [number, 1, kept.forgotten, kept.began_at, "", ""])
+        cursor.execute(ADD_TRIM, [number, 1, kept.forgotten, kept.began_at, "", "", kept.anchor])
     for archive in kept.archives:
-        row = [archive.first, archive.last, kept.began_at, archive.file, archive.sha256]
+        row = [archive.first, archive.last, kept.began_at, archive.file, archive.sha256, 0]
         cursor.execute(ADD_TRIM, [number, *row])
+
+
+# The chain: the end of each timeline as the tables have it, and as it was when the log was last folded.
+
+LinkedRow: TypeAlias = tuple[int, bytes, int]
+_LINKED: Final = "SELECT seq, payload, link FROM events WHERE timeline = ? AND seq = ?"
+_HEAD: Final = "SELECT version, chain FROM heads WHERE timeline = ?"
+_STALE: Final = """
+SELECT timeline, name, newest FROM timelines
+JOIN (SELECT timeline, max(seq) AS newest FROM events GROUP BY timeline) USING (timeline)
+ANTI JOIN heads ON heads.timeline = timelines.timeline AND heads.version = newest
+"""
+COUNT: Final = "SELECT count(*) FROM events"
+"""Answered from statistics of the file, without reading rows."""
+FOLD: Final = "SELECT events, timelines, is_whole FROM fold"
+
+
+def linked(cursor: "DuckDBPyConnection", number: int) -> Callable[[int], Sequence[LinkedRow]]:
+    """A function that reads the row of a version: its version, the JSON of the event, and its link."""
+
+    def row(version: int) -> Sequence[LinkedRow]:
+        rows = cursor.execute(_LINKED, [number, version]).fetchall()
+        found = whole([(seq, payload) for seq, payload, _ in rows], fetching(cursor, number))
+        return [
+            (seq, payload.encode(), link)
+            for (seq, payload), (*_, link) in zip(found, rows, strict=True)
+        ]
+
+    return row
+
+
+def end_of(cursor: "DuckDBPyConnection", number: int, name: str, version: int) -> int:
+    """The chain after the newest event of a timeline.
+
+    Raises:
+        DamagedStoreError: the log does not end as it did when the write-ahead log was last folded.
+        CodecError: the event cannot be read.
+    """
+    rows = linked(cursor, number)(version)
+    chain = rows[0][2] ^ content(rows[0][1]) if rows else start(name)
+    for then, its_chain in cursor.execute(_HEAD, [number]).fetchall():
+        if version < then:
+            raise damaged(name, f"events {version + 1} to {then}, which were written, are missing")
+        if version == then and chain != its_chain:
+            raise damaged(name, f"event {version} is not the one that was written")
+    return chain
+
+
+def stale_ends(cursor: "DuckDBPyConnection") -> dict[int, tuple[int, int]]:
+    """Version and chain of the timelines whose row in `heads` is older than their newest event, by their number."""
+    return {
+        number: (version, end_of(cursor, number, name, version))
+        for number, name, version in cursor.execute(_STALE).fetchall()
+    }
+
+
+def put_ends(cursor: "DuckDBPyConnection", ends: Mapping[int, tuple[int, int]]) -> None:
+    """Store version and chain of timelines, by their number."""
+    rows = [[*ends], *zip(*ends.values(), strict=True)]
+    if ends:
+        cursor.execute("DELETE FROM heads WHERE list_contains(?, timeline)", rows[:1])
+        cursor.execute(
+            "INSERT INTO heads SELECT unnest(?), unnest(?), unnest(?)", [*map(list, rows)]
+        )

@@ -1,5 +1,6 @@
 """Checks whether a DuckDB file is consistent: every promise about stored bytes, one by one."""
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from math import isfinite
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from blocks import CodecError, MisuseError, TimelineId, decode_event, kind_of
 from persistence._archive import archive_problems
+from persistence._chain import ALTERED, Walk, content, step
 from persistence._log import Kept, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
@@ -16,14 +18,14 @@ from persistence.artifacts._verify import Examination
 from persistence.duckdb._file import (
     FileLock,
     Marks,
-    audit_records,
     check_magic,
     connect,
     cursor_of,
     errors,
+    held_in,
     lost,
 )
-from persistence.duckdb._tables import Row, all_kept, fetching, removed_events, whole
+from persistence.duckdb._tables import Row, all_kept, fetching, whole
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -52,6 +54,7 @@ SELECT coalesce(name, ''), timeline, seq FROM marks ANTI JOIN events USING (time
 LEFT JOIN timelines USING (timeline) ORDER BY ALL
 """
 UNIQUE = {
+    "heads": "timeline",
     "marks": "timeline, seq",
     "pieces": "timeline, seq, number, piece",
     "trims": "timeline, first",
@@ -62,8 +65,13 @@ TWICE = """
 SELECT coalesce(name, ''), count(*) FROM timelines
 GROUP BY name HAVING count(*) > 1 OR count(DISTINCT timeline) > 1
 """
+LOST_TIMELINES = "SELECT timeline, version FROM heads ANTI JOIN timelines USING (timeline)"
+NO_HEAD = """
+SELECT name FROM timelines ANTI JOIN heads USING (timeline), fold WHERE timeline <= fold.timelines
+"""
+HEADS = "SELECT timeline, version, chain FROM heads"
 EVENTS = """
-SELECT timeline, seq, payload, ts, kind, ref FROM events LEFT JOIN marks USING (timeline, seq)
+SELECT timeline, seq, payload, link, ts, kind, ref FROM events LEFT JOIN marks USING (timeline, seq)
 WHERE timeline BETWEEN ? AND ?
 """
 
@@ -87,19 +95,19 @@ def verify_file(path: Path, keys: KeyRing | None) -> StoreReport:
 
 
 def verify_tables(
-    cursor: "DuckDBPyConnection", path: Path, acknowledged: Marks, keys: KeyRing | None
+    cursor: "DuckDBPyConnection", path: Path, acknowledged: Marks | None, keys: KeyRing | None
 ) -> StoreReport:
     """The report on an open database."""
     cursor.execute("BEGIN")  # one snapshot for all queries
     try:
         counts = cursor.execute(VERSIONS).fetchall()
         events = sum(row[2] for row in counts)
-        held = Marks(events + removed_events(cursor), audit_records(cursor))
+        what = lost(cursor, held_in(cursor), acknowledged)
         problems = [*islice(_problems(cursor, counts, all_kept(cursor)), PROBLEMS_MAX)]
         entries, damage = DuckDBReader(cursor, path).tables().examined()
     finally:
         cursor.execute("ROLLBACK")
-    if what := lost(held, acknowledged):
+    if what:
         missing = f"the file holds {what}; was a .wal deleted?"
         problems.insert(0, StoreProblem(what=missing))
     with cursor_of(cursor) as second:  # an error in the file ends the transaction of a cursor
@@ -127,9 +135,9 @@ def _problems(
                 what=f"versions are not {kept.first} to {kept.removed + count}, each once:"
                 f" {different} different ones from {first} to {last}",
             )
-        yield from archive_problems(TimelineId(name), kept)
+    yield from _head_problems(cursor)
     for some in _together(counts):
-        yield from _event_problems(cursor, some)
+        yield from _event_problems(cursor, some, left)
     for name, number, seq in cursor.execute(NO_EVENT).fetchall():
         if seq >= left.get(number, Kept()).first:  # marks of removed events stay
             yield StoreProblem(timeline=name, version=seq, what="a mark of no event")
@@ -154,29 +162,69 @@ def _together(counts: Iterable[Versions]) -> Iterator[dict[int, str]]:
         yield some
 
 
+def _head_problems(cursor: "DuckDBPyConnection") -> Iterator[StoreProblem]:
+    """Problems: rows of `heads` that are missing, or of no timeline."""
+    for number, version in cursor.execute(LOST_TIMELINES).fetchall():
+        yield StoreProblem(what=f"timeline number {number} of {version} events is missing")
+    for (name,) in cursor.execute(NO_HEAD).fetchall():
+        yield StoreProblem(timeline=name, what="table heads has no row of it")
+
+
 def _event_problems(
-    cursor: "DuckDBPyConnection", names: Mapping[int, str]
+    cursor: "DuckDBPyConnection", names: Mapping[int, str], left: Mapping[int, Kept]
 ) -> Iterator[StoreProblem]:
     """Problems of the events of these timelines; `names` has every timeline from its lowest number to its highest."""
     blocks: dict[int, dict[str, int]] = {number: {} for number in names}
+    chains = {number: array("q") for number in names}
     with cursor_of(cursor) as second:
         cursor.execute(EVENTS, [min(names), max(names)])
         while page := cursor.fetchmany(PAGE):
             for number, seq, payload, *columns in page:
                 if number in names:
                     row = whole([(seq, payload)], fetching(second, number))
-                    for what in _row_problems(row, columns, blocks[number]):
+                    for what in _row_problems(row, columns, blocks[number], chains[number]):
                         yield StoreProblem(timeline=names[number], version=seq, what=what)
+        heads = {
+            number: (version, chain) for number, version, chain in second.execute(HEADS).fetchall()
+        }
+    for number, name in names.items():
+        kept, head = left.get(number, Kept()), heads.get(number, (0, 0))
+        for version, what in _chain_problems(TimelineId(name), kept, chains[number], head):
+            yield StoreProblem(timeline=name, version=version, what=what)
 
 
-def _row_problems(row: Iterator[Row], columns: list[Any], blocks: dict[str, int]) -> Iterator[str]:
+def _chain_problems(
+    name: TimelineId, kept: Kept, links: "array[int]", head: tuple[int, int]
+) -> Iterator[tuple[int, str]]:
+    """Versions and problems of a timeline, from the version, the step and the chain of each event."""
+    walk = Walk.of(name, kept)
+    for problem in archive_problems(name, kept, walk):
+        yield problem.version, problem.what
+    version, chain = head
+    due = kept.first
+    for seq, addition, after in sorted(zip(links[::3], links[1::3], links[2::3], strict=True)):
+        if seq != due:
+            walk.lose()
+        due = seq + 1
+        if not walk.passes(addition, after):
+            yield seq, ALTERED
+        if seq == version and not walk.ends_in(chain):
+            yield seq, "it is not the event for which its head stands"
+    if due - 1 < version:
+        yield 0, f"events {due} to {version}, which were written, are missing"
+
+
+def _row_problems(
+    row: Iterator[Row], columns: list[Any], blocks: dict[str, int], links: "array[int]"
+) -> Iterator[str]:
     try:
         [(seq, payload)] = row
         event = decode_event(payload)
     except CodecError as error:
         yield str(error)
         return
-    at, *mark = columns
+    link, at, *mark = columns
+    links.extend((seq, step(seq, event.id), link ^ content(payload.encode())))
     if isfinite(event.at) and at != event.at:
         yield f"column ts has {at}, the event has {event.at}"
     ref = ref_of(event)

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 import attrs
 
-from blocks import ClosedError, FoldlineError, ForgottenError, StoreError, TimelineId
+from blocks import (
+    ClosedError,
+    CodecError,
+    DamagedStoreError,
+    FoldlineError,
+    ForgottenError,
+    StoreError,
+    TimelineId,
+)
+from persistence._chain import chain_at, extended, start
 from persistence._file import create_beside
 from persistence._log import Head, Mark, StoredEvent, checked_marks
 from persistence.duckdb._file import (
@@ -32,13 +41,20 @@ from persistence.duckdb._file import (
 from persistence.duckdb._tables import (
     BEGAN,
     COPY_TRIMS,
+    COUNT,
     FETCHED,
+    FOLD,
+    end_of,
     is_large,
     kept_of,
+    linked,
     pieces_of,
+    put_ends,
     removed_events,
+    stale_ends,
     stand_in,
 )
+from persistence.sql._rows import damaged
 
 # The heads of the timelines in a DuckDB file: read on first use, the most recently used ones cached.
 #
@@ -63,12 +79,14 @@ _MARKS: Final = """
 SELECT timeline, seq, kind, ref FROM marks WHERE timeline IN ({}) ORDER BY seq
 """
 _ALL: Final = """
-SELECT name, version, created_at, updated_at
-FROM (SELECT timeline, max(seq) AS version, arg_min(ts, seq) AS created_at,
-             arg_max(ts, seq) AS updated_at
-      FROM events GROUP BY timeline)
-JOIN timelines USING (timeline) ORDER BY timeline
+SELECT name, greatest(newest, version), coalesce(created_at, 0), coalesce(updated_at, 0)
+FROM timelines LEFT JOIN heads USING (timeline)
+LEFT JOIN (SELECT timeline, max(seq) AS newest, arg_min(ts, seq) AS created_at,
+                  arg_max(ts, seq) AS updated_at
+           FROM events GROUP BY timeline) USING (timeline)
+WHERE greatest(newest, version) IS NOT NULL ORDER BY timeline
 """
+"""Also timelines of which only the head is left."""
 
 
 @attrs.frozen
@@ -79,6 +97,8 @@ class Known:
     number: int = 0
     """0: the timeline has no events."""
     head: Head = attrs.field(factory=Head)
+    chain: int | None = None
+    """The chain after its newest event; None: not looked at since the file was opened."""
 
 
 @attrs.define(eq=False)
@@ -126,6 +146,24 @@ class Heads:
         """Store the new heads after a commit."""
         with self._moving:
             self._keep(known)
+
+    def chained(self, name: TimelineId) -> Known:
+        """A timeline with its chain; when it is read from the file, the end of the log is checked.
+
+        Raises:
+            DamagedStoreError: the newest events are missing, or are not those that were written.
+            duckdb.Error: the file could not be read.
+        """
+        while (known := self.known(name)).chain is None:
+            with self._cursors.borrow() as cursor:
+                try:
+                    chain = end_of(cursor, known.number, name, known.head.version)
+                except CodecError as error:
+                    raise damaged(name, str(error)) from error
+            with self._moving, self._mutex:
+                if self._held.get(name, known) is known:  # else it was read before a commit
+                    self._held[name] = attrs.evolve(known, chain=chain)
+        return known
 
     def drop(self, name: TimelineId) -> None:
         """Forget a timeline whose rows were removed."""
@@ -259,17 +297,21 @@ class CursorPool:
 if TYPE_CHECKING:
     from duckdb import Appender, DuckDBPyConnection
 
-COUNT = "SELECT count(*) FROM events"
+FOLD_BYTES: Final = 16_000_000
+"""Bytes of events after which the write-ahead log is folded into the file."""
 LAST_NUMBER = "SELECT coalesce(max(timeline), 0) FROM timelines"
-"""This query and `COUNT` are answered from statistics of the file, without reading rows."""
+"""Answered from statistics of the file, as is `COUNT`."""
 ADD_NAMES = "INSERT INTO timelines SELECT unnest(?), unnest(?)"
 ADD_MARKS = "INSERT INTO marks SELECT unnest(?), unnest(?), unnest(?), unnest(?)"
 COPY = (
-    "INSERT INTO events SELECT $1, seq, ts, payload FROM events WHERE timeline = $2 AND seq <= $3",
-    "INSERT INTO pieces SELECT $1, seq, number, piece FROM pieces WHERE timeline = $2 AND seq <= $3",
-    "INSERT INTO marks SELECT $1, seq, kind, ref FROM marks WHERE timeline = $2 AND seq <= $3",
+    "INSERT INTO events SELECT $1, seq, ts, payload, xor(link, $4) FROM events WHERE timeline = $2 AND seq <= $3",
     COPY_TRIMS,
 )
+COPY_BESIDE = (
+    "INSERT INTO pieces SELECT $1, seq, number, piece FROM pieces WHERE timeline = $2 AND seq <= $3",
+    "INSERT INTO marks SELECT $1, seq, kind, ref FROM marks WHERE timeline = $2 AND seq <= $3",
+)
+NOTE_FOLD = "UPDATE fold SET events = ?, timelines = ?, is_whole = ?"
 
 
 @attrs.define(eq=False)
@@ -289,6 +331,14 @@ class Writer:
     _closed: bool = attrs.field(default=False, init=False)
     is_suspect: bool = attrs.field(default=False, init=False)
     """Whether a call has failed since memory was last loaded from the file, so that memory may be wrong."""
+    _ends: dict[int, tuple[int, int]] = attrs.field(factory=dict[int, tuple[int, int]], init=False)
+    """Version and chain of the timelines that have grown since the last fold, by their number."""
+    _is_stale: bool = attrs.field(default=False, init=False)
+    """Whether others have grown as well, before memory was loaded from the file."""
+    _unfolded: int = attrs.field(default=0, init=False)
+    """Bytes of the events since then."""
+    _is_begun: bool = attrs.field(default=False, init=False)
+    """Whether the file says that it has a write-ahead log."""
 
     def __attrs_post_init__(self) -> None:
         self._load()
@@ -302,6 +352,9 @@ class Writer:
         self._appender = self._cursor.appender("events")
         self._pieces = self._cursor.appender("pieces")
         self.heads.forget()
+        self._ends.clear()
+        [(events, *_)] = self._cursor.execute(FOLD).fetchall()
+        self._is_stale = events != self._events_total
 
     @property
     def events_total(self) -> int:
@@ -321,6 +374,8 @@ class Writer:
         with self._settling(accepted):
             self._write(accepted, known)
             self._publish(accepted, known)
+        if self._unfolded > FOLD_BYTES:
+            self.fold()
 
     def _known(self, batch: "Sequence[Append]") -> dict[TimelineId, Known] | None:
         """The timelines of a batch; if they cannot be read, None, and each append has the error."""
@@ -362,18 +417,34 @@ class Writer:
         append.found, append.error = before.head.version, self._refusal()
         if append.error or append.found != append.expected:
             return False
-        after = Known(before.name, before.number, before.head.after(append.events))
-        if before.number and before.head.marks != after.head.marks:
+        chain, append.error = self._chain_of(before)
+        append.links, chain = extended(chain, append.found, append.events)
+        after = Known(before.name, before.number, before.head.after(append.events), chain)
+        if not append.error and before.number and before.head.marks != after.head.marks:
             append.error = _refused_marks(self._cursor, after)
         known[append.timeline] = before if append.error else after
         return not append.error
+
+    def _chain_of(self, before: Known) -> tuple[int, Exception | None]:
+        """The chain that an append continues, or why there is none."""
+        import duckdb
+
+        if before.chain is not None:
+            return before.chain, None
+        try:
+            return self.heads.chained(before.name).chain or 0, None
+        except DamagedStoreError as error:
+            return 0, error
+        except duckdb.Error as error:
+            self.is_suspect = True
+            return 0, translated(error, self._path)
 
     def _write(self, accepted: "Sequence[Append]", known: dict[TimelineId, Known]) -> None:
         new = self._number_new(accepted, known)
         entries = [
             entry for append in accepted for entry in append.entries(known[append.timeline].number)
         ]
-        if not new and all(e.ref is None and not is_large(e.data) for *_, e in entries):
+        if not new and all(e.ref is None and not is_large(e.data) for _, _, e, _ in entries):
             self._add_events(entries)  # one durable commit, without a transaction
             return
         self._cursor.execute("BEGIN")
@@ -383,11 +454,11 @@ class Writer:
 
     def _add(self, entries: "Sequence[Entry]") -> None:
         """Write all rows of these events, in the current transaction; pieces a few megabytes at a time."""
-        marks = [(number, seq, e.kind, e.ref) for number, seq, e in entries if e.ref is not None]
+        marks = [(number, seq, e.kind, e.ref) for number, seq, e, _ in entries if e.ref is not None]
         self._insert(ADD_MARKS, marks)
         pieces = (
             (number, seq, place, piece)
-            for number, seq, event in entries
+            for number, seq, event, _ in entries
             if is_large(event.data)
             for place, piece in enumerate(pieces_of(event.data))
         )
@@ -397,7 +468,7 @@ class Writer:
         self._add_events(entries)
 
     def _add_events(self, entries: "Sequence[Entry]") -> None:
-        rows = [(number, seq, e.at, payload_of(e.data)) for number, seq, e in entries]
+        rows = [(number, seq, e.at, payload_of(e.data), link) for number, seq, e, link in entries]
         # All rows in one call, because a call costs more than a row.
         self._appender.append_rows(rows)
         self._appender.flush()
@@ -409,7 +480,7 @@ class Writer:
         new = dict.fromkeys(a.timeline for a in accepted if not known[a.timeline].number)
         rows = list(enumerate(new, self._last_number + 1))
         for number, name in rows:
-            known[name] = Known(name, number, known[name].head)
+            known[name] = attrs.evolve(known[name], number=number)
         return rows
 
     def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
@@ -420,6 +491,8 @@ class Writer:
         """Update memory and the lock file after a commit."""
         moved = {append.timeline: known[append.timeline] for append in accepted}
         self.heads.publish(moved)
+        self._ends |= {k.number: (k.head.version, k.chain or 0) for k in moved.values()}
+        self._unfolded += sum(len(e.data) for append in accepted for e in append.events)
         self._last_number = max(self._last_number, *(each.number for each in moved.values()))
         self._events_total += sum(len(append.events) for append in accepted)
         self._lock.note(events=self._events_total)
@@ -479,14 +552,20 @@ class Writer:
             parent = self.heads.known(source)
             number = self._last_number + 1
             head = parent.head.cut_to(at).after(append.events)
+            other = start(source) ^ start(append.timeline)
+            row, kept = linked(self._cursor, parent.number), kept_of(self._cursor, parent.number)
+            chain = (chain_at(source, kept, at, row) or 0) ^ other
+            append.links, chain = extended(chain, at, append.events)
             self._cursor.execute("BEGIN")
             self._insert(ADD_NAMES, [(number, append.timeline)])
             for statement in COPY:
+                self._cursor.execute(statement, [number, parent.number, at, other])
+            for statement in COPY_BESIDE:
                 self._cursor.execute(statement, [number, parent.number, at])
             self._add([*append.entries(number)])
             self._cursor.execute("COMMIT")
             self._events_total += at
-            self._publish([append], {append.timeline: Known(append.timeline, number, head)})
+            self._publish([append], {append.timeline: Known(append.timeline, number, head, chain)})
 
     @contextmanager
     def changing(self) -> "Generator[DuckDBPyConnection]":
@@ -504,11 +583,54 @@ class Writer:
             raise
 
     def make_log(self) -> None:
-        """Create the write-ahead log that the next change needs, with the permissions of the file."""
+        """Create the write-ahead log that the next change needs, with the permissions of the file, which then says that
+        it has one."""
+        if not self._is_begun:
+            self._is_begun = (
+                True  # once: if this fails, a copy without the log is less surely noticed
+            )
+            self.fold()
         create_beside(log_path(self._path), self._path)
+
+    def fold(self) -> None:
+        """Checkpoint the write-ahead log into the file, which then says that a new one follows.
+
+        So a copy of the file without that log is noticed: only the log says that there is no more.  If this fails, the
+        log stays, and the events in it are as durable.
+        """
+        import duckdb
+
+        with suppress(duckdb.Error, FoldlineError), interrupts():
+            self._note_fold(is_whole=False)
+            try:
+                self._cursor.execute("CHECKPOINT")
+            finally:
+                create_beside(log_path(self._path), self._path)
+                self._cursor.execute("UPDATE fold SET is_whole = true")
+
+    def _note_fold(self, *, is_whole: bool) -> None:
+        """Write the heads of the timelines that have grown, and how much there is."""
+        grown = stale_ends(self._cursor) if self._is_stale else self._ends
+        create_beside(log_path(self._path), self._path)
+        self._cursor.execute("BEGIN")
+        try:
+            put_ends(self._cursor, grown)
+            self._cursor.execute(NOTE_FOLD, [self._events_total, self._last_number, is_whole])
+        except BaseException:
+            self._cursor.execute("ROLLBACK")
+            raise
+        self._cursor.execute("COMMIT")
+        self._ends.clear()
+        self._unfolded, self._is_stale = 0, False
+
+    def drop(self, name: TimelineId) -> None:
+        """Forget a timeline whose rows were removed."""
+        self._ends.pop(self.heads.known(name).number, None)
+        self.heads.drop(name)
 
     def moved(self) -> None:
         """Adapt to the file's replacement by another one."""
+        self._is_begun = False
         self._lock.holds()
         self._recover()
 
@@ -526,6 +648,9 @@ class Writer:
 
         self._closed = True
         # If this fails, nothing is lost: the write-ahead log stays, and the next open replays it.
+        with suppress(duckdb.Error, FoldlineError), interrupts():
+            if self._is_begun or self._is_stale:
+                self._note_fold(is_whole=True)
         with suppress(duckdb.Error), interrupts():
             self._cursor.execute("CHECKPOINT")
         log = log_path(self._path)
@@ -549,7 +674,8 @@ def _refused_marks(cursor: "DuckDBPyConnection", after: Known) -> FoldlineError 
     return None
 
 
-Entry: TypeAlias = tuple[int, int, StoredEvent]
+Entry: TypeAlias = tuple[int, int, StoredEvent, int]
+"""The number of a timeline, a version, the event there, and its link."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -559,15 +685,16 @@ class Append:
     timeline: TimelineId
     expected: int
     events: list[StoredEvent]
+    links: list[int] = attrs.field(factory=list[int])
     found: int = 0
     """The version of the timeline that the writer found."""
     committed: bool = False
     error: Exception | None = None
 
     def entries(self, number: int) -> "Iterator[Entry]":
-        """The events, each after the number of the timeline and its version."""
-        for version, event in enumerate(self.events, self.expected + 1):
-            yield number, version, event
+        """The events, each after the number of the timeline and its version, and with its link."""
+        for place, (event, link) in enumerate(zip(self.events, self.links, strict=True), 1):
+            yield number, self.expected + place, event, link
 
 
 def payload_of(data: bytes) -> str:

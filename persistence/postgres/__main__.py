@@ -27,7 +27,8 @@ DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN CREATE ROLE {role} NOLOGIN; END IF;
 END $$;"""
 REMOVES: Final = "stored_artifacts, artifacts, stored_artifact_pieces, artifact_pieces"
-RETAINS: Final = "stored_events, events, stored_trims, trims"
+RETAINS: Final = "stored_events, events, stored_heads, heads, stored_trims, trims"
+MOVES: Final = "stored_heads, heads, stored_census, census"
 
 
 def roles(schema: str, tenants: Sequence[tuple[str, str]] = (), extra: str = "") -> str:
@@ -66,10 +67,11 @@ def _rights(extra: str) -> Iterator[str]:
     yield f"REVOKE ALL ON {every} FROM PUBLIC, {APP}, {READER};"
     yield f"GRANT SELECT ON {every} TO {APP};"
     yield f"GRANT INSERT ON {tables} TO {APP};"
+    yield f"GRANT UPDATE ON {MOVES} TO {APP};"
     yield f"GRANT DELETE ON {REMOVES} TO {APP};"
     if extra:
         yield f"GRANT {extra} ON {RETAINS} TO {APP};"
-    yield f"GRANT SELECT ON foldline, {RETAINS}, {', '.join(VIEWS)} TO {READER};"
+    yield f"GRANT SELECT ON foldline, {RETAINS}, stored_census, census, {', '.join(VIEWS)} TO {READER};"
 
 
 def _bound(role: str, tenant: str) -> Iterator[str]:

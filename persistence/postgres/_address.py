@@ -8,6 +8,7 @@ behind a pooler, every transaction begins with all our settings, which end with 
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
+from logging import NullHandler, getLogger
 from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 
 import attrs
@@ -34,9 +35,20 @@ NO_URL: Final = (  # does not quote it: it may contain a password
     "no URL of a PostgreSQL database; write postgresql://user:password@host/database, with %40 for an"
     " @ in the password, and so on"
 )
-DEFAULTS: Final = {"connect_timeout": "10", "application_name": "foldline"}
-ALIVE: Final = {"keepalives_idle": "15", "keepalives_interval": "5", "keepalives_count": "3"}
-"""Options that make a connection on which we only wait notice within half a minute that the server is unreachable."""
+DEFAULTS: Final = {
+    "application_name": "foldline",
+    "connect_timeout": "10",
+    "keepalives_idle": "8",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "12000",
+}
+"""With these, a connection notices within a quarter of a minute that its server is gone without a word."""
+OF_SEVERAL: Final = {"connect_timeout": "3"}
+"""If the URL has several hosts, each attempt to connect may begin with one that is gone."""
+
+SILENT: Final = NullHandler()
+"""Without it, a program that has set up no logging prints the driver's warnings on its terminal."""
 
 
 @attrs.frozen
@@ -63,7 +75,7 @@ class Address:
         Raises:
             MisuseError: it is not a URL of a database, or the driver is not installed.
         """
-        if not all(map(find_spec, ("psycopg", "psycopg_pool"))):
+        if not find_spec("psycopg"):
             raise lacking("a PostgreSQL store", "postgres")
         if not is_sound(url):
             raise MisuseError(NO_URL)
@@ -72,7 +84,8 @@ class Address:
 
         try:
             parts = {key: str(value) for key, value in conninfo_to_dict(url).items()}
-            conninfo = make_conninfo(**{**DEFAULTS, **parts, "client_encoding": "UTF8"})
+            others = OF_SEVERAL if "," in parts.get("host", "") else {}
+            conninfo = make_conninfo(**{**DEFAULTS, **others, **parts, "client_encoding": "UTF8"})
         except ProgrammingError:  # its text may quote the password
             raise MisuseError(NO_URL) from None
         if not _is_plausible(parts):
@@ -88,27 +101,35 @@ class Address:
         import psycopg
 
         try:
-            with psycopg.connect(self.conninfo, autocommit=True) as connection:
-                settings.configure(connection)
+            with self.connected(settings) as connection:
                 connection.execute(settings.begin())
                 [(tenant, is_there, has_citus)] = connection.execute(LOOK).fetchall()
                 is_distributed = has_citus and connection.execute(IS_DISTRIBUTED).fetchall() == [
                     (True,)
                 ]
                 return Found(is_there, is_distributed, tenant)
-        except psycopg.Error as error:
+        except (psycopg.Error, OSError) as error:
             reason = str(error).partition("\n")[0][:300]
             raise StoreError(
                 f"{self.name} cannot be reached: {reason}; start the server, or correct the URL"
             ) from error
 
-    def waiting(self) -> "Connection[Any]":
-        """A new connection for waiting for notifications."""
+    def connected(self, settings: "Settings", seconds: int = 0) -> "Connection[Any]":
+        """A new connection with these settings; 0 seconds: as long as the URL allows for each host."""
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
-        parts: dict[str, Any] = {**ALIVE, **conninfo_to_dict(self.conninfo)}
-        return psycopg.connect(**parts, autocommit=True)
+        getLogger("psycopg").addHandler(SILENT)
+        parts: dict[str, Any] = conninfo_to_dict(self.conninfo)
+        if seconds:
+            parts["connect_timeout"] = min(int(parts["connect_timeout"]) or seconds, seconds)
+        connection = psycopg.connect(**parts, autocommit=True)
+        try:
+            settings.configure(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
 
 def _is_plausible(parts: dict[str, str]) -> bool:

@@ -6,13 +6,13 @@ a timeline, for all tenants that have one of this name, is on one worker; artifa
 """
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 
 import attrs
 
+from persistence._chain import extended, start
 from persistence._log import StoredEvent
 from persistence.postgres._address import TENANT
 from persistence.postgres._database import (
@@ -20,13 +20,13 @@ from persistence.postgres._database import (
     PostgresConnection,
     PostgresDatabase,
 )
-from persistence.sql._database import TABLES, Connection, LostError, Rows, TakenError
-from persistence.sql._rows import checksum, columns
+from persistence.sql._database import TABLES, Connection, Rows, TakenError
+from persistence.sql._retention import ADD_HEAD
+from persistence.sql._rows import columns
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg import Connection as Raw
-    from psycopg.errors import Diagnostic
 
 COLUMNS: Final = {
     table.name: ", ".join(column.split()[0] for column in table.columns.split(", "))
@@ -34,27 +34,26 @@ COLUMNS: Final = {
 }
 KEYS: Final = {
     "events": "timeline",
+    "heads": "timeline",
     "trims": "timeline",
     "artifacts": "slot",
     "artifact_pieces": "slot",
     "artifact_audit": "id",
 }
-"""The column by which each table is distributed; tables of the same column lie together."""
+"""The column by which each table is distributed; tables of the same column lie together. The census is not distributed, and
+not kept, because an append that makes a timeline would then be on two servers."""
 OURS: Final = "tenant = %(tenant)s"
 _TABLE: Final = "|".join(COLUMNS)
 _READ: Final = re.compile(rf"\b(FROM|JOIN) ({_TABLE})\b(?: ([a-z]\w*))?")
 _INSERT: Final = re.compile(rf"INSERT INTO ({_TABLE})(?:\([^)]*\))?")
 _CHANGE: Final = re.compile(rf"\s*(DELETE FROM|UPDATE) ({_TABLE})\b")
-HEADS: Final = """
-SELECT coalesce((SELECT max(seq) FROM events WHERE timeline = ? AND seq <= ?), 0),
-       coalesce((SELECT max(seq) FROM events WHERE timeline = ?), 0)
+MOVE_HEAD: Final = """
+UPDATE heads SET version = version + ?, chain = chain # ? WHERE timeline = ? AND version = ? RETURNING chain
 """
-"""The last version up to a given one, and the last of all."""
 TAKEN: Final = re.compile(r"\bstored_\w+_pkey_\d+\b")
 """What an error names if a worker refuses to copy a row whose key is taken, in any language."""
 ROWS_MAX: Final = 1_000
 """Rows in one statement, whose values are bound one by one."""
-STOP_APPENDS: Final = "LOCK TABLE stored_events IN SHARE ROW EXCLUSIVE MODE"
 REMAINS: Final = ("files of the workers, as long as a transaction there can see removed rows",)
 
 
@@ -124,69 +123,51 @@ class CitusDatabase(PostgresDatabase):
             raw.close()  # so it counts as lost: the commit may have failed on a worker, or the worker be gone
         return super()._told(error, raw)
 
-    @contextmanager
-    def writing(self) -> Generator[PostgresConnection]:
-        """If a worker is lost during the commit, Citus only warns: then it is unknown whether its rows are there."""
-        warnings: list[str] = []
-
-        def note(notice: "Diagnostic") -> None:
-            if notice.severity_nonlocalized == "WARNING":
-                warnings.append(notice.message_primary or "")
-
-        with self._held() as raw:
-            raw.add_notice_handler(note)
-            try:
-                with self._begun(raw, "BEGIN"):
-                    yield self._connected(raw)
-                    warnings.clear()
-            finally:
-                raw.remove_notice_handler(note)
-        if warnings:
-            raise LostError(f"{self.name}: {warnings[0][:300]}")
-
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
-        try:
-            with self.writing() as connection:
-                return self.insert(connection, timeline, expected, events)
-        except TakenError:
-            return False
+        return self._append(timeline, expected, events)
 
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
     ) -> bool:
-        """Insert the rows, which excludes all others from these versions, and then look whether they follow the last one.
+        """Move the head, which excludes all others until the commit, and then insert the rows.
 
-        A condition in the insertion itself would let Citus copy the rows, and a copy does not tell a lost race from damage.
+        In one statement, Citus would copy the rows, and a copy does not tell a lost race from damage.
 
         Raises:
-            TakenError: they do not.
+            TakenError: the head has another version.
         """
         raw = cast("PostgresConnection", connection).raw
+        links, chain = extended(0, expected, events)
+        before = start(timeline)
+        if not expected:
+            connection.run(ADD_HEAD, [timeline, len(events), chain ^ before])
+        elif moved := connection.rows(MOVE_HEAD, [len(events), chain, timeline, expected]):
+            before = moved[0][0] ^ chain
+        else:
+            raise TakenError
         for begin in range(0, len(events), ROWS_MAX):
             some = events[begin : begin + ROWS_MAX]
             given = [
                 value
                 for place, event in enumerate(some, begin + 1)
-                for value in self._row(timeline, expected + place, event)
+                for value in self._row(timeline, expected + place, event, before ^ links[place - 1])
             ]
             raw.execute(_insertion(len(some), is_first=expected + begin == 0), given)
-        [heads] = connection.rows(HEADS, [timeline, expected, timeline])
-        if heads != (expected, expected + len(events)):
-            raise TakenError
         return True
 
-    def _row(self, timeline: str, version: int, event: StoredEvent) -> Iterator[object]:
+    def _row(self, timeline: str, version: int, event: StoredEvent, link: int) -> Iterator[object]:
         yield from (
             timeline,
             version,
             *columns(event),
             event.data,
-            checksum(event.data),
+            link,
             self._tenant,
         )
 
-    def stop_appends(self, connection: Connection) -> None:
-        cast("PostgresConnection", connection).raw.execute(STOP_APPENDS)
+    @property
+    def counts(self) -> bool:
+        return False
 
     def erase(self) -> tuple[str, ...]:
         return (*super().erase(), *REMAINS)
@@ -198,7 +179,7 @@ def _insertion(count: int, *, is_first: bool) -> LiteralString:
     rows = ["(%s, %s, %b, %b, %b, %s, %b, NULL, %s, %s)"] * count
     if is_first:
         rows[0] = rows[0].replace("NULL", NUMBER)
-    names = "timeline, seq, id, ts, kind, ref, payload, made, crc32, tenant"
+    names = "timeline, seq, id, ts, kind, ref, payload, made, link, tenant"
     return cast("LiteralString", f"INSERT INTO stored_events({names}) VALUES {', '.join(rows)}")  # noqa: S608 -- constants
 
 

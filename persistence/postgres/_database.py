@@ -11,29 +11,46 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 
 import attrs
 
-from blocks import ClosedError, CodecError, DamagedStoreError, FoldlineError, StoreError
+from blocks import CodecError, DamagedStoreError, FoldlineError, StoreError
+from persistence._chain import extended, start
 from persistence._log import StoredEvent
 from persistence.postgres._address import Settings
 from persistence.postgres._dialect import DIALECT
-from persistence.sql._database import Connection, Dialect, LostError, PassingError, Rows, TakenError
-from persistence.sql._rows import checksum, columns
+from persistence.postgres._pool import Lent, Pool
+from persistence.sql._database import (
+    BUCKETS,
+    Connection,
+    Dialect,
+    LostError,
+    PassingError,
+    Rows,
+    TakenError,
+)
+from persistence.sql._rows import columns
 
 if TYPE_CHECKING:
     import psycopg
     from psycopg import Connection as Raw
     from psycopg.errors import Diagnostic
-    from psycopg_pool import ConnectionPool
 
 NUMBER: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+BEGUN: Final = """
+WITH head AS (INSERT INTO heads VALUES (%b, %s, %s) RETURNING timeline, 0::bigint AS before, chain),
+     counted AS (UPDATE census SET timelines = timelines + 1, names = names # %s WHERE bucket = %s)
+"""
+"""Makes a head; a timeline of this name is a violation of its key."""
+MOVED: Final = """
+WITH head AS (UPDATE heads SET version = version + %s, chain = chain # %s WHERE timeline = %b AND version = %s
+              RETURNING timeline, version - %s AS before, chain)
+"""
+"""Moves the head only if its version is the expected one; until the commit, others wait for its row."""
 INSERT: Final = f"""
 INSERT INTO events
-SELECT name, expected + place, id, ts, kind, ref, payload, CASE WHEN expected + place = 1 THEN {NUMBER} END,
-       crc32
-FROM (SELECT %s::text AS name, %s::bigint AS expected) AS here,
-     {{rows}} AS given(id, ts, kind, ref, payload, crc32, place)
-WHERE (SELECT coalesce(max(seq), 0) FROM events WHERE timeline = name) = expected
+SELECT timeline, before + place, id, ts, kind, ref, payload, CASE WHEN before + place = 1 THEN {NUMBER} END,
+       chain # link
+FROM head, {{rows}} AS given(id, ts, kind, ref, payload, link, place)
 """  # noqa: S608 -- constants
-"""Inserts rows only if the current version is the expected one."""
+"""Inserts rows behind the head, whose links are given relative to its new chain."""
 MANY: Final = (
     "unnest(%b::text[], %b::float8[], %b::text[], %s::bigint[], %b::bytea[], %s::bigint[])"
     " WITH ORDINALITY"
@@ -43,25 +60,37 @@ FEW: Final = 16
 """Up to this many events are bound value by value; for so few, a list per column takes the driver twice as long."""
 HOLD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(?, 7310033245123))"
 """A lock on a timeline until the transaction ends; the second argument is an arbitrary seed."""
-STOP_APPENDS: Final = "LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE"
-"""Waits until running inserts are committed; later ones wait, and then see the changes of this transaction."""
+MESSAGE: Final = "SELECT pg_logical_emit_message(true, 'foldline', '')"
+"""Writes to the write-ahead log and to no table."""
 
 
-def insertion(events: Sequence[StoredEvent]) -> tuple[LiteralString, list[object]]:
-    """The statement that appends these events, and its parameters after timeline and version."""
-    rows = [(*columns(event), event.data, checksum(event.data)) for event in events]
+def insertion(
+    timeline: str, expected: int, events: Sequence[StoredEvent]
+) -> tuple[LiteralString, list[object]]:
+    """The statement that appends these events behind the expected version, and its parameters."""
+    links, chain = extended(0, expected, events)
+    rows = [
+        (*columns(event), event.data, chain ^ link)
+        for event, link in zip(events, links, strict=True)
+    ]
+    if expected:
+        head = [len(rows), chain, timeline, expected, len(rows)]
+    else:
+        name = start(timeline)
+        head = [timeline, len(rows), chain ^ name, name, name % BUCKETS]
     if len(rows) <= FEW:
-        return _of_few(len(rows)), [value for row in rows for value in row]
-    return _OF_MANY, list(map(list, zip(*rows, strict=True)))
+        given = [value for row in rows for value in row]
+    else:
+        given = list(map(list, zip(*rows, strict=True)))
+    return _insertion(len(rows) if len(rows) <= FEW else 0, is_first=not expected), [*head, *given]
 
 
 @lru_cache
-def _of_few(count: int) -> LiteralString:
+def _insertion(count: int, *, is_first: bool) -> LiteralString:
+    """The statement for so many events; 0: for any number."""
     rows = ", ".join(ONE.replace("{place}", str(place)) for place in range(1, count + 1))
-    return cast("LiteralString", INSERT.replace("{rows}", f"(VALUES {rows})"))
-
-
-_OF_MANY: Final = INSERT.replace("{rows}", MANY)
+    statement = INSERT.replace("{rows}", f"(VALUES {rows})" if count else MANY)
+    return cast("LiteralString", (BEGUN if is_first else MOVED) + statement)
 
 
 @attrs.frozen
@@ -88,12 +117,16 @@ class PostgresDatabase:
     """A `Database` on a server."""
 
     name: str
-    _pool: "ConnectionPool[Raw[Any]]" = attrs.field(repr=False)
+    _pool: Pool = attrs.field(repr=False)
     _settings: Settings = attrs.field(repr=False)
 
     @property
     def dialect(self) -> Dialect:
         return DIALECT
+
+    @property
+    def counts(self) -> bool:
+        return True
 
     def number(self, table: str) -> str:
         del table  # the number is the time
@@ -102,65 +135,65 @@ class PostgresDatabase:
     @contextmanager
     def lent(self, seconds: float | None = None) -> Generator[PostgresConnection]:
         """See `Database.lent`; wait `seconds` for a free connection (None: as long as the pool's default)."""
-        with self._held(seconds) as raw:
+        with self._held(seconds) as lent:
             if not self._settings.is_pooled:
-                yield self._connected(raw)
+                yield self._connected(lent.raw)
                 return
-            with self._begun(raw, "BEGIN"):
-                yield self._connected(raw)
+            with self._begun(lent.raw, "BEGIN"):
+                yield self._connected(lent.raw)
 
     def _connected(self, raw: "Raw[Any]") -> PostgresConnection:
         return PostgresConnection(raw)
 
     @contextmanager
-    def _held(self, seconds: float | None = None) -> "Generator[Raw[Any]]":
+    def _held(self, seconds: float | None = None) -> "Generator[Lent]":
         import psycopg
 
-        raw = self._borrowed(seconds)
+        lent = self._pool.lend(seconds)
         try:
-            yield raw
+            yield lent
         except psycopg.errors.UniqueViolation as error:
             raise TakenError from error
         except psycopg.Error as error:
-            raise self._told(error, raw) from error
+            raise self._told(error, lent.raw) from error
+        except OSError as error:
+            lent.raw.close()
+            raise LostError(f"{self.name}: {error}") from error
         finally:
-            self._pool.putconn(raw)
-
-    def _borrowed(self, seconds: float | None) -> "Raw[Any]":
-        from psycopg_pool import PoolClosed, PoolTimeout
-
-        try:
-            return self._pool.getconn(seconds)
-        except PoolClosed as error:
-            raise ClosedError(f"{self.name} is closed; open the store again") from error
-        except PoolTimeout as error:
-            raise PassingError(
-                f"{self.name}: no connection within {self._pool.timeout:.0f} seconds: the server does"
-                f" not answer, its log says why, or all {self._pool.max_size} connections are in use;"
-                " start it, or open the store with more connections, and repeat the call"
-            ) from error
+            self._pool.give(lent)
 
     def _told(self, error: "psycopg.Error", raw: "Raw[Any]") -> Exception:
         told = translated(error, self.name, is_lost=raw.closed)
-        if isinstance(told, LostError):
+        if isinstance(told, LostError) or error.sqlstate == READ_ONLY:
             raw.close()
-            self._pool.check()  # if the server failed, the other connections are broken as well
+            self._pool.refresh()  # if the server failed, the other connections are broken as well
         return told
 
     @contextmanager
     def snapshot(self) -> Generator[PostgresConnection]:
-        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
-            yield connection
+        with (
+            self._held() as lent,
+            self._begun(lent.raw, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+        ):
+            yield self._connected(lent.raw)
 
     @contextmanager
     def writing(self) -> Generator[PostgresConnection]:
-        with self._transaction("BEGIN") as connection:
-            yield connection
+        with self._held() as lent:
+            with self._begun(lent.raw, "BEGIN"):
+                yield self._connected(lent.raw)
+                lent.warnings.clear()
+            self._check_committed(lent)
 
-    @contextmanager
-    def _transaction(self, mode: str) -> Generator[PostgresConnection]:
-        with self._held() as raw, self._begun(raw, mode):
-            yield self._connected(raw)
+    def _check_committed(self, lent: Lent) -> None:
+        """Check that the server said nothing of a commit. It warns of one that may be lost: a synchronous standby was not
+        waited for, or a worker of Citus did not answer.
+
+        Raises:
+            LostError: it did.
+        """
+        if lent.warnings:
+            raise LostError(f"{self.name}: {lent.warnings[0]}")
 
     @contextmanager
     def _begun(self, raw: "Raw[Any]", mode: str) -> Generator[None]:
@@ -176,33 +209,47 @@ class PostgresDatabase:
             raise
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
+        if self._settings.is_pooled:
+            return self._append(timeline, expected, events)
         try:
-            with self.lent() as connection:
+            with self._held() as lent:  # one statement, which is a transaction
+                is_done = self.insert(self._connected(lent.raw), timeline, expected, events)
+                self._check_committed(lent)
+                return is_done
+        except TakenError:
+            return False
+
+    def _append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
+        """`append` as a transaction of several statements."""
+        try:
+            with self.writing() as connection:
                 return self.insert(connection, timeline, expected, events)
         except TakenError:
             return False
+
+    def confirm(self) -> None:
+        """Wait until everything that this server has committed so far is as durable as a commit is when it is
+        acknowledged; synchronous standbys may be without it."""
+        with self.writing() as connection:
+            connection.run(MESSAGE)
 
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
     ) -> bool:
         raw = cast("PostgresConnection", connection).raw
-        statement, given = insertion(events)
-        return raw.execute(statement, [timeline, expected, *given]).rowcount > 0
+        return raw.execute(*insertion(timeline, expected, events)).rowcount > 0
 
     def hold(self, connection: Connection, timeline: str) -> None:
         connection.run(HOLD, [timeline])
 
-    def stop_appends(self, connection: Connection) -> None:
-        connection.run(STOP_APPENDS)
-
     def erase(self) -> tuple[str, ...]:
-        with self._held() as raw:
+        with self._held() as lent:
             if self._settings.is_pooled:
                 raise StoreError(
                     f"{self.name} is behind a connection pooler, which cannot run VACUUM FULL: open the store at"
                     " the server itself, and repeat the call"
                 )
-            return erase(raw, self.name, self._pool.timeout)
+            return erase(lent.raw, self.name, self._pool.seconds)
 
     def page_problems(self, connection: Connection) -> Sequence[str]:
         del connection  # the server itself compares the checksums of pages that it reads
@@ -218,6 +265,8 @@ NO_TABLE: Final = ("42P01", "42P07", "42703")
 """Error codes: a table or a column is missing, or exists already."""
 AGAIN: Final = ("40001", "40P01", "55P03")
 """Error codes: a serialization failure, a deadlock, a lock that was not granted in time."""
+READ_ONLY: Final = "25006"
+"""The error code of a write at a standby. During a failover, another connection may find the new primary."""
 
 
 def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineError:
@@ -228,6 +277,11 @@ def translated(error: "psycopg.Error", name: str, *, is_lost: bool) -> FoldlineE
         return LostError(text)
     if code in AGAIN:
         return PassingError(text)
+    if code == READ_ONLY:
+        return PassingError(
+            f"{text}: this server is a standby, or may not write; write all hosts into the URL with"
+            " target_session_attrs=read-write, and repeat the call"
+        )
     match code[:2]:
         case "XX" | "22":
             return DamagedStoreError(
@@ -264,8 +318,8 @@ def _line(error: "psycopg.Error") -> str:
 TABLES: Final = """
 SELECT oid::regclass::text FROM pg_class
 WHERE relkind = 'r' AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'foldline'::regclass)
-  AND relname IN ('stored_events', 'stored_trims', 'stored_artifacts', 'stored_artifact_pieces',
-                  'stored_artifact_audit')
+  AND relname IN ('stored_events', 'stored_heads', 'stored_census', 'stored_trims', 'stored_artifacts',
+                  'stored_artifact_pieces', 'stored_artifact_audit')
 """
 REMAINS: Final = (
     "the write-ahead log of the server, until its segments are used again, and copies of it",

@@ -199,7 +199,7 @@ PATIENCE: Final = "SET lock_timeout = '2s'"
 """How long to wait for an advisory lock. Only appenders compete for them, and only for an instant."""
 KNOWN_SECONDS: Final = LOOK_SECONDS + 0.2
 """Seconds after which all appenders know of a new listener."""
-PAUSES: Final = (0.1, 30.0)
+PAUSES: Final = (0.1, 5.0)
 """Seconds between two attempts to connect: the first pause, and the longest."""
 JOIN_SECONDS: Final = 2.0
 NAME: Final = "foldline-listen"

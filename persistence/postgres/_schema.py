@@ -19,7 +19,7 @@ from persistence.postgres._address import HAS_STORE, TENANT
 from persistence.postgres._database import PostgresDatabase
 from persistence.postgres._dialect import VIEWS
 from persistence.sql import _database
-from persistence.sql._database import NEW, TABLES, Connection, Table
+from persistence.sql._database import ADD_BUCKETS, NEW, TABLES, Connection, Table
 
 TYPES: Final = {
     "name": 'text COLLATE "C"',
@@ -27,7 +27,7 @@ TYPES: Final = {
     "float": "double precision",
     "bytes": "bytea",
 }
-FORMAT: Final = 4
+FORMAT: Final = 5
 
 
 def _creating(table: Table) -> Iterator[str]:
@@ -48,6 +48,8 @@ def _creating(table: Table) -> Iterator[str]:
 CREATE: Final = tuple(statement for table in TABLES for statement in _creating(table))
 LOCK: Final = "SELECT pg_advisory_xact_lock(7310033245122)"
 """Lets one client at a time change the tables; the number is arbitrary."""
+BEGUN: Final = "SELECT count(*) FROM census"
+"""0 for a tenant that has not opened the store yet."""
 TAKEN: Final = "SELECT to_regclass('events') IS NOT NULL"
 SCHEMA: Final = (
     "SELECT current_schema(), btrim(split_part(current_setting('search_path'), ',', 1), ' \"')"
@@ -67,6 +69,14 @@ def set_up(database: PostgresDatabase, *, is_there: bool) -> None:
             if connection.rows(HAS_STORE) == [(False,)]:
                 _make(connection, database.name)
     _database.set_up(database, FORMAT, CREATE, VIEWS, LOCK)
+    if database.counts:
+        with database.lent() as connection:
+            is_begun = connection.rows(BEGUN) != [(0,)]
+        if not is_begun:
+            with database.writing() as connection:
+                connection.run(LOCK)
+                if connection.rows(BEGUN) == [(0,)]:
+                    connection.run(ADD_BUCKETS)
 
 
 def _make(connection: Connection, name: str) -> None:

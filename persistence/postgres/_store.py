@@ -1,27 +1,26 @@
 """The store for many machines: a PostgreSQL database, one transaction per append; `postgresql://user@host/database`."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
-from logging import NullHandler, getLogger
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from blocks import MisuseError
+from blocks import MisuseError, TimelineId
+from persistence._log import StoredEvent
 from persistence._store import StoreReport
 from persistence.postgres._address import Address, Settings
 from persistence.postgres._citus import CitusDatabase
 from persistence.postgres._database import PostgresDatabase
 from persistence.postgres._notify import Hints
+from persistence.postgres._pool import Pool
 from persistence.postgres._schema import set_up
 from persistence.sql._database import Patience
 from persistence.sql._store import SQLStore
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from psycopg import Connection
-    from psycopg_pool import ConnectionPool
 
     from persistence.artifacts import KeyRing
 
@@ -59,12 +58,14 @@ class PostgresStore(SQLStore):
             raise MisuseError(f"connections={connections}: a store needs at least one")
         settings = Settings(tenant)
         address = Address.of(url)
-        found = address.found(settings)  # the pool would only report a timeout
-        pool = _pool(address, settings, connections, wait_seconds)
+        found = address.found(settings)  # the pool would wait for a server that is not there
+        connect = partial(address.connected, settings)
+        pool = Pool(address.name, connect, connections, wait_seconds)
         database = PostgresDatabase(address.name, pool, settings)
         if found.is_distributed:
             database = CitusDatabase(address.name, pool, settings, found.tenant)
-        self._hints = Hints(database, partial(_waiting, address, settings))
+        self._postgres = database
+        self._hints = Hints(database, connect)
         super().__init__(database, Patience(seconds=wait_seconds), self._hints)
         try:
             self._patience.repeated(lambda: set_up(database, is_there=found.has_store))
@@ -72,33 +73,14 @@ class PostgresStore(SQLStore):
             self.close()
             raise
 
+    def _is_there(self, timeline: TimelineId, after: int, stored: Sequence[StoredEvent]) -> bool:
+        if not super()._is_there(timeline, after, stored):
+            return False
+        self._settled(self._postgres.confirm)
+        return True
+
     def hears_others(self) -> bool:
         return self._hints.listener.hears
-
-
-def _pool(
-    address: Address, settings: Settings, connections: int, seconds: float
-) -> "ConnectionPool[Connection[Any]]":
-    from psycopg_pool import ConnectionPool
-
-    # Without it, a program that has set up no logging prints the driver's warnings on its terminal.
-    getLogger("psycopg").addHandler(NullHandler())
-    return ConnectionPool(
-        address.conninfo,
-        min_size=0,
-        max_size=connections,
-        timeout=seconds,
-        open=True,
-        kwargs={"autocommit": True},
-        configure=settings.configure,
-        name="foldline",
-    )
-
-
-def _waiting(address: Address, settings: Settings) -> "Connection[Any]":
-    connection = address.waiting()
-    settings.configure(connection)
-    return connection
 
 
 @attrs.frozen

@@ -3,10 +3,7 @@
 from persistence.sessions._read import read_session
 from persistence.sessions._session import Session
 
-__all__ = [
-    "Session",
-    "read_session",
-]
+__all__ = ["Session", "read_session"]
 
 # For the rooms of this house; not public.
 from persistence.sessions._export import EXPORT as EXPORT

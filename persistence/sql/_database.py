@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 import attrs
 
 from blocks import DamagedStoreError, StoreError
+from persistence._chain import start, xor
 from persistence._log import StoredEvent
 
 Rows: TypeAlias = list[tuple[Any, ...]]
@@ -99,6 +100,11 @@ class Database(Protocol):
         """SQL for conditions on payloads."""
         ...
 
+    @property
+    def counts(self) -> bool:
+        """Whether the transaction that makes or removes a timeline keeps the table `census` up to date."""
+        ...
+
     def number(self, table: str) -> str:
         """SQL for the column `made` of a new row in `table`; its values order rows by their creation."""
         ...
@@ -131,10 +137,6 @@ class Database(Protocol):
 
     def hold(self, connection: Connection, timeline: str) -> None:
         """Wait until no other transaction holds this timeline, and hold it until the end of this one."""
-        ...
-
-    def stop_appends(self, connection: Connection) -> None:
-        """Wait until running appends are done, and block others until the end of the transaction."""
         ...
 
     def erase(self) -> tuple[str, ...]:
@@ -195,12 +197,20 @@ TABLES: Final = (
     Table(
         "events",
         "timeline {name} NOT NULL, seq {int} NOT NULL, id {name} NOT NULL, ts {float} NOT NULL,"
-        " kind {name} NOT NULL, ref {int}, payload {bytes} NOT NULL, made {int}, crc32 {int}",
+        " kind {name} NOT NULL, ref {int}, payload {bytes} NOT NULL, made {int}, link {int} NOT NULL",
         "timeline, seq",
         (
             ("events_marks", "timeline, seq, kind, ref) WHERE ref IS NOT NULL"),
             ("events_first", "made, timeline) WHERE made IS NOT NULL"),
         ),
+    ),
+    Table(
+        "heads",
+        "timeline {name} NOT NULL, version {int} NOT NULL, chain {int} NOT NULL",
+        "timeline",
+    ),
+    Table(
+        "census", "bucket {int} NOT NULL, timelines {int} NOT NULL, names {int} NOT NULL", "bucket"
     ),
     Table(
         "trims",
@@ -228,13 +238,22 @@ TABLES: Final = (
 )
 """The tables of SQLite and PostgreSQL.
 
-    events     one row per event: its position, columns that are often queried, the event itself as JSON
+    events     one row per event: its position, columns that are often queried, the event itself as JSON, its link
+    heads      one row per timeline: its version, and the chain after its newest event, see `persistence._chain`
+    census     how many timelines there are, and the XOR of the `start` of each, in several rows, so that clients that
+               create timelines rarely wait for each other
     trims      which timelines lack older events, and where those events are
     artifacts, artifact_pieces, artifact_audit      see `persistence.artifacts`
 
-`made` orders timelines whose first events have the same time; only first events have it.  `crc32` is the checksum
-of the payload; `foldline repair` leaves it empty where it lost an event.
+`made` orders timelines whose first events have the same time; only first events have it.
 """
+BUCKETS: Final = 16
+_NOTHING: Final = ", ".join(f"({bucket}, 0, 0)" for bucket in range(BUCKETS))
+ADD_BUCKETS: Final = f"INSERT INTO census(bucket, timelines, names) VALUES {_NOTHING}"  # noqa: S608 -- constants
+COUNT: Final = f"""
+UPDATE census SET timelines = timelines + ?, names = {xor("names", "CAST(? AS bigint)")} WHERE bucket = ?
+"""  # noqa: S608 -- constants
+"""Counts a timeline, or one less."""
 NEW: Final = (
     "CREATE TABLE foldline(format INTEGER NOT NULL, views VARCHAR(16) NOT NULL)",
     "INSERT INTO foldline VALUES (0, '')",
@@ -268,6 +287,13 @@ def set_up(
         for statement in () if mark == current[1] else views:
             connection.run(statement)
         connection.run("UPDATE foldline SET format = ?, views = ?", current)
+
+
+def count(database: Database, connection: Connection, timeline: str, change: int) -> None:
+    """Note in the census that a timeline was made (`change` 1) or removed (-1)."""
+    if database.counts:
+        name = start(timeline)
+        connection.run(COUNT, [change, name, name, name % BUCKETS])
 
 
 def format_problems(connection: Connection) -> Sequence[str]:

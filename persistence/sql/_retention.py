@@ -15,13 +15,17 @@ import attrs
 import msgspec
 
 from blocks import (
+    CodecError,
     DamagedStoreError,
     Event,
     LogWindow,
     MisuseError,
     TimelineId,
     UnknownTimelineError,
+    decode_event,
 )
+from persistence._chain import Row as LinkedRow
+from persistence._chain import Walk, chain_at, content, extended, start, step, xor
 from persistence._log import (
     ArchivedRange,
     Head,
@@ -38,14 +42,16 @@ from persistence._log import (
     unused_archives,
 )
 from persistence._store import StoreProblem
-from persistence.sql._database import Connection, Database, TakenError
+from persistence.sql._database import Connection, Database, TakenError, count
 from persistence.sql._rows import (
+    CHAIN,
     HEAD,
+    LINKS,
     PAGE_BYTES,
     RANGE,
     VERSION_MAX,
     Row,
-    checksum,
+    check_end,
     columns,
     damaged,
     events_of,
@@ -83,6 +89,10 @@ class HeldTimeline(Protocol):
         """
         ...
 
+    def chain(self, version: int) -> int:
+        """The chain after a version that was not forgotten."""
+        ...
+
     def trim(self, before: int, left: Kept) -> tuple[int, int]:
         """Remove the rows older than version `before`, so that `left` is left; return their number and bytes."""
         ...
@@ -108,6 +118,8 @@ def trim(held: HeldTimeline, before: int, archive: "str | PathLike[str] | None" 
     kept, began_at = held.kept, held.head.created_at
     if archive is None:
         left = kept.forgetting(before, began_at)
+        if left.forgotten > kept.forgotten:
+            left = attrs.evolve(left, anchor=held.chain(left.forgotten))
     elif before > kept.first:
         written = write_archive(archive, held.timeline, _texts(held, kept.removed, before - 1))
         left = kept.archiving(written, began_at)
@@ -164,13 +176,16 @@ def _unused(held: HeldTimeline) -> tuple[str, ...]:
 
 # In a database of several processes.
 
-COPY: Final = """
-INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, crc32)
-SELECT ?, seq, id, ts, kind, ref, payload, CASE WHEN made IS NOT NULL THEN {number} END, crc32
+_NEW_LINK: Final = xor("link", "CAST(? AS bigint)")
+COPY: Final = f"""
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, link)
+SELECT ?, seq, id, ts, kind, ref, payload, CASE WHEN made IS NOT NULL THEN {{number}} END, {_NEW_LINK}
 FROM events WHERE timeline = ? AND seq <= ?
-"""
+"""  # noqa: S608 -- constants
+ADD_HEAD: Final = "INSERT INTO heads(timeline, version, chain) VALUES (?, ?, ?)"
+DROP_HEAD: Final = "DELETE FROM heads WHERE timeline = ?"
 ADD_FIRST: Final = """
-INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, crc32)
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, link)
 VALUES (?, ?, ?, ?, ?, ?, ?, {number}, ?)
 """
 """Inserts the first row of a fork whose copied events are all in archives."""
@@ -182,7 +197,7 @@ UPDATE events SET made = (SELECT made FROM events WHERE timeline = ? AND seq = ?
 WHERE timeline = ? AND seq = ?
 """
 DELETE: Final = "DELETE FROM events WHERE timeline = ? AND seq < ?"
-REPLACE: Final = "UPDATE events SET payload = ?, crc32 = ? WHERE timeline = ? AND seq = ?"
+REPLACE: Final = f"UPDATE events SET payload = ?, link = {_NEW_LINK} WHERE timeline = ? AND seq = ?"  # noqa: S608 -- constants
 MARKS: Final = """
 SELECT seq, kind, ref FROM events WHERE timeline = ? AND ref IS NOT NULL AND seq < ? ORDER BY seq
 """
@@ -208,6 +223,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     forgotten: int = 0
     archives: tuple[ArchivedRange, ...] = ()
     marks: tuple[Mark, ...] = ()
+    anchor: int = 0
 
 
 def trimmed_of(connection: Connection, timeline: TimelineId) -> Trimmed:
@@ -237,7 +253,12 @@ def _read(timeline: str, began_at: float, manifest: bytes) -> Trimmed:
         found = msgspec.json.decode(manifest, type=_Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise damaged(timeline, f"its retention record is invalid ({error})") from error
-    kept = Kept(forgotten=found.forgotten, archives=found.archives, began_at=began_at)
+    kept = Kept(
+        forgotten=found.forgotten,
+        archives=found.archives,
+        began_at=began_at,
+        anchor=found.anchor,
+    )
     return Trimmed(kept=kept, marks=found.marks)
 
 
@@ -245,14 +266,19 @@ def _put(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> None
     connection.run(DROP_TRIM, [timeline])
     kept = trimmed.kept
     if kept != Kept():
-        manifest = _Manifest(forgotten=kept.forgotten, archives=kept.archives, marks=trimmed.marks)
+        manifest = _Manifest(
+            forgotten=kept.forgotten,
+            archives=kept.archives,
+            marks=trimmed.marks,
+            anchor=kept.anchor,
+        )
         given = [timeline, kept.first, kept.began_at, msgspec.json.encode(manifest)]
         connection.run(ADD_TRIM, given)
 
 
 def _head_of(connection: Connection, timeline: TimelineId, trimmed: Trimmed) -> Head:
     """The head of a timeline, with all marks but without the time of its last event."""
-    [(version,)] = connection.rows(HEAD, [timeline])
+    [(version,)] = connection.rows(HEAD, [timeline]) or [(0,)]
     if not version:
         return Head()
     marks = (*trimmed.marks, *_marks_before(connection, timeline, VERSION_MAX))
@@ -299,6 +325,10 @@ class LockedTimeline:
     def rows(self, after: int, last: int) -> Sequence[Row]:
         return _rows_of(self.connection, self.timeline, self.kept, after, last)
 
+    def chain(self, version: int) -> int:
+        row = row_of(self.connection, self.timeline)
+        return chain_at(self.timeline, self.kept, version, row) or 0
+
     def trim(self, before: int, left: Kept) -> tuple[int, int]:
         connection, timeline = self.connection, self.timeline
         marks = (*self.trimmed.marks, *_marks_before(connection, timeline, before))
@@ -314,12 +344,14 @@ class LockedTimeline:
         if left != self.kept:
             _put(self.connection, self.timeline, attrs.evolve(self.trimmed, kept=left))
         for version, event in events.items():
-            given = [event.data, checksum(event.data), self.timeline, version]
-            self.connection.run(REPLACE, given)
+            for _, old in self.connection.rows(RANGE, [self.timeline, version - 1, version]):
+                change = content(old) ^ content(event.data)
+                given = [event.data, change, change, self.timeline, version]
+                self.connection.run(REPLACE, given)
 
     def remove(self) -> tuple[int, int]:
-        # Also locks out plain appends, because the rows against which they are checked go.
-        self.database.stop_appends(self.connection)
+        self.connection.run(DROP_HEAD, [self.timeline])  # from now on, appends wait
+        count(self.database, self.connection, self.timeline, -1)
         everything = [self.timeline, VERSION_MAX]
         [(events, size)] = self.connection.rows(SIZE, everything)
         self.connection.run(DROP_TRIM, [self.timeline])
@@ -372,24 +404,59 @@ def fork(
     """
 
     def head(name: TimelineId) -> Head:
-        rows = connection.rows(HEAD, [name]) if is_sound(name) else [(0,)]
-        return Head(version=rows[0][0] or 0)
+        rows = connection.rows(HEAD, [name]) if is_sound(name) else []
+        return Head(version=rows[0][0] if rows else 0)
 
     sound = str(source) if is_sound(str(source)) else ""  # an unsound name is no timeline
     with database.writing() as connection:
         database.hold(connection, sound)
         checked_fork(source, target, at, head)
         trimmed = trimmed_of(connection, source)
+        other = start(source) ^ start(target)
         if trimmed.kept.removed:
             known = _head_of(connection, source, trimmed).cut_to(at)
             checked_kept_fork(source, at, known, trimmed.kept)
             marks = tuple(mark for mark in trimmed.marks if mark.version <= at)
-            _put(connection, target, Trimmed(kept=trimmed.kept.cut_to(at), marks=marks))
+            kept = attrs.evolve(trimmed.kept.cut_to(at), anchor=trimmed.kept.anchor ^ other)
+            _put(connection, target, Trimmed(kept=kept, marks=marks))
+        chain = (chain_at(source, trimmed.kept, at, row_of(connection, source)) or 0) ^ other
         number = database.number("events")
-        if connection.run(COPY.replace("{number}", number), [target, source, at]):
+        count(database, connection, target, 1)
+        if connection.run(COPY.replace("{number}", number), [target, other, other, source, at]):
+            connection.run(ADD_HEAD, [target, at, chain])
             return database.insert(connection, target, at, [event])
-        given = (target, at + 1, *columns(event), event.data, checksum(event.data))
+        [link], chain = extended(chain, at, [event])
+        connection.run(ADD_HEAD, [target, at + 1, chain])
+        given = (target, at + 1, *columns(event), event.data, link)
         return connection.run(ADD_FIRST.replace("{number}", number), given) > 0
+
+
+def row_of(connection: Connection, timeline: TimelineId) -> Callable[[int], Sequence[LinkedRow]]:
+    """A function that reads the row of a version."""
+    return lambda version: [*connection.rows(LINKS, [timeline, version, version])]
+
+
+def pass_row(walk: Walk, seq: int, payload: bytes, link: int | None) -> bool:
+    """Pass a row; return whether its link is right."""
+    try:
+        addition = step(seq, decode_event(payload).id)
+    except CodecError:
+        walk.lose()
+        return False
+    return walk.passes(addition, None if link is None else link ^ content(payload))
+
+
+def altered(connection: Connection, timeline: TimelineId, after: int, last: int) -> Iterator[int]:
+    """Versions greater than `after`, up to `last`, of rows whose link is wrong."""
+    kept = trimmed_of(connection, timeline).kept
+    begin = max(
+        after - 1, kept.forgotten
+    )  # so that damage of the row `after` is not taken for that of the next
+    chain = chain_at(timeline, kept, begin, row_of(connection, timeline))
+    walk = Walk(() if chain is None else (chain,))
+    for seq, payload, link in connection.rows(LINKS, [timeline, begin + 1, last]):
+        if not pass_row(walk, seq, payload, link) and seq > after:
+            yield seq
 
 
 # The rows are always read first.  If they begin later than expected, the rows and what was removed are read here
@@ -433,7 +500,11 @@ def archived_window(database: Database, timeline: TimelineId) -> LogWindow:
         after = head.window_start() - 1
         trimmed.kept.refuse_forgotten(timeline, after + 1)
         rows = _rows_of(connection, timeline, trimmed.kept, after, VERSION_MAX)
-        return head.window(events_of(timeline, rows))
+        events = events_of(timeline, rows)
+        ends = connection.rows(CHAIN, [timeline])
+        newest = connection.rows(LINKS, [timeline, max(head.version - 1, 1), VERSION_MAX])
+        check_end(timeline, ends, newest)
+        return head.window(events)
 
     return _steady(database, timeline, window)
 

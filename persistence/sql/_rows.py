@@ -1,9 +1,9 @@
 """Rows of events: writing and reading them."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import isfinite
 from typing import Final, TypeAlias
-from zlib import crc32
 
 from blocks import (
     CodecError,
@@ -14,6 +14,7 @@ from blocks import (
     decode_event,
     kind_of,
 )
+from persistence._chain import content, step
 from persistence._log import Head, Mark, StoredEvent
 from persistence._store import Skim
 from persistence.sql._database import Rows
@@ -27,7 +28,8 @@ PAGE_BYTES: Final = 4_000_000
 FIRST_ROWS: Final = 64
 """The number of events to read first; their size decides how many to read next."""
 
-HEAD: Final = "SELECT max(seq) FROM events WHERE timeline = ?"
+HEAD: Final = "SELECT version FROM heads WHERE timeline = ?"
+TIP: Final = "SELECT seq, id FROM events WHERE timeline = ? ORDER BY seq DESC LIMIT 1"
 RANGE: Final = (
     "SELECT seq, payload FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
 )
@@ -37,10 +39,8 @@ UNION ALL SELECT -first, NULL FROM trims WHERE timeline = ? AND first > ? + 1 OR
 """
 """`RANGE`, preceded by a row with a negative version if some of these events were removed."""
 IDS: Final = "SELECT id FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
-SUMS: Final = """
-SELECT seq, payload, crc32 FROM events
-WHERE timeline = ? AND seq > ? AND seq <= ? AND crc32 IS NOT NULL ORDER BY seq
-"""
+LINKS: Final = "SELECT seq, payload, link FROM events WHERE timeline = ? AND seq >= ? AND seq <= ? ORDER BY seq"
+CHAIN: Final = "SELECT version, chain FROM heads WHERE timeline = ?"
 _FOLD: Final = """
 WITH marks AS (
     SELECT seq, kind, ref FROM events WHERE timeline = ? AND ref IS NOT NULL
@@ -55,11 +55,13 @@ WITH marks AS (
 _BEGIN: Final = "coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1)"
 """The version at which the window begins."""
 WINDOW: Final = f"""{_FOLD}
-SELECT seq, payload, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut FROM events
+SELECT seq, payload, link, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut FROM events
 WHERE timeline = ? AND seq >= (SELECT {_BEGIN})
-ORDER BY seq
+UNION ALL SELECT 0, NULL, NULL, version, chain FROM heads WHERE timeline = ?
+ORDER BY 1
 """  # noqa: S608 -- constants
-"""Reads the compaction in force and the window in one query."""
+"""Reads the compaction in force and the window in one query; before it, a row 0 with the head."""
+WindowRow: TypeAlias = tuple[int, bytes, int, int | None, int | None]
 SKIM: Final = f"""{_FOLD}
 SELECT seq, payload, 'first' AS part, NULL AS fold FROM events WHERE timeline = ? AND seq <= ?
 UNION ALL
@@ -73,11 +75,19 @@ ORDER BY 1
 """The first events; the compaction in force and the window's events of some kinds, each with the version of the
 compaction; all events of some kinds."""
 LIST: Final = """
-SELECT timeline, coalesce((SELECT began_at FROM trims t WHERE t.timeline = f.timeline), ts) AS began,
-       (SELECT max(seq) FROM events l WHERE l.timeline = f.timeline),
-       (SELECT ts FROM events l WHERE l.timeline = f.timeline ORDER BY seq DESC LIMIT 1)
-FROM events f WHERE made IS NOT NULL ORDER BY began, f.made, f.timeline
+SELECT timeline, max(version), max(began) AS first, max(newest)
+FROM (
+    SELECT timeline, version, CAST(NULL AS double precision) AS began,
+           CAST(NULL AS double precision) AS newest, CAST(NULL AS bigint) AS number FROM heads
+    UNION ALL
+    SELECT timeline, (SELECT max(seq) FROM events l WHERE l.timeline = f.timeline),
+           coalesce((SELECT began_at FROM trims t WHERE t.timeline = f.timeline), ts),
+           (SELECT ts FROM events l WHERE l.timeline = f.timeline ORDER BY seq DESC LIMIT 1), made
+    FROM events f WHERE made IS NOT NULL
+) AS each_one
+GROUP BY timeline ORDER BY first, max(number), timeline
 """
+"""Also timelines of which only the head is left, or only the events."""
 
 
 def checked_rows(events: Sequence[StoredEvent]) -> None:
@@ -99,38 +109,78 @@ def columns(event: StoredEvent) -> tuple[str, float, str, int | None]:
     return column(event.id), at, column(event.kind), event.ref
 
 
-def checksum(payload: bytes | str) -> int:
-    """The checksum stored beside a payload, which detects altered bits."""
-    return crc32(payload.encode() if isinstance(payload, str) else payload)
-
-
 def column(text: str) -> str:
     """A text with NUL escaped, because not every database accepts NUL; different texts stay different."""
     return text.replace("\\", "\\\\").replace("\0", "\\0")
 
 
+def text_in(column: str) -> str:
+    """The text that `column` has escaped."""
+    return _ESCAPED.sub(lambda found: "\0" if found[1] == "0" else found[1], column)
+
+
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
 def window_of(
-    timeline: TimelineId, rows: Sequence[tuple[int, bytes, int | None, int | None]]
+    timeline: TimelineId, ends: Sequence[tuple[int, int]], rows: Sequence[WindowRow]
 ) -> LogWindow:
-    """The window in the result of `WINDOW`.
+    """The window in the result of `WINDOW`; `ends` is the head, if there is one.
 
     Raises:
         DamagedStoreError: an event is missing or cannot be read.
     """
-    if not rows:
+    if not rows and not ends:
         return LogWindow(version=0)
-    _, _, fold, cut = rows[0]
+    if not rows:
+        check_end(timeline, ends, ())
+    *_, fold, cut = rows[0]
     marks = () if fold is None or cut is None else (Mark(fold, "RangeCompacted", cut),)
     head = Head(version=rows[-1][0], marks=marks)
     if fold is not None and fold > head.version:
         raise damaged(timeline, f"the compaction at version {fold} is missing")
     page = without_gaps(timeline, head.window_start() - 1, [(row[0], row[1]) for row in rows])
-    return head.window(events_of(timeline, page))
+    events = events_of(timeline, page)
+    check_end(timeline, ends, [row[:3] for row in rows[-2:]])
+    return head.window(events)
 
 
-def begins_late(rows: Sequence[tuple[int, bytes, int | None, int | None]]) -> bool:
+def check_end(
+    timeline: TimelineId,
+    ends: Sequence[tuple[int, int]],
+    newest: Sequence[tuple[int, bytes, int]],
+) -> None:
+    """Check that a log ends as its head says; `newest` are its last two rows, with their links.
+
+    Raises:
+        DamagedStoreError: it does not.
+    """
+    seq, payload, link = newest[-1] if newest else (0, b"", 0)
+    [(version, chain)] = ends or [(0, 0)]
+    if seq != version:
+        raise damaged(timeline, wrong_end(seq, version))
+    due = link ^ content(payload)
+    if len(newest) > 1:
+        _, before, its_link = newest[-2]
+        due = its_link ^ content(before) ^ step(seq, decode_event(payload).id)
+    if not chain == due == link ^ content(payload):
+        raise damaged(
+            timeline, f"events {max(seq - 1, 1)} and {seq} are not those that were written"
+        )
+
+
+def wrong_end(seq: int, version: int) -> str:
+    """What is wrong with a log whose newest event is `seq`, if its head says `version`."""
+    if not version:
+        return "it has events, but no row in table heads: it was renamed, or the row is lost"
+    if seq < version:
+        return f"events {seq + 1} to {version}, which were written, are missing"
+    return f"it has an event {seq}, but its head says that {version} is its newest"
+
+
+def begins_late(rows: Sequence[WindowRow]) -> bool:
     """Whether the window begins before the first row in the result of `WINDOW`."""
-    first, _, fold, cut = rows[0] if rows else (1, b"", None, None)
+    first, *_, fold, cut = rows[0] if rows else (1, b"", 0, None, None)
     return first > (1 if fold is None or cut is None else max(1, min(cut, fold)))
 
 
@@ -164,7 +214,7 @@ def events_of(timeline: TimelineId, rows: Iterable[tuple[int, bytes | str]]) -> 
 def damaged(timeline: str, what: str) -> DamagedStoreError:
     return DamagedStoreError(
         f"timeline {timeline!r}: {what}; `foldline verify` lists all damage, restore the database"
-        " from a backup"
+        " from a backup, or let `foldline repair` save the rest into a new store"
     )
 
 

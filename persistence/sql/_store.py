@@ -28,6 +28,7 @@ from blocks import (
     UnknownTimelineError,
     VersionConflictError,
 )
+from persistence._chain import chain_at
 from persistence._log import (
     Attempts,
     Kept,
@@ -56,6 +57,7 @@ from persistence.sql._retention import (
     Change,
     HeldTimeline,
     all_trimmed,
+    altered,
     append_marks,
     archived_page,
     archived_window,
@@ -63,6 +65,7 @@ from persistence.sql._retention import (
     fork,
     remove,
     rewrite,
+    row_of,
     trim,
     trimmed_of,
 )
@@ -221,10 +224,12 @@ class SQLStore(RelationalStore):
         return [id_ for (id_,) in rows] == [_rows.column(event.id) for event in stored]
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
-        rows = self._rows(_rows.WINDOW, [timeline_id, timeline_id])
+        rows = self._rows(_rows.WINDOW, [timeline_id] * 3)
+        ends = [row[-2:] for row in rows if not row[0]]
+        rows = rows[len(ends) :]
         if _rows.begins_late(rows):
             return self._patience.repeated(partial(archived_window, self._database, timeline_id))
-        return _rows.window_of(timeline_id, rows)
+        return _rows.window_of(timeline_id, ends, rows)
 
     def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[_rows.Row]:
         after, found = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
@@ -244,6 +249,10 @@ class SQLStore(RelationalStore):
 
     def head(self, timeline_id: TimelineId) -> int:
         return next((found for (found,) in self._rows(_rows.HEAD, [timeline_id]) if found), 0)
+
+    def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
+        rows = self._rows(_rows.TIP, [timeline_id])
+        return (rows[0][0], _rows.text_in(rows[0][1])) if rows else (0, "")
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         stored = checked_events(target, [event], 0)
@@ -269,8 +278,13 @@ class SQLStore(RelationalStore):
 
     def list(self) -> Sequence[TimelineInfo]:
         return [
-            TimelineInfo(id=TimelineId(name), version=version, created_at=first, updated_at=last)
-            for name, first, version, last in self._rows(_rows.LIST)
+            TimelineInfo(
+                id=TimelineId(name),
+                version=version,
+                created_at=first or 0.0,
+                updated_at=last or 0.0,
+            )
+            for name, version, first, last in self._rows(_rows.LIST)
         ]
 
     def _skimmed(
@@ -366,8 +380,21 @@ class SQLStore(RelationalStore):
             raise
 
     def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:
-        rows = self._rows(_rows.SUMS, [timeline_id, after, last])
-        return [seq for seq, payload, sum_ in rows if _rows.checksum(payload) != sum_]
+        def once() -> Sequence[int]:
+            with self._database.lent() as connection:
+                return [*altered(connection, timeline_id, after, last)]
+
+        self._refuse_if_not_ours()
+        return self._patience.repeated(once)
+
+    def chain(self, timeline_id: TimelineId, version: int) -> int | None:
+        def once() -> int | None:
+            with self._database.lent() as connection:
+                kept = trimmed_of(connection, timeline_id).kept
+                return chain_at(timeline_id, kept, version, row_of(connection, timeline_id))
+
+        self._refuse_if_not_ours()
+        return self._patience.repeated(once) if is_sound(timeline_id) else None
 
     def _backend(self, clock: Callable[[], float]) -> "SQLBackend":
         from persistence.artifacts._sql import SQLBackend

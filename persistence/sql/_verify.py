@@ -1,30 +1,35 @@
 """Checks whether a database is consistent: every promise about its rows, one by one."""
 
-from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from typing import Any, Final
+
+import attrs
 
 from blocks import CodecError, Event, TimelineId, clean_json, decode_event, kind_of
 from persistence._archive import archive_problems
+from persistence._chain import ALTERED, Walk, start
 from persistence._log import Kept, StoredEvent, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
 from persistence.artifacts._sql import SQLBackend
 from persistence.artifacts._verify import ArtifactTables, Examination
-from persistence.sql._database import Connection, Database, format_problems
-from persistence.sql._retention import all_trimmed, trim_problems
-from persistence.sql._rows import checksum, columns
+from persistence.sql._database import BUCKETS, Connection, Database, format_problems
+from persistence.sql._retention import all_trimmed, pass_row, trim_problems
+from persistence.sql._rows import columns, wrong_end
 
 PAGE: Final = 100
 COUNTS: Final = "SELECT count(DISTINCT timeline), count(*) FROM events"
+HEADS: Final = "SELECT timeline, version, chain FROM heads"
+CENSUS: Final = "SELECT bucket, timelines, names FROM census ORDER BY bucket"
 EVENTS: Final = """
-SELECT timeline, seq, id, ts, kind, ref, made, crc32, payload FROM events
+SELECT timeline, seq, id, ts, kind, ref, made, link, payload FROM events
 WHERE (timeline, seq) > (?, ?) ORDER BY timeline, seq LIMIT ?
 """
 ARTIFACTS: Final = "SELECT artifact, slot, entry FROM artifacts ORDER BY artifact, slot"
 PIECE_COUNTS: Final = "SELECT slot, count(*) FROM artifact_pieces GROUP BY slot"
 RECORDS: Final = "SELECT record FROM artifact_audit ORDER BY made"
-ALTERED: Final = "its content is not what was written: the checksum beside it is another"
 COLUMNS: Final = ("id", "ts", "kind", "ref")
 
 
@@ -35,7 +40,11 @@ def verify_tables(database: Database, backend: SQLBackend, keys: KeyRing | None)
         said = [*database.page_problems(connection), *format_problems(connection)]
         problems = [StoreProblem(what=what) for what in said]
         problems += trim_problems(connection)
-        problems += islice(_problems(connection, all_trimmed(connection)), PROBLEMS_MAX)
+        heads = {name: (version, chain) for name, version, chain in connection.rows(HEADS)}
+        if database.counts:
+            problems += _census_problems(connection, heads)
+        found = _problems(connection, all_trimmed(connection), heads)
+        problems += islice(found, PROBLEMS_MAX)
         entries, damage = _artifacts(connection).examined()
     found = chain(problems, damage, Examination(backend, keys).problems(entries))
     return StoreReport(
@@ -61,38 +70,86 @@ def _rows(connection: Connection) -> Iterator[tuple[Any, ...]]:
         place = page[-1][:2]
 
 
-def _problems(connection: Connection, left: Mapping[TimelineId, Kept]) -> Iterator[StoreProblem]:
-    name, first, due, blocks, named = "", 1, 1, dict[str, int](), set[str]()
-    for timeline, seq, *row in _rows(connection):
-        if timeline != name:
-            name, blocks = timeline, {}
-            first = due = left.get(timeline, Kept()).first
-            named.add(name)
-        if seq != due:
-            what = f"version {due} is missing, version {seq} is in its place"
-            yield StoreProblem(timeline=name, version=due, what=what)
-        due = seq + 1
-        for what in _row_problems(seq, row, blocks):
-            yield StoreProblem(timeline=name, version=seq, what=what)
-        if (row[-3] is None) == (seq == first):
-            what = "column made is for the first event of a timeline, and for no other"
-            yield StoreProblem(timeline=name, version=seq, what=what)
-    for timeline, kept in left.items():
-        if timeline not in named:
-            yield StoreProblem(
-                timeline=timeline, what="events were removed, and all later events are missing"
+def _census_problems(
+    connection: Connection, heads: Mapping[TimelineId, tuple[int, int]]
+) -> Iterator[StoreProblem]:
+    """Problems: timelines of which nothing is left, not even a head."""
+    counts, names = [0] * BUCKETS, [0] * BUCKETS
+    for name in heads:
+        counts[start(name) % BUCKETS] += 1
+        names[start(name) % BUCKETS] ^= start(name)
+    due = [*zip(range(BUCKETS), counts, names, strict=True)]
+    census = connection.rows(CENSUS)
+    if census != due:
+        made = sum(row[1] for row in census)
+        what = f"{made} timelines were made and not removed, and there are {len(heads)}, or others"
+        yield StoreProblem(what=f"{what}, says table census")
+
+
+def _problems(
+    connection: Connection,
+    left: Mapping[TimelineId, Kept],
+    heads: Mapping[TimelineId, tuple[int, int]],
+) -> Iterator[StoreProblem]:
+    names = set[TimelineId]()
+    for name, rows in groupby(_rows(connection), itemgetter(0)):
+        names.add(name)
+        log = _Log(name, left.get(name, Kept()), heads.get(name, (0, 0)))
+        yield from log.problems(rows)
+    for name in left.keys() | heads.keys() - names:
+        if name not in names:
+            version, _ = heads.get(name, (0, 0))
+            what = (
+                f"it has no events; {version} were written"
+                if version
+                else "events were removed, and all later events are missing"
             )
-        yield from archive_problems(timeline, kept)
+            yield StoreProblem(timeline=name, what=what)
+            yield from archive_problems(name, left.get(name, Kept()))
 
 
-def _row_problems(seq: int, row: list[Any], blocks: dict[str, int]) -> Iterator[str]:
-    *held, _, sum_, payload = row
+@attrs.frozen
+class _Log:
+    """One timeline, and what must be true of its rows."""
+
+    name: TimelineId
+    kept: Kept
+    head: tuple[int, int]
+    """The version, and the chain after it."""
+
+    def problems(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[StoreProblem]:
+        walk = Walk.of(self.name, self.kept)
+        yield from archive_problems(self.name, self.kept, walk)
+        blocks, due = dict[str, int](), self.kept.first
+        for _, seq, *row in rows:
+            if seq != due:
+                yield self._problem(due, f"version {due} is missing, version {seq} is in its place")
+                walk.lose()
+            due = seq + 1
+            for what in _row_problems(seq, row, blocks, walk):
+                yield self._problem(seq, what)
+            if (row[4] is None) == (seq == self.kept.first):
+                what = "column made is for the first event of a timeline, and for no other"
+                yield self._problem(seq, what)
+        version, chain = self.head
+        if due - 1 != version:
+            yield self._problem(0, wrong_end(due - 1, version))
+        elif not walk.ends_in(chain):
+            yield self._problem(0, "its events are not those that its head stands for")
+
+    def _problem(self, version: int, what: str) -> StoreProblem:
+        return StoreProblem(timeline=self.name, version=version, what=what)
+
+
+def _row_problems(seq: int, row: list[Any], blocks: dict[str, int], walk: Walk) -> Iterator[str]:
+    *held, _, link, payload = row
+    is_right = pass_row(walk, seq, payload, link)
     try:
         event = decode_event(payload)
     except CodecError as error:
         yield str(error)
         return
-    if sum_ not in (None, checksum(payload)):
+    if not is_right:
         yield ALTERED
     for name, there, due in zip(COLUMNS, held, _columns(event), strict=True):
         if there != due:

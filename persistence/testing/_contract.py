@@ -164,6 +164,16 @@ class AppendContract:
 class ReadContract:
     """Reads are gap-free, ordered, and return no more than requested."""
 
+    def test_the_tip_is_the_version_and_the_id_of_the_newest_event(self, store: EventStore) -> None:
+        assert store.tip(T) == (0, "")
+        store.append(T, [said("a"), said("b")], expected_version=0)
+        assert store.tip(T) == (2, "b")
+        for version, name in enumerate(("\0\\0\\", "'; --", "\ud800"), 3):
+            store.append(T, [said(name)], expected_version=version - 1)
+            assert store.tip(T) == (version, store.read(T, after=version - 1)[0][1].id)
+        store.fork(T, U, event := forked(T, 2), at=2)
+        assert store.tip(U) == (3, event.id)
+
     def test_pages_follow_one_another(self, store: EventStore) -> None:
         store.append(T, many(10), expected_version=0)
         assert versions(store.read(T, after=0, limit=4)) == [1, 2, 3, 4]

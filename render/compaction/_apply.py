@@ -29,7 +29,6 @@ from blocks import (
     Digest,
     EventId,
     Hidden,
-    Index,
     Naming,
     Note,
     Plan,
@@ -67,7 +66,6 @@ from render.summary._actions import fitted as fitted_actions
 from render.summary._copies import followed
 from render.summary._digest import counted
 from render.summary._digest import fitted as fitted_lists
-from render.summary._excerpts import Beside, choose, uses_after
 from render.summary._findings import words_of
 from render.summary._identifiers import searched
 from render.summary._merge import SummaryRoom, merge_summaries
@@ -705,13 +703,12 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
     room = _page_room(view, fold, count(format_written(block.summary)), context)
-    digest = fitted_lists(counted(earlier, fold.folded), room.done + room.excerpts, count)
+    digest = fitted_lists(counted(earlier, fold.folded), room.done, count)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = structs.replace(digest, turns=digest.turns - again)
     digest = _with_past(digest, fold, room, block, count)
-    digest = _with_present(digest, fold, room, count)
-    return _with_excerpts(digest, fold, room, block, count)
+    return _with_present(digest, fold, room, count)
 
 
 def _with_present(
@@ -748,31 +745,8 @@ def _with_past(
     return structs.replace(digest, findings=findings, actions=actions)
 
 
-def _with_excerpts(
-    digest: Digest,
-    fold: FoldRange,
-    room: PageRoom,
-    block: RangeSummary,
-    count: Callable[[str], int],
-) -> Digest:
-    """The digest with excerpts of what neither the page nor the request shows anyway."""
-    hidden = [e for e in fold.kept if e.replacement is not None and e.original is None]
-    entries = (*fold.given_up, *fold.folded, *hidden)
-    sources = [entry for entry in entries if not standing_of(entry.source)]
-    terms = uses_after(digest.index.terms, sources)
-    told = _told(digest)
-    beside = Beside(
-        visible=[*_visible(fold), *told, format_written(block.summary)],
-        uses={term.term: term.uses for term in terms},
-        calls={e.pair: e for e in fold.kept if isinstance(e.block, ToolCall)},
-    )
-    most = room.excerpts_beside(sum(map(count, told)))
-    excerpts = choose(digest.index.all_excerpts(), sources, beside, most, count)
-    return structs.replace(digest, index=Index(excerpts=excerpts, terms=terms))
-
-
 def _told(digest: Digest) -> list[str]:
-    """The page's texts so far, without the excerpts."""
+    """The computed texts of the page so far."""
     return [text for _, text in computed_sections(digest) if text]
 
 
@@ -821,9 +795,3 @@ def _carried(fold: FoldRange, context: Context, *, standing: bool = False) -> in
     items = (item for item in fold.carried if bool(standing_of(item.block)) == standing)
     count = context.counter.count
     return sum(count(item.clipped or text_of(item.block)) + LABEL_TOKENS for item in items)
-
-
-def _visible(fold: FoldRange) -> list[str]:
-    """The texts that the model still sees after the compaction."""
-    carried = [text_of(item.block) for item in fold.carried if not item.clipped]
-    return [*carried, *(entry.replacement or text_of(entry.block) for entry in fold.kept)]

@@ -46,7 +46,7 @@ from render.stages._visibility import cut_text
 from render.summary._identifiers import one_line
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._quote import escaped, quoted
-from render.summary._text import EXCERPTS, SET_ASIDE, WORKING, page_sections
+from render.summary._text import SET_ASIDE, WORKING, page_sections
 from render.summary._written import format_written, numbered, report_history, updated
 from render.view._group import Entry, Group, GroupMemo, Json
 from render.view._view import View
@@ -63,7 +63,7 @@ the work: call no tools.
 The successor sees, besides what stays: the standing instructions, the user's messages (whole, long ones shortened), and a \
 page. A part of the page is computed from the log, and a part is yours.
 
-The computed part will have these sections, and excerpts. They are safe; do not repeat them, give them their meaning:
+The computed part will have these sections. They are safe; do not repeat them, give them their meaning:
 {computed}
 
 Your part so far, each entry with its id for this answer; the page has no ids, so write none into a text. It stays as it is \
@@ -132,7 +132,7 @@ COMPUTED_SHARE: Final = 0.05
 COMPUTED_MAX: Final = 4000
 """Share of the limit, and the most tokens, that the instruction has for the computed sections. They are there so that they
 are not repeated; the model has seen what they are computed from."""
-_LEFT_OUT: Final = frozenset({EXCERPTS, WORKING, *SET_ASIDE.values()})
+_LEFT_OUT: Final = frozenset({WORKING, *SET_ASIDE.values()})
 """Titles of the computed sections that are not shown: they only quote, or name what can be read back."""
 WORDS: Final = 100
 """Characters by which a block, or an argument of a call, is named."""

@@ -20,6 +20,7 @@ failed and open calls. Writes by shell commands are unknown and ignored; only a 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from posixpath import normpath
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -63,7 +64,6 @@ from render.compaction._draft import Proposal
 from render.policy._context import Context
 from render.policy._policy import RungName, ToolPolicy
 from render.stages._visibility import offered
-from render.summary._excerpts import Beside, choose
 from render.summary._identifiers import identifiers, one_line, searched
 from render.summary._text import span_line
 from render.view._group import Entry, Group, Place
@@ -282,7 +282,7 @@ def _pointer(found: Found, used: Mapping[str, int], scope: RungScope, kept: int)
     line = POINTER.format(tokens=context.counter.count(text), about=about, way_back=way_back)
     around = ""
     if sensitivity not in ENCRYPTED and not _is_brief(found, kept, scope):
-        around = excerpts_of(found.entry, used, policy.pointer_tokens, scope.context.counter.count)
+        around = excerpts_of(found.entry, used.keys(), policy.pointer_tokens)
     pointer = f"{line}\n{around}" if around else line
     return scope.replace(
         "externalize",
@@ -350,7 +350,7 @@ def _cleared(found: Found, used: Mapping[str, int], scope: RungScope) -> Proposa
     tokens_max, durability = scope.context.policy.pointer_tokens, found.durability
     text = placeholder(found, tokens_max, scope.context.counter.count)
     if durability == "anchoring" and not is_sealed(found.result):
-        text = f"{text}\n{excerpts_of(found.entry, used, tokens_max, scope.context.counter.count)}"
+        text = f"{text}\n{excerpts_of(found.entry, used.keys(), tokens_max)}"
     return scope.clear(found, text, f"{durability}, {found.tokens} tokens")
 
 
@@ -489,6 +489,7 @@ RUNGS: Final[Mapping[RungName, BuiltInRung]] = {
 _LINE_MAX: Final = 160
 _TARGET_MIN: Final = 40
 """Characters of the target when space is short."""
+GAP: Final = "…"
 HEAD_CHARACTERS: Final = 3
 """Characters per token for the beginning of a text in which no identifier was found."""
 
@@ -562,32 +563,19 @@ def _error(result: ToolResult) -> str:
     return f"error: {one_line(said.splitlines()[0], _LINE_MAX)}" if said else ""
 
 
-def excerpts_of(
-    entry: Entry, used: Mapping[str, int], tokens_max: int, count: Callable[[str], int]
-) -> str:
-    """Excerpts of a block's text in at most `tokens_max` tokens, verbatim and in text order."""
-    text = text_of(entry.block)
-    if tokens_max <= 0 or is_sealed(entry.block) or not text.strip():
+def excerpts_of(entry: Entry, used: AbstractSet[str], tokens_max: int) -> str:
+    """The first lines of a block's text with names that the agent has used, or else its beginning, in about `tokens_max`
+    tokens."""
+    text, lines, left = text_of(entry.block), list[str](), HEAD_CHARACTERS * tokens_max
+    if is_sealed(entry.block):
         return ""
-    names = {name for piece in searched(text) for name in identifiers(piece) & used.keys()}
-    known = {name: used[name] for name in sorted(names)}
-    excerpts = choose((), [entry], Beside(uses=known), tokens_max, count)
-    shown = "\n…\n".join(excerpt.text for excerpt in excerpts) or _named_lines(
-        text, known, tokens_max
-    )
-    return shown or text.strip()[: HEAD_CHARACTERS * tokens_max]
-
-
-def _named_lines(text: str, used: Mapping[str, int], tokens_max: int) -> str:
-    """The first lines with names that the agent used, where there is no room for a passage."""
-    named = (line for line in text.split("\n") if not used.keys().isdisjoint(identifiers(line)))
-    lines, left = list[str](), HEAD_CHARACTERS * tokens_max
-    for line in named:
-        left -= len(line) + 1
-        if left < 0:
-            break
-        lines.append(line)
-    return "\n".join(lines)
+    last = -1
+    for number, line in enumerate(text.split("\n")):
+        if len(line) > left or used.isdisjoint(identifiers(line)):
+            continue
+        lines += [GAP, line] if lines and number > last + 1 else [line]
+        last, left = number, left - len(line) - 1
+    return "\n".join(lines) or text.strip()[:left]
 
 
 # Drift: whether a source has changed.

@@ -121,6 +121,9 @@ class Model:
     """The model's vocabulary, by its name in the table of models."""
     token_factor: float = attrs.field(default=1.5, validator=gt(0))
     """Tokens of this model per o200k token of ordinary text."""
+    token_factor_safe: float = attrs.field(default=0.0, validator=ge(0))
+    """The most tokens per o200k token to expect, until the provider has counted a request; less than `token_factor`: the
+    factor is exact."""
     image_rule: ImageRule = attrs.field(default="patches", validator=in_(get_args(ImageRule)))
     """How the tokens of an image are computed."""
     image_tokens_max: int = attrs.field(default=4_784, validator=gt(0))
@@ -339,9 +342,7 @@ class Encoder:
 
     def shown(self, group: Group) -> Piece:
         """The group, encoded, with its hidden blocks replaced."""
-        return group.memo(
-            self.key, lambda: self.encode(as_shown(group) if group.is_hidden else group)
-        )
+        return group.memo(self.key, lambda: self.encode(as_shown(group)))
 
 
 @attrs.frozen
@@ -461,12 +462,6 @@ class Provider:
 
     Raises:
         MisuseError: it is neither a JSON object nor an object that gives one.
-    """
-    overflow: Callable[[int | None, str, str], Overflow | None]
-    """What an error or a stop reason says about an exceeded window; None: it is about something else.
-
-    It is given the HTTP status, None inside a stream; the most specific name that the provider gave (its error code,
-    its error type, or the stop reason); and the message.
     """
 
     def __repr__(self) -> str:

@@ -274,18 +274,16 @@ class Policy:
     window has less of it (see `render.SummaryRoom`)."""
     prefix_tokens: int = attrs.field(default=1500, validator=_whole())
     """The most tokens of the beginning of a split turn, which has a room of its own; a smaller window has less of it."""
-    page_tokens: int = attrs.field(default=17_500, validator=_whole())
+    page_tokens: int = attrs.field(default=14_000, validator=_whole())
     """The most tokens of the computed page in any window, without the working set; a window of `render.PAGE_HALF` tokens
     has half of them (see `render.PageRoom`)."""
-    state_ratio: float = attrs.field(default=0.12, validator=_share())
+    state_ratio: float = attrs.field(default=0.15, validator=_share())
     """Share of the page for where things stand: steps, changes by file, tests, open errors. 0: no such section, as for
     each of the following."""
-    found_ratio: float = attrs.field(default=0.48, validator=_share())
+    found_ratio: float = attrs.field(default=0.6, validator=_share())
     """Share of the page for what was found and decided, by turn."""
-    done_ratio: float = attrs.field(default=0.21, validator=_share())
+    done_ratio: float = attrs.field(default=0.25, validator=_share())
     """Share of the page for what was done, one line for each action."""
-    excerpts_ratio: float = attrs.field(default=0.19, validator=_share())
-    """Share of the page for excerpts of the rest."""
     working_ratio: float = attrs.field(default=0.1, validator=_share())
     """Share of the working set: regions of files that are being worked on, as they are now."""
     user_ratio: float = attrs.field(default=0.12, validator=_share())
@@ -294,7 +292,7 @@ class Policy:
     standing_ratio: float = attrs.field(default=0.25, validator=_share())
     """Share of all standing instructions together (project rules, permissions, lists of tools); beyond it, the longest
     are shortened by whole sections."""
-    clip_ratio: float = attrs.field(default=0.03, validator=_share())
+    clip_ratio: float = attrs.field(default=0.08, validator=_share())
     """Share of a tool result that a compaction keeps after a request has shown it whole; also the least that a new
     result has, for which there is no room."""
 
@@ -312,10 +310,7 @@ class Policy:
     pointer_tokens: int = attrs.field(default=300, validator=_whole())
     """Tokens of excerpts in a pointer to an artifact, or in the placeholder of a cleared result."""
     tools: Mapping[str, ToolPolicy] = attrs.field(
-        factory=dict[str, ToolPolicy],
-        converter=_tool_policies,
-        validator=_table(),
-        hash=False,
+        factory=dict[str, ToolPolicy], converter=_tool_policies, validator=_table(), hash=False
     )
     """Rules for single tools, by tool name; the mapping is read-only."""
 
@@ -356,9 +351,6 @@ class Policy:
     """A prune hides only blocks with more tokens than this."""
     prune_tokens_min: int = attrs.field(default=2000, validator=_whole())
     """Nothing is pruned if the whole prune would save fewer tokens."""
-    prune_pays: float = attrs.field(default=0.0, validator=_seconds())
-    """While the cache is warm, prune once reading old results again and again has cost this many times what it costs to
-    write anew what stands behind them; 1 is a good value for low cost. 0: never while the cache is warm."""
 
     # Cache points.
     cache_point_offset_rounds: int = attrs.field(default=4, validator=_whole(1))

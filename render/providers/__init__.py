@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from blocks import MisuseError, Part, did_you_mean
-from render.policy._context import Model, Overflow, Provider, Where
+from render.policy._context import Model, Provider, Where
+from render.providers._answers import OVERFLOW_TEXTS as OVERFLOW_TEXTS
+from render.providers._answers import overflow_of as overflow_of
 from render.providers.anthropic import ANTHROPIC
 from render.providers.gemini import GEMINI
 from render.providers.openai import CHAT, RESPONSES
@@ -32,9 +34,3 @@ def refusal(part: Part, where: Where) -> str:
     """Why every provider would refuse a part; empty: at least one accepts it."""
     refusals = [provider.refusal(part, where) for provider in PROVIDERS.values()]
     return "" if "" in refusals else refusals[0]
-
-
-def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
-    """What an error of any provider says about a prompt that is too long; see `Provider.overflow`."""
-    found = (provider.overflow(status, kind, message) for provider in PROVIDERS.values())
-    return next(filter(None, found), None)

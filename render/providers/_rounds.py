@@ -43,7 +43,6 @@ from blocks import (
     did_you_mean,
     in_words,
     is_web_url,
-    standing_of,
     text_of,
     text_of_parts,
 )
@@ -59,7 +58,7 @@ from render.view._group import Entry, Group, Json, Place, verbatim
 INTERRUPTED: Final = "interrupted, no result was recorded"
 CONTINUE: Final = "[continue]"
 NO_OUTPUT: Final = "(no output)"
-MIDWAY: Final = "[the session starts mid-way]"
+MIDWAY: Final = "[the beginning of this conversation is missing]"
 ID_LENGTH_MAX: Final = 64
 ID_HASH_LENGTH: Final = 16
 NAME_LENGTH_MAX: Final = 64
@@ -265,8 +264,9 @@ class Scale:
     """Prefix of the type for the model's contents, in APIs where these cannot carry a mark."""
 
 
-def returned(group: Group, notices: list[str]) -> Iterator[Returned]:
+def returned(group: Group, notices: list[str]) -> list[Returned]:
     """The answer to each call, in the order of the calls."""
+    answers: list[Returned] = []
     results = {entry.pair: entry for entry in group.placed(Place.RESULT)}
     for call in group.placed(Place.RESPONSE):
         if not isinstance(call.block, ToolCall):
@@ -275,11 +275,11 @@ def returned(group: Group, notices: list[str]) -> Iterator[Returned]:
         if found is None or not isinstance(found.block, ToolResult):
             notices.append(f"a call without a result is answered as interrupted: {call.path}")
             lost = (TextPart(text=INTERRUPTED),)
-            yield Returned(call=call, version=call.version, parts=lost, failed=True)
+            answers.append(Returned(call=call, version=call.version, parts=lost, failed=True))
         else:
-            block = found.block
-            said = _output(block.parts)
-            yield Returned(call=call, version=found.version, parts=said, failed=block.is_error)
+            parts, failed = _output(found.block.parts), found.block.is_error
+            answers.append(Returned(call=call, version=found.version, parts=parts, failed=failed))
+    return answers
 
 
 def _output(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -352,14 +352,13 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
         digest = _digest(sent)
     spots = tuple(spot for each in sent for spot in _spots(each, scale))
     notes = {e.version for e in group.entries if isinstance(e.block, Note)}
-    standing = {e.version for e in group.entries if standing_of(e.source)}
     return Piece(
         contents=tuple(content for each in sent for _, content in each.contents),
         items=tuple(each.item for each in sent),
         spots=spots,
         tokens=sum(spot.tokens for spot in spots),
         pinned=sum(spot.tokens for spot in spots if spot.version in notes),
-        standing=sum(spot.tokens for spot in spots if spot.version in standing),
+        standing=sum(spot.tokens for spot in spots if spot.version in group.standing),
         digest=digest,
         notices=tuple(notices),
     )

@@ -99,6 +99,29 @@ class Account:
 
 # The limits.
 
+ANSWER_SHARE_MAX: Final = 0.25
+"""Largest share of a limit that a refusal has named to keep free for the answer."""
+
+
+def within_provider_limits(context: Context, view: View) -> Context:
+    """The context with a smaller limit, if the provider would refuse a larger prompt.
+
+    It may have named its limit when it refused one; of this, as much is kept free for the answer as of the model's
+    window. And before it has counted a request of this timeline, the estimate may be too small: then a prompt near the
+    model's window must fit even if the tokenizer needs as many tokens as it may at most.
+    """
+    model, known = context.model, view.state.calibrations.get(context.model.name)
+    limit = context.limit
+    if known and known.limit:
+        free = min(context.output_tokens, int(ANSWER_SHARE_MAX * known.limit))
+        limit = min(limit, known.limit - free)
+    if context.calibrate and not (known and known.samples):
+        taken = model.input_tokens_max or model.tokens_window
+        room = max(min(model.tokens_window - context.output_tokens, taken), context.limit)
+        safe = int(room * model.token_factor / max(model.token_factor_safe, model.token_factor))
+        limit = safe if safe < limit and total_tokens(view, context) > safe else limit
+    return context if limit == context.limit else attrs.evolve(context, limit=limit)
+
 
 def budget_of(context: Context) -> int:
     """Tokens that the prompt may have: the limit less the reserves."""
@@ -305,8 +328,8 @@ def format_account(account: Account) -> str:
 
 
 def _rows(account: Account) -> Iterator[tuple[str, int, str]]:
-    reserve = f"besides {account.output:,} for the answer" if account.output else "as it was given"
-    guess = ", of a guessed window" if account.output and not account.known else ""
+    reserve = f"besides {account.output:,} for the answer" if account.output else "given directly"
+    guess = "; the window is a guess" if account.output and not account.known else ""
     yield "limit", account.limit, reserve + guess
     yield "system", account.system, ""
     yield "tools", account.tools, ""

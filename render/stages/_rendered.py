@@ -19,7 +19,6 @@ from blocks import (
     checked_call,
     images_of,
     in_words,
-    standing_of,
 )
 from render.policy._context import (
     Context,
@@ -119,10 +118,10 @@ def _previous_turn(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Pl
 def _laid_down(shown: Shown, pieces: Sequence[Piece], limits: Limits) -> _Place | None:
     """The end of what stands before a summary (standing instructions, the user's words), which stays there when the
     summary is written anew; without a summary, of the standing instructions at the front."""
-    head = shown.groups[0].entries
-    summary = next((n for n, e in enumerate(head) if isinstance(e.block, RangeSummary)), None)
-    before = head[:summary] if summary is not None else (e for e in head if standing_of(e.source))
-    laid_down = {entry.version for entry in before}
+    head = shown.groups[0]
+    blocks = [entry.block for entry in head.entries]
+    summary = next((n for n, block in enumerate(blocks) if isinstance(block, RangeSummary)), None)
+    laid_down = head.standing if summary is None else {e.version for e in head.entries[:summary]}
     spots = pieces[0].spots
     end = next((n for n, spot in enumerate(spots) if spot.version not in laid_down), len(spots))
     return _at_or_before(pieces, (0, end - 1), limits) if end else None
@@ -419,7 +418,7 @@ def _unread_in(entry: Entry, provider: Provider) -> Iterator[str]:
     where: Where = "result" if entry.place is Place.RESULT else "user"
     for part in images_of(entry.block):
         if reason := provider.refusal(part, where):
-            yield f"{_called(part)} is only told by name, {reason}: {entry.path}"
+            yield f"{_called(part)} is replaced by its name: {reason}: {entry.path}"
 
 
 def _called(part: ImagePart | DocumentPart | ProviderPart) -> str:

@@ -54,7 +54,6 @@ from render.stages._budget import (
     is_cold,
     prefix_of,
     threshold_of,
-    total_tokens,
 )
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
@@ -65,10 +64,7 @@ from render.view._view import Shown, View, slice_visible
 # Pruning by time to live: hiding old tool traffic while the provider's cache is cold.
 #
 # Once the cache is cold, the whole prompt is paid for again in any case, so rewriting it costs nothing extra. While it is
-# warm, every request extends the last one, unless the policy asks for prunes that pay (`prune_pays`): old results are read
-# again with each request, and hiding them writes anew all that stands behind the first of them. Nobody knows how many
-# requests are still to come. Who rewrites when the reading has cost as much as the rewriting will pays at most twice what
-# would have been best (the rule for renting or buying skis). All pruning is one batch, recorded as one event.
+# warm, every request extends the last one. All pruning is one batch, recorded as one event.
 
 
 NOTICE = (
@@ -79,11 +75,8 @@ HINT_CHARACTERS = 120
 
 
 def prune_expired(view: View, context: Context) -> View:
-    """Hide old, large tool traffic in one batch, if it saves enough: while the cache is cold, or once it pays for what it
-    rewrites."""
-    if not view.groups or not context.policy.compacts:
-        return view
-    if not is_cold(view, context) and not _pays(view, context):
+    """Hide old, large tool traffic in one batch while the cache is cold, if it saves enough."""
+    if not view.groups or not context.policy.compacts or not is_cold(view, context):
         return view
     encoder = context.encoder
     hidden: list[Hidden] = []
@@ -100,39 +93,6 @@ def prune_expired(view: View, context: Context) -> View:
         return view
     event = BlocksHidden(id=EventId(""), at=context.now, hidden=tuple(hidden), reason="expired")
     return _tell(decide(view, event), context)
-
-
-def _pays(view: View, context: Context) -> bool:
-    """Whether reading old results again has cost as much as hiding them will, while the cache is warm."""
-    policy, encoder = context.policy, context.encoder
-    if not policy.prune_pays:
-        return False
-    key = ("old results", *encoder.key, policy.prune_block_tokens)
-    sizes = view.group_memo.each(key, view.groups, partial(_large, context=context))
-    oldest = view.state.rounds - policy.rounds_intact
-    saved = carried = behind = 0
-    for group, large in zip(view.groups, sizes, strict=True):
-        if large and group.round < oldest:
-            saved += large
-            carried += large * (oldest - group.round)
-        behind += encoder.shown(group).tokens if saved else 0
-    if saved < max(policy.prune_tokens_min, 1):
-        return False
-    rates = context.provider.rates(context.model, total_tokens(view, context))
-    asked = [price for ttl, price in rates.writes.items() if ttl <= context.ttl_seconds]
-    rewriting = (behind - saved) * (max(asked, default=rates.input) - rates.read)
-    return carried * rates.read > policy.prune_pays * rewriting
-
-
-def _large(group: Group, context: Context) -> int:
-    """Tokens of the results and attachments of a group that a prune may hide."""
-    piece, least = context.encoder.shown(group), context.policy.prune_block_tokens
-    sizes = (
-        piece.tokens_of(entry.version)
-        for entry in group.entries
-        if _may_hide(entry, group.entries[0].block.turn, context, is_far=False)
-    )
-    return sum(tokens for tokens in sizes if tokens > least)
 
 
 def _aged(view: View, context: Context) -> Iterator[tuple[Group, Entry, bool]]:

@@ -27,7 +27,6 @@ from blocks import (
     Block,
     DocumentPart,
     DroppedSpan,
-    Excerpt,
     Finding,
     ImagePart,
     OpaqueBlock,
@@ -64,7 +63,6 @@ _EXEMPT: Final[dict[type, frozenset[str]]] = {
     RangeSummary: frozenset(
         {"id", "turn", "covered_turn_ids", "split_turn_id", "turn_range", "begun_turn_id"}
     ),
-    Excerpt: frozenset({"path", "text"}),
     Region: frozenset({"file", "text"}),
     Finding: frozenset({"turn", "kind"}),
     ArtifactPointer: frozenset({"path", "artifact"}),
@@ -72,7 +70,7 @@ _EXEMPT: Final[dict[type, frozenset[str]]] = {
     OpenItem: frozenset({"priority"}),
 }
 """By record type: fields that say where something is, and texts that are known by their version (see
-`without_excerpts`)."""
+`without_blocks`)."""
 _UNSAID: Final = frozenset({"id", "turn", "author", "response"})
 """Fields of an unknown block that say where it belongs."""
 _TEXT: Final = "text/plain"
@@ -270,30 +268,15 @@ def redaction_of(
     return redaction
 
 
-def without_excerpts(summary: RangeSummary, versions: Iterable[int]) -> RangeSummary:
-    """The summary without what its findings, its working set and its excerpts have of the blocks with these versions."""
-    gone, index = frozenset(versions), summary.digest.index
-    layers = tuple(
-        msgspec.structs.replace(layer, excerpts=_seen_elsewhere(layer.excerpts, gone))
-        for layer in index.layers
-    )
-    left = msgspec.structs.replace(
-        index, excerpts=_seen_elsewhere(index.excerpts, gone), layers=layers
-    )
-    regions = tuple(
-        region
-        for region in summary.digest.regions
-        if gone.isdisjoint((region.seen, *region.sources))
-    )
-    findings = tuple(each for each in summary.digest.findings if each.version not in gone)
-    digest = msgspec.structs.replace(summary.digest, index=left, regions=regions, findings=findings)
-    if digest == summary.digest:
+def without_blocks(summary: RangeSummary, versions: Iterable[int]) -> RangeSummary:
+    """The summary without what its findings and its working set have of the blocks with these versions."""
+    gone, digest = frozenset(versions), summary.digest
+    regions = tuple(r for r in digest.regions if gone.isdisjoint((r.seen, *r.sources)))
+    findings = tuple(each for each in digest.findings if each.version not in gone)
+    if (regions, findings) == (digest.regions, digest.findings):
         return summary
+    digest = msgspec.structs.replace(digest, regions=regions, findings=findings)
     return msgspec.structs.replace(summary, digest=digest)
-
-
-def _seen_elsewhere(excerpts: Iterable[Excerpt], gone: Collection[int]) -> tuple[Excerpt, ...]:
-    return tuple(excerpt for excerpt in excerpts if excerpt.seen not in gone)
 
 
 def _is_gone(old: object, new: object) -> bool:

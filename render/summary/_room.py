@@ -41,7 +41,6 @@ class PageRoom:
     """The working set."""
     done: int
     """What was done."""
-    excerpts: int
     most: int
     """All parts together, by the target."""
     roomy: int
@@ -64,7 +63,6 @@ class PageRoom:
             found=int(factor * policy.found_ratio * page),
             done=int(factor * policy.done_ratio * page),
             working=int(min(policy.working_ratio * window, WORKING_MAX)),
-            excerpts=int(policy.excerpts_ratio * page),
             most=most,
             roomy=max(min(most, int(FULL * window) - filled), 0),
         )
@@ -74,11 +72,7 @@ class PageRoom:
         least = min(self.working // 2, self.most - tokens)
         return max(min(self.working, self.roomy - tokens), least, 0)
 
-    def excerpts_beside(self, tokens: int) -> int:
-        """The room of the excerpts beside so many tokens of all other parts."""
-        return max(min(self.excerpts, self.roomy - tokens), 0)
-
     @property
     def whole(self) -> int:
         """The page if every part fills its room."""
-        return self.state + self.found + self.done + self.working + self.excerpts
+        return self.state + self.found + self.done + self.working

@@ -207,6 +207,7 @@ def _step(row: Mapping[str, Any]) -> Step:
 
 def text(progress: Progress) -> str:
     """The body of the section; empty if nothing is known."""
+    progress = _shown(progress)
     edited = max((change.seen for change in progress.changes), default=0)
     checks = (
         f"{_at(each.seen)} {each.command} -> {each.result}"
@@ -297,16 +298,21 @@ def _git(repository: Repository) -> Iterator[str]:
 
 
 _MOST: Final = (40, 13), (40, 5), (40, 3), (24, 3), (12, 2), (8, 2), (5, 1), (2, 1), (1, 0), (0, 0)
-"""How many files there may be, and so many entries of the other lists; and how many names of each file."""
+"""How many files are shown, and so many entries of the other lists; and how many names of each file. As many as in the
+first step are kept."""
 
 
 def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> Progress:
-    """The state with as much of each list as fits into `tokens_max`: names of files give way first, then what is oldest."""
-    for most, names in _MOST:
-        smaller = _smaller(progress, most, names)
-        if count(text(smaller)) <= tokens_max:
-            return smaller
-    return Progress()
+    """The state, of which as much is shown as fits into `tokens_max`: names of files give way first, then what is oldest."""
+    kept = _smaller(progress, *_MOST[0])
+    steps = (replace(kept, fewer=step) for step in range(len(_MOST)))
+    fitting = (state for state in steps if count(text(state)) <= tokens_max)
+    return next(fitting, replace(kept, fewer=len(_MOST)))
+
+
+def _shown(progress: Progress) -> Progress:
+    """What is shown of the state."""
+    return _smaller(progress, *_MOST[progress.fewer]) if progress.fewer < len(_MOST) else Progress()
 
 
 def _smaller(progress: Progress, most: int, names: int) -> Progress:

@@ -18,7 +18,6 @@ from blocks import (
 )
 from render.summary import _turns
 from render.summary._actions import text_of_actions
-from render.summary._excerpts import text_of_excerpts
 from render.summary._quote import escaped
 from render.summary._state import text as state_text
 from render.summary._working_set import working_text
@@ -36,7 +35,6 @@ STATE: Final = "Where things stand"
 FOUND: Final = "Found and decided"
 WORKING: Final = "Working set: files as they are now"
 DONE: Final = "What was done"
-EXCERPTS: Final = "Excerpts of the rest"
 SET_ASIDE: Final = {
     "externalized": "Moved to the artifact store",
     "dropped": "Dropped without a summary",
@@ -64,7 +62,6 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     yield from written_text(summary)
     yield from computed_sections(digest)
     yield from set_aside(digest)
-    yield EXCERPTS, text_of_excerpts(digest.index.all_excerpts())
 
 
 def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:

@@ -458,7 +458,11 @@ def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> Fold
     """The calibration of a model, corrected by the real size of a request."""
     known = before.calibrations
     new = calibrated(known.get(event.model, Calibration()), event)
-    return replace(before, calibrations={**known, event.model: new} if new.samples else known)
+    if isinstance(event, TokensCounted) and event.limit:
+        new = replace(new, limit=event.limit)
+    return replace(
+        before, calibrations={**known, event.model: new} if new != Calibration() else known
+    )
 
 
 def after_restore(before: FoldState, blocks: Collection[BlockId]) -> FoldState:
@@ -522,4 +526,5 @@ def calibrated(old: Calibration, usage: UsageRecorded | TokensCounted) -> Calibr
         real_last=usage.input,
         estimated_growth=estimated,
         real_growth=real,
+        limit=old.limit,
     )

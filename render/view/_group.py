@@ -237,6 +237,11 @@ class Group:
         """Whether anything in it is shown as something else."""
         return any(e.replacement is not None or e.opened is not None for e in self.entries)
 
+    @cached_property
+    def standing(self) -> frozenset[int]:
+        """Versions of the standing instructions in it, hidden or not."""
+        return frozenset(entry.version for entry in self.entries if standing_of(entry.source))
+
     def placed(self, place: Place) -> Sequence[Entry]:
         """The entries with this place, in log order."""
         return self._by_place.get(place, ())

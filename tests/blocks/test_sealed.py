@@ -81,6 +81,6 @@ def test_the_artifact_of_something_else_is_refused(data: bytes) -> None:
 
 
 def test_what_is_gone_says_why_and_what_it_was() -> None:
-    said = text_of(without_content(result((), ARTIFACT), "its key is not at hand"))
-    assert "its key is not at hand" in said
+    said = text_of(without_content(result((), ARTIFACT), "its key is missing"))
+    assert "its key is missing" in said
     assert ARTIFACT in said

@@ -33,11 +33,11 @@ from tests._tracing import Watched
 from tests.timeline.report.pages import Page
 from timeline import SummaryRequest, Timeline
 from timeline.cli._main import obey
-from timeline.engine._gist import gists
 from timeline.engine._hiding import without_hidden
 from timeline.gateway._reader import StoreReader
 from timeline.react import reading_tools
 from timeline.report import Prompting, report_html, reported_log
+from timeline.report._description import descriptions
 
 PIECE: Final = 8
 """Characters of a piece."""
@@ -277,7 +277,10 @@ class Play:
             yield "search", leaves([attrs.asdict(hit) for hit in found])
             for answer in (read.call(query=query), reader.search(query, timeline=timeline.id)):
                 yield "search by a model", str(answer.output).replace(repr(query), "")
-        yield "gist", str([gist.prompt for _, gist in gists(self.store, [timeline.id])])
+        yield (
+            "description",
+            str([about.prompt for _, about in descriptions(self.store, [timeline.id])]),
+        )
 
 
 PLACES: Final = (

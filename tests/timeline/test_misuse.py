@@ -221,6 +221,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "hooks": ([print], print, {}, Hooks),
     "observers": (print, [5], "abc", 5),
     "tracer": (5, "otel", print),
+    "meter": (5, "otel", print),
     "clock": (5, 1e9, "now"),
     "ids": ("id", 5),
     "keep_thinking": ("no", 0, 1),

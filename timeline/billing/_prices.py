@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from blocks import UsageRecorded
 from blocks.formats import count, obj
 from render import Json, Model, Rates, Rendered, provider_of
+from timeline._models import model_named, priced_model
 from timeline.billing._prompt_cache import (
     CacheRequest,
     CacheStep,
@@ -124,6 +125,17 @@ def usage_price(
         usage = replace(usage, cache_write_long=hour)
     rates, written = provider_of(model).rates(model, usage.input), usage_written(usage, model, ttl)
     return rates.cost(usage.uncached, usage.cache_read, written, usage.output) / _MILLION
+
+
+def dollars_of(own: Model, usage: UsageRecorded) -> float | None:
+    """Cost of a call of a timeline with the model `own` in dollars, as it was billed or by the prices of the model that
+    answered; None: these are not known. A model that is in no table, but described, has the prices of its description."""
+    if usage.bill is not None:
+        return usage.bill.paid
+    answered = model_named(usage.model) if usage.model else own
+    is_described = own.known and (usage.model == own.name or not answered.known)
+    model = own if is_described else priced_model(answered.name)
+    return None if model is None else usage_price(usage, model)
 
 
 def usage_written(usage: UsageRecorded, model: Model, ttl: int = 0) -> dict[int, int]:

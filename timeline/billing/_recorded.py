@@ -209,11 +209,7 @@ def timeline_bill(usage: Sequence[UsageRecorded]) -> RecordedBill:
 
 
 def compared_bill(
-    bill: RecordedBill,
-    calls: Sequence[RecordedCall],
-    summaries: float,
-    *,
-    is_kept: bool = True,
+    bill: RecordedBill, calls: Sequence[RecordedCall], summaries: float, *, is_kept: bool = True
 ) -> RecordedBill:
     """The bill, and what its calls would have cost with other requests; `summaries`: dollars paid for their pages.
 

@@ -154,9 +154,7 @@ class Piece(NamedTuple):
 
 
 def spending_of(
-    session: Session,
-    aside: Iterable[UsageRecorded] = (),
-    wanted: Wanted = lambda _at, _usage: True,
+    session: Session, aside: Iterable[UsageRecorded] = (), wanted: Wanted = lambda _at, _usage: True
 ) -> Spending:
     """Where the money of a session went.
 

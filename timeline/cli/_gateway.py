@@ -24,6 +24,7 @@ from persistence import EventStore, Requester, StoreLocation
 from timeline import Options
 from timeline._serving import take_turns
 from timeline.billing import money
+from timeline.cli._child import run_child, signals_passed
 from timeline.cli._console import number_columns, print_json, screen
 from timeline.cli._options import (
     SHARED,
@@ -42,11 +43,9 @@ from timeline.cli._options import (
     tokens,
 )
 from timeline.cli._terminal import DONE, complain, line, say, visible, when
-from timeline.gateway import Gateway, GatewayServer, Savings
-from timeline.gateway._child import run_child, signals_passed
-from timeline.gateway._reader import PATH, StoreReader, serve_stdio
+from timeline.gateway import PATH, Gateway, GatewayServer, StoreReader, serve_stdio
 from timeline.gateway.clients import CLIENTS, Client, Link, past_proxies
-from timeline.report._savings import accounts, conversation_of
+from timeline.report import Savings, accounts, conversation_of
 
 PORT: Final = 8787
 AGENTS: Final = tuple(CLIENTS)
@@ -119,10 +118,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _gateway(
-    options: Values,
-    store: EventStore,
-    upstream: str | Mapping[str, str] | None,
-    token: str | None,
+    options: Values, store: EventStore, upstream: str | Mapping[str, str] | None, token: str | None
 ) -> Gateway:
     """A gateway as the options of `GATEWAY` say."""
     return Gateway(
@@ -349,12 +345,7 @@ def _tell_parts(by: str, parts: Mapping[str, Savings]) -> None:
 @command(
     "mcp",
     option("--tenant", default="", metavar="NAME", help="read the artifacts of this tenant"),
-    option(
-        "--window",
-        type=tokens,
-        metavar="N",
-        help="the agent's window, which limits an answer",
-    ),
+    option("--window", type=tokens, metavar="N", help="the agent's window, which limits an answer"),
     STORE,
 )
 def mcp(options: Values) -> int:

@@ -52,10 +52,9 @@ from timeline.cli._options import (
 )
 from timeline.cli._sessions import WORDS, first_words
 from timeline.cli._terminal import DONE, complain, line, plural, say, short, when
-from timeline.engine._gist import Gist, gist_of, gists
-from timeline.engine._hiding import without_hidden
+from timeline.engine import without_hidden
 from timeline.replay import places
-from timeline.report._savings import Savings
+from timeline.report import Description, Savings, description_of, descriptions
 from timeline.tokens import counter_for
 
 # list
@@ -81,31 +80,31 @@ class Listed:
     info: TimelineInfo
     first: int
     """The version of the oldest event that the store still has."""
-    gist: Gist
+    about: Description
 
     def json(self) -> dict[str, Any]:
-        gist, bill = self.gist, timeline_bill(self.gist.usage)
+        about, bill = self.about, timeline_bill(self.about.usage)
         return {
             **attrs.asdict(self.info),
             "first": self.first,
-            "prompt": gist.prompt and gist.prompt[:WORDS],
-            "model": gist.model,
-            "tokens": gist.tokens,
+            "prompt": about.prompt and about.prompt[:WORDS],
+            "model": about.model,
+            "tokens": about.tokens,
             "dollars": round(bill.dollars, 6) if bill.calls else None,
             "guess": bill.is_guess,
         }
 
     def row(self) -> tuple[str, ...]:
-        info, gist, bill = self.info, self.gist, timeline_bill(self.gist.usage)
+        info, about, bill = self.info, self.about, timeline_bill(self.about.usage)
         events = f"{info.version:,}" if self.first == 1 else f"{self.first:,} to {info.version:,}"
         return (
             line(info.id),
             when(info.updated_at, "%Y-%m-%d %H:%M"),
             events,
-            UNKNOWN if gist.tokens is None else short(gist.tokens),
+            UNKNOWN if about.tokens is None else short(about.tokens),
             bill.amount() if bill.calls else UNKNOWN,
-            line(gist.model or UNKNOWN),
-            line((gist.prompt or UNKNOWN)[:WORDS]),
+            line(about.model or UNKNOWN),
+            line((about.prompt or UNKNOWN)[:WORDS]),
         )
 
 
@@ -143,13 +142,15 @@ def list_timelines(options: Values) -> int:
 def _listed(store: EventStore, infos: Sequence[TimelineInfo], *, brief: bool) -> list[Listed]:
     first = {name: kept.forgotten + 1 for name, kept in store.trimmed().items()}
     names = [] if brief else [info.id for info in infos]
-    read: dict[TimelineId, Gist] = {}
+    read: dict[TimelineId, Description] = {}
     with progress_bar("reading", len(names)) as progress:
-        for name, gist in gists(store, names):
-            read[name] = gist
+        for name, about in descriptions(store, names):
+            read[name] = about
             if progress:
                 progress(len(read), len(names))
-    return [Listed(info, first.get(info.id, 1), read.get(info.id) or Gist()) for info in infos]
+    return [
+        Listed(info, first.get(info.id, 1), read.get(info.id) or Description()) for info in infos
+    ]
 
 
 def _tell_list(rows: Sequence[Sequence[str]]) -> None:
@@ -277,7 +278,7 @@ def show(options: Values) -> int:
         last = last if options.at is None else options.at
         paths = _paths_left(store, options.id, log)
         is_newest = last == store.head(options.id)
-        size = size_of(gist_of(store, options.id)) if is_newest else ""
+        size = size_of(description_of(store, options.id)) if is_newest else ""
     shown = [each for each in _shared(log, options) if each[0] <= last]
     rows = list(Rows(paths).of(shown, places(shown)))
     chosen = _chosen(rows, options)
@@ -288,9 +289,9 @@ def show(options: Values) -> int:
     return DONE
 
 
-def size_of(gist: Gist) -> str:
+def size_of(about: Description) -> str:
     """The size of a timeline in words, as all commands give it; empty if no request tells it."""
-    return "" if gist.tokens is None else f"{short(gist.tokens)} tokens in its newest request"
+    return "" if about.tokens is None else f"{short(about.tokens)} tokens in its newest request"
 
 
 def _check_show(options: Values) -> None:

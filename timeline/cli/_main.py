@@ -19,72 +19,37 @@ from blocks import FoldlineError, MisuseError, did_you_mean
 from timeline.cli._options import DEBUG, OPTIONS, OneOf, UsageError, Values, argument, command
 from timeline.cli._terminal import DONE, FAILED, INTERRUPTED, USAGE, complain, guarded
 
+_TABLE: Final = """\
+bill        _bill     add up what the sessions of agents on this machine cost: by day, project, model, call, tool and file
+wrap        _gateway  run Claude Code, Codex, opencode or pi through a gateway
+replay      _replay   run recorded sessions through the engine, call by call: cost, recall, compactions
+import      _upkeep   import session files or exported timelines into a store
+list        _look     list the timelines of a store: first prompt, model and size of each
+show        _look     list the blocks of a timeline with their states, or print one block in full
+search      _look     find blocks by their text
+stats       _look     count the events, blocks, tools and tokens of a timeline
+account     _request  show how many tokens each part of the next request takes, and how many are left
+propose     _request  show what a compaction would do now, without doing it
+render      _request  print the request that a timeline renders to, without recording anything
+report      _report   write a timeline as one HTML file that opens offline
+serve       _report   show timelines in a browser, as they grow; changes nothing
+models      _models   list the models with known window and prices, or load models from a file
+mcp         _gateway  let an agent read a store, through MCP tools on standard input and output
+proxy       _gateway  forward an agent's requests to its provider, rendered by a timeline
+savings     _gateway  add up what the calls of `wrap` and `proxy` cost, and would have cost without them
+export      _upkeep   write the log of a timeline as lines of JSON
+copy        _upkeep   copy timelines with their artifacts into another store; continue an interrupted copy
+fork        _upkeep   create a timeline as a copy of another
+retain      _upkeep   archive or delete the events that the compactions of a timeline have folded
+forget      _upkeep   permanently remove a timeline, a block or an artifact; list where copies may remain
+verify      _upkeep   read a whole store and report inconsistencies
+repair      _upkeep   copy what is readable in a damaged store into a new one; the damaged one is not changed
+help        _main     show this help, or that of a command
+completion  _main     print the shell script that completes commands, options, files and timelines
+"""
 COMMANDS: Final = {
-    "bill": (
-        "_bill",
-        "add up what the sessions of agents on this machine cost: by day, project, model, call, tool and file",
-    ),
-    "wrap": ("_gateway", "run Claude Code, Codex, opencode or pi through a gateway"),
-    "replay": (
-        "_replay",
-        "run recorded sessions through the engine, call by call: cost, recall, compactions",
-    ),
-    "import": ("_upkeep", "import session files or exported timelines into a store"),
-    "list": ("_look", "list the timelines of a store: first prompt, model and size of each"),
-    "show": (
-        "_look",
-        "list the blocks of a timeline with their states, or print one block in full",
-    ),
-    "search": ("_look", "find blocks by their text"),
-    "stats": ("_look", "count the events, blocks, tools and tokens of a timeline"),
-    "account": (
-        "_request",
-        "show how many tokens each part of the next request takes, and how many are left",
-    ),
-    "propose": ("_request", "show what a compaction would do now, without doing it"),
-    "render": (
-        "_request",
-        "print the request that a timeline renders to, without recording anything",
-    ),
-    "report": ("_report", "write a timeline as one HTML file that opens offline"),
-    "serve": ("_report", "show timelines in a browser, as they grow; changes nothing"),
-    "models": (
-        "_models",
-        "list the models with known window and prices, or load models from a file",
-    ),
-    "mcp": (
-        "_gateway",
-        "let an agent read a store, through MCP tools on standard input and output",
-    ),
-    "proxy": ("_gateway", "forward an agent's requests to its provider, rendered by a timeline"),
-    "savings": (
-        "_gateway",
-        "add up what the calls of `wrap` and `proxy` cost, and would have cost without them",
-    ),
-    "export": ("_upkeep", "write the log of a timeline as lines of JSON"),
-    "copy": (
-        "_upkeep",
-        "copy timelines with their artifacts into another store; continue an interrupted copy",
-    ),
-    "fork": ("_upkeep", "create a timeline as a copy of another"),
-    "retain": (
-        "_upkeep",
-        "archive or delete the events that the compactions of a timeline have folded",
-    ),
-    "forget": (
-        "_upkeep",
-        "permanently remove a timeline, a block or an artifact; list where copies may remain",
-    ),
-    "verify": ("_upkeep", "read a whole store and report inconsistencies"),
-    "repair": (
-        "_upkeep",
-        "copy what is readable in a damaged store into a new one; the damaged one is not changed",
-    ),
-    "help": ("_main", "show this help, or that of a command"),
-    "completion": (
-        "_main",
-        "print the shell script that completes commands, options, files and timelines",
-    ),
+    name: (module, sentence)
+    for name, module, sentence in (row.split(maxsplit=2) for row in _TABLE.splitlines())
 }
 """By name: the command's module, and what it does."""
 ALONE: Final = "bill"

@@ -199,17 +199,10 @@ STORE: Final = option(
     " in this folder, or what a gateway keeps of this folder)",
 )
 HIDDEN: Final = option(
-    "--hidden",
-    is_flag=True,
-    help="also show blocks hidden on request, with their original text",
+    "--hidden", is_flag=True, help="also show blocks hidden on request, with their original text"
 )
 SIZE: Final = (
-    option(
-        "--window",
-        type=tokens,
-        metavar="N",
-        help="largest prompt in tokens: 30000, 30k, 1m",
-    ),
+    option("--window", type=tokens, metavar="N", help="largest prompt in tokens: 30000, 30k, 1m"),
     option("--policy", default="default", metavar="NAME", help="name or .toml file of a policy"),
     option("--model", default="", metavar="NAME", help="model whose window and rules apply"),
     option(
@@ -231,10 +224,7 @@ THINKING: Final = option(
 )
 FIXED: Final = (
     option(
-        "--system",
-        type=Path,
-        metavar="FILE",
-        help="system prompt: a JSON string or text blocks",
+        "--system", type=Path, metavar="FILE", help="system prompt: a JSON string or text blocks"
     ),
     option("--tools", type=Path, metavar="FILE", help="tool definitions: a JSON list"),
 )

@@ -72,10 +72,7 @@ KEYS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     ),
     option("--dump", type=Path, metavar="FILE", help="write every request as a line of JSON"),
     option(
-        "--html",
-        type=Path,
-        metavar="FILE",
-        help="write a report: one HTML file that opens offline",
+        "--html", type=Path, metavar="FILE", help="write a report: one HTML file that opens offline"
     ),
     option(
         "--plot", type=Path, metavar="FILE", help="draw cost against recall: a .png or .svg file"

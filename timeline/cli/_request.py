@@ -34,7 +34,7 @@ from timeline.cli._options import (
     store_to_write,
 )
 from timeline.cli._terminal import DONE, line, plural
-from timeline.engine._gist import Gist, gist_of
+from timeline.report import Description, description_of
 
 PROPOSALS_SHOWN: Final = 30
 
@@ -45,16 +45,16 @@ def account(options: Values) -> int:
     system, tools = fixed_parts(options)
     with store_to_read(options) as store:
         options.id = checked_name(store, options.id)
-        last, gist = store.head(options.id), gist_of(store, options.id)
-        with _timeline(options, store, gist) as timeline:
+        last, about = store.head(options.id), description_of(store, options.id)
+        with _timeline(options, store, about) as timeline:
             parts = timeline.render_at(last, system=system, tools=tools).account
-            taken = _taken(options, timeline, gist)
+            taken = _taken(options, timeline, about)
     if options.json:
         _tell(taken, sys.stderr)
-        about = {"timeline": options.id, "version": last, "tokens": gist.tokens}
-        print_json({**about, **parts.to_json()})
+        head = {"timeline": options.id, "version": last, "tokens": about.tokens}
+        print_json({**head, **parts.to_json()})
         return DONE
-    size = size_of(gist) or "no request yet"
+    size = size_of(about) or "no request yet"
     screen().print(f"{options.id}: {size}")
     _tell(taken, sys.stdout)
     screen().print(
@@ -63,26 +63,26 @@ def account(options: Values) -> int:
     return DONE
 
 
-def _timeline(options: Values, store: EventStore, gist: Gist) -> Timeline:
+def _timeline(options: Values, store: EventStore, about: Description) -> Timeline:
     """The timeline, opened as the options of `SIZE` say; where they say nothing, with the recorded model and window."""
     chosen: Options = {**sized(options), "store": store}
-    if gist.model and not options.model:
-        chosen["model"] = gist.model
-        if gist.window and options.window is None:
-            chosen["window"] = gist.window
+    if about.model and not options.model:
+        chosen["model"] = about.model
+        if about.window and options.window is None:
+            chosen["window"] = about.window
     return Timeline.open(options.id, **chosen)
 
 
-def _taken(options: Values, timeline: Timeline, gist: Gist) -> str:
+def _taken(options: Values, timeline: Timeline, about: Description) -> str:
     """Which model and window were taken, and why, if the options do not say it."""
     model, window = f"model {timeline.settings.model.name}", getattr(options, "window", 0)
     if options.model or getattr(options, "provider", ""):
         return ""
-    if gist.model is None:
+    if about.model is None:
         return f"{model}: a guess, as the log names none; --model chooses another"
-    if window is None and gist.window:
+    if window is None and about.window:
         return (
-            f"{model}, window {gist.window:,}: those of the newest answer in the log;"
+            f"{model}, window {about.window:,}: those of the newest answer in the log;"
             " --model and --window choose others"
         )
     return f"{model}: that of the newest answer in the log; --model chooses another"
@@ -110,13 +110,13 @@ def propose(options: Values) -> int:
     """Print a row for each proposal and the total effect; or the draft as JSON."""
     with store_to_write(options) if options.commit else store_to_read(options) as store:
         options.id = checked_name(store, options.id)
-        gist = gist_of(store, options.id)
-        with _timeline(options, store, gist) as timeline:
+        about = description_of(store, options.id)
+        with _timeline(options, store, about) as timeline:
             if options.commit:
                 return _commit(options, timeline)
             system, tools = fixed_parts(options)
             proposed = timeline.propose(system=system, tools=tools)
-            model, taken = timeline.settings.model, _taken(options, timeline, gist)
+            model, taken = timeline.settings.model, _taken(options, timeline, about)
     stream = sys.stderr if options.json else sys.stdout
     tell_guess(model, stream)
     _tell(taken, stream)
@@ -194,12 +194,12 @@ def render(options: Values) -> int:
     system, tools = fixed_parts(options)
     with store_to_read(options) as store:
         options.id = checked_name(store, options.id)
-        last, gist = store.head(options.id), gist_of(store, options.id)
+        last, about = store.head(options.id), description_of(store, options.id)
         chosen: Options = {"store": store, "keep_thinking": options.thinking == "keep"}
         if options.model or options.provider:
             chosen["model"] = _model(options.model, options.provider)
-        elif gist.model:
-            chosen["model"] = gist.model
+        elif about.model:
+            chosen["model"] = about.model
         with Timeline.open(options.id, **chosen) as timeline:
             version = last if options.at is None else options.at
             rendered = timeline.render_at(
@@ -207,7 +207,7 @@ def render(options: Values) -> int:
             )
             request = rendered.request()
             tell_guess(timeline.settings.model, sys.stderr)
-            _tell(_taken(options, timeline, gist), sys.stderr)
+            _tell(_taken(options, timeline, about), sys.stderr)
     if options.json:
         print_json(request)
     else:

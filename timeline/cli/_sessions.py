@@ -156,12 +156,7 @@ FILES: Final = argument(
 )
 SESSION: Final = (
     option("--format", default="auto", metavar="NAME", help="format of a file, if not detected"),
-    option(
-        "--bytes-max",
-        type=int,
-        metavar="N",
-        help="bytes a file may have, unpacked (256 MiB)",
-    ),
+    option("--bytes-max", type=int, metavar="N", help="bytes a file may have, unpacked (256 MiB)"),
 )
 """How session files are read: see `session_of`."""
 _ID: Final = re.compile(r"[\w-]{4,}")

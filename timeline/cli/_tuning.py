@@ -13,15 +13,7 @@ from timeline.cli._console import number_columns, print_json, progress_bar, scre
 from timeline.cli._options import AUTO, UsageError, Values, option
 from timeline.cli._results import FRONT_MEANS, MEASURES_MEAN, explain, letter, two_digits
 from timeline.cli._terminal import DONE, FAILED, complain, plural
-from timeline.replay import (
-    Means,
-    ReplayOptions,
-    Trial,
-    Tuned,
-    Tuning,
-    atomic_write,
-    tune,
-)
+from timeline.replay import Means, ReplayOptions, Trial, Tuned, Tuning, atomic_write, tune
 
 OUTPUT: Final = Path("tuned.toml")
 ROWS_MAX: Final = 16
@@ -47,9 +39,7 @@ FIGURES: Final = {
 TUNING: Final = (
     option("--tune", is_flag=True, help="find the cheapest policy for these sessions"),
     option(
-        "--at-least",
-        metavar="M=X,...",
-        help="with --tune: least recall to keep (default: far=0.8)",
+        "--at-least", metavar="M=X,...", help="with --tune: least recall to keep (default: far=0.8)"
     ),
     option(
         "--trials",

@@ -26,12 +26,7 @@ from blocks import (
     canonical_block,
     encode_event,
 )
-from persistence import (
-    copy_store,
-    locate_store,
-    look,
-    looking,
-)
+from persistence import copy_store, locate_store, look, looking
 from persistence import repair as repair_store
 from persistence import verify as verify_store
 from persistence.sessions import EXPORT, Responded, Session, export_lines, exported_events
@@ -66,8 +61,7 @@ from timeline.cli._sessions import (
     tell_passed_over,
 )
 from timeline.cli._terminal import DONE, FAILED, complain, plural, say
-from timeline.engine._engine import counted
-from timeline.engine._hiding import without_hidden
+from timeline.engine import counted, without_hidden
 from timeline.replay import atomic_write, reserve_store
 
 PROBLEMS_MAX: Final = 100
@@ -364,11 +358,7 @@ def verify(options: Values) -> int:
     return DONE if report.ok else FAILED
 
 
-@command(
-    "repair",
-    argument("target", metavar="TARGET", help="path or URL of the new store"),
-    STORE,
-)
+@command("repair", argument("target", metavar="TARGET", help="path or URL of the new store"), STORE)
 def repair(options: Values) -> int:
     """Print a line for each loss; exit status 1 if there is any."""
     place = existing_store(options)

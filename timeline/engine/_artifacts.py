@@ -81,8 +81,8 @@ BYTES_EACH = 8
 """Bytes that are read for each token that a restored artifact may have; nearly all text has fewer per token."""
 
 PERMISSIONS: Final = frozenset({"read", "read:confidential", "read:restricted"})
-REMOVED: Final = "it was removed, or its time is over"
-NO_KEY: Final = "its key is not at hand"
+REMOVED: Final = "it was removed, or it has expired"
+NO_KEY: Final = "its key is missing"
 NO_STORE: Final = "there is no artifact store"
 UNREADABLE: Final = "it cannot be read"
 
@@ -200,7 +200,7 @@ class ArtifactService:
                 return None
             about = store.describe(artifact, self.reader)
             if about.sensitivity not in policy.rehydration_sensitivities:
-                log.info("%s is %s: it has to be read explicitly", artifact, about.sensitivity)
+                log.info("%s is %s: it must be read explicitly", artifact, about.sensitivity)
                 return None
             if not about.mime.startswith("text/"):
                 return None
@@ -247,9 +247,7 @@ class ArtifactService:
         try:
             return self.probe(call) if self.probe else None
         except Exception:
-            log.exception(
-                "the source of %s could not be looked at: it counts as changed", call.name
-            )
+            log.exception("the source of %s could not be read, so it counts as changed", call.name)
             return Determinism()
 
 

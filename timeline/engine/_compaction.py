@@ -65,7 +65,7 @@ from render import (
     truncated,
 )
 from timeline._flow import Await, Begin, CallHook, Flow, blocking
-from timeline._models import model_named
+from timeline._models import model_named, traced_provider
 from timeline.engine._artifacts import ArtifactService, unquoted
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
@@ -73,6 +73,7 @@ from timeline.summarizers._summarizer import (
     ExtractiveSummarizer,
     Patience,
     Summarizer,
+    SummaryFailedError,
     SummaryRequest,
     checked_summary,
     is_free,
@@ -258,7 +259,9 @@ class Compactor:
         if attempt.is_nested:
             return view, _degraded(extractive(fold))
         if self.is_spent(view, request.context):
-            log.warning("the timeline has had its calls for summaries; extractive from now")
+            log.warning(
+                "the timeline has used up its calls for summaries; from now on they are extractive"
+            )
             return view, _degraded(extractive(fold))
         if self.is_counted:
             view = yield from attempt.count_next(view, request.context.now)
@@ -284,9 +287,15 @@ class Compactor:
         if not self.is_free:
             left = request.context.policy.summaries_max - view.state.summaries
             request = attrs.evolve(request, calls_max=left + 1)
-        with self.traces.chat(model, model and model_named(model).provider) as span:
-            summary: Summary = yield self.patience.asking(self.summarizer, request)
+        provider = traced_provider(model_named(model)) if model else ""
+        with self.traces.chat(model, provider) as span:
+            try:
+                summary: Summary = yield self.patience.asking(self.summarizer, request)
+            except SummaryFailedError as error:
+                self.traces.summarized(error.provenance, provider)
+                raise
             span.set_attributes(spent_attributes(summary.provenance))
+            self.traces.summarized(summary.provenance, provider)
         return attrs.evolve(summary, summary=unquoted(summary.summary, request.view))
 
     def failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
@@ -412,7 +421,9 @@ class Compactor:
         except AccessRefusedError:  # no other timeline has it
             return None
         except Exception:  # an error must not stop the summary
-            log.exception("whether a summary was paid for elsewhere cannot be found out")
+            log.exception(
+                "could not check whether another timeline has already paid for this summary"
+            )
             return None
         event = page[0][1] if page else None
         if hidden or not isinstance(event, SummaryPrepared) or event.key != about.about:
@@ -499,7 +510,7 @@ def _edited_summary(summary: object) -> StructuredSummary:
     try:
         return checked_summary(summary)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        raise NoSuchEditError(f"this summary holds what it cannot: {error}") from error
+        raise NoSuchEditError(f"this summary has a value that cannot be stored: {error}") from error
 
 
 # Summaries that are prepared ahead of time.

@@ -18,7 +18,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import partial
 from itertools import count
@@ -40,6 +40,7 @@ from blocks import (
     Event,
     EventId,
     ForgottenError,
+    LogRewoundError,
     LogWindow,
     MisuseError,
     RangeExpanded,
@@ -55,6 +56,7 @@ from blocks import (
     UnknownPathError,
     UsageRecorded,
     VersionConflictError,
+    clean_json,
     is_label,
     path_of,
     sealed,
@@ -90,7 +92,7 @@ from timeline.engine._hiding import summary_in, withheld_as, without_hidden
 from timeline.engine._removal import Retention, window_until
 from timeline.observe._hooks import Edit
 from timeline.observe._steps import Observer, StepKind, steps_of
-from timeline.observe._traces import Span, Traces, compacted_attributes, provider_name
+from timeline.observe._traces import Span, Traces, compacted_attributes
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -182,11 +184,7 @@ class Engine:
         """Render, and report the steps to observers and the tracer."""
         if not self.observers and self.traces.tracer is None:
             return (yield from self._rendered(context, None, force=force))
-        about = {
-            "gen_ai.provider.name": provider_name(context.provider.name),
-            "gen_ai.request.model": context.model.name,
-        }
-        with self.traces.span("foldline.render", about) as span:
+        with self.traces.span("foldline.render", self.traces.about) as span:
             report = _Report(self.id, context, self.observers, span)
             rendered = yield from self._rendered(context, report, force=force)
             span.set_attributes(_totals(rendered) | compacted_attributes(self.view))
@@ -468,7 +466,7 @@ class Engine:
     def _settled_behind(self, decided: Sequence[Event], version: int) -> Flow[bool]:
         if self.version - version > NEWS_MAX:
             return False
-        news = yield from self._news(version, self.version)
+        news = yield from self._read(version, self.version)
         if not all(isinstance(event, _PLAIN) for _, event in news):
             return False
         yield from self.append_here(decided)
@@ -486,6 +484,7 @@ class Engine:
             written = [sealed(event) for event in events]
             append = partial(self.store.append, self.id, written, expected_version=version)
             yield from self._stored("append", append, len(events))
+            self.traces.committed(events)
         except (VersionConflictError, MisuseError, DataError):  # nothing was written
             self._behind = was_behind
             raise
@@ -544,14 +543,38 @@ class Engine:
         return (yield from flow)
 
     def catch_up(self) -> Flow[None]:
-        """Load events that other writers or an interrupted commit have appended."""
-        head = yield from blocking(self.store.head, self.id)
+        """Load events that other writers or an interrupted commit have appended.
+
+        Raises:
+            LogRewoundError: the store lacks events of the view.
+        """
+        head, last = yield from blocking(self.store.tip, self.id)
+        if head <= self.version:
+            self._check_seen(head, last)
         expiry = self.sealing.next_expiry
         is_old = self._behind or (expiry is not None and expiry <= self.clock())
-        if is_old or not 0 <= head - self.version <= NEWS_MAX:
+        if is_old or head - self.version > NEWS_MAX:
+            if head > self.version:
+                with suppress(ForgottenError):  # what was forgotten did not go back
+                    yield from self._since_seen(self.version, head)
             yield from self.load()
         elif head != self.version:
             yield from self._fold_news(head)
+
+    def _check_seen(self, head: int, there: str) -> None:
+        """Check that the log still has the newest event of the view; the log ends at version `head`, and `there` is
+        the id of its event at the view's version, or of its last one."""
+        if self.version and (head < self.version or there != _newest_id(self._durable)):
+            raise LogRewoundError(self.id, seen=self.version, found=head)
+
+    def _since_seen(self, last: int, head: int) -> Flow[list[Recorded]]:
+        """The events after the view, up to version `last` of a log that ends at `head`, read together with the newest
+        event of the view, which must still be there."""
+        events = yield from self._read(max(self.version - 1, 0), last)
+        if not self.version:
+            return events
+        self._check_seen(head, events[0][1].id if events else "")
+        return events[1:]
 
     def load(self) -> Flow[None]:
         """Read the window from the store; pending events stay pending, unless the store has them."""
@@ -563,13 +586,18 @@ class Engine:
 
     def _fold_news(self, head: int) -> Flow[None]:
         """Fold new events of other writers without loading the window again."""
-        news = yield from self._news(self.version, head)
+        try:
+            news = yield from self._since_seen(head, head)
+        except ForgottenError:  # a compaction of another writer has moved the window past them
+            yield from self.load()
+            return
         if any(isinstance(event, RangeExpanded) for _, event in news):
             yield from self.load()  # it shows blocks that are not in the view
         else:
-            self._go_on_from(commit(self._durable, *(event for _, event in news)))
+            opened = yield from self.sealing.opened(news)
+            self._go_on_from(commit(self._durable, *(event for _, event in opened)))
 
-    def _news(self, version: int, head: int) -> Flow[Sequence[Recorded]]:
+    def _read(self, version: int, head: int) -> Flow[list[Recorded]]:
         """The events after a version, up to version `head`; fewer if the store has fewer."""
         news: list[Recorded] = []
         while version + len(news) < head:  # the store limits the size of a page
@@ -579,7 +607,7 @@ class Engine:
             if not page:
                 break
             news += page
-        return (yield from self.sealing.opened(news))
+        return news
 
     def _go_on_from(self, durable: View) -> None:
         """Continue from this durable view, with the pending events after it."""
@@ -691,6 +719,13 @@ class Engine:
         return (yield from blocking(self.store.read, self.id, after=after, limit=PAGE))
 
 
+def _newest_id(view: View) -> str:
+    """The id, as it is stored, of the newest event of a view that was read from a log."""
+    recorded = [(each.version, each.event) for each in (view.compaction,) if each]
+    newest = max((*recorded, *view.events_since_cut[-1:]), key=lambda each: each[0])
+    return str(clean_json(newest[1].id))
+
+
 # One render.
 
 
@@ -798,7 +833,9 @@ class Attempt:
             case None | True:
                 pass
             case _:
-                log.warning("hook %r answered %r, which means nothing", hook, type(answer).__name__)
+                log.warning(
+                    "hook %r returned %r, which is not a valid answer", hook, type(answer).__name__
+                )
 
     def summary_of(self, fold: FoldRange, view: View) -> Summary | None:
         """The summariser's answer for this range; None: there is none, or the hidden blocks have changed since."""

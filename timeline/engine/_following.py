@@ -2,7 +2,8 @@
 
 Appends of any process are found by polling the store, less often the longer nothing is appended.  The store
 wakes the follower, so that there is no delay inside one process.  A store that also hears of appends of other
-processes is polled only as a precaution.
+processes is polled only as a precaution.  Each poll asks for the id of the newest event, and new events are read together
+with the one before them, so that a log that went back is noticed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from weakref import finalize
 
 import attrs
 
-from blocks import ClosedError, Recorded
+from blocks import ClosedError, ForgottenError, LogRewoundError, Recorded
 from timeline._flow import Doze, Flow, arun, blocking, run
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Following:
     _signal: Signal = attrs.field(factory=Signal, init=False)
     _page: deque[Recorded] = attrs.field(factory=deque[Recorded], init=False)
     _read: int = attrs.field(default=0, init=False)
+    _newest: str = attrs.field(default="", init=False)
+    """The id of the event at version `_read`; empty: not known yet."""
     _closed: bool = attrs.field(default=False, init=False)
     _end: Callable[[], object] = attrs.field(init=False)
 
@@ -142,16 +145,41 @@ class Following:
         return first, longest
 
     def _look(self) -> Flow[Sequence[Recorded]]:
-        read = self.engine.store.read
+        """The next events.
+
+        Raises:
+            LogRewoundError: the log has no longer the newest event that was read before.
+        """
         try:
-            page = yield from blocking(read, self.engine.id, after=self._read, limit=PAGE)
+            head, there = yield from blocking(self.engine.store.tip, self.engine.id)
+            if head <= self._read:
+                self._check_read(head, there)
+                return ()
+            page = yield from self._since_read(head)
         except ClosedError:
             if self.is_over:  # the store was closed during the poll
                 return ()
             raise
         if page:
-            self._read = page[-1][0]
+            self._read, self._newest = page[-1][0], page[-1][1].id
         return page
+
+    def _since_read(self, head: int) -> Flow[Sequence[Recorded]]:
+        """New events, read together with the newest one that was read before."""
+        read = partial(self.engine.store.read, self.engine.id, limit=PAGE)
+        if self._read:
+            with contextlib.suppress(ForgottenError):  # perhaps only that one
+                page = yield from blocking(read, after=self._read - 1)
+                self._check_read(head, page[0][1].id if page else "")
+                if news := page[1:]:  # else the old one is as large as a page
+                    return news
+        return (yield from blocking(read, after=self._read))
+
+    def _check_read(self, head: int, there: str) -> None:
+        """Check the event that the log has at the version of the newest one that was read, or at its end."""
+        if self._read and (head < self._read or there != (self._newest or there)):
+            raise LogRewoundError(self.engine.id, seen=self._read, found=head)
+        self._newest = there
 
 
 # What the shells return.

@@ -58,7 +58,7 @@ from render import (
     redaction_of,
     said_by,
     stand_in,
-    without_excerpts,
+    without_blocks,
 )
 from timeline._flow import Flow
 
@@ -440,8 +440,8 @@ def shown(blocks: Iterable[Block], texts: Mapping[BlockId, str]) -> Iterator[Blo
 def without_quotations(
     summary: RangeSummary, hidden: Collection[int], redaction: Redaction
 ) -> RangeSummary:
-    """The summary without excerpts of the blocks with these versions, and without other quotations."""
-    return redaction.redacted(without_excerpts(summary, hidden))
+    """The summary without what it has of the blocks with these versions, and without other quotations."""
+    return redaction.redacted(without_blocks(summary, hidden))
 
 
 def _nameless(event: Event) -> Event:

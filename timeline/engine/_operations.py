@@ -40,6 +40,7 @@ from blocks import (
     TextPart,
     TimelineId,
     TokensCounted,
+    ToolCall,
     ToolResult,
     TurnHeader,
     TurnId,
@@ -63,7 +64,18 @@ from blocks.formats import (
     stream_of,
 )
 from persistence import Removed
-from render import PROVIDERS, Account, CompactionDraft, Context, Json, Rendered, View, account, show
+from render import (
+    PROVIDERS,
+    Account,
+    CompactionDraft,
+    Context,
+    Json,
+    Rendered,
+    View,
+    account,
+    show,
+    within_provider_limits,
+)
 from timeline._arguments import (
     COUNT,
     INTERVAL,
@@ -114,7 +126,7 @@ if TYPE_CHECKING:
     from persistence import Hit
 
 
-INTERRUPTED: Final = "Interrupted: this call did not finish. It may have had a part of its effects."
+INTERRUPTED: Final = "Interrupted: this call did not finish. Some of its effects may have happened."
 
 
 class Appended(int):
@@ -336,15 +348,16 @@ class Operations:
         stream = stream_of(format, "recording()")
         return Arriving(format=format, rendered=rendered, stream=stream)
 
-    def learn(self, usage: UsageRecorded | None) -> Flow[int]:
-        """Correct the token estimate by a provider's count; None changes nothing.
+    def learn(self, usage: UsageRecorded | TokensCounted | None) -> Flow[int]:
+        """Correct the token estimate by a provider's count, and the limit by its refusal; None changes nothing.
 
         Raises:
-            MisuseError: `usage` is not a `UsageRecorded`.
+            MisuseError: `usage` is neither a `UsageRecorded` nor a `TokensCounted`.
         """
         if usage is None:
             return self.engine.version
-        checked_struct(usage, UsageRecorded, "learn()", "usage")
+        kind = TokensCounted if isinstance(usage, TokensCounted) else UsageRecorded
+        checked_struct(usage, kind, "learn()", "usage")
         fact = replace(usage, at=self.engine.clock())
         return (yield from self.engine.commit(fact))
 
@@ -388,8 +401,11 @@ class Operations:
         """
         return (yield from self._append_text(SystemMessage, text, "notice()"))
 
-    def close_calls(self, text: str = INTERRUPTED) -> Flow[tuple[CallId, ...]]:
-        """Append results for open calls that nobody will answer, for example after a crash; return these calls.
+    def close_calls(
+        self, text: str = INTERRUPTED, *, only: Callable[[ToolCall], bool] | None = None
+    ) -> Flow[tuple[CallId, ...]]:
+        """Append results for open calls that nobody will answer, for example after a crash; return these calls. With
+        `only`, those for which this function returns True.
 
         Reads the store first, because an interrupted commit may have gone through.  A call that a
         request has already shown as interrupted is left unchanged.
@@ -399,12 +415,18 @@ class Operations:
         """
         checked_words(text, "close_calls()")
         yield from self.engine.load()
-        return (yield from self.engine.repeated(self._closed, text))
+        return (yield from self.engine.repeated(self._closed, text, only))
 
-    def _closed(self, text: str) -> Flow[tuple[CallId, ...]]:
+    def _closed(
+        self, text: str, only: Callable[[ToolCall], bool] | None
+    ) -> Flow[tuple[CallId, ...]]:
         group = self.engine.view.groups[-1] if self.engine.view.groups else None
         unanswered = group.unanswered if group else ()
-        calls = [call for entry, call in unanswered if group and entry.version > group.sealed]
+        calls = [
+            call
+            for entry, call in unanswered
+            if group and entry.version > group.sealed and (only is None or only(call))
+        ]
         results = [
             ToolResult(
                 id=self._new_id(),
@@ -494,14 +516,12 @@ class Operations:
         return (yield from self.engine.render(context, force=True))
 
     def _context(self, system: System, tools: Tools) -> Context:
-        return self.settings.context(system, tools, self.engine.clock())
+        return within_provider_limits(
+            self.settings.context(system, tools, self.engine.clock()), self.engine.view
+        )
 
     def upgrade_summary(
-        self,
-        *,
-        summarizer: Summarizer | None = None,
-        system: System = None,
-        tools: Tools = None,
+        self, *, summarizer: Summarizer | None = None, system: System = None, tools: Tools = None
     ) -> Flow[bool]:
         """Rewrite the current summary from the original blocks, with `summarizer` or the timeline's own; return
         whether it has changed.
@@ -645,6 +665,16 @@ class Operations:
         if at is not None:
             checked(at, VERSION, "fork()", "at")
         engine = yield from fork(self.engine, TimelineId(name), at)
+        return attrs.evolve(self, engine=engine)
+
+    def sibling(self, name: str) -> Flow[Self]:
+        """Open another timeline of the same store, with the settings of this one; create it if it does not exist.
+
+        Raises:
+            MisuseError: the name is not valid.
+        """
+        engine = attrs.evolve(self.engine, id=TimelineId(checked_name(name, "sibling()")))
+        yield from engine.load()
         return attrs.evolve(self, engine=engine)
 
     # Removing.

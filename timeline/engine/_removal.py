@@ -266,7 +266,7 @@ class Retention:
         try:
             yield from blocking(self.trim, store, timeline, folds[-1].cut)
         except (FoldlineError, OSError) as error:
-            log.warning("%r: retention is to be repeated", timeline, exc_info=True)
+            log.warning("%r: retention must be repeated", timeline, exc_info=True)
             for observer in self.observers:
                 yield CallHook(observer, _failed(timeline, folds[-1], error))
 

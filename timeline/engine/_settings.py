@@ -30,10 +30,12 @@ from timeline.engine._engine import IdFactory
 from timeline.engine._removal import Keeping
 from timeline.observe._hooks import Hooks
 from timeline.observe._steps import Observer
-from timeline.observe._traces import Tracer
 from timeline.summarizers._summarizer import Summarizer
 
 if TYPE_CHECKING:
+    from opentelemetry.metrics import Meter
+    from opentelemetry.trace import Tracer
+
     from persistence import ArtifactStore, KeyRing, Requester
 
 log = logging.getLogger("foldline")
@@ -54,7 +56,8 @@ class Options(TypedDict, total=False):
     summarizer: Summarizer
     hooks: Hooks
     observers: Sequence[Observer]
-    tracer: Tracer
+    tracer: "Tracer"
+    meter: "Meter"
     clock: Callable[[], float]
     ids: IdFactory
     keep_thinking: bool
@@ -120,17 +123,10 @@ class Settings:
         policy = policy_named(policy) if isinstance(policy, str) else policy
         counter = options.get("counter", "model")
         reserve = 0 if "window" in options else policy.output_tokens
-        room = min(model.tokens_window - reserve, model.input_tokens_max or model.tokens_window)
-        limit = options.get("window", room)
-        if limit <= 0:
-            raise MisuseError(
-                f"model {model.name!r} has a window of {model.tokens_window} tokens, and the policy "
-                f"keeps {policy.output_tokens} (output_tokens) free for the answer, so nothing is left for the prompt"
-            )
         return cls(
             policy=policy,
             model=model,
-            limit=limit,
+            limit=options["window"] if "window" in options else _room(model, reserve),
             output_tokens=reserve,
             notices=_guessed(named, model) if "window" not in options else (),
             counter=counter_for(counter, model) if isinstance(counter, str) else counter,
@@ -140,6 +136,19 @@ class Settings:
             validate=options.get("validate", False),
             can_encrypt="keys" in options
             or not isinstance(options.get("artifacts", ""), Path | str),
+        )
+
+    def for_model(self, model: Model) -> "Settings":
+        """The same settings for another model. A window that was given stays, unless it is larger than the model's."""
+        from timeline.tokens import counter_for
+
+        room = _room(model, self.output_tokens)
+        return attrs.evolve(
+            self,
+            model=model,
+            limit=room if self.output_tokens else min(self.limit, room),
+            notices=(),
+            counter=counter_for("model", model) if self.calibrate else self.counter,
         )
 
     def context(self, system: System, tools: Tools, now: float) -> Context:
@@ -198,6 +207,17 @@ class Settings:
                 self._fixed.clear()
             self._fixed[content] = fixed_of(content)
         return self._fixed[content]
+
+
+def _room(model: Model, output_tokens: int) -> int:
+    """Tokens that a prompt may have if these are kept free for the answer."""
+    room = min(model.tokens_window - output_tokens, model.input_tokens_max or model.tokens_window)
+    if room <= 0:
+        raise MisuseError(
+            f"model {model.name!r} has a window of {model.tokens_window} tokens, and the policy "
+            f"keeps {output_tokens} (output_tokens) free for the answer, so nothing is left for the prompt"
+        )
+    return room
 
 
 def _guessed(named: str | Model, model: Model) -> tuple[str, ...]:

@@ -16,15 +16,7 @@ from timeline.fake_provider._provider import FakeProvider, FakeServer
 from timeline.fake_provider._reply import Call, Fault, Reply
 from timeline.fake_provider._responder import summary_reply, wants_summary
 
-__all__ = [
-    "Call",
-    "FakeProvider",
-    "FakeServer",
-    "Fault",
-    "Reply",
-    "summary_reply",
-    "wants_summary",
-]
+__all__ = ["Call", "FakeProvider", "FakeServer", "Fault", "Reply", "summary_reply", "wants_summary"]
 
 # For the rooms of this house; not public.
 from timeline.fake_provider._provider import Exchange as Exchange

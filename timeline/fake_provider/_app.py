@@ -273,9 +273,7 @@ class _Chunks(StreamingResponse):
         self.complete = complete
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI's
-        await send(
-            {"type": "http.response.start", "status": 200, "headers": self.raw_headers},
-        )
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         for chunk in self.chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         if self.complete:

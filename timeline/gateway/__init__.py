@@ -9,10 +9,9 @@ back untouched.  Needs the extra `foldline[gateway]`.
 
 from timeline.gateway._gateway import Gateway, GatewayServer
 
-__all__ = [
-    "Gateway",
-    "GatewayServer",
-]
+__all__ = ["Gateway", "GatewayServer"]
 
 # For the rooms of this house; not public.
-from timeline.report._savings import Savings as Savings
+from timeline.gateway._reader import PATH as PATH
+from timeline.gateway._reader import StoreReader as StoreReader
+from timeline.gateway._reader import serve_stdio as serve_stdio

@@ -19,9 +19,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from blocks.formats import Format, Stream, obj, stream_of, string
-from render import Json
+from render import Json, overflow_of
 from timeline._serving import foreign_in
-from timeline.engine._settings import NoRoomError
+from timeline.engine import NoRoomError
 from timeline.gateway._money import Meter, account_of
 from timeline.gateway._request import (
     Api,
@@ -91,7 +91,7 @@ class Served:
         if (refused := self._refused(http)) is not None:
             return self._failed(refused)
         if http.headers.get("upgrade", "").lower() == "websocket":
-            return self._failed(PlainTextResponse("no websocket here: use HTTP", 426))
+            return self._failed(PlainTextResponse("websockets are not supported: use HTTP", 426))
         path = _path(http) if http.method == "POST" else ""
         counting = counting_at(path)
         api = counting or api_at(path)
@@ -129,12 +129,12 @@ class Served:
         try:
             call = await asyncio.to_thread(self._rendered, self.rewriter.call, http, api, raw)
         except UnreadableError as reason:
-            log.info("passed on as it came: %s", reason)
+            log.info("passed on unchanged: %s", reason)
         except NoRoomError as error:  # it is not passed on: that would ignore the window
             log.warning("refused: %s", error)
             return self._failed(_error(400, "invalid_request_error", f"foldline: {error}"))
         except Exception as error:  # noqa: BLE001 -- on any error it is forwarded unchanged
-            log.warning("passed on as it came: %s: %s", type(error).__name__, error)
+            log.warning("passed on unchanged: %s: %s", type(error).__name__, error)
             if self.fails_closed:
                 message = f"foldline could not render this request: {error}"
                 return self._failed(_error(500, "api_error", message))
@@ -151,7 +151,7 @@ class Served:
         try:
             return await asyncio.to_thread(self._rendered, self.rewriter.counted, http, api, raw)
         except Exception as error:  # noqa: BLE001 -- on any error the client's body is counted
-            log.info("counted as it came: %s: %s", type(error).__name__, error)
+            log.info("counted without rendering: %s: %s", type(error).__name__, error)
             return None
 
     async def _answered(self, http: Request, call: Call, raw: bytes) -> Response:
@@ -215,7 +215,7 @@ class Served:
         otherwise the client's own."""
         kind, message = error_in(await response.aread())
         await response.aclose()
-        overflow = call.rendered.provider.overflow(response.status_code, kind, message)
+        overflow = overflow_of(response.status_code, kind, message)
         smaller: Call | None = None
         if overflow is not None:
             smaller = await asyncio.to_thread(self.rewriter.smaller, call, overflow)
@@ -235,7 +235,7 @@ class Served:
             self.rewriter.learn(call, self.meter.answered(call, response, account))
         except Exception:  # the client already has the answer
             self.meter.count("unreported")
-            log.warning("what a call cost could not be noted", exc_info=True)
+            log.warning("the cost of a call could not be recorded", exc_info=True)
         finally:
             call.conversation.is_noted.set()
 
@@ -250,9 +250,7 @@ class Served:
         """The refusal of a request without the right token; None: the request is accepted."""
         if self.token is None or _knows(http, self.token):
             return None
-        message = (
-            f"this gateway wants its token, in the header {HEADER} or as /token/... before the path"
-        )
+        message = f"this gateway requires its token, in the header {HEADER} or as /token/... before the path"
         return _error(401, "authentication_error", message)
 
 
@@ -406,9 +404,11 @@ class Answer:
 
 
 def error_in(data: bytes) -> tuple[str, str]:
-    """The most specific name and the message of an error, if the body has them."""
-    found = obj(_json(data).get("error"))
-    return str(found.get("code") or found.get("type") or ""), string(found.get("message"))
+    """The most specific name and the message of an error, if the body has them; some servers send the message alone."""
+    body = _json(data)
+    found = obj(body.get("error")) or body
+    message = string(found.get("message")) or string(found.get("error"))
+    return str(found.get("code") or found.get("type") or ""), message
 
 
 def _json(data: bytes) -> Json:

@@ -19,7 +19,7 @@ from timeline.gateway._lineage import Lineage
 from timeline.gateway._money import Meter
 from timeline.gateway._reader import StoreReader
 from timeline.gateway._rewriting import Opening, Rewriter, policy_for
-from timeline.report._savings import Savings
+from timeline.report import Savings
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

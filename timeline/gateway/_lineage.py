@@ -24,8 +24,7 @@ from blocks.formats import Thought
 from persistence import EventStore, MemoryStore, copy_store
 from render import Rendered
 from timeline import Timeline
-from timeline.engine._hiding import Hides
-from timeline.engine._sync import History, HistoryReader
+from timeline.engine import Hides, History, HistoryReader
 from timeline.gateway._admission import AdmittingStore
 from timeline.gateway._request import Api, Body, Speaker, is_same
 

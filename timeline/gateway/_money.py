@@ -41,7 +41,7 @@ from timeline.billing import (
 )
 from timeline.gateway._request import Body
 from timeline.gateway._rewriting import Call
-from timeline.report._savings import Savings, lately_billed
+from timeline.report import Savings, lately_billed
 from timeline.tokens import TextCounter
 
 _MINUTES_5: Final = 300

@@ -42,11 +42,10 @@ from persistence import (
     search_blocks,
 )
 from timeline import Options, Timeline
-from timeline.engine._gist import gists
-from timeline.engine._settings import Settings
+from timeline.engine import Settings
 from timeline.gateway.clients import HEADER
-from timeline.react import Tool, ToolReply, reading_tools, tool
-from timeline.react._reading import HITS_MAX, MARK, Room, refused
+from timeline.react import HITS_MAX, MARK, Room, Tool, ToolReply, reading_tools, refused, tool
+from timeline.report import descriptions
 
 READER: Final = "mcp"
 HITS: Final = 10
@@ -203,8 +202,8 @@ class StoreReader:
         found = self._newest()
         shown = found[start : start + LOOKED_AT_MAX]
         header = f"{MARK}: the timelines of this store ({len(found):,}), the last written first]\n"
-        about = dict(gists(self.store, [info.id for info in shown]))
-        begins = {name: first_words(gist.prompt or "") for name, gist in about.items()}
+        about = dict(descriptions(self.store, [info.id for info in shown]))
+        begins = {name: first_words(each.prompt or "") for name, each in about.items()}
         rows = (f"{i.id} {_when(i.updated_at)} {begins.get(i.id, '')}\n" for i in shown)
         more = start + len(shown)
         rest = f"[go on with start={more}]" if more < len(found) else ""
@@ -425,11 +424,13 @@ class _Endpoint:
 
         given = Headers(scope=scope).get(HEADER, "")
         if self.token and not compare_digest(given.encode(), self.token.encode()):
-            refusal = PlainTextResponse(f"the gateway wants its token, in the header {HEADER}", 401)
+            refusal = PlainTextResponse(
+                f"the gateway requires its token in the header {HEADER}", 401
+            )
             await refusal(scope, receive, send)
             return
         if scope["method"] != "POST":  # there are no event streams, and no sessions to end
-            refusal = PlainTextResponse("nothing but POST here", 405, {"allow": "POST"})
+            refusal = PlainTextResponse("only POST is accepted here", 405, {"allow": "POST"})
             await refusal(scope, receive, send)
             return
         if self._server is None:

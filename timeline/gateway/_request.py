@@ -193,10 +193,10 @@ class Body:
         if not said:
             raise UnreadableError("nothing was said")
         if body.value("previous_response_id") or body.value("conversation"):
-            raise UnreadableError("the provider holds the conversation")
+            raise UnreadableError("the provider stores the conversation")
         names_held = api.provider == "openai.responses" and any(kind in raw for kind in _HELD)
         if names_held and any(map(_is_held, said)):
-            raise UnreadableError("it names what the provider holds")
+            raise UnreadableError("it refers to what the provider stores")
         return body
 
     def value(self, name: str) -> Any:
@@ -315,7 +315,7 @@ def decoded(raw: bytes, coding: str) -> bytes:
     """A body with its content coding removed (RFC 9110, 8.4).
 
     Raises:
-        UnreadableError: its coding is not supported, it is damaged, or it would become too large.
+        UnreadableError: its content encoding is not supported, it is damaged, or it would become too large.
     """
     match coding.strip().lower():
         case "" | "identity":
@@ -327,7 +327,7 @@ def decoded(raw: bytes, coding: str) -> bytes:
         case "zstd":
             return _zstd(raw)
         case other:
-            raise UnreadableError(f"its coding is {other!r}")
+            raise UnreadableError(f"its content encoding is {other!r}")
 
 
 def _inflated(raw: bytes, bits: int) -> bytes:

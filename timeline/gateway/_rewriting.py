@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from blocks import AssistantThinking, BlockId, HideReason, RangeCompacted, UsageRecorded
 from render import Group, Json, Model, Overflow, Policy, Rendered, View
 from timeline import Timeline, model_named
-from timeline.engine._sync import History
+from timeline.engine import History
 from timeline.gateway._admission import Visit
 from timeline.gateway._lineage import Conversation, Lineage
 from timeline.gateway._request import Api, Body, Speaker, with_control
-from timeline.react._loop import measured
+from timeline.react import measured
 
 LONG_BETA: Final = "context-1m"
 """The name of the beta that gives a model a window of a million tokens."""

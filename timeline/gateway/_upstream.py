@@ -61,7 +61,9 @@ def upstreams_of(given: str | Mapping[str, str] | None) -> Mapping[str, str]:
     named = dict.fromkeys(DEFAULTS, given) if isinstance(given, str) else {**DEFAULTS, **given}
     for maker, url in named.items():
         if maker not in DEFAULTS:
-            raise MisuseError(f"upstream: no maker {in_words(maker)}; known: {', '.join(DEFAULTS)}")
+            raise MisuseError(
+                f"upstream: no vendor {in_words(maker)}; known: {', '.join(DEFAULTS)}"
+            )
         if not url.startswith(("http://", "https://")):
             raise MisuseError(
                 f"upstream: {in_words(url)} is not a URL that begins with http:// or https://"

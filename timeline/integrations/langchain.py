@@ -1,17 +1,21 @@
-"""LangChain and LangGraph: a middleware that sends what a timeline renders to the agent's model.
+"""LangChain and LangGraph: a middleware that sends what a timeline renders to the agent's model, and the messages of a
+request for a program that calls the model itself.
 
-Before each model call the agent's messages are synced. The rendered request is sent in their place, unchanged, in the
-body of the HTTP request (`extra_body` of both vendors' clients), so that nothing is converted twice.  The answer is
-recorded with its usage once it is in the agent's state, including any edits by other middleware.
+Before each model call the agent's messages are synced. The request is rendered for the model that is called, and sent in
+their place: in the body of the HTTP request, where the vendor's client takes one, so that nothing is converted twice; to
+other models, test models among them, as messages.  The answer is recorded with its usage once it is in the agent's
+state, including any edits by other middleware.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import attrs
 
-from blocks import MisuseError
+from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
+from blocks.formats import Call, Result, Said, Thought, Verbatim, string
 from render import Json, Rendered
 from timeline import (
     AsyncTimeline,
@@ -20,12 +24,21 @@ from timeline import (
     aretry_with_compaction,
     retry_with_compaction,
 )
+from timeline.integrations._called import timeline_for
 from timeline.integrations._lacking import lacking
+from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, BaseMessage
+    from langchain_core.messages import (
+        AIMessage,
+        BaseMessage,
+        HumanMessage,
+        SystemMessage,
+        ToolMessage,
+    )
+    from langchain_core.runnables import Runnable, RunnableWithFallbacks
     from langgraph.config import get_config
     from langgraph.runtime import Runtime
 except ModuleNotFoundError as error:
@@ -33,12 +46,19 @@ except ModuleNotFoundError as error:
 
 AnyTimeline: TypeAlias = Timeline | AsyncTimeline
 _FORMAT: Final = "langchain"
-_PACKAGES: Final = {
-    "anthropic": "langchain_anthropic",
-    "openai.chat": "langchain_openai",
-    "openai.responses": "langchain_openai",
+_APIS: Final[Mapping[str, tuple[str, ...]]] = {
+    "langchain_anthropic": ("anthropic",),
+    "langchain_google_genai": ("gemini",),
+    "langchain_openai": ("openai.responses", "openai.chat"),
 }
-"""By provider: the package with the chat models for its API."""
+"""By package of chat models: the APIs of its vendor whose requests it sends as they were rendered."""
+_VENDORS: Final = {
+    "anthropic": "anthropic",
+    "openai.chat": "openai",
+    "openai.responses": "openai",
+    "gemini": "google_genai",
+}
+"""What LangChain calls the vendor of each API."""
 
 
 @attrs.define(eq=False)
@@ -47,6 +67,8 @@ class _Going:
 
     timeline: Any
     """The given timeline, or its fork if the agent's history went back or was edited."""
+    asked: Any = None
+    """The same for the model that was called; None: none yet."""
     rendered: Rendered | None = None
     answer: str = ""
     """Id of the model's answer to that request; empty once it is recorded."""
@@ -61,7 +83,7 @@ class _Going:
     def synced(self, messages: Sequence[BaseMessage]) -> Synced[Timeline]:
         """Make the timeline agree with the messages."""
         if (answer := self.answer_in(messages)) is not None:
-            self.timeline.record(answer, self.rendered, format=_FORMAT)
+            self.asked.record(answer, self.rendered, format=_FORMAT)
         synced = self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         self.timeline = synced.timeline
         return cast("Synced[Timeline]", synced)
@@ -69,7 +91,7 @@ class _Going:
     async def asynced(self, messages: Sequence[BaseMessage]) -> Synced[AsyncTimeline]:
         """The same for asyncio."""
         if (answer := self.answer_in(messages)) is not None:
-            await self.timeline.record(answer, self.rendered, format=_FORMAT)
+            await self.asked.record(answer, self.rendered, format=_FORMAT)
         synced = await self.timeline.sync(messages, format=_FORMAT, on_divergence="follow")
         self.timeline = synced.timeline
         return cast("Synced[AsyncTimeline]", synced)
@@ -79,8 +101,9 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """A middleware for `create_agent(..., middleware=[..., TimelineMiddleware(timeline)])`. It must be the last in
     the list, so that it sees the messages as they would be sent.
 
-    The agent and the timeline must have the same model: a chat model of `langchain_anthropic`, or of
-    `langchain_openai` with the API of the timeline's provider.
+    Requests are rendered for the model that is called, also if it is not the timeline's, such as a fallback. Chat models
+    of `langchain_anthropic`, `langchain_openai` and `langchain_google_genai` send them as they were rendered; to any
+    other model they are given as messages, see `messages_of`.
 
     Args:
         timeline: The conversation; an `AsyncTimeline` for `ainvoke` and `astream`. For many conversations, a function
@@ -97,17 +120,17 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Call the model with the timeline's rendered request.
 
         Raises:
-            MisuseError: the timeline is an `AsyncTimeline`, its model is of another provider, or there is no thread.
+            MisuseError: the timeline is an `AsyncTimeline`, or there is no thread.
         """
-        call = _Call(going=self._of(Timeline), model=request.model)
-        return handler(request.override(model=_with(request.model, invoke=call.invoke)))
+        going = self._of(Timeline)
+        return handler(request.override(model=_asking(request.model, going)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[..., Any]
     ) -> Any:
         """The same for asyncio."""
-        call = _Call(going=self._of(AsyncTimeline), model=request.model)
-        return await handler(request.override(model=_with(request.model, ainvoke=call.ainvoke)))
+        going = self._of(AsyncTimeline)
+        return await handler(request.override(model=_asking(request.model, going)))
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:  # noqa: ARG002
         """Record the model's last answer."""
@@ -142,11 +165,12 @@ class _Call:
 
         def send(rendered: Rendered) -> AIMessage:
             going.rendered = rendered
-            model, sent = _sent(self.model, rendered, asked)
-            return model.invoke(messages[-1:], config, **sent)
+            model, given, sent = _sent(self.model, rendered, messages, asked)
+            return model.invoke(given, config, **sent)
 
         synced, tools = going.synced(messages), asked.get("tools")
-        answer = retry_with_compaction(going.timeline, send, system=synced.system, tools=tools)
+        going.asked = self.timeline(going.timeline)
+        answer = retry_with_compaction(going.asked, send, system=synced.system, tools=tools)
         going.answer = answer.id or ""
         return answer
 
@@ -157,39 +181,69 @@ class _Call:
 
         async def send(rendered: Rendered) -> AIMessage:
             going.rendered = rendered
-            model, sent = _sent(self.model, rendered, asked)
-            return await model.ainvoke(messages[-1:], config, **sent)
+            model, given, sent = _sent(self.model, rendered, messages, asked)
+            return await model.ainvoke(given, config, **sent)
 
         synced, tools = await going.asynced(messages), asked.get("tools")
-        answer = await aretry_with_compaction(
-            going.timeline, send, system=synced.system, tools=tools
-        )
+        going.asked = self.timeline(going.timeline)
+        answer = await aretry_with_compaction(going.asked, send, system=synced.system, tools=tools)
         going.answer = answer.id or ""
         return answer
 
+    def timeline(self, own: Any) -> Any:
+        """The timeline for this model."""
+        model = vars(self.model)
+        name, apis = model.get("model_name") or model.get("model"), _apis(self.model)
+        if model.get("use_responses_api") is not None:
+            apis = apis[:1] if model["use_responses_api"] else apis[1:]
+        return timeline_for(own, string(name), apis)
 
-def _with(model: BaseChatModel, **methods: Callable[..., Any]) -> BaseChatModel:
-    """A copy of the model with other methods; whatever is bound to it, such as tools, stays."""
-    same = model.model_copy()
-    vars(same).update(methods)
+
+def _asking(model: Any, going: _Going) -> Any:
+    """A copy of the model that asks with the timeline's requests; whatever is bound to it, such as tools, stays."""
+    if isinstance(model, RunnableWithFallbacks):
+        fallbacks: list[Runnable[Any, Any]] = [_asking(one, going) for one in model.fallbacks]
+        return model.model_copy(
+            update={"runnable": _asking(model.runnable, going), "fallbacks": fallbacks}
+        )
+    if not isinstance(model, BaseChatModel):
+        raise MisuseError(
+            f"TimelineMiddleware: the agent's model must be a chat model, not a {type(model).__name__}; "
+            "bind tools and settings by the agent's own arguments"
+        )
+    call, same = _Call(going=going, model=model), model.model_copy()
+    vars(same).update(invoke=call.invoke, ainvoke=call.ainvoke)
     return same
 
 
-def _sent(model: BaseChatModel, rendered: Rendered, asked: Json) -> tuple[BaseChatModel, Json]:
-    """The model and the keyword arguments with which the rendered request is sent in place of the messages."""
-    provider = rendered.provider.name
-    package = _PACKAGES.get(provider, "")
-    if not any(kind.__module__.partition(".")[0] == package for kind in type(model).__mro__):
-        raise MisuseError(
-            f"TimelineMiddleware: the timeline's model {rendered.model!r} is one of {provider!r}, and the "
-            f"agent's is a {type(model).__name__}: open the timeline with model= that of the agent"
-        )
+def _apis(model: BaseChatModel) -> tuple[str, ...]:
+    packages = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    return next((apis for package, apis in _APIS.items() if package in packages), ())
+
+
+def _sent(
+    model: BaseChatModel, rendered: Rendered, messages: Sequence[BaseMessage], asked: Json
+) -> tuple[BaseChatModel, Sequence[BaseMessage], Json]:
+    """The model, the messages and the keyword arguments with which the request is sent; in the body of an HTTP request it
+    takes the place of the messages."""
+    provider, request = rendered.provider.name, rendered.request()
+    if provider not in _apis(model):
+        return model, messages_of(rendered), asked
+    last = messages[-1]
+    given = [HumanMessage(last.content)] if isinstance(last, ToolMessage) else [last]
+    if provider == "gemini":
+        own = {
+            name: value for name, value in dict(asked.get("http_options") or ()).items() if value
+        }
+        body = {**own.get("extra_body", {}), "contents": request["contents"]}
+        body |= {n: v for n, v in request["config"].items() if n == "systemInstruction"}
+        return model, given, {**asked, "http_options": {**own, "extra_body": body}}
     if hasattr(model, "use_responses_api"):
         model = model.model_copy(update={"use_responses_api": provider == "openai.responses"})
-    body: Json = {}
-    for given in (vars(model), vars(model).get("model_kwargs"), asked):
-        body |= (given or {}).get("extra_body") or {}
-    return model, {**asked, "extra_body": {**body, **rendered.request()}}
+    body = {}
+    for known in (vars(model), vars(model).get("model_kwargs"), asked):
+        body |= (known or {}).get("extra_body") or {}
+    return model, given, {**asked, "extra_body": {**body, **request}}
 
 
 def _thread() -> str:
@@ -200,3 +254,113 @@ def _thread() -> str:
             "invoke(..., config={'configurable': {'thread_id': ...}})"
         )
     return str(thread)
+
+
+# A request as messages.
+
+
+_SEALS: Final = "__gemini_function_call_thought_signatures__"
+"""Where LangChain keeps the signatures of Gemini's calls."""
+
+
+def messages_of(rendered: Rendered) -> list[BaseMessage]:
+    """The messages of a request, for a model that you call yourself, such as one in a node of a graph. They begin with
+    the system prompt and have the cache marks and thinking in the forms of the vendor's chat model. Bind the tools to
+    the model."""
+    pieces = list(pieces_of(rendered))
+    names, vendor = names_of(pieces), _VENDORS[rendered.provider.name]
+    messages: list[BaseMessage] = []
+    for role, group in groupby(pieces, lambda piece: piece.role):
+        said = list(group)
+        match role:
+            case "assistant":
+                messages.append(_spoken(said, vendor))
+            case "tool":
+                messages += _results(said, names)
+            case "system" if not messages or vendor != "google_genai":
+                messages.append(SystemMessage(_content(said)))
+            case _:
+                messages.append(HumanMessage(_content(said)))
+    return messages
+
+
+def _content(pieces: Sequence[Piece]) -> Any:
+    """The content of a message; text alone if it is nothing else."""
+    blocks = [{**_block(piece.content), **piece.mark} for piece in pieces]
+    is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
+    return blocks[0]["text"] if is_text else blocks
+
+
+def _block(part: Any) -> Json:
+    match part:
+        case TextPart():
+            return {"type": "text", "text": part.text}
+        case ImagePart() if part.url:
+            return {"type": "image", "url": part.url}
+        case ImagePart():
+            return {"type": "image", "base64": part.data, "mime_type": part.media_type}
+        case DocumentPart() if part.url:
+            return {"type": "file", "url": part.url, "mime_type": "application/pdf"}
+        case DocumentPart(media_type="text/plain"):
+            return {"type": "text-plain", "text": part.data, "mime_type": part.media_type}
+        case DocumentPart():
+            named = {"filename": part.name} if part.name else {}
+            return {"type": "file", "base64": part.data, "mime_type": part.media_type, **named}
+        case ProviderPart():
+            return part.value
+        case _:
+            raise TypeError(type(part).__name__)
+
+
+def _results(pieces: Sequence[Piece], names: Mapping[str, str]) -> Iterator[ToolMessage]:
+    for piece in pieces:
+        if not isinstance(result := piece.content, Result):
+            continue
+        blocks = [_block(part) for part in result.parts]
+        if blocks and piece.mark:
+            blocks[-1] = {**blocks[-1], **piece.mark}
+        is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
+        yield ToolMessage(
+            content=blocks[0]["text"] if is_text else blocks,
+            tool_call_id=result.call_id,
+            name=names.get(result.call_id),
+            status="error" if result.is_error else "success",
+            additional_kwargs=_kind(string(piece.raw.get("type"))),
+        )
+
+
+def _kind(kind: str) -> Json:
+    """What tells LangChain that the result of a call is not that of a function."""
+    is_own = kind in ("custom_tool_call_output", "computer_call_output")
+    return {"type": kind} if is_own else {}
+
+
+def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
+    calls = [piece.content for piece in pieces if isinstance(piece.content, Call)]
+    seals = {c.call_id: c.provider[SEAL] for c in calls if c.provider.get(SEAL)}
+    blocks = [block for piece in pieces for block in _said(piece, vendor)]
+    return AIMessage(
+        content=blocks,
+        tool_calls=[{"name": c.name, "args": c.input, "id": c.call_id} for c in calls],
+        response_metadata={"model_provider": vendor},
+        additional_kwargs={_SEALS: seals} if seals else {},
+    )
+
+
+def _said(piece: Piece, vendor: str) -> Iterator[Json]:
+    """The blocks of what the model said, in the form in which LangChain returns this vendor's."""
+    match piece.content:
+        case Said(text=text, provider={"thoughtSignature": seal}):
+            yield {"type": "text", "text": text, "extras": {"signature": seal}}
+        case Said(text=text, provider=known):
+            yield {"type": "text", "text": text, **known, **piece.mark}
+        case Thought(value={"text": text, "thoughtSignature": seal}):
+            yield {"type": "thinking", "thinking": text, "signature": seal}
+        case Thought(value={"text": text}):
+            yield {"type": "thinking", "thinking": text}
+        case Thought(value=value) | Verbatim(value=value):
+            yield value
+        case Call() if "tool_calls" not in piece.raw and vendor != "google_genai":
+            yield piece.raw
+        case _:
+            pass

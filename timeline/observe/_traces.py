@@ -1,111 +1,184 @@
-"""Spans of what a timeline and its agent do, for OpenTelemetry.
+"""What a timeline and its agent do, told to OpenTelemetry: spans to a tracer, measures to a meter.
 
-    invoke_agent
+    invoke_agent {name}
       foldline.render                  each step of it an event
         foldline.compact
           chat {model}                 the summary, if a model writes it
         foldline.append, .load, .read  the store
-      chat {model}
+      chat {model}                     of Gemini: generate_content {model}
       execute_tool {name}
 
-Names follow the conventions for generative AI, which are still in development (as of November 2026:
-https://github.com/open-telemetry/semantic-conventions-genai, `docs/gen-ai`); the constants of the Python
-package lag behind them, so ours are spelled out.  A span holds names, ids and counts, never content.
+    gen_ai.client.operation.duration   seconds of each operation above that has a name of the conventions
+    gen_ai.client.token.usage          tokens of each call of a model, by type
+    foldline.compactions, foldline.tokens.folded, foldline.cost
+
+Names that begin with `gen_ai`, `openai`, `error`, `server` or `session` are those of the package
+`opentelemetry-semantic-conventions` (0.66b2; a test compares them); they are spelled out because the package is not needed
+otherwise. What these conventions have no name for begins with `foldline`. Spans and measures have names, ids and counts,
+never content.
+
+Tracers, meters and their exporters are other people's code: what they raise is logged, and changes nothing.
 """
 
-from collections.abc import Generator
+import logging
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import attrs
 
-from blocks import MisuseError, Provenance, TimelineId
-from render import View
+from blocks import (
+    Event,
+    MisuseError,
+    Provenance,
+    RangeCompacted,
+    TimelineId,
+    UsageRecorded,
+)
+from blocks.formats import count, obj, objs, string
+from render import Json, View
 
+if TYPE_CHECKING:
+    from opentelemetry.metrics import Counter, Histogram, Meter
+    from opentelemetry.trace import Span as TracedSpan
+    from opentelemetry.trace import Tracer
+
+log = logging.getLogger("foldline")
 Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
 Attributes: TypeAlias = dict[str, Any]
 MESSAGE_MAX: Final = 500
 """Largest number of characters of an error's message in a span."""
-_PROVIDERS: Final = {"gemini": "gcp.gemini"}
-"""Providers that have another name in the conventions than ours."""
+_OPERATION: Final = "gen_ai.operation.name"
+_PROVIDER: Final = "gen_ai.provider.name"
+_MODEL: Final = "gen_ai.request.model"
+_ANSWERED_BY: Final = "gen_ai.response.model"
+_ERROR: Final = "error.type"
+_MEASURED: Final = (
+    *(_OPERATION, _PROVIDER, _MODEL, _ANSWERED_BY, _ERROR),
+    *("server.address", "server.port", "gen_ai.tool.name", "gen_ai.agent.name"),
+)
+"""The attributes of a span that its measures have, too: those with few different values."""
 
 
-class Span(Protocol):
-    """The part of an OpenTelemetry span that is used here."""
-
-    def set_attributes(self, attributes: Any) -> None: ...
-    def set_status(self, status: Any, description: str | None = None) -> None: ...
-    def add_event(self, name: str, attributes: Any = None) -> None: ...
-
-
-class Tracer(Protocol):
-    """The part of an OpenTelemetry tracer that is used here: `opentelemetry.trace.get_tracer("foldline")` is one."""
-
-    def start_as_current_span(self, name: str, *args: Any, **options: Any) -> Any:
-        """Start a span, which is the current one until it ends."""
-        ...
-
-
-class _NoSpan:
-    """The span if there is no tracer: it does nothing."""
-
-    def set_attributes(self, *_: Any, **__: Any) -> None:
-        pass
-
-    set_status = add_event = set_attributes
-
-
-NO_SPAN: Final[Span] = _NoSpan()
+# Spans.
 
 
 @attrs.frozen
+class Span:
+    """A span of a tracer, or none; without one it does nothing."""
+
+    _span: "TracedSpan | None" = None
+    attributes: Attributes = attrs.field(factory=dict[str, Any])
+    """Those of the span so far."""
+
+    def set_attributes(self, attributes: Attributes) -> None:
+        """Add attributes."""
+        self.attributes.update(attributes)
+        if self._span is not None:
+            _told(self._span.set_attributes, attributes)
+
+    def add_event(self, name: str, attributes: Attributes) -> None:
+        """Add an event, which happens now."""
+        if self._span is not None:
+            _told(self._span.add_event, name, attributes)
+
+    def fail(self, kind: str, message: str = "") -> None:
+        """Mark the span as failed; `kind` is the class of the error, or a short name for it."""
+        self.set_attributes({_ERROR: kind})
+        if self._span is not None:
+            from opentelemetry.trace import StatusCode
+
+            _told(self._span.set_status, StatusCode.ERROR, message or None)
+
+
+def _told(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """What a call of a tracer or a meter returns; None: it has raised something."""
+    try:
+        return call(*args, **named)
+    except Exception as error:  # noqa: BLE001 -- other people's code
+        log.warning("OpenTelemetry: %r failed (%r); nothing else is affected", call, error)
+        return None
+
+
+@attrs.frozen(kw_only=True)
 class Traces:
-    """The spans of one timeline; without a tracer there are none, and they cost nothing."""
+    """The spans and measures of one timeline; without a tracer and a meter there are none, and they cost nothing."""
 
     timeline: TimelineId | None = None
-    tracer: Tracer | None = None
+    provider: str = ""
+    """The name in the conventions of the timeline's provider."""
+    model: str = ""
+    """The name of the timeline's model."""
+    tracer: "Tracer | None" = None
+    meter: "Meter | None" = None
+    price: Callable[[UsageRecorded], float | None] = attrs.field(default=lambda _: None)
+    """The dollars of a call; None: no price is known."""
+    timer: Callable[[], float] = time.perf_counter
+    """Seconds since any moment."""
+    _measures: "Measures | None" = attrs.field(
+        default=attrs.Factory(lambda self: Measures.of(self.meter), takes_self=True), init=False
+    )
 
     def __attrs_post_init__(self) -> None:
-        if self.tracer is not None and find_spec("opentelemetry") is None:
-            raise MisuseError("tracer=: spans need the package opentelemetry-api; install it")
+        for name, given in (("tracer", self.tracer), ("meter", self.meter)):
+            if given is not None and find_spec("opentelemetry") is None:
+                raise MisuseError(
+                    f"{name}= needs the package opentelemetry-api: pip install 'foldline[opentelemetry]'"
+                )
 
     @property
     def are_on(self) -> bool:
-        """Whether there is a tracer."""
-        return self.tracer is not None
+        """Whether there is a tracer or a meter."""
+        return self.tracer is not None or self._measures is not None
 
     def span(
         self, name: str, attributes: Attributes | None = None, kind: Kind = "INTERNAL"
     ) -> AbstractContextManager[Span]:
-        """A span, which is the current one until it ends; an exception inside it becomes its error."""
-        if self.tracer is None:
-            return nullcontext(NO_SPAN)
-        return self._span(self.tracer, name, attributes or {}, kind)
+        """A span, which is the current one until it ends; an exception inside it becomes its error. If its attributes
+        name an operation of the conventions, its duration is measured."""
+        if not self.are_on:
+            return nullcontext(Span())
+        return self._measured(name, attributes or {}, kind)
 
     @contextmanager
-    def _span(
-        self, tracer: Tracer, name: str, attributes: Attributes, kind: Kind
-    ) -> Generator[Span]:
-        from opentelemetry.trace import SpanKind
+    def _measured(self, name: str, attributes: Attributes, kind: Kind) -> Generator[Span]:
+        begin = self.timer()
+        with self._span(name, attributes, kind) as span:
+            try:
+                yield span
+            except Exception as error:
+                span.fail(type(error).__name__, str(error)[:MESSAGE_MAX])
+                raise
+            finally:
+                if self._measures and _OPERATION in span.attributes:
+                    self._measures.lasted(self.timer() - begin, span.attributes)
+
+    @contextmanager
+    def _span(self, name: str, attributes: Attributes, kind: Kind) -> Generator[Span]:
+        if self.tracer is None:
+            yield Span(attributes=attributes)
+            return
+        from opentelemetry.context import attach, detach
+        from opentelemetry.trace import SpanKind, set_span_in_context
 
         about = {
             "gen_ai.conversation.id": self.timeline,
             "session.id": self.timeline,  # some back ends group spans by this
             **attributes,
         }
-        with tracer.start_as_current_span(
-            name,
-            kind=SpanKind[kind],
-            attributes=about,
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
-            try:
-                yield span
-            except Exception as error:
-                failed(span, type(error).__name__, str(error)[:MESSAGE_MAX])
-                raise
+        started: TracedSpan | None = _told(
+            self.tracer.start_span, name, kind=SpanKind[kind], attributes=about
+        )
+        token = None if started is None else attach(set_span_in_context(started))
+        try:
+            yield Span(started, about)
+        finally:
+            if token is not None:
+                detach(token)
+            if started is not None:
+                _told(started.end)
 
     def call(self, name: str, store: object, events: int = 0) -> AbstractContextManager[Span]:
         """The span of a call of a store with this number of events."""
@@ -115,71 +188,244 @@ class Traces:
     def chat(
         self, model: str, provider: str, asked: Attributes | None = None
     ) -> AbstractContextManager[Span]:
-        """The span of one call of a model; `provider` as in `Provider.name`. Without a model, none was called."""
+        """The span of one call of a model; `provider` by its name in the conventions. Without a model, none was
+        called."""
         if not model:
-            return nullcontext(NO_SPAN)
-        about = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": provider_name(provider),
-            "gen_ai.request.model": model,
-            **(asked or {}),
-        }
-        return self.span(f"chat {model}", about, "CLIENT")
+            return nullcontext(Span())
+        operation = "generate_content" if provider.startswith("gcp.") else "chat"
+        about = {_OPERATION: operation, _PROVIDER: provider, _MODEL: model, **(asked or {})}
+        return self.span(f"{operation} {model}", about, "CLIENT")
+
+    @property
+    def about(self) -> Attributes:
+        """Whom the timeline asks: provider and model."""
+        return {_PROVIDER: self.provider, _MODEL: self.model}
+
+    # Measures.
+
+    def committed(self, events: Iterable[Event]) -> None:
+        """Measure what is in the log now: the tokens and the cost of answers, and compactions."""
+        if self._measures is None:
+            return
+        for event in events:
+            match event:
+                case UsageRecorded() if (
+                    event.output or event.response
+                ):  # it was answered, not only counted
+                    about = self.about | ({_ANSWERED_BY: event.model} if event.model else {})
+                    cost = _told(self.price, event)
+                    self._measures.used(event.input, event.output, cost, about)
+                case RangeCompacted():
+                    freed = event.tokens_before - event.tokens_after
+                    self._measures.compacted(
+                        freed, self.about | {"foldline.trigger": event.trigger}
+                    )
+                case _:
+                    pass
+
+    def summarized(self, spent: Provenance | None, provider: str) -> None:
+        """Measure the calls for a summary."""
+        if self._measures is not None and spent and spent.model and not spent.reused:
+            about = {_PROVIDER: provider, _MODEL: spent.model, "foldline.purpose": "summary"}
+            read, written = spent.input_tokens, spent.output_tokens
+            self._measures.used(read, written, spent.cost_usd or None, about)
 
 
-def failed(span: Span, kind: str, message: str = "") -> None:
-    """Mark a span as failed; `kind` is the class of the error, or a short name for it."""
-    from opentelemetry.trace import StatusCode
+# Measures.
 
-    span.set_attributes({"error.type": kind})
-    span.set_status(StatusCode.ERROR, message or None)
+_SECONDS: Final = tuple(0.01 * 2**n for n in range(14))
+_TOKENS: Final = tuple(4**n for n in range(14))
+"""The buckets that the conventions ask for."""
 
 
-def provider_name(name: str) -> str:
-    """A provider's name in the conventions: `openai` for both of OpenAI's APIs."""
-    company = name.partition(".")[0]
-    return _PROVIDERS.get(company, company)
+@attrs.frozen
+class Measures:
+    """The instruments of a meter; one that could not be made is None."""
+
+    _duration: "Histogram | None"
+    _tokens: "Histogram | None"
+    _compactions: "Counter | None"
+    _folded: "Counter | None"
+    _cost: "Counter | None"
+
+    @classmethod
+    def of(cls, meter: "Meter | None") -> "Measures | None":
+        """The instruments of this meter; None: there is none."""
+        if meter is None:
+            return None
+
+        def histogram(name: str, unit: str, buckets: tuple[float, ...], what: str) -> Any:
+            options = {"unit": unit, "description": what}
+            advice = {"explicit_bucket_boundaries_advisory": buckets}
+            return _told(meter.create_histogram, name, **options, **advice)
+
+        def counter(name: str, unit: str, what: str) -> Any:
+            return _told(meter.create_counter, name, unit=unit, description=what)
+
+        return cls(
+            histogram(
+                "gen_ai.client.operation.duration", "s", _SECONDS, "GenAI operation duration."
+            ),
+            histogram(
+                "gen_ai.client.token.usage",
+                "{token}",
+                _TOKENS,
+                "Number of input and output tokens used.",
+            ),
+            counter("foldline.compactions", "{compaction}", "Compactions that were committed."),
+            counter(
+                "foldline.tokens.folded", "{token}", "Tokens by which they made prompts shorter."
+            ),
+            counter(
+                "foldline.cost", "{USD}", "Cost of answers and summaries, by the model's prices."
+            ),
+        )
+
+    def lasted(self, seconds: float, attributes: Attributes) -> None:
+        """An operation with these attributes has ended."""
+        about = {name: attributes[name] for name in _MEASURED if name in attributes}
+        if self._duration is not None:
+            _told(self._duration.record, seconds, about)
+
+    def used(self, read: int, written: int, cost: float | None, about: Attributes) -> None:
+        """Calls of a model have read and written tokens."""
+        if self._tokens is not None:
+            operation = "generate_content" if about[_PROVIDER].startswith("gcp.") else "chat"
+            for kind, tokens in (("input", read), ("output", written)):
+                more = {_OPERATION: operation, "gen_ai.token.type": kind}
+                _told(self._tokens.record, tokens, about | more)
+        if self._cost is not None and cost is not None:
+            _told(self._cost.add, cost, about)
+
+    def compacted(self, freed: int, about: Attributes) -> None:
+        """A compaction has made the prompt shorter by so many tokens."""
+        if self._compactions is not None:
+            _told(self._compactions.add, 1, about)
+        if self._folded is not None:
+            _told(self._folded.add, max(freed, 0), about)
+
+
+# Attributes.
+
+_ASKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "gen_ai.request.max_tokens": ("max_tokens", "max_output_tokens", "max_completion_tokens"),
+    "gen_ai.request.temperature": ("temperature",),
+    "gen_ai.request.top_p": ("top_p",),
+    "gen_ai.request.top_k": ("top_k",),
+    "gen_ai.request.seed": ("seed",),
+    "gen_ai.request.frequency_penalty": ("frequency_penalty",),
+    "gen_ai.request.presence_penalty": ("presence_penalty",),
+    "gen_ai.request.stop_sequences": ("stop_sequences", "stop"),
+    "gen_ai.request.choice.count": ("n", "candidate_count"),
+    "openai.request.service_tier": ("service_tier",),
+}
+"""Attributes of a request, and the arguments of the clients that they are from."""
+_API_TYPES: Final = {"openai.responses": "responses", "openai.chat": "chat_completions"}
+
+
+def request_attributes(arguments: Json, api: str, *, is_streamed: bool) -> Attributes:
+    """The attributes for the arguments of a client's call; `api` as in `Provider.name`."""
+    config = arguments.get("config")
+    given = arguments | (cast("Json", config) if isinstance(config, dict) else {})
+    flat = {_snake(name): value for name, value in given.items()}
+    asked = {
+        attribute: flat[name]
+        for attribute, names in _ASKED.items()
+        for name in names
+        if _is_plain(flat.get(name)) and (api in _API_TYPES or not attribute.startswith("openai"))
+    }
+    if api in _API_TYPES:
+        asked["openai.api.type"] = _API_TYPES[api]
+    return asked | ({"gen_ai.request.stream": True} if is_streamed else {})
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value can be an attribute."""
+    if isinstance(value, list | tuple):
+        return all(isinstance(item, str) for item in cast("Iterable[object]", value))
+    return isinstance(value, str | int | float)
+
+
+def _snake(name: str) -> str:
+    """A name of Gemini's API, as the others write theirs."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def response_attributes(answer: Json, used: UsageRecorded | None, stop: str) -> Attributes:
+    """The attributes for the JSON of a response, its usage, and why it stopped in the terms of the Messages API, for
+    a response that has no reason of its own."""
+    flat = {_snake(name): value for name, value in answer.items()}
+    about: Attributes = {
+        "gen_ai.response.id": string(flat.get("id", flat.get("response_id"))),
+        "gen_ai.response.model": string(flat.get("model", flat.get("model_version"))),
+        "gen_ai.response.finish_reasons": _reasons(flat) or [stop] * bool(stop),
+        "gen_ai.usage.reasoning.output_tokens": _reasoning(flat),
+        "openai.response.service_tier": string(flat.get("service_tier")),
+        "openai.response.system_fingerprint": string(flat.get("system_fingerprint")),
+    }
+    if (
+        "choices" not in flat and "output" not in flat
+    ):  # the tier that Anthropic reports has another place
+        about = {name: value for name, value in about.items() if not name.startswith("openai")}
+    about = {name: value for name, value in about.items() if value}
+    return about | (usage_attributes(used) if used else {})
+
+
+def _reasons(answer: Json) -> list[str]:
+    """Why each of the answers in a response ended, in the provider's own words."""
+    reasons = [
+        answer.get("stop_reason"),
+        *(choice.get("finish_reason") for choice in objs(answer.get("choices"))),
+        *(
+            candidate.get("finishReason", candidate.get("finish_reason"))
+            for candidate in objs(answer.get("candidates"))
+        ),
+    ]
+    if "output" in answer:  # of Responses, which has no reason if nothing went wrong
+        reasons.append(obj(answer.get("incomplete_details")).get("reason", answer.get("status")))
+    return [*filter(None, (string(getattr(reason, "value", reason)) for reason in reasons))]
+
+
+def _reasoning(answer: Json) -> int:
+    """Tokens of the answer that were thoughts; 0: none, or the provider does not say."""
+    usage, gemini = obj(answer.get("usage")), obj(answer.get("usage_metadata"))
+    details = obj(usage.get("output_tokens_details", usage.get("completion_tokens_details")))
+    thoughts = gemini.get("thoughtsTokenCount", gemini.get("thoughts_token_count"))
+    return count(details.get("reasoning_tokens", thoughts))
+
+
+def server_attributes(client: object) -> Attributes:
+    """The attributes for the server that a client calls, if the client says which."""
+    url = getattr(client, "base_url", None)
+    host, port = getattr(url, "host", None), getattr(url, "port", None)
+    if not isinstance(host, str):
+        return {}
+    return {"server.address": host} | ({"server.port": port} if isinstance(port, int) else {})
 
 
 def compacted_attributes(view: View) -> Attributes:
     """The attributes of a span whose request begins with a summary; empty for other requests."""
-    return {"gen_ai.conversation.compacted": True} if view.compacted else {}
+    return {"foldline.compacted": True} if view.compacted else {}
 
 
 def spent_attributes(spent: Provenance | None) -> Attributes:
     """The attributes for the cost of a summary."""
     if spent is None:
         return {}
+    reasons = {"gen_ai.response.finish_reasons": [spent.stop_reason]} if spent.stop_reason else {}
     return {
         "gen_ai.usage.input_tokens": spent.input_tokens,
         "gen_ai.usage.cache_read.input_tokens": spent.cached_tokens,
         "gen_ai.usage.output_tokens": spent.output_tokens,
+        **reasons,
     }
 
 
-class Used(Protocol):
-    """Tokens that were used."""
-
-    @property
-    def input(self) -> int:
-        """Input tokens, including those read from the cache."""
-        ...
-
-    @property
-    def cache_read(self) -> int: ...
-    @property
-    def cache_write(self) -> int: ...
-    @property
-    def output(self) -> int: ...
-
-
-def usage_attributes(usage: Used | None) -> Attributes:
-    """The attributes for the tokens of a request; its input includes tokens read from the cache."""
-    if usage is None:
-        return {}
+def usage_attributes(used: Any) -> Attributes:
+    """The attributes for the tokens of a request, or of all requests of a run; input includes tokens of the cache."""
     return {
-        "gen_ai.usage.input_tokens": usage.input,
-        "gen_ai.usage.cache_read.input_tokens": usage.cache_read,
-        "gen_ai.usage.cache_write.input_tokens": usage.cache_write,
-        "gen_ai.usage.output_tokens": usage.output,
+        "gen_ai.usage.input_tokens": used.input,
+        "gen_ai.usage.cache_read.input_tokens": used.cache_read,
+        "gen_ai.usage.cache_creation.input_tokens": used.cache_write,
+        "gen_ai.usage.output_tokens": used.output,
     }

@@ -1,42 +1,51 @@
 """The agents: a sync and an async shell around one loop, and the spans of their work.
 
-A response is requested whole or streamed.  The spans of a run, a model call and a tool call belong to the agent's
-timeline, and exist only if that has a tracer.
+A run is an iterator of its events, and the last one is its outcome; `run` and `resume` go through it to the end.  A
+response is requested whole or streamed.  The spans of a run, a model call and a tool call belong to the agent's timeline,
+and exist only if that has a tracer.
 """
 
 import logging
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import AbstractContextManager, aclosing, closing, nullcontext
+from functools import partial
+from queue import SimpleQueue
+from threading import Semaphore
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from blocks import ENCRYPTED, FoldlineError, ToolCall, checked_calls
 from blocks.formats import as_json
-from render import Json
+from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline._apis import Api, api_of
 from timeline._arguments import Given, checked_prompt
-from timeline._flow import adrive, drive
+from timeline._flow import adrive, aplay, drive, in_thread, play
 from timeline._timeline import Shell
 from timeline.observe._hooks import acall, call
 from timeline.observe._traces import (
     Span,
     compacted_attributes,
-    failed,
-    provider_name,
+    request_attributes,
+    response_attributes,
+    server_attributes,
     usage_attributes,
 )
-from timeline.react._loop import Ask, Effect, Flow, Loop, Notify, RunTools
-from timeline.react._settings import AgentSettings, Outcome, is_kind
-from timeline.react._tools import CallResult, withheld
+from timeline.react._approvals import Approval, Suspension
+from timeline.react._events import AgentEvent, Outcome, TextDelta, ToolDone, ToolStarted
+from timeline.react._limits import Meter
+from timeline.react._loop import Ask, Flow, Loop, RunTools
+from timeline.react._settings import AgentSettings, is_kind, text_in
+from timeline.react._tools import CallResult, RunContext, withheld
 
 if TYPE_CHECKING:
-    from asyncio import Semaphore
+    from asyncio import Semaphore as AsyncSemaphore
 
 
 log = logging.getLogger("foldline")
-PARALLEL_MAX: Final = 16
-"""Largest number of tools of one round that run at the same time."""
+Performed = Generator[AgentEvent, None, Any]
+"""Work that reports events, and returns what it came to."""
 
 
 @checked_calls()
@@ -61,59 +70,160 @@ class ReactAgent(AgentSettings):
 
         Raises:
             MisuseError: the prompt is not a string, or a part cannot be shown; nothing was done.
+            OutputError: the agent has an `output`, and the model gave no valid one.
             any error of the client, except for a prompt that is too long, which gives an `Outcome`.
         """
+        return _last(self.run_events(prompt, *parts))
+
+    def run_events(self, prompt: str, *parts: Given) -> Iterator[AgentEvent]:
+        """As `run`, but one event after the other as it happens; the last one is the `Outcome`.
+
+        The run goes on while the iterator is read. Closing it (or leaving the loop that reads it) interrupts the run as
+        Ctrl-C would: nothing is half written, and `resume` goes on.
+
+        Raises:
+            MisuseError: the prompt is not a string, or a part cannot be shown; nothing was done.
+        """
         checked_prompt(prompt, parts, "run()")
-        return self._drive(Loop(self.timeline, self).run(prompt, *parts))
+        return self._play(Loop(self.timeline, self).run(prompt, *parts))
 
     def resume(self) -> Outcome:
-        """Continue a run that ended early; calls without a result are closed first."""
-        return self._drive(Loop(self.timeline, self).resume())
+        """Continue a run that stopped or that ended early: with what was approved and denied, and with a new allowance.
+
+        A call that may have been begun, and has no result, is closed as interrupted; one of an `idempotent` tool is made
+        again.
+
+        Raises:
+            OutputError: as from `run`.
+            any error of the client, as from `run`.
+        """
+        return _last(self.resume_events())
+
+    def resume_events(self) -> Iterator[AgentEvent]:
+        """As `resume`, but one event after the other, as `run_events`."""
+        return self._play(Loop(self.timeline, self).resume())
+
+    def approve(self, approval: "Approval | str", input: Json | None = None) -> None:  # noqa: A002 -- as in the log
+        """Approve a call that waits, perhaps with other arguments; durable at once, and run by `resume`.
+
+        Raises:
+            MisuseError: no such call waits, or the arguments are not valid for the tool.
+            AlreadyRecordedError: somebody has decided already.
+        """
+        drive(Loop(self.timeline, self).decide(_id(approval), "approved", input))
+
+    def deny(self, approval: "Approval | str", reason: str = "") -> None:
+        """Deny a call that waits; durable at once. `resume` tells the model, with the reason.
+
+        Raises:
+            MisuseError: no such call waits.
+            AlreadyRecordedError: somebody has decided already.
+        """
+        drive(Loop(self.timeline, self).decide(_id(approval), "denied", None, reason))
+
+    def _as_child(self, task: str, above: Meter) -> Outcome:
+        """Begin a task, or go on with it, for the agent whose meter is given."""
+        loop = Loop(self.timeline, self, above)
+        return _last(self._play(loop.resume() if self.timeline.version else loop.run(task)))
 
     @property
     def _api(self) -> Api:
         return api_of(self.timeline.settings.provider.name)
 
-    def _drive(self, flow: Flow[Outcome]) -> Outcome:
+    def _play(self, flow: Flow[Outcome]) -> Generator[AgentEvent, None, None]:
         with run_span(self.timeline, self.name) as span:
             try:
-                return end_run(span, drive(flow, self._perform))
+                with closing(play(flow, self._perform)) as events:
+                    for event in events:
+                        yield end_run(span, event)
             except BaseException:
                 self._settle()
                 raise
 
     def _settle(self) -> None:
-        """Close open calls. An error here is only logged, because the earlier error matters more."""
+        """Close interrupted calls. An error here is only logged, because the earlier error matters more."""
         try:
-            self.timeline.close_calls()
+            Loop(self.timeline, self).settle()
         except FoldlineError:
             log.exception("open calls are still open; `resume` closes them")
 
-    def _perform(self, effect: Effect) -> object:
+    def _perform(self, effect: Any) -> Performed:
         match effect:
             case Ask():
-                with chat_span(self.timeline, effect.arguments) as span:
-                    return end_chat(span, self.timeline, self._ask(effect.arguments))
+                arguments = self.arguments(effect.rendered)
+                with chat_span(self, arguments) as span:
+                    response = yield from self._ask(effect.rendered, arguments)
+                    return end_chat(span, self.timeline, response)
             case RunTools():
-                return [self._call_tool(tool_call) for tool_call in effect.calls]
-            case Notify():
-                return [call(hook, effect.argument) for hook in effect.hooks]
-            case use:
+                return (yield from self._run_tools(effect))
+            case use if callable(use):
                 return use()
+            case event:
+                return (yield from self._report(event))
 
-    def _ask(self, arguments: Json) -> Any:
-        if not self.stream:
-            return self._api.create(self.client, arguments)
-        telling = self._api.telling()
-        for text in telling.texts(self.client, arguments):
-            for hook in self.hooks.on_text:
-                call(hook, text)
-        return telling.response
+    def _report(self, event: AgentEvent) -> Performed:
+        for hook, argument in self.hooks.of(event):
+            call(hook, argument)
+        yield event
 
-    def _call_tool(self, tool_call: ToolCall) -> Any:
+    def _ask(self, rendered: Rendered, arguments: Json) -> Performed:
+        if self.stream:
+            telling = self._api.telling()
+            for text in telling.texts(self.client, arguments):
+                yield from self._report(TextDelta(text))
+            return telling.response
+        response = self._api.create(self.client, arguments)
+        if text := text_in(response, rendered.provider):
+            yield from self._report(TextDelta(text))
+        return response
+
+    def _run_tools(self, effect: RunTools) -> Performed:
+        """Run the calls, several at once in threads; each result is appended as soon as it arrives, by this thread alone,
+        so that nothing is appended after an interrupt."""
+        suspended: list[Suspension] = []
+        several = len(effect.calls) > 1 and self.parallel_max > 1
+        for result in (self._concurrent if several else self._in_order)(effect):
+            if isinstance(result, ToolStarted):
+                yield from self._report(result)
+            elif isinstance(result, CallResult):
+                yield from self._report(_append(self, result)[1])
+            else:
+                suspended.append(result)
+        return suspended
+
+    def _in_order(self, effect: RunTools) -> Iterator[ToolStarted | CallResult | Suspension]:
+        for each in effect.calls:
+            yield ToolStarted(each)
+            yield self._call_tool(each, effect.meter)
+
+    def _concurrent(self, effect: RunTools) -> Iterator[ToolStarted | CallResult | Suspension]:
+        room, ready = Semaphore(self.parallel_max), SimpleQueue[Any]()
+
+        def work(one: ToolCall) -> CallResult | Suspension:
+            with room:
+                return self._call_tool(one, effect.meter)
+
+        for each in effect.calls:
+            yield ToolStarted(each)
+            in_thread(partial(work, each), "foldline-tool").add_done_callback(ready.put)
+        for _ in effect.calls:
+            yield ready.get().result()
+
+    def _call_tool(self, tool_call: ToolCall, meter: Meter) -> CallResult | Suspension:
         with tool_span(self.timeline, tool_call) as span:
-            result = end_tool(span, self.caller.call(tool_call))
-        return _append(self, result)
+            context = RunContext(call=tool_call, timeline=self.timeline, meter=meter)
+            return end_tool(span, self.caller.call(tool_call, context))
+
+
+def _last(events: Iterator[AgentEvent]) -> Outcome:
+    """The outcome of a run."""
+    *_, outcome = events
+    assert isinstance(outcome, Outcome)  # noqa: S101 -- as `_play` ends
+    return outcome
+
+
+def _id(approval: Approval | str) -> str:
+    return approval.id if isinstance(approval, Approval) else approval
 
 
 @checked_calls()
@@ -131,21 +241,43 @@ class AsyncReactAgent(AgentSettings):
 
     async def run(self, prompt: str, *parts: Given) -> Outcome:
         """See `ReactAgent.run`."""
+        return await _alast(self.run_events(prompt, *parts))
+
+    def run_events(self, prompt: str, *parts: Given) -> AsyncGenerator[AgentEvent, None]:
+        """See `ReactAgent.run_events`. To stop a run, cancel its task or await `aclose()` of the iterator."""
         checked_prompt(prompt, parts, "run()")
-        return await self._drive(Loop(self.timeline, self).run(prompt, *parts))
+        return self._play(Loop(self.timeline, self).run(prompt, *parts))
 
     async def resume(self) -> Outcome:
         """See `ReactAgent.resume`."""
-        return await self._drive(Loop(self.timeline, self).resume())
+        return await _alast(self.resume_events())
+
+    def resume_events(self) -> AsyncGenerator[AgentEvent, None]:
+        """See `ReactAgent.resume_events`."""
+        return self._play(Loop(self.timeline, self).resume())
+
+    async def approve(self, approval: "Approval | str", input: Json | None = None) -> None:  # noqa: A002 -- as in the log
+        """See `ReactAgent.approve`."""
+        await adrive(Loop(self.timeline, self).decide(_id(approval), "approved", input))
+
+    async def deny(self, approval: "Approval | str", reason: str = "") -> None:
+        """See `ReactAgent.deny`."""
+        await adrive(Loop(self.timeline, self).decide(_id(approval), "denied", None, reason))
+
+    async def _as_child(self, task: str, above: Meter) -> Outcome:
+        loop = Loop(self.timeline, self, above)
+        return await _alast(self._play(loop.resume() if self.timeline.version else loop.run(task)))
 
     @property
     def _api(self) -> Api:
         return api_of(self.timeline.settings.provider.name)
 
-    async def _drive(self, flow: Flow[Outcome]) -> Outcome:
+    async def _play(self, flow: Flow[Outcome]) -> AsyncGenerator[AgentEvent, None]:
         with run_span(self.timeline, self.name) as span:
             try:
-                return end_run(span, await adrive(flow, self._perform))
+                async with aclosing(aplay(flow, self._perform)) as events:
+                    async for event in events:
+                        yield end_run(span, event)
             except BaseException:
                 from asyncio import shield
 
@@ -154,60 +286,108 @@ class AsyncReactAgent(AgentSettings):
 
     async def _settle(self) -> None:
         try:
-            await self.timeline.close_calls()
+            await Loop(self.timeline, self).settle()
         except FoldlineError:
             log.exception("open calls are still open; `resume` closes them")
 
-    async def _perform(self, effect: Effect) -> object:
+    async def _perform(self, effect: Any, answer: list[Any]) -> AsyncGenerator[AgentEvent, None]:
+        """Carry out an effect, and put what it came to into `answer`, because an async generator returns nothing."""
         match effect:
             case Ask():
-                with chat_span(self.timeline, effect.arguments) as span:
-                    return end_chat(span, self.timeline, await self._ask(effect.arguments))
+                arguments = self.arguments(effect.rendered)
+                with chat_span(self, arguments) as span:
+                    responses: list[Any] = []
+                    async with aclosing(self._ask(arguments, responses)) as texts:
+                        async for text in texts:
+                            yield await self._report(TextDelta(text))
+                    if not self.stream and (
+                        text := text_in(responses[0], effect.rendered.provider)
+                    ):
+                        yield await self._report(TextDelta(text))
+                    answer.append(end_chat(span, self.timeline, responses[0]))
             case RunTools():
-                return await self._run(effect.calls)
-            case Notify():
-                return [await acall(hook, effect.argument) for hook in effect.hooks]
-            case use:
-                return await use()
+                suspended: list[Suspension] = []
+                async with aclosing(self._run_tools(effect)) as results:
+                    async for result in results:
+                        if isinstance(result, Suspension):
+                            suspended.append(result)
+                        else:
+                            yield await self._report(result)
+                answer.append(suspended)
+            case use if callable(use):
+                work: Any = use()
+                answer.append(await work)
+            case event:
+                yield await self._report(event)
+                answer.append(None)
 
-    async def _ask(self, arguments: Json) -> Any:
-        if not self.stream:
-            return await self._api.create(self.client, arguments)
-        telling = self._api.telling()
-        async for text in telling.atexts(self.client, arguments):
-            for hook in self.hooks.on_text:
-                await acall(hook, text)
-        return telling.response
+    async def _report(self, event: AgentEvent) -> AgentEvent:
+        for hook, argument in self.hooks.of(event):
+            await acall(hook, argument)
+        return event
 
-    async def _run(self, calls: tuple[ToolCall, ...]) -> list[int]:
+    async def _ask(self, arguments: Json, responses: list[Any]) -> AsyncGenerator[str, None]:
+        """The pieces of a streamed text; the response itself is put into `responses`."""
+        if self.stream:
+            telling = self._api.telling()
+            async for text in telling.atexts(self.client, arguments):
+                yield text
+            responses.append(telling.response)
+        else:
+            responses.append(await self._api.create(self.client, arguments))
+
+    async def _run_tools(
+        self, effect: RunTools
+    ) -> AsyncGenerator[ToolStarted | ToolDone | Suspension, None]:
         """Run all calls concurrently; each result is appended as soon as it arrives."""
         import asyncio  # here, as in `timeline._flow`
 
-        room = asyncio.Semaphore(PARALLEL_MAX)
-        tasks = [asyncio.create_task(self._call_tool(tool_call, room)) for tool_call in calls]
+        room = asyncio.Semaphore(self.parallel_max)
+        tasks: list[asyncio.Task[ToolDone | Suspension]] = []
         try:
-            return await asyncio.gather(*tasks)
+            for each in effect.calls:
+                yield ToolStarted(each)
+                tasks.append(asyncio.create_task(self._call_tool(each, effect.meter, room)))
+            for done in asyncio.as_completed(tasks):
+                yield await done
         except BaseException:
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks)
+            if tasks:
+                await asyncio.wait(tasks)
             raise
 
-    async def _call_tool(self, tool_call: ToolCall, room: "Semaphore") -> int:
+    async def _call_tool(
+        self, tool_call: ToolCall, meter: Meter, room: "AsyncSemaphore"
+    ) -> ToolDone | Suspension:
         async with room:
             with tool_span(self.timeline, tool_call) as span:
-                result = end_tool(span, await self.caller.acall(tool_call))
-        version: int = await _append(self, result)
-        return version
+                context = RunContext(call=tool_call, timeline=self.timeline, meter=meter)
+                result = end_tool(span, await self.caller.acall(tool_call, context))
+        if isinstance(result, Suspension):
+            return result
+        commit, done = _append(self, result)
+        await commit
+        return done
 
 
-def _append(agent: ReactAgent | AsyncReactAgent, result: CallResult) -> Any:
-    """Append the result of a call; with an async agent, await this."""
+async def _alast(events: AsyncGenerator[AgentEvent, None]) -> Outcome:
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, Outcome):
+                return event
+    raise AssertionError("a run ends with its outcome")
+
+
+def _append(agent: ReactAgent | AsyncReactAgent, result: CallResult) -> tuple[Any, ToolDone]:
+    """Append the result of a call; with an async agent, await the first of the two."""
     if result.envelope.sensitivity in ENCRYPTED and not agent.timeline.settings.can_seal:
         result = withheld(result)
-    return agent.timeline.tool_result(
+    done = ToolDone(result.call, result.output, result.is_error, result.envelope)
+    commit = agent.timeline.tool_result(
         result.call.call_id, result.output, is_error=result.is_error, envelope=result.envelope
     )
+    return commit, done
 
 
 # Spans
@@ -221,42 +401,39 @@ def run_span(timeline: Shell, name: str) -> AbstractContextManager[Span]:
     """The span of an agent's run; the agent may have a name."""
     about = {
         "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.provider.name": provider_name(timeline.settings.provider.name),
-        "gen_ai.request.model": timeline.settings.model.name,
+        **timeline.traces.about,
         **({"gen_ai.agent.name": name} if name else {}),
     }
     return timeline.traces.span(f"invoke_agent {name}".rstrip(), about)
 
 
-def end_run(span: Span, outcome: Outcome) -> Outcome:
-    """Add the result of a run to its span."""
-    used = outcome.usage
-    span.set_attributes(
-        usage_attributes(used) | {"foldline.stop": outcome.stop, "foldline.rounds": outcome.rounds}
-    )
-    return outcome
+def end_run(span: Span, event: AgentEvent) -> AgentEvent:
+    """Add the result of a run to its span, if the event is its outcome."""
+    if isinstance(event, Outcome):
+        span.set_attributes(
+            usage_attributes(event.usage)
+            | {"foldline.stop": event.stop, "foldline.rounds": event.rounds}
+        )
+    return event
 
 
-def chat_span(timeline: Shell, arguments: Json) -> AbstractContextManager[Span]:
+def chat_span(agent: ReactAgent | AsyncReactAgent, arguments: Json) -> AbstractContextManager[Span]:
     """The span of one call to the model."""
-    limits = (
-        {"gen_ai.request.max_tokens": arguments["max_tokens"]} if "max_tokens" in arguments else {}
-    )
-    provider = timeline.settings.provider.name
-    about = limits | compacted_attributes(timeline.view)
-    return timeline.traces.chat(timeline.settings.model.name, provider, about)
+    timeline: Shell = agent.timeline
+    if not timeline.traces.are_on:
+        return nullcontext(Span())
+    api = timeline.settings.provider.name
+    about = request_attributes(arguments, api, is_streamed=agent.stream)
+    about |= server_attributes(agent.client) | compacted_attributes(timeline.view)
+    return timeline.traces.chat(timeline.settings.model.name, timeline.traces.provider, about)
 
 
 def end_chat(span: Span, timeline: Shell, response: Any) -> Any:
     """Add the attributes of a response to its span."""
     if timeline.traces.are_on:
-        answer = as_json(response)
-        named = {"id": answer.get("id"), "model": answer.get("model")}
-        span.set_attributes(
-            usage_attributes(timeline.settings.provider.usage(response))
-            | {f"gen_ai.response.{name}": str(value) for name, value in named.items() if value}
-            | {"gen_ai.response.finish_reasons": [timeline.settings.provider.stop(response)]}
-        )
+        provider = timeline.settings.provider
+        used, stop = provider.usage(response), provider.stop(response)
+        span.set_attributes(response_attributes(as_json(response), used, stop))
     return response
 
 
@@ -267,12 +444,13 @@ def tool_span(timeline: Shell, call: ToolCall) -> AbstractContextManager[Span]:
         "gen_ai.tool.name": call.name,
         "gen_ai.tool.call.id": call.call_id,
         "gen_ai.tool.type": "function",
+        "gen_ai.provider.name": timeline.traces.provider,
     }
     return timeline.traces.span(f"execute_tool {call.name}", about)
 
 
-def end_tool(span: Span, result: CallResult) -> CallResult:
+def end_tool(span: Span, result: CallResult | Suspension) -> CallResult | Suspension:
     """Add the result of a tool call to its span."""
-    if result.is_error:
-        failed(span, FAILED_TOOL)
+    if isinstance(result, CallResult) and result.is_error:
+        span.fail(FAILED_TOOL)
     return result

@@ -7,6 +7,8 @@
 It knows neither threads nor asyncio: everything that takes time is an `Effect`, which the loop yields; one of two
 shells carries it out and sends the result, or throws the error in.  Exceptions that are not an `Exception` (Ctrl-C, a
 cancelled task) end the generator; the shell then leaves the log in order.
+
+A run that is resumed begins with the calls that are open in the log, and from there on is like any other.
 """
 
 import logging
@@ -18,31 +20,50 @@ import attrs
 
 from blocks import (
     ENCRYPTED,
+    AlreadyRecordedError,
+    BlockId,
+    Envelope,
     EventId,
     FoldlineError,
     MisuseError,
     OpaqueBlock,
+    TokensCounted,
     ToolCall,
-    UsageRecorded,
     UserFollowup,
     UserSteer,
 )
+from blocks.formats import as_json
 from render import Json, Overflow, Place, Rendered, View, overflow_of
 from timeline import AsyncTimeline, Timeline
 from timeline._arguments import Given, System, Tools
 from timeline._flow import Calls, adrive, drive
 from timeline.engine._artifacts import confidential
-from timeline.react._settings import (
-    AgentSettings,
-    Hook,
+from timeline.engine._operations import INTERRUPTED
+from timeline.react._approvals import (
+    DENIED,
+    FORGONE,
+    Approval,
+    CallState,
+    Record,
+    Step,
+    Suspension,
+    begun_between,
+    decided_first,
+    edited_notice,
+    open_calls,
+)
+from timeline.react._events import (
+    AgentEvent,
+    ApprovalNeeded,
     Outcome,
     SessionStarted,
     StepDone,
     StepStarted,
     StreamLost,
-    Usage,
-    text_in,
 )
+from timeline.react._limits import LimitReached, Meter, priced
+from timeline.react._output import MISSING, OutputError, Result, fault_in, has_tried, result_in
+from timeline.react._settings import AgentSettings, text_in
 from timeline.react._tools import Tool
 
 _E = TypeVar("_E")
@@ -53,27 +74,21 @@ _T = TypeVar("_T")
 class Ask:
     """Send the model one request; the answer is its response."""
 
-    arguments: Json
+    rendered: Rendered
 
 
 @attrs.frozen
 class RunTools:
-    """Run these calls and append their results."""
+    """Run these calls and append their results; the answer is the list of those that are suspended."""
 
     calls: tuple[ToolCall, ...]
-
-
-@attrs.frozen
-class Notify:
-    """Call hooks."""
-
-    hooks: tuple[Hook, ...]
-    argument: object
+    meter: Meter
 
 
 Use: TypeAlias = Callable[[], Any]
 """A call on the timeline; with an async timeline, its result is awaited."""
-Effect: TypeAlias = Use | Ask | RunTools | Notify
+Effect: TypeAlias = Use | Ask | RunTools | AgentEvent
+"""What the shell carries out; an event is reported."""
 Flow: TypeAlias = Generator[Effect, Any, _T]
 
 log = logging.getLogger("foldline")
@@ -129,13 +144,25 @@ class Loop:
     timeline: Any
     """A `Timeline`, or an `AsyncTimeline` whose methods are awaited."""
     settings: AgentSettings
+    above: Meter | None = None
+    """The meter of the agent whose sub-agent this is."""
     rounds: int = attrs.field(default=0, init=False)
-    _usage: Usage = attrs.field(factory=Usage, init=False)
+    meter: Meter = attrs.field(
+        default=attrs.Factory(
+            lambda self: Meter(self.settings.limits, self.settings.clock, self.above),
+            takes_self=True,
+        ),
+        init=False,
+    )
+    _approvals: tuple[Approval, ...] = attrs.field(default=(), init=False)
+    _limit: LimitReached | None = attrs.field(default=None, init=False)
     _texts: list[str] = attrs.field(factory=list[str], init=False)
     """The model's texts since tools were last run."""
     _tools_ran: bool = attrs.field(default=False, init=False)
     """Whether the last round has run tools."""
     _nudges: int = attrs.field(default=0, init=False)
+    _tries: int = attrs.field(default=0, init=False)
+    """Answers that should have given the run's result, and did not."""
     _boundary: int = attrs.field(default=0, init=False)
 
     # A run.
@@ -144,19 +171,46 @@ class Loop:
         """A turn: append the user's prompt, then run rounds until the model stops."""
         self._check_tools()
         if self.timeline.open_calls:
+            waits = self._waits
+            yield lambda: self.timeline.close_calls(FORGONE, only=waits)
             yield self.timeline.close_calls
         yield from self._start("startup")
         yield lambda: self.timeline.user(prompt, *parts)
         return (yield from self._rounds())
 
     def resume(self) -> Flow[Outcome]:
-        """Continue a run that a crash or an error ended; open calls are closed first."""
+        """Continue a run that stopped, or that a crash or an error ended."""
         self._check_tools()
-        yield self.timeline.close_calls
+        yield self.settle
         yield from self._start("resume")
-        if is_done(self.timeline.view):
+        if open_calls(self.timeline.view):
+            if stop := (yield from self._run_calls(new=False)):
+                return self._outcome(stop)
+        elif self._is_done():
             return self._outcome("end_turn")
         return (yield from self._rounds())
+
+    def settle(self) -> Any:
+        """Close the open calls that may have had effects and cannot be made again; reads the store first."""
+        return self.timeline.close_calls(INTERRUPTED, only=self._is_interrupted)
+
+    def _is_interrupted(self, call: ToolCall) -> bool:
+        return self.settings.gate.is_interrupted(self.timeline.view, call)
+
+    def _waits(self, call: ToolCall) -> bool:
+        """Whether a call waits for a person."""
+        fates = self.settings.gate.fates(self.timeline.view, new=False)
+        gated = (fates.get(name, ()) for name in ("ask", "wait", "deny", "begin"))
+        return any(state.call.id == call.id for states in gated for state in states)
+
+    def _is_done(self) -> bool:
+        if self.settings.result_tool is None or not self.timeline.view.groups:
+            return is_done(self.timeline.view)
+        return self._result() is not None
+
+    def _result(self) -> Result | None:
+        tool = self.settings.result_tool
+        return result_in(self.timeline.view, tool) if tool else None
 
     def _check_tools(self) -> None:
         """Refuse confidential tools if their results could not be stored, before the model is called.
@@ -175,25 +229,37 @@ class Loop:
     def _start(self, source: Any) -> Flow[None]:
         view: View = self.timeline.view
         self._boundary = view.compacted
-        started = SessionStarted(source=source, version=self.timeline.version)
-        yield Notify(self.settings.hooks.on_session_start, started)
+        yield SessionStarted(source=source, version=self.timeline.version)
 
     def _rounds(self) -> Flow[Outcome]:
-        while self.rounds < self.settings.rounds_max:
-            stop = yield from self._round()
-            if stop:
+        while not (stop := self._limit_stop()):
+            if stop := (yield from self._round()):
                 return self._outcome(stop)
-        return self._outcome("rounds_max")
+        return self._outcome(stop)
+
+    def _limit_stop(self) -> str:
+        """The stop `limit` if a limit is reached, here or above."""
+        self._limit = self.meter.reached() or self.meter.reached_above()
+        return "limit" if self._limit else ""
 
     def _outcome(self, stop: str) -> Outcome:
-        return Outcome(text="".join(self._texts), stop=stop, rounds=self.rounds, usage=self._usage)
+        result = self._result()
+        return Outcome(
+            text="".join(self._texts),
+            stop=stop,
+            rounds=self.rounds,
+            usage=self.meter.usage,
+            output=result.value if result else None,
+            approvals=self._approvals,
+            limit=self._limit,
+        )
 
     # A round.
 
     def _round(self) -> Flow[str]:
         """Call the model and run its tools once; return the reason to stop, or "" to continue."""
         self.rounds += 1
-        yield Notify(self.settings.hooks.before_step, StepStarted(round=self.rounds))
+        yield StepStarted(round=self.rounds)
         try:
             answer = yield from with_compaction(
                 self.timeline, self._ask, self.settings.system, self.settings.definitions
@@ -205,32 +271,31 @@ class Loop:
         yield from self._report_compaction()
         yield lambda: self.timeline.record(answer.response, rendered=answer.rendered)
         stop = yield from self._react(answer)
-        done = StepDone(
+        yield StepDone(
             round=self.rounds,
             rendered=answer.rendered,
             response=answer.response,
             stop=answer.stop,
+            usage=self.meter.usage,
         )
-        yield Notify(self.settings.hooks.after_step, done)
         return stop
 
     def _ask(self, rendered: Rendered) -> Flow[_Answer]:
         """The response to a request; raises the error that makes `with_compaction` compact if the window was exceeded."""
-        arguments = self.settings.arguments(rendered)
-        response = yield from response_to(arguments, self.settings.hooks.on_lost)
-        self._usage = self._usage.plus(rendered.provider.usage(response))
+        response = yield from response_to(rendered)
+        usage = rendered.provider.usage(response)
+        self.meter.add(priced(usage, self.timeline.settings.model, as_json(response)))
         stop = rendered.provider.stop(response)
         if stop == WINDOW:
             raise WindowExceededError(response, rendered)
         return _Answer(rendered, response, stop)
 
     def _report_compaction(self) -> Flow[None]:
-        """Call the hooks if the prompt was compacted."""
+        """Report that the prompt was compacted."""
         compacted: int = self.timeline.view.compacted
         if compacted > self._boundary:
             self._boundary = compacted
-            started = SessionStarted(source="compact", version=compacted)
-            yield Notify(self.settings.hooks.on_session_start, started)
+            yield SessionStarted(source="compact", version=compacted)
 
     def _too_long(self, error: Exception) -> Flow[str]:
         """Record what has arrived and end the run, because compaction cannot make the prompt shorter."""
@@ -251,21 +316,142 @@ class Loop:
     def _react(self, answer: _Answer) -> Flow[str]:
         stop = answer.stop
         self._add_text(answer.text)
-        calls = open_calls(self.timeline.view)
-        if calls and stop in _RUN:
-            yield RunTools(calls)
-            self._tools_ran, self._nudges = True, 0
-        else:
+        runs = bool(open_calls(self.timeline.view)) and stop in _RUN
+        if not runs:
             yield from self._decline(stop)
+        elif suspended := (yield from self._run_calls(new=True)):
+            return suspended
+        if self._result():
+            return "end_turn"
         if stop == "max_tokens":
             return (yield from self._cut_off(answer.rendered))
-        if stop in _GO_ON or (calls and stop in _RUN):
+        if self.settings.result_tool and (stop == "end_turn" or has_tried(self.timeline.view)):
+            return (yield from self._ask_for_result(stop))
+        if stop in _GO_ON or runs:
             return ""
         if stop == "end_turn" and has_news(self.timeline.view):
             return ""
         if stop == "end_turn" and not answer.text.strip():
             return (yield from self._nudge(SILENT, stop))
         return stop
+
+    def _ask_for_result(self, stop: str) -> Flow[str]:
+        """Go on after an answer that should have given the result.
+
+        Raises:
+            OutputError: it was asked often enough.
+        """
+        self._tries += 1
+        if self._tries > self.settings.output_retries:
+            raise OutputError(fault_in(self.timeline.view), self._tries)
+        if stop == "end_turn":
+            yield lambda: self.timeline.notice(MISSING)
+        return ""
+
+    # Calls.
+
+    def _run_calls(self, *, new: bool) -> Flow[str]:
+        """Do with each open call what the log and its tool say; return the reason to stop if one stays open.
+
+        `new`: the answer with these calls has just arrived.
+        """
+        fates = self.settings.gate.fates(self.timeline.view, new=new)
+        yield from self._note("asked", fates.get("ask", []))
+        for state in fates.get("deny", []):
+            yield from self._deny(state)
+        begun = yield from self._begin(fates.get("begin", []))
+        ready = {state.call.id for state in fates.get("run", [])} | begun
+        calls = tuple(
+            state.effective
+            for states in fates.values()
+            for state in states
+            if state.call.id in ready
+        )
+        suspended: list[Suspension] = []
+        if calls:
+            suspended = yield RunTools(calls, self.meter)
+            self._tools_ran, self._nudges = True, 0
+        waiting = [Approval.of(s.call) for name in ("wait", "ask") for s in fates.get(name, [])]
+        self._approvals = (*waiting, *(each for one in suspended for each in one.approvals))
+        for approval in self._approvals:
+            yield ApprovalNeeded(approval)
+        if self._approvals:
+            return "approval"
+        return self._limit_stop() if suspended else ""
+
+    def _deny(self, state: CallState) -> Flow[None]:
+        reason = state.decision[1].reason if state.decision else ""
+        text = f"{DENIED} {reason}".strip()
+        failed = Envelope(outcome="failure")
+        try:
+            yield lambda: self.timeline.tool_result(
+                state.call.call_id, text, is_error=True, envelope=failed
+            )
+        except AlreadyRecordedError:
+            log.info("another process has told the model that %s was denied", state.call.call_id)
+
+    def _begin(self, states: list[CallState]) -> Flow[set[BlockId]]:
+        """Record that approved calls begin; the calls of which this process was the first to record it."""
+        if not states:
+            return set()
+        notices = [notice for state in states for notice in edited_notice(state, self._new_id())]
+        version = yield from self._note("begun", states, *notices)
+        first = begun_between(self.timeline.view, version - len(states) - len(notices), version)
+        return {state.call.id for state in states if state.call.call_id in first}
+
+    def _note(self, step: Step, states: list[CallState], *more: Any) -> Flow[int]:
+        """Record a step of the approvals of these calls."""
+        records = [
+            Record(id=self._new_id(), turn=state.call.turn, call=state.call.id, step=step)
+            for state in states
+        ]
+        if not records:
+            return 0
+        blocks = [record.block() for record in records]
+        version: int = yield lambda: self.timeline.append(*blocks, *more)
+        return version
+
+    def _new_id(self) -> BlockId:
+        return BlockId(self.timeline.ids())
+
+    def decide(
+        self, approval_id: str, step: Step, given: Json | None = None, reason: str = ""
+    ) -> Flow[None]:
+        """Record a person's decision about a call, durably.
+
+        Raises:
+            MisuseError: no call with this id waits, or the arguments are not valid.
+            AlreadyRecordedError: another process has decided first.
+        """
+        yield self.settle  # reads what others have appended
+        outer, _, inner = approval_id.partition("/")
+        for call in open_calls(self.timeline.view):
+            tool = self.settings.functions.get(call.name)
+            if inner and call.call_id == outer and tool and tool.delegate:
+                yield from tool.delegate.decide(self.timeline, outer, (inner, step, given, reason))
+                return
+        state = self.settings.gate.pending(self.timeline.view, approval_id)
+        if given is not None:
+            self._check_input(state.call, given)
+        record = Record(
+            id=self._new_id(),
+            turn=state.call.turn,
+            call=state.call.id,
+            step=step,
+            input=given,
+            reason=reason,
+        )
+        version: int = yield lambda: self.timeline.append(record.block())
+        if not decided_first(state, self.timeline.view, version):
+            raise AlreadyRecordedError(f"the decision about call {approval_id!r}", version)
+
+    def _check_input(self, call: ToolCall, given: Json) -> None:
+        tool = self.settings.functions.get(call.name)
+        try:
+            if tool is not None:
+                tool.check(given)
+        except (ValueError, TypeError) as error:
+            raise MisuseError(f"approve(): invalid input for {call.name}: {error}") from error
 
     def _decline(self, stop: str) -> Flow[None]:
         """Close the calls of an answer without running them."""
@@ -287,11 +473,6 @@ class Loop:
         self._nudges += 1
         yield lambda: self.timeline.notice(text)
         return ""
-
-
-def open_calls(view: View) -> tuple[ToolCall, ...]:
-    """The calls that wait for a result, in order."""
-    return tuple(call for _, call in view.groups[-1].unanswered) if view.groups else ()
 
 
 def is_done(view: View) -> bool:
@@ -317,17 +498,17 @@ def has_news(view: View) -> bool:
 # breaks off later.
 
 
-def response_to(arguments: Json, on_lost: tuple[Hook, ...]) -> Flow[Any]:
+def response_to(rendered: Rendered) -> Flow[Any]:
     """The response to a request. If the response breaks off, the request is sent again."""
     for _ in range(LOSSES_MAX):
         try:
-            return (yield Ask(arguments))
+            return (yield Ask(rendered))
         except Exception as error:
             if not is_lost(error):
                 raise
             log.warning("a response broke off, asking again: %s", error)
-            yield Notify(on_lost, StreamLost(error=error))
-    return (yield Ask(arguments))
+            yield StreamLost(error)
+    return (yield Ask(rendered))
 
 
 def is_lost(error: Exception) -> bool:
@@ -426,14 +607,15 @@ def _details(body: object) -> dict[str, Any]:
     return cast("dict[str, Any]", inner) if isinstance(inner, dict) else outer
 
 
-def measured(rendered: Rendered, overflow: Overflow) -> UsageRecorded | None:
-    """The provider's own count of a request, to correct the estimate; None: it is not known."""
-    if not overflow.tokens:
+def measured(rendered: Rendered, overflow: Overflow) -> TokensCounted | None:
+    """The numbers in a refusal, which correct the estimate and the limit; None: it has none."""
+    if not overflow.tokens and not overflow.tokens_max:
         return None
-    return UsageRecorded(
+    return TokensCounted(
         id=EventId(""),
         at=0.0,
         model=rendered.model,
-        uncached=overflow.tokens,
+        input=overflow.tokens or 0,
         estimated=rendered.account.estimated,
+        limit=overflow.tokens_max or 0,
     )

@@ -1,8 +1,8 @@
-"""What an agent is given, its settings and hooks, and what it gives back: the outcome of a run."""
+"""The settings of an agent: its tools, its system prompt, its limits, the type of its result."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import attrs
 
@@ -13,125 +13,20 @@ from blocks import (
     MisuseError,
     ToolCall,
     TurnId,
-    UsageRecorded,
-    checked_calls,
     in_words,
 )
 from render import Json, Provider, Rendered
 from timeline._apis import api_of
-from timeline._arguments import COUNT, System, checked, fixed_content
-from timeline.observe._hooks import functions, listed
-from timeline.react._tools import Caller, Function, Tool, as_tool
+from timeline._arguments import COUNT, VERSION, System, checked, fixed_content
+from timeline.react._approvals import Gate
+from timeline.react._events import AgentHooks
+from timeline.react._limits import Limits
+from timeline.react._output import output_tool
+from timeline.react._schemas import Function
+from timeline.react._tools import Caller, Tool, as_tool
 
-Hook: TypeAlias = Callable[[Any], Any]
-
-
-@attrs.frozen(kw_only=True)
-class SessionStarted:
-    """A run begins, continues after a crash, or continues with a compacted prompt."""
-
-    source: Literal["startup", "resume", "compact"]
-    """Why: the run begins, continues after a crash, or continues with a compacted prompt."""
-    version: int
-    """The timeline's version; with source "compact", the version of the compaction."""
-
-
-@attrs.frozen(kw_only=True)
-class StepStarted:
-    """A round is about to begin. Nothing is rendered yet, so the model will see what a hook appends now."""
-
-    round: int
-    """Number of the round in this run, from 1."""
-
-
-@attrs.frozen(kw_only=True)
-class StepDone:
-    """A round is over: the answer and the results of its calls are in the log."""
-
-    round: int
-    """Number of the round in this run, from 1."""
-    rendered: Rendered = attrs.field(repr=False)
-    """The request that was answered."""
-    response: Any = attrs.field(repr=False)
-    """The SDK's object; for a streamed response of OpenAI, its JSON."""
-    stop: str
-    """The provider's stop reason."""
-
-
-@attrs.frozen(kw_only=True)
-class StreamLost:
-    """A response broke off: discard the texts that `on_text` received from it. The agent sends the request again."""
-
-    error: Exception
-    """The error that broke it off."""
-
-
-def _hooks(hooks: Iterable[Hook]) -> tuple[Hook, ...]:
-    found: tuple[Hook, ...] = listed(hooks)
-    return found
-
-
-@checked_calls()
-@attrs.frozen(kw_only=True)
-class AgentHooks:
-    """Functions of the caller, sync or async; an exception in one is logged and changes nothing.
-
-    Compactions have hooks of their own (`timeline.Hooks`).  An async hook needs an
-    `AsyncReactAgent`; a sync one works in both.
-    """
-
-    on_session_start: tuple[Hook, ...] = attrs.field(
-        default=(), converter=_hooks, validator=functions
-    )
-    """Called with a `SessionStarted`."""
-    before_step: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
-    """Called with a `StepStarted`."""
-    after_step: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
-    """Called with a `StepDone`."""
-    on_text: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
-    """Called with each piece of text as it is streamed."""
-    on_lost: tuple[Hook, ...] = attrs.field(default=(), converter=_hooks, validator=functions)
-    """Called with a `StreamLost`."""
-
-
-@attrs.frozen(kw_only=True)
-class Usage:
-    """The tokens of all rounds of a run, as the provider reported them."""
-
-    uncached: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    output: int = 0
-
-    @property
-    def input(self) -> int:
-        """Tokens of all prompts together, including those read from the cache."""
-        return self.uncached + self.cache_read + self.cache_write
-
-    def plus(self, new: UsageRecorded | None) -> "Usage":
-        """The sum of these tokens and those of one more response."""
-        if new is None:
-            return self
-        return Usage(
-            uncached=self.uncached + new.uncached,
-            cache_read=self.cache_read + new.cache_read,
-            cache_write=self.cache_write + new.cache_write,
-            output=self.output + new.output,
-        )
-
-
-@attrs.frozen(kw_only=True)
-class Outcome:
-    """How a run ended."""
-
-    text: str
-    """The texts of the agent since its last tool call."""
-    stop: str
-    """Why the run stopped, for every provider in Anthropic's terms: `end_turn`, `refusal`, `max_tokens`,
-    `stop_sequence`, `model_context_window_exceeded` (also if the provider refused the prompt and compaction could
-    not make it shorter); or our own `rounds_max`."""
-    rounds: int
-    usage: Usage
+PARALLEL_MAX = 16
+"""Tools of one round that run at the same time, unless the agent has another number."""
 
 
 def text_in(response: object, provider: Provider) -> str:
@@ -144,7 +39,7 @@ def text_in(response: object, provider: Provider) -> str:
 
 
 AnyTool: TypeAlias = "Tool | Function | Mapping[str, Any]"
-"""A tool, a plain function, or the definition of one of the provider's own tools."""
+"""A tool, a plain function, a `SubAgent`, or the definition of one of the provider's own tools."""
 
 
 def _tools(given: Iterable[AnyTool]) -> tuple[Tool | Mapping[str, Any], ...]:
@@ -154,6 +49,9 @@ def _tools(given: Iterable[AnyTool]) -> tuple[Tool | Mapping[str, Any], ...]:
 
 
 def _tool(given: Any) -> Tool | Mapping[str, Any]:
+    delegated: object = getattr(given, "as_tool", None)
+    if callable(delegated):
+        return cast("Tool", delegated())
     if isinstance(given, Tool) or callable(given):
         return as_tool(given)
     if not isinstance(given, Mapping):
@@ -178,6 +76,10 @@ def is_kind(kind: type, what: str) -> Any:
     return _must_be(what, lambda value: isinstance(value, kind))
 
 
+def _counted(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    checked(value, VERSION, "an agent", attribute.name)
+
+
 def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     checked(value, COUNT, "an agent", attribute.name)
 
@@ -194,14 +96,21 @@ class AgentSettings:
     """Tools, plain functions, or definitions of the provider's own tools."""
     max_tokens: int = attrs.field(default=8000, validator=_whole)
     """Largest number of tokens in one answer."""
-    rounds_max: int = attrs.field(default=100, validator=_whole)
-    """Largest number of rounds in one run."""
+    limits: Limits = attrs.field(factory=Limits, validator=is_kind(Limits, "Limits(...)"))
+    """The most that one run may use; see `Limits`."""
+    output: Any = None
+    """The type of the run's result, as for a tool's parameter: the model ends the run by calling the tool `final_result`
+    with such a value. None: the result is a text."""
+    output_retries: int = attrs.field(default=2, validator=_counted)
+    """How often the model may correct a result that is not valid, or is reminded to give one."""
+    parallel_max: int = attrs.field(default=PARALLEL_MAX, validator=_whole)
+    """Tools of one round that run at the same time; 1: one after the other, in the order of the calls."""
     hooks: AgentHooks = attrs.field(
         factory=AgentHooks, validator=is_kind(AgentHooks, "AgentHooks(...)")
     )
     """Functions that the agent calls while it runs; see `AgentHooks`."""
     stream: bool = attrs.field(default=False, validator=is_kind(bool, "True or False"))
-    """Whether answers are streamed; needed for `hooks.on_text` and for long answers."""
+    """Whether answers are streamed: texts then arrive piece by piece. Needed for long answers."""
     options: Mapping[str, Any] = attrs.field(
         factory=dict[str, Any], repr=False, validator=is_kind(Mapping, "a dict of arguments")
     )
@@ -209,19 +118,44 @@ class AgentSettings:
     clock: Callable[[], float] = attrs.field(
         default=time.time, validator=_must_be("a function", callable)
     )
-    """Gives the times in the envelopes of results."""
+    """Gives the times in the envelopes of results, and measures `limits.seconds`."""
+    result_tool: Tool | None = attrs.field(
+        default=attrs.Factory(lambda self: output_tool(self.output), takes_self=True),
+        init=False,
+        eq=False,
+        repr=False,
+    )
+    """The tool that takes the run's result; None: the result is a text."""
 
     def __attrs_post_init__(self) -> None:
         fixed_content(self.system, self.definitions)
         names = [str(definition.get("name", "")) for definition in self.definitions]
         twice = {name for name in names if name and names.count(name) > 1}
         if twice:
-            raise MisuseError(f"two tools have the name {', '.join(sorted(twice))}")
+            raise MisuseError(
+                f"two tools have the name {', '.join(sorted(twice))}; give one of them another: tool(name=...), or"
+                " McpServer(prefix=...)"
+            )
 
     @property
     def definitions(self) -> list[Json]:
         """The definitions of the tools, for a request."""
-        return [tool.definition if isinstance(tool, Tool) else dict(tool) for tool in self.tools]
+        own = (self.result_tool,) if self.result_tool else ()
+        return [
+            tool.definition if isinstance(tool, Tool) else dict(tool)
+            for tool in (*self.tools, *own)
+        ]
+
+    @property
+    def functions(self) -> dict[str, Tool]:
+        """The tools that are functions, by name."""
+        own = (self.result_tool,) if self.result_tool else ()
+        return {tool.name: tool for tool in (*self.tools, *own) if isinstance(tool, Tool)}
+
+    @property
+    def gate(self) -> Gate:
+        """Decides which open calls run, wait or are closed."""
+        return Gate(self.functions)
 
     def arguments(self, rendered: Rendered) -> Json:
         """The keyword arguments of one call to the model."""
@@ -231,8 +165,7 @@ class AgentSettings:
     @property
     def caller(self) -> Caller:
         """Calls the tools that are functions."""
-        mine = {tool.name: tool for tool in self.tools if isinstance(tool, Tool)}
-        return Caller(tools=mine, clock=self.clock)
+        return Caller(tools=self.functions, clock=self.clock)
 
     @property
     def probe(self) -> Callable[[ToolCall], Determinism | None]:

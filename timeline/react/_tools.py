@@ -17,22 +17,10 @@ import logging
 import os
 import re
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from hashlib import file_digest
 from pathlib import Path
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    TypeAlias,
-    TypedDict,
-    Unpack,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-    overload,
-)
+from typing import Any, Final, TypedDict, Unpack, cast, get_args, overload
 
 import attrs
 import msgspec
@@ -63,20 +51,19 @@ from blocks import Outcome as ResultOutcome
 from persistence import EVENT_BYTES_MAX
 from render import Json
 from timeline._arguments import Output, output_parts
-from timeline._flow import adrive, drive
+from timeline._flow import adrive, drive, in_thread
 from timeline.engine._artifacts import confidential
+from timeline.react._approvals import Suspension
+from timeline.react._limits import Meter, positive_number
+from timeline.react._schemas import Function, Signature, accepted, required
 
 log = logging.getLogger("foldline")
 RESULT_BYTES_MAX = EVENT_BYTES_MAX - 1_000_000
 """Largest size in bytes of a result with its envelope; the rest of the limit is for the other fields of its event."""
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-_PLAIN: Final = (str, int, float, bool, type(None))
-"""Types of default values that a schema can show."""
-_SECTION: Final = re.compile(r"^(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
-_HEADING: Final = re.compile(r"^[A-Z]\w*:\s*$", re.MULTILINE)
-_ARGUMENT: Final = re.compile(r"^(\s*)\*{0,2}(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
-Function: TypeAlias = Callable[..., Any]
+TIMED_OUT: Final = (
+    "no answer within {:g} seconds; the call was given up, and may have had a part of its effects"
+)
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:
@@ -94,6 +81,22 @@ class Declared(TypedDict, total=False):
     kind: ToolKind | None
     target: str
     capture: Function
+    needs_approval: bool | Callable[..., bool]
+    timeout: float | None
+    idempotent: bool
+
+
+@attrs.frozen(kw_only=True)
+class RunContext:
+    """What a tool may know of the run that calls it: a parameter with this annotation receives it, and is not shown to
+    the model."""
+
+    call: ToolCall
+    """The call."""
+    timeline: Any = attrs.field(repr=False)
+    """The agent's `Timeline` or `AsyncTimeline`."""
+    meter: Meter = attrs.field(repr=False)
+    """What the run has used."""
 
 
 @checked_calls()
@@ -142,10 +145,30 @@ class Tool:
     """A function that returns the state of the source as a `Determinism`; it receives those arguments of the tool
     for which it has parameters. Called before each call of the tool, and again before a replayable result is
     cleared. Sync or async; an exception in it is logged, and the source then counts as changed."""
+    needs_approval: bool | Callable[..., bool] = attrs.field(
+        default=False,
+        validator=instance_of((bool, Callable)),  # type: ignore[arg-type]
+    )
+    """Whether a call waits until a person approves it; or a function that decides it from those arguments of the tool for
+    which it has parameters. If that function raises, the call waits."""
+    timeout: float | None = attrs.field(default=None, validator=optional(positive_number))
+    """Seconds after which a call is given up and the model is told so. A sync function goes on in its thread, because
+    threads cannot be stopped; its result is discarded."""
+    idempotent: bool = attrs.field(default=False, validator=instance_of(bool))
+    """Whether calling it again does no harm: `resume` makes an interrupted call again, instead of telling the model that
+    it was interrupted."""
+    context: str = attrs.field(default="", repr=False)
+    """The parameter that receives the `RunContext`; empty: none does."""
+    delegate: Any = attrs.field(default=None, repr=False, eq=False)
+    """The `SubAgent` whose tool it is."""
     check: Callable[[Json], Json] = attrs.field(default=dict, repr=False, eq=False)
     """Turns the input into keyword arguments; raises ValueError or TypeError with a text for the model."""
 
     def __attrs_post_init__(self) -> None:
+        if inspect.iscoroutinefunction(self.needs_approval):
+            raise MisuseError(
+                f"tool {self.name}: needs_approval must be a plain function, not an async one"
+            )
         if not _NAME.fullmatch(self.name):
             raise MisuseError(
                 f"a tool's name must be 1 to 64 of a-z A-Z 0-9 _ -, not {self.name!r}"
@@ -156,6 +179,22 @@ class Tool:
                 f"tool {self.name}: its target {self.target!r} is not a parameter of the tool "
                 f"({', '.join(parameters) or 'it has none'})"
             )
+
+    def must_ask(self, given: Json) -> bool:
+        """Whether a call with this input waits for a person. Input that is not valid does not wait: it is refused."""
+        if isinstance(self.needs_approval, bool):
+            return self.needs_approval
+        try:
+            arguments = self.check(given)
+        except (ValueError, TypeError):
+            return False
+        try:
+            return bool(self.needs_approval(**accepted(self.needs_approval, arguments)))
+        except Exception:
+            log.warning(
+                "needs_approval of tool %s failed: the call waits", self.name, exc_info=True
+            )
+            return True
 
     @property
     def definition(self) -> Json:
@@ -181,34 +220,40 @@ def tool(
     """Make a tool from a function: its schema from the annotations, its descriptions from the docstring.
 
     Raises:
-        MisuseError: the type of a parameter has no JSON form, or a parameter cannot be passed by name; `capture`
-            needs a parameter that the tool does not have; or `target` is not a parameter of the tool.
+        MisuseError: the type of a parameter has no JSON form, its default is of another type, or it cannot be passed by
+            name; `capture` or `needs_approval` needs a parameter that the tool does not have; or `target` is not a
+            parameter of the tool.
     """
 
     def make(function: Function) -> Tool:
-        signature = Signature.of(function)
+        signature = Signature.of(function, RunContext)
         facts: Declared = {
             "name": str(getattr(function, "__name__", "tool")),
             "description": signature.description,
             **declared,
         }
         made = Tool(
-            **facts, input_schema=signature.schema, call=function, check=signature.arguments
+            **facts,
+            input_schema=signature.schema,
+            call=function,
+            check=signature.arguments,
+            context=signature.context,
         )
-        _check_capture(made)
+        _check_needs(made, "capture", made.capture)
+        _check_needs(made, "needs_approval", made.needs_approval)
         return made
 
     return make if function is None else make(function)
 
 
-def _check_capture(made: Tool) -> None:
+def _check_needs(made: Tool, name: str, function: object) -> None:
+    """Refuse a function about calls that needs what the calls do not have."""
     parameters = made.input_schema.get("properties", {})
-    missing = (
-        [name for name in required(made.capture) if name not in parameters] if made.capture else []
-    )
+    needs = required(function) if callable(function) else []
+    missing = [each for each in needs if each not in parameters]
     if missing:
         raise MisuseError(
-            f"tool {made.name}: its capture needs {', '.join(missing)}, "
+            f"tool {made.name}: its {name} needs {', '.join(missing)}, "
             f"which is not a parameter of the tool ({', '.join(parameters) or 'it has none'})"
         )
 
@@ -229,129 +274,6 @@ def file_state(path: str | os.PathLike[str]) -> Determinism:
         return Determinism.of_sha256(digest, mtime=os.fstat(file.fileno()).st_mtime)
 
 
-# A function's signature as a JSON schema, and as a check of what the model sends.
-
-
-@attrs.frozen(kw_only=True)
-class Signature:
-    """The parameters of a function, as a schema and as a check of its input."""
-
-    description: str
-    schema: Json
-    _input: Any = attrs.field(alias="input")
-    """A struct type with one field per parameter."""
-
-    @classmethod
-    def of(cls, function: Callable[..., Any]) -> "Signature":
-        """The signature of a function.
-
-        Raises:
-            MisuseError: a parameter has a type without a JSON form, or cannot be passed by name.
-        """
-        name = str(getattr(function, "__name__", function))
-        description, texts = _docstring(inspect.getdoc(function) or "")
-        try:
-            hints = get_type_hints(function, include_extras=True)
-            parameters = inspect.signature(function).parameters.values()
-            fields = [_field(parameter, hints, texts) for parameter in parameters]
-            made = msgspec.defstruct("Input", fields, kw_only=True, forbid_unknown_fields=True)
-            schema = _inlined(msgspec.json.schema(made))
-        except (TypeError, NameError, ValueError) as error:
-            raise MisuseError(f"tool {name}: {error}") from error
-        return cls(description=description, schema=schema, input=made)
-
-    def arguments(self, given: Json) -> Json:
-        """Keyword arguments of the right types; numbers may be given as text.
-
-        Raises:
-            ValueError: the input is not valid; the message is meant for the model.
-        """
-        checked = msgspec.convert(given, self._input, strict=False)
-        values = ((name, getattr(checked, name)) for name in checked.__struct_fields__)
-        return {name: value for name, value in values if value is not msgspec.UNSET}
-
-
-def accepted(function: Callable[..., Any], given: Json) -> Json:
-    """The keyword arguments for which a function has parameters."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return given
-    names = {parameter.name for parameter in parameters if parameter.kind in _BY_NAME}
-    return {name: value for name, value in given.items() if name in names}
-
-
-def required(function: Callable[..., Any]) -> list[str]:
-    """The names of the parameters without defaults, in order."""
-    return [
-        parameter.name
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.default is parameter.empty
-        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    ]
-
-
-def _field(
-    parameter: inspect.Parameter, hints: dict[str, Any], texts: dict[str, str]
-) -> tuple[str, Any] | tuple[str, Any, Any]:
-    name = parameter.name
-    if parameter.kind not in _BY_NAME:
-        raise TypeError(f"parameter {name} cannot be given by name")
-    kind = _described(hints.get(name, Any), texts.get(name, ""))
-    if parameter.default is parameter.empty:
-        return name, kind
-    if isinstance(parameter.default, _PLAIN):
-        return name, kind, parameter.default
-    return name, kind | msgspec.UnsetType, msgspec.UNSET
-
-
-def _described(kind: Any, text: str) -> Any:
-    """The type with its description: from `Annotated[str, "..."]`, or else from the docstring."""
-    if get_origin(kind) is Annotated:
-        base, *notes = get_args(kind)
-        text = next((note for note in notes if isinstance(note, str)), text)
-        rest = [note for note in notes if not isinstance(note, str)]
-        if any(isinstance(note, msgspec.Meta) and note.description for note in rest):
-            text = ""
-        for note in rest:
-            base = Annotated[base, note]
-        kind = base
-    return Annotated[kind, msgspec.Meta(description=text)] if text else kind
-
-
-def _inlined(schema: Json) -> Json:
-    """The schema with its own object at the top; types that it refers to stay in `$defs`."""
-    definitions: Json = schema["$defs"]
-    top: Json = definitions.pop(schema["$ref"].rpartition("/")[2])
-    top.pop("title", None)
-    return {**top, "$defs": definitions} if definitions else top
-
-
-def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description in a docstring, and the text of its `Args:` section for each parameter."""
-    section = _SECTION.search(text)
-    if section is None:
-        return text.strip(), {}
-    before, after = text[: section.start()], text[section.end() :]
-    heading = _HEADING.search(after)
-    arguments = after[: heading.start()] if heading else after
-    rest = after[heading.start() :] if heading else ""
-    description = "\n\n".join(part.strip() for part in (before, rest) if part.strip())
-    return description, _arguments(arguments)
-
-
-def _arguments(section: str) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    depth, name = None, ""
-    for line in section.splitlines():
-        match = _ARGUMENT.match(line)
-        if match and (depth is None or len(match[1]) <= depth):
-            depth, name = len(match[1]), match[2]
-            texts[name] = match[3].strip()
-        elif name and line.strip():
-            texts[name] = f"{texts[name]} {line.strip()}".strip()
-    return texts
-
-
 # Calling a tool.  Tools are other people's code: the text of an exception (without the traceback) is logged and given to
 # the model, and the loop goes on.  Cancellation is not an error and goes through.
 #
@@ -361,6 +283,10 @@ def _arguments(section: str) -> dict[str, str]:
 
 class NotCalledError(Exception):
     """The model called an unknown tool, or passed invalid input."""
+
+
+class GivenUpError(Exception):
+    """A tool did not answer in time."""
 
 
 @attrs.frozen(kw_only=True)
@@ -379,6 +305,7 @@ class _Run:
 
     function: Function
     arguments: Mapping[str, Any]
+    timeout: float | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -388,13 +315,15 @@ class Caller:
     tools: Mapping[str, Tool]
     clock: Callable[[], float]
 
-    def call(self, call: ToolCall) -> CallResult:
+    def call(self, call: ToolCall, context: RunContext | None = None) -> CallResult | Suspension:
         """Run the tool of a call; an async tool runs in an event loop of its own."""
-        return drive(self._flow(call), _perform)
+        return drive(self._flow(call, context), _perform)
 
-    async def acall(self, call: ToolCall) -> CallResult:
+    async def acall(
+        self, call: ToolCall, context: RunContext | None = None
+    ) -> CallResult | Suspension:
         """The same for asyncio; a sync tool runs in a thread."""
-        return await adrive(self._flow(call), _aperform)
+        return await adrive(self._flow(call, context), _aperform)
 
     def current(self, call: ToolCall) -> Determinism | None:
         """The current state of a call's source; empty if it could not be found out.
@@ -403,12 +332,18 @@ class Caller:
         """
         return drive(self._current(call), _perform)
 
-    def _flow(self, call: ToolCall) -> Generator[_Run, Any, CallResult]:
+    def _flow(
+        self, call: ToolCall, context: RunContext | None
+    ) -> Generator[_Run, Any, CallResult | Suspension]:
         started, mark = self.clock(), None
         try:
             tool, arguments = self._prepare(call)
             mark = yield from self._current(call)
-            reply = _reply((yield _Run(tool.call, arguments)))
+            own = {tool.context: context} if tool.context else {}
+            answer = yield _Run(tool.call, {**arguments, **own}, tool.timeout)
+            if isinstance(answer, Suspension):
+                return answer
+            reply = _reply(answer)
             output_parts(reply.output, "the output")  # raises for what the provider would refuse
         except Exception as error:  # noqa: BLE001 -- the tool is foreign code
             reply = _failed(call, error)
@@ -471,18 +406,33 @@ def withheld(result: CallResult) -> CallResult:
 
 
 def _perform(run: _Run) -> object:
-    answer = run.function(**run.arguments)
+    if inspect.iscoroutinefunction(run.function):
+        return _awaited(_within(run.timeout, run.function(**run.arguments)))
+    answer = run.function(**run.arguments) if run.timeout is None else _in_time(run, run.timeout)
     return _awaited(answer) if inspect.iscoroutine(answer) else answer
+
+
+def _in_time(run: _Run, seconds: float) -> object:
+    work = in_thread(lambda: run.function(**run.arguments), "foldline-tool")
+    try:
+        return work.result(seconds)
+    except TimeoutError:
+        if work.done():  # the tool's own
+            raise
+        raise GivenUpError(TIMED_OUT.format(seconds)) from None
 
 
 async def _aperform(run: _Run) -> object:
     import asyncio  # here, as in `timeline._flow`
 
-    try:
+    async def called() -> object:
         if inspect.iscoroutinefunction(run.function):
             return await run.function(**run.arguments)
         answer = await asyncio.to_thread(run.function, **run.arguments)
         return await answer if inspect.isawaitable(answer) else answer
+
+    try:
+        return await _within(run.timeout, called())
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -490,21 +440,38 @@ async def _aperform(run: _Run) -> object:
         raise CancelledError(*error.args) from error  # cancelled within the tool, not by the caller
 
 
+async def _within(seconds: float | None, work: Coroutine[Any, Any, Any]) -> object:
+    """The result of this work, which is cancelled after so many seconds."""
+    import asyncio
+
+    if seconds is None:
+        return await work
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await work
+    except TimeoutError:
+        if not deadline.expired():  # the tool's own
+            raise
+        raise GivenUpError(TIMED_OUT.format(seconds)) from None
+
+
 def _awaited(answer: Coroutine[Any, Any, Any]) -> object:
     """Run a coroutine to its end, even if an event loop is already running in this thread."""
     import asyncio
 
-    with ThreadPoolExecutor(1) as pool:
-        try:
-            return pool.submit(asyncio.run, answer).result()
-        except asyncio.CancelledError as error:
-            raise CancelledError(*error.args) from error
+    try:
+        return in_thread(lambda: asyncio.run(answer), "foldline-tool").result()
+    except asyncio.CancelledError as error:
+        raise CancelledError(*error.args) from error
 
 
 def _failed(call: ToolCall, error: BaseException) -> ToolReply:
     log.info("tool %s failed", call.name, exc_info=error)
-    text = str(error) if isinstance(error, NotCalledError) else f"{type(error).__name__}: {error}"
-    return ToolReply(output=text, is_error=True)
+    is_ours = isinstance(error, NotCalledError | GivenUpError)
+    text = str(error) if is_ours else f"{type(error).__name__}: {error}"
+    outcome: ResultOutcome = "partial" if isinstance(error, GivenUpError) else "failure"
+    return ToolReply(output=text, is_error=True, outcome=outcome)
 
 
 def _reply(answer: object) -> ToolReply:
@@ -521,7 +488,18 @@ def _reply(answer: object) -> ToolReply:
         case list() | tuple() if _are_parts(cast("Sequence[object]", answer)):
             return ToolReply(output=cast("Sequence[Part]", answer))
         case _:
-            return ToolReply(output=msgspec.json.encode(answer, enc_hook=str).decode())
+            return ToolReply(output=as_text(answer))
+
+
+def as_text(value: object) -> str:
+    """A value as JSON; what has no JSON form, as its text."""
+    return msgspec.json.encode(value, enc_hook=_plain).decode()
+
+
+def _plain(value: object) -> Any:
+    """The fields of a pydantic model; the text of any other object."""
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) and not isinstance(value, type) else str(value)
 
 
 def _too_large(result: CallResult) -> TooLargeError | None:

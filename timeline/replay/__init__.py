@@ -4,13 +4,7 @@ from timeline.replay._options import ReplayOptions
 from timeline.replay._replay import ReplayResult, replay
 from timeline.replay._tune import Tuning, tune
 
-__all__ = [
-    "ReplayOptions",
-    "ReplayResult",
-    "Tuning",
-    "replay",
-    "tune",
-]
+__all__ = ["ReplayOptions", "ReplayResult", "Tuning", "replay", "tune"]
 
 # For the rooms of this house; not public.
 from timeline.replay._coverage import places as places

@@ -10,18 +10,11 @@ from msgspec.structs import replace
 from blocks import ToolCall, text_of
 from persistence.sessions import Session
 from render import Json, Model, Policy, provider_of
-from timeline import Options
+from timeline import ModelSummarizer, Options, policy_named
 from timeline._arguments import System, Tools
-from timeline._models import (
-    guess_about,
-    known_models,
-    model_named,
-    priced_model,
-)
-from timeline._policies import policy_named
+from timeline._models import guess_about, known_models, model_named, priced_model
 from timeline.billing import kept_in
-from timeline.engine._settings import Settings
-from timeline.summarizers._model import ModelSummarizer
+from timeline.engine import Settings
 from timeline.tokens import counter_for
 
 Summaries: TypeAlias = Literal["extractive", "stand-in", "anthropic"]

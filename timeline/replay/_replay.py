@@ -49,8 +49,7 @@ from timeline.billing import (
     recorded_bill,
     unlogged_in,
 )
-from timeline.engine._engine import counted
-from timeline.engine._settings import Settings
+from timeline.engine import Settings, counted
 from timeline.replay._coverage import Coverage, coverage
 from timeline.replay._handover import Handover, Meter
 from timeline.replay._options import ReplayOptions, smaller_windows

@@ -28,21 +28,17 @@ from timeline.replay._replay import Progress, Replay, ReplayResult, result_of
 
 HANDED: Final = ("edits", "standing", "prompts")
 """The measures of `Handover`."""
-MEASURES: Final = (
-    *("far", "far_context", "far_wide", "quotes", "surroundings", "rules"),
-    *HANDED,
-)
+MEASURES: Final = (*("far", "far_context", "far_wide", "quotes", "surroundings", "rules"), *HANDED)
 """The fields of `Means` that measure what is kept: shares from 0 to 1."""
 DIGITS: Final = 3
 """The decimals to which trials are compared."""
 GRADED: Final = "surroundings"
 SPACE: Final[Mapping[str, Sequence[Any]]] = {
-    "page_tokens": (0, 6_000, 12_000, 16_000, 20_000, 26_000, 34_000),
+    "page_tokens": (0, 5_000, 10_000, 14_000, 18_000, 24_000, 30_000),
     "working_ratio": (0.0, 0.05, 0.1, 0.15, 0.2, 0.25),
     "keep_ratio": (0.04, 0.06, 0.08, 0.1, 0.14, 0.2, 0.3),
     "clip_ratio": (0.025, 0.035, 0.04, 0.05, 0.07, 0.1, 0.16),
     "trigger_ratio": (0.7, 0.8, 0.85, 0.9, 0.97),
-    "excerpts_ratio": (0.0, 0.3, 0.44, 0.55),
     "found_ratio": (0.15, 0.28, 0.4),
     "target_ratio": (0.5, 0.6, 0.7, 0.8, 0.88),
     "enough_ratio": (0.3, 0.4, 0.5, 0.65, 0.75),
@@ -70,7 +66,7 @@ def checked_bounds(at_least: Mapping[str, float]) -> Mapping[str, float]:
     if not set(at_least) - {GRADED}:
         raise ArgumentError(
             f"give a bound for at least one of {', '.join(m for m in MEASURES if m != GRADED)}; "
-            f"{GRADED!r} alone is no aim: half of everything is of no use"
+            f"{GRADED!r} alone is not enough: half of each text is of no use to an agent"
         )
     for name, least in at_least.items():
         if name not in MEASURES:
@@ -423,7 +419,7 @@ def check_measured(trial: Trial, at_least: Mapping[str, float]) -> None:
     for name in at_least:
         if getattr(trial.means, name) is None:
             raise MisuseError(
-                f"no session says anything about {name!r}; leave its bound out, or give other sessions"
+                f"no session has the measure {name!r}; leave its bound out, or give other sessions"
             )
 
 

@@ -27,7 +27,6 @@ from blocks import (
     Naming,
     RangeCompacted,
     RangeExpanded,
-    RangeSummary,
     Recorded,
     RequestRendered,
     SummaryPrepared,
@@ -55,9 +54,8 @@ from render import (
 )
 from timeline._arguments import System, Tools
 from timeline.billing import CacheStep, Flattener, RunningBill, timeline_bill, usage_written
-from timeline.engine._gist import beginning
-from timeline.engine._hiding import taken_back, without_hidden
-from timeline.engine._settings import Settings
+from timeline.engine import Settings, taken_back, without_hidden
+from timeline.report._description import beginning
 from timeline.report._money import ANSWERS, Figure, Money, Sized, belonging, timeline_figures
 from timeline.report._requests import Requests
 from timeline.report._savings import Savings
@@ -654,7 +652,7 @@ def summary_row(
 ) -> dict[str, Any]:
     """One summary in the page's format, its text under `text`. `blocks`: the number of blocks it covers."""
     summary = event.summary
-    row = {
+    row: dict[str, Any] = {
         "version": version,
         "at": event.at,
         "start": summary.start,
@@ -663,7 +661,7 @@ def summary_row(
         "degraded": summary.degraded,
         "turns": list(summary.covered_turn_ids),
         "split": summary.split_turn_id or "",
-        "digest": _digest(summary),
+        "digest": msgspec.to_builtins(summary.digest),
         "text": format_summary(summary),
         "provenance": msgspec.to_builtins(event.provenance) if event.provenance else {},
     }
@@ -678,15 +676,6 @@ def summary_row(
             "carried": [item.version for item in event.carried],
         }
     return row | {"replaces": event.compaction}
-
-
-def _digest(summary: RangeSummary) -> dict[str, Any]:
-    """The digest without its index, which the text contains already."""
-    index = summary.digest.index
-    without = msgspec.structs.replace(summary.digest, index=type(index)())
-    digest: dict[str, Any] = msgspec.to_builtins(without)
-    digest.pop("index", None)
-    return digest | {"excerpts": len(index.all_excerpts()), "names": len(index.terms)}
 
 
 # What readers may see of a log

@@ -22,8 +22,8 @@ from persistence import EventStore, TimelineInfo
 from timeline import Options, Timeline, model_named
 from timeline._arguments import System, Tools
 from timeline.billing import timeline_bill
-from timeline.engine._gist import beginning, first_prompt
 from timeline.report._collect import Collector, Prompting, changes_what_is_shared, shareable
+from timeline.report._description import beginning, first_prompt
 from timeline.report._savings import Savings, sum_of
 
 PAGE: Final = 2_000

@@ -12,13 +12,7 @@ from typing import Any, Final, cast
 
 import attrs
 
-from blocks import (
-    AssistantCompletion,
-    AssistantThinking,
-    Block,
-    ToolCall,
-    UsageRecorded,
-)
+from blocks import AssistantCompletion, AssistantThinking, Block, ToolCall, UsageRecorded
 from render import Model, provider_of
 from timeline._models import priced_model
 from timeline.billing import (

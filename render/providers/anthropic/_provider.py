@@ -4,7 +4,6 @@ The rules that a request must follow are in `_rules`, which knows nothing of thi
 of the rules.
 """
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
@@ -39,7 +38,6 @@ from render.policy._context import (
     Encoder,
     Limits,
     Model,
-    Overflow,
     Piece,
     Provider,
     Rates,
@@ -50,12 +48,9 @@ from render.policy._context import (
     Where,
 )
 from render.providers._answers import (
-    REFUSED,
     answer_in,
     check_name,
     check_text,
-    numbers_in,
-    patterns,
     response_json,
     stop_in_response,
     usage_in_response,
@@ -130,7 +125,6 @@ def provider(violations: Violations, refuses: Refuses) -> Provider:
         read=read,
         stop=partial(stop_in_response, SHAPE),
         usage=partial(usage_in_response, SHAPE, anthropic_usage_in),
-        overflow=overflow,
     )
 
 
@@ -339,7 +333,7 @@ def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
         arguments = dumps(call.input, ensure_ascii=False)
         content = result["content"]
         said = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        asked = f"[{call.name} was called with {arguments}; it gave]"
+        asked = f"[result of calling {call.name} with {arguments}]"
         for part in ({"type": "text", "text": asked}, *said):
             yield version, part
 
@@ -558,10 +552,7 @@ def messages(
 
 
 def request(
-    system: Sequence[Json],
-    tools: Sequence[Json],
-    messages: Sequence[Json],
-    cache_key: str = "",
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json], cache_key: str = ""
 ) -> Json:
     """The keyword arguments `system`, `tools` and `messages`; this cache needs no key."""
     del cache_key
@@ -890,33 +881,3 @@ def _check(content: Json, where: str, message: object) -> None:
         check_text(content, kind, f"{where}: {kind}")
     for name in ("id", "name") if kind == "tool_use" else ():
         check_name(content, name, f"{where}: {kind}")
-
-
-# Errors about the window. The API has no code for this, so the text is read. Only a refused request counts (status 400,
-# or an error inside a stream, which has no status): a rate limit or an overload may contain the same words.
-#
-#     prompt is too long: N tokens > M maximum
-#     input length and `max_tokens` exceed context limit: N + output > M, decrease ...
-#     stop reason `model_context_window_exceeded`
-#
-# A body with too many bytes (413) is not an overflow of the window.
-
-
-_STOPPED: Final = "model_context_window_exceeded"
-_TYPES: Final = frozenset({"", "error", "invalid_request_error"})
-"""Error types that may carry the text; "" if a gateway removed the type."""
-
-_TEXTS: Final = re.compile(r"prompt is too long|exceed context limit", re.IGNORECASE)
-_NUMBERS: Final = patterns(
-    r"<n> tokens > <m>",
-    r"context limit: <n> \+ [\d,_]+ > <m>",
-)
-
-
-def overflow(status: int | None, kind: str, message: str) -> Overflow | None:
-    """What an error or a stop reason says about the window; see `Provider.overflow`."""
-    if status not in REFUSED:
-        return None
-    if kind != _STOPPED and not (kind in _TYPES and _TEXTS.search(message)):
-        return None
-    return numbers_in(message, _NUMBERS) or Overflow()

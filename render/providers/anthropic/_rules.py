@@ -509,10 +509,7 @@ BLOCKS: Final[Checks] = {
     ),
     "tool_addition": (),
     "tool_removal": (),
-    "tool_result": (
-        field("tool_result.tool_use_id", is_filled, Rule.SHAPE, "string"),
-        _result,
-    ),
+    "tool_result": (field("tool_result.tool_use_id", is_filled, Rule.SHAPE, "string"), _result),
     "tool_use": (
         field("tool_use.id", matches(r"[a-zA-Z0-9_-]+"), Rule.TOOL_USE_ID),
         field("tool_use.name", _is_name, Rule.TOOL_NAME),
@@ -562,10 +559,7 @@ def _check_dialogue(
 
 
 def _check_ends(
-    messages: Sequence[_Message],
-    turns: Sequence[_Message],
-    model: Model | None,
-    findings: Findings,
+    messages: Sequence[_Message], turns: Sequence[_Message], model: Model | None, findings: Findings
 ) -> None:
     """Check the number of messages, the roles of the first and the last, and that none is empty."""
     if len(messages) > MESSAGES_MAX:
@@ -587,10 +581,7 @@ def _check_ends(
 
 
 def _check_system(
-    messages: Sequence[_Message],
-    turns: Sequence[_Message],
-    model: Model | None,
-    findings: Findings,
+    messages: Sequence[_Message], turns: Sequence[_Message], model: Model | None, findings: Findings
 ) -> None:
     """Check system messages between the others; one without content only sets options, so it is ignored."""
     if model is None or not model.system_messages:

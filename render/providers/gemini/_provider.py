@@ -42,7 +42,6 @@ from render.policy._context import (
     Encoder,
     Limits,
     Model,
-    Overflow,
     Piece,
     Provider,
     Rates,
@@ -52,11 +51,8 @@ from render.policy._context import (
     Where,
 )
 from render.providers._answers import (
-    REFUSED,
     check_origin,
     fields,
-    numbers_in,
-    patterns,
     stop_in_response,
 )
 from render.providers._definitions import FREE_SCHEMA, Definition, definition_of, open_definitions
@@ -120,7 +116,6 @@ def provider(violations: Violations) -> Provider:
         read=read,
         stop=partial(stop_in_response, SHAPE),
         usage=usage,
-        overflow=overflow,
     )
 
 
@@ -179,7 +174,7 @@ class Encoding:
         """The group as contents of this API."""
         notices: list[str] = []
         said = list(_signed(self._said(group, notices)))
-        results = list(returned(group, notices))
+        results = returned(group, notices)
         heard = [(found.version, _response(found)) for found in results]
         for found in results:
             heard += _moved(found)
@@ -394,10 +389,7 @@ def messages(
 
 
 def request(
-    system: Sequence[Json],
-    tools: Sequence[Json],
-    messages: Sequence[Json],
-    cache_key: str = "",
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json], cache_key: str = ""
 ) -> Json:
     """The keyword arguments `contents` and `config`; this cache needs no key."""
     del cache_key
@@ -696,27 +688,3 @@ def usage(response: object) -> UsageRecorded | None:
     tokens = gemini_usage_in(dict(fields(gemini_field(found, "usageMetadata"))))
     model, own = (str(gemini_field(found, n) or "") for n in ("modelVersion", "responseId"))
     return tokens and replace(tokens, model=model, response=own)
-
-
-# Errors about the window. The API has no code for this, so the text is read.
-#
-#     Gemini API   400 INVALID_ARGUMENT
-#                  The input token count (N) exceeds the maximum number of tokens allowed (M).
-#                  The input token count exceeds the maximum number of tokens allowed M.
-#     Agent        400 INVALID_ARGUMENT
-#     Platform     Unable to submit request because the input token count is N but model only supports up to
-#                  M. Reduce the input token count and try again.
-
-
-_KINDS: Final = frozenset({"", "400", "INVALID_ARGUMENT"})
-_TEXTS: Final = patterns(
-    r"(?i)input token count (?:\(<n>\) )?exceeds the maximum number of tokens allowed ?\(?(?:<m>)?",
-    r"(?i)input token count is <n> but (?:the )?model only supports up to <m>",
-)
-
-
-def overflow(status: int | None, kind: str, message: str) -> Overflow | None:
-    """What an error says about the window; see `Provider.overflow`."""
-    if status not in REFUSED or kind not in _KINDS:
-        return None
-    return numbers_in(message, _TEXTS)

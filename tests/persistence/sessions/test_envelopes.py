@@ -296,7 +296,8 @@ def test_every_format_has_a_writer() -> None:
 def test_every_format_is_in_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs/sessions.md").read_text(encoding="utf-8")
     table = page.split("| format |", 1)[1].split("\n\n", 1)[0]
-    assert {name for name in FORMATS if f"`{name}`" not in table} == set()
+    missing = {name for name in FORMATS if f"`{name}`" not in table}
+    assert missing == set(), "add its row to the first table of docs/sessions.md"
 
 
 @for_each("name", WRITERS)

@@ -20,7 +20,7 @@ from render.compaction._prompt import (
     parse_answer,
 )
 from render.summary._merge import SummaryRoom
-from render.summary._text import EXCERPTS
+from render.summary._text import WORKING
 from render.summary._written import format_written
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
@@ -228,7 +228,7 @@ def test_the_computed_sections_are_shown_and_what_only_quotes_is_not() -> None:
     blocks = [make.prompt("go"), *rounds(3), make.said("So it is.", "t1", "r9")]
     told = instruction(folding(*blocks), context(limit=1_000_000))
     computed = told.split("<computed>\n")[1].split("\n</computed>")[0]
-    assert EXCERPTS not in computed
+    assert WORKING not in computed
     assert count(computed) <= COMPUTED_MAX + 40
 
 

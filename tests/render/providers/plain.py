@@ -27,7 +27,7 @@ from blocks import (
     text_of,
 )
 from blocks.formats._message import Answer
-from render import Entry, Group, Json, Model, Overflow, Place, Provider, Rates, TokenCounter, Where
+from render import Entry, Group, Json, Model, Place, Provider, Rates, TokenCounter, Where
 from render.policy._context import Encoder, Limits, Piece, Segment, Spot, ThinkingRule, Violation
 from render.summary._text import format_summary
 
@@ -84,7 +84,6 @@ def plain_text(
         read=read,
         stop=stop,
         usage=usage,
-        overflow=overflow,
     )
 
 
@@ -182,10 +181,6 @@ def stop(response: object) -> str:
 def usage(response: object) -> UsageRecorded | None:
     assert response
     return None
-
-
-def overflow(status: int | None, kind: str, message: str) -> Overflow | None:
-    return Overflow() if "too much text" in (status, kind, message) else None
 
 
 def _encoded(group: Group, counter: TokenCounter) -> Piece:

@@ -46,9 +46,9 @@ def test_what_nobody_described_is_a_guess_on_the_first_line() -> None:
     unknown = attrs.evolve(ACCOUNT, known=False)
     first, second, *_ = format_account(unknown).splitlines()
     assert first == "model claude-haiku-4-5: unknown, so the counts are guesses"
-    assert second.endswith(", of a guessed window")
+    assert second.endswith("; the window is a guess")
     given_window = attrs.evolve(unknown, output=0)
-    assert format_account(given_window).splitlines()[1].endswith("as it was given")
+    assert format_account(given_window).splitlines()[1].endswith("given directly")
 
 
 @given(st.integers(1, 10**7), st.integers(0, 10**7))

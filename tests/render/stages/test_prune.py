@@ -66,28 +66,6 @@ def test_while_the_cache_is_warm_nothing_is_pruned() -> None:
     assert hidden(pruned(view, now=NOW + 300.0))
 
 
-def test_a_warm_cache_is_rewritten_once_that_has_paid_if_the_policy_asks_for_it() -> None:
-
-    def rounds(number: int) -> View:
-        work = [
-            block
-            for n in range(number)
-            for block in (make.call(f"c{n}"), make.result(f"c{n}", BIG if n < 2 else "ok"))
-        ]
-        view = make.view_of(make.header(), make.prompt("go"), *work)
-        return commit(view, rendered_at(NOW))
-
-    asked = {"rounds_intact": 2, "turns_intact": 9, "turns_visible": 9, "now": NOW + 1}
-    when = [n for n in range(60) if hidden(pruned(rounds(n), prune_pays=1.0, **asked))]
-    assert when, "after enough requests"
-    assert when == list(range(when[0], 60)), "and it stays worth it"
-    cold = [n for n in range(60) if hidden(pruned(rounds(n), **{**asked, "now": NOW + 300}))]
-    assert when[0] > cold[0], "not as soon as it can"
-    dear = [n for n in range(60) if hidden(pruned(rounds(n), prune_pays=3.0, **asked))]
-    assert when[0] < min(dear, default=60)
-    assert not any(hidden(pruned(rounds(n), **asked)) for n in range(60)), "unless asked for"
-
-
 def test_a_buffer_lets_the_cache_count_as_cold_a_little_earlier() -> None:
     view = commit(make.view_of(*turns(4)), rendered_at(NOW))
     assert pruned(view, now=NOW + 289.0, ttl_buffer_seconds=10.0) is view

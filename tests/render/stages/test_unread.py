@@ -11,7 +11,7 @@ def test_a_part_of_a_framework_is_a_notice_that_names_it_and_keeps_its_original(
     timeline.append(prompt("hear", "t1", *parts_from([AUDIO], "openai.chat")))
     rendered = timeline.render()
     [notice] = rendered.notices
-    assert "a part of the type 'input_audio' is only told by name" in notice
+    assert "a part of the type 'input_audio' is replaced by its name" in notice
     assert notice.endswith("ar:t1.user.prompt")
     assert rendered.violations == ()
     block = timeline.read("ar:t1.user.prompt")

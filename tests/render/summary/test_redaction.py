@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,16 +14,14 @@ from blocks import (
     Decision,
     Digest,
     DocumentPart,
-    Excerpt,
     ImagePart,
-    Index,
-    Layer,
     OpenItem,
     RangeSummary,
+    Region,
     StructuredSummary,
     TurnId,
 )
-from render import Redaction, redaction_of, said_by, stand_in, without_excerpts
+from render import Redaction, redaction_of, said_by, stand_in, without_blocks
 from render.summary import _redaction
 from render.summary._redaction import FEW
 from tests import _builders as make
@@ -37,47 +34,26 @@ def redaction(quoting: object) -> Redaction:
     return redaction_of([SECRET], [quoting], [make.prompt("The vault opens with a key.")])
 
 
-def summary_with(*excerpts: Excerpt) -> RangeSummary:
+def summary_with(*regions: Region) -> RangeSummary:
     return RangeSummary(
         id=BlockId("s"),
         turn=TurnId("t1"),
         summary=StructuredSummary(),
-        digest=Digest(blocks=7, index=Index(excerpts=excerpts)),
+        digest=Digest(blocks=7, regions=regions),
     )
 
 
-def test_excerpts_of_hidden_blocks_go_and_all_others_stay() -> None:
-    one, two, three = (Excerpt(path=f"p{n}", seen=n, text=f"text {n}") for n in (1, 2, 3))
-    left = without_excerpts(summary_with(one, two, three), [2, 9])
+def test_regions_of_hidden_blocks_go_and_all_others_stay() -> None:
+    one, two, three = (Region(file=f"p{n}", seen=n, text=f"text {n}") for n in (1, 2, 3))
+    joined = Region(file="p4", seen=4, text="text 4", sources=(2,))
+    left = without_blocks(summary_with(one, two, three, joined), [2, 9])
     assert left == summary_with(one, three)
-    assert without_excerpts(left, [1, 3]) == summary_with()
+    assert without_blocks(left, [1, 3]) == summary_with()
 
 
-def test_they_go_from_every_layer() -> None:
-    one, two, three = (Excerpt(path=f"p{n}", seen=n, text=f"text {n}") for n in (1, 2, 3))
-    layers = Layer(excerpts=(one, two)), Layer(excerpts=(two, three))
-    left = without_excerpts(layered(*layers), [2])
-    assert left == layered(Layer(excerpts=(one,)), Layer(excerpts=(three,)))
-    assert without_excerpts(left, [2]) is left
-
-
-def layered(*layers: Layer) -> RangeSummary:
-    summary = summary_with()
-    digest = msgspec.structs.replace(summary.digest, index=Index(layers=layers))
-    return msgspec.structs.replace(summary, digest=digest)
-
-
-def test_the_path_of_a_file_is_taken_back_when_only_the_hidden_call_says_it() -> None:
-    excerpt = Excerpt(path="p1", seen=1, text="a key", file="vault/tamarind.md")
-    layer = Layer(excerpts=(excerpt,))
-    (left,) = redaction(layer).redacted(layer).excerpts
-    assert "tamarind" not in left.file
-    assert msgspec.structs.replace(left, file=excerpt.file) == excerpt
-
-
-def test_a_summary_without_excerpts_of_them_is_the_same_one() -> None:
-    summary = summary_with(Excerpt(path="p", seen=1, text="text"))
-    assert without_excerpts(summary, [2]) is summary
+def test_a_summary_without_anything_of_them_is_the_same_one() -> None:
+    summary = summary_with(Region(file="p", seen=1, text="text"))
+    assert without_blocks(summary, [2]) is summary
 
 
 def masked(text: str, hidden: str, *said: str) -> str:

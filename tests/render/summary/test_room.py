@@ -13,7 +13,7 @@ from tests._table import for_each
 
 TUNING = Path(__file__).parents[3] / "docs" / "tuning.md"
 ROWS = re.findall(
-    r"^\| ([\d,]+(?: \| [\d,]+){6}) \|$", TUNING.read_text(encoding="utf-8"), re.MULTILINE
+    r"^\| ([\d,]+(?: \| [\d,]+){5}) \|$", TUNING.read_text(encoding="utf-8"), re.MULTILINE
 )
 WINDOW = 30_000
 DEFAULT = context(limit=WINDOW, policy=Policy())
@@ -22,16 +22,13 @@ DEFAULT = context(limit=WINDOW, policy=Policy())
 @for_each("row", ROWS)
 def test_the_table_in_the_documentation_is_the_law(row: str) -> None:
     assert len(ROWS) == 5
-    window, page, state, found, done, excerpts, working = (
+    window, page, state, found, done, working = (
         int(cell.replace(",", "")) for cell in row.split(" | ")
     )
     room = PageRoom.of(context(limit=window, policy=Policy()))
     assert abs(room.whole - room.working - page) <= 10
-    parts = (room.state, room.found, room.done, room.excerpts, room.working)
-    assert all(
-        abs(a - b) <= 10
-        for a, b in zip(parts, (state, found, done, excerpts, working), strict=True)
-    )
+    parts = (room.state, room.found, room.done, room.working)
+    assert all(abs(a - b) <= 10 for a, b in zip(parts, (state, found, done, working), strict=True))
 
 
 def test_what_is_told_in_few_tokens_leaves_the_working_set_its_room() -> None:
@@ -39,13 +36,11 @@ def test_what_is_told_in_few_tokens_leaves_the_working_set_its_room() -> None:
     room = PageRoom.of(DEFAULT, most=6_000, filled=5_000)
     assert room.state + room.found + room.done > 6_000 - 100
     assert room.working_beside(1_400) == room.working
-    assert room.excerpts_beside(1_400 + room.working) == room.excerpts
 
 
 def test_half_of_the_working_set_stands_however_full_the_request_is() -> None:
     room = PageRoom.of(DEFAULT, most=8_000, filled=int(FULL * WINDOW))
     assert room.working_beside(6_000) == room.working // 2
-    assert room.excerpts_beside(6_000) == 0
 
 
 @given(st.integers(0, 40_000), st.integers(0, 40_000), st.integers(0, 20_000))
@@ -53,6 +48,6 @@ def test_all_parts_together_have_no_more_than_there_is(most: int, filled: int, t
     room = PageRoom.of(DEFAULT, most, filled)
     assert room.state + room.found + room.done <= max(most, 0)
     used = min(told, room.state + room.found + room.done)
-    used += (working := room.working_beside(used))
+    working = room.working_beside(used)
     assert 0 <= working <= room.working
-    assert used + room.excerpts_beside(used) <= most
+    assert used + working <= most

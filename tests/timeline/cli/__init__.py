@@ -1,5 +1,6 @@
 """Tests of `timeline/cli`: a module's suite has its name, or is given here.
 
+_child: test_wrap.py
 _console: test_look.py, test_terminal.py
 _gateway: test_mcp.py, test_proxy.py, test_savings.py, test_wrap.py
 _look: test_look.py, test_store_commands.py

@@ -50,7 +50,7 @@ def test_looking_records_nothing(run: Run) -> None:
 def test_an_unknown_model_is_said_to_be_one_first(run: Run, window: tuple[object, ...]) -> None:
     said = run("account", "invented", "--model", "gpt-9", *window).out.splitlines()[2:]
     assert said[0] == "model gpt-9: unknown, so the counts are guesses"
-    assert ("of a guessed window" in said[1]) is (not window)
+    assert ("the window is a guess" in said[1]) is (not window)
     assert (
         json.loads(run("account", "invented", "--model", "gpt-9", "--json").out)["known"] is False
     )

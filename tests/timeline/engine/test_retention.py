@@ -256,7 +256,7 @@ def test_a_compaction_holds_when_the_archive_fails_and_the_next_one_catches_up(
             timeline.record({"id": f"r{number}", "content": [{"type": "text", "text": "fine"}]})
             timeline.render()
     assert timeline.view.compaction is not None
-    assert "retention is to be repeated" in caplog.text
+    assert "retention must be repeated" in caplog.text
     [step, *_] = [step for step in told if step.kind == "unretained"]
     assert step.timeline == T
     assert step.last > 0

@@ -2,7 +2,6 @@
 `tests/timeline/cli/test_wrap.py`.
 
 _app: test_door.py, test_money.py, test_passing.py
-_child: ../cli/test_wrap.py
 _gateway: test_passing.py, ../cli/test_proxy.py
 _reader: test_reader.py, test_mcp.py
 _request: test_lineage.py, test_passing.py, test_rewriting.py

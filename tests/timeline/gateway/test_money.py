@@ -36,9 +36,9 @@ from timeline import Timeline, model_named
 from timeline.billing import Flattener
 from timeline.cli import main
 from timeline.fake_provider import Call, FakeProvider, FakeServer, Fault, Reply
-from timeline.gateway import Savings
 from timeline.gateway._money import account_of
 from timeline.gateway._reader import StoreReader
+from timeline.report import Savings
 from timeline.report._savings import accounts, billed, conversation_of
 from timeline.tokens import O200kCounter
 

@@ -25,7 +25,7 @@ from tests.timeline.gateway._agents import (
 from timeline import model_named
 from timeline.fake_provider import Call, FakeProvider, FakeServer, Fault, Reply
 from timeline.fake_provider.wires import RESPONSES
-from timeline.gateway import Savings
+from timeline.report import Savings
 
 pytestmark = pytest.mark.network
 WINDOW = 6_500

@@ -19,6 +19,7 @@ from tests.timeline.integrations._play import (
 )
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, model_named
 from timeline.fake_provider import FakeServer, Fault
+from timeline.react import Limits
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
 
@@ -62,7 +63,7 @@ def options(server: FakeServer, *, stream: bool) -> dict[str, Any]:
         "tools": [read_file],
         "system": "You read logs.",
         "max_tokens": 2_000,
-        "rounds_max": ROUNDS + 1,
+        "limits": Limits(rounds=ROUNDS + 1),
         "stream": stream,
     }
 

@@ -5,35 +5,46 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 import pytest
+from anthropic import AsyncAnthropic
 from pydantic import BaseModel
 from pydantic_ai import (
     Agent,
     BinaryContent,
+    CachePoint,
     ModelMessage,
     ModelMessagesTypeAdapter,
+    ModelResponse,
     NativeOutput,
     PromptedOutput,
+    TextPart,
+    ToolCallPart,
+    ToolDefinition,
     ToolOutput,
     capture_run_messages,
 )
-from pydantic_ai.models import Model
+from pydantic_ai.direct import model_request
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from blocks import (
     AssistantCompletion,
     BlockAppended,
     ImagePart,
-    MisuseError,
     SystemMessage,
     TimelineForked,
+    ToolCall,
     ToolResult,
     UsageRecorded,
     UserPrompt,
@@ -48,15 +59,17 @@ from tests.timeline.integrations._play import (
     check_page,
     part,
 )
-from timeline import AsyncTimeline, model_named
-from timeline.fake_provider import Call, FakeServer, Reply
-from timeline.integrations.pydantic_ai import TimelineCapability
+from timeline import AsyncTimeline, Timeline, model_named
+from timeline.fake_provider import Call, FakeServer, Fault, Reply
+from timeline.integrations.pydantic_ai import TimelineCapability, messages_of
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
 WINDOW: Final = 20_000
 IMAGE: Final = BinaryContent(b64decode(PICTURE.partition(",")[2]), media_type="image/png")
-APIS: Final = ("anthropic", "openai.responses", "openai.chat")
-NAMES: Final[Mapping[str, str]] = {"anthropic": "claude-sonnet-5-5"}
+APIS: Final = ("anthropic", "openai.responses", "openai.chat", "gemini")
+SENT: Final = APIS[:3]
+"""Those whose requests are sent as they were rendered."""
+NAMES: Final[Mapping[str, str]] = {"anthropic": "claude-sonnet-5-5", "gemini": "gemini-3.8-flash"}
 each_api = pytest.mark.parametrize("api", APIS)
 
 
@@ -78,6 +91,9 @@ class Desk:
         if self.api == "anthropic":
             anthropic = AnthropicProvider(api_key="test", base_url=self.server.url)
             return AnthropicModel(self.name, provider=anthropic)
+        if self.api == "gemini":
+            google = GoogleProvider(api_key="test", base_url=self.server.url)
+            return GoogleModel(self.name, provider=google)
         kind = OpenAIResponsesModel if self.api == "openai.responses" else OpenAIChatModel
         openai = OpenAIProvider(api_key="test", base_url=f"{self.server.url}/v1")
         return kind(self.name, provider=openai)
@@ -122,6 +138,11 @@ def look_at(path: str) -> BinaryContent:
     return IMAGE
 
 
+def glance() -> str:
+    """Look around."""
+    return "nothing"
+
+
 def stored(messages: list[ModelMessage]) -> list[ModelMessage]:
     """A history as it comes back from where it was kept."""
     return ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(messages))
@@ -148,6 +169,9 @@ def test_a_long_run_sends_what_is_rendered_and_records_each_thing_once(
         usage = [event for event in log if isinstance(event, UsageRecorded)]
         assert len(usage) == len(desk.server.requests) == ROUNDS
         assert sum(one.cache_read for one in usage) > 3 * sum(one.uncached for one in usage)
+        if api not in SENT:
+            assert "thoughtSignature" in str(desk.server.requests[-1])
+            return
         again = (await desk.capability()).timeline
         versions = [v for v, e in await again.events() if isinstance(e, UsageRecorded)]
         tools = desk.server.requests[0]["tools"]
@@ -244,7 +268,7 @@ def test_a_streamed_run_is_recorded(
         check_log(log)
         assert sum(isinstance(event, UsageRecorded) for event in log) == ROUNDS
         assert desk.server.refused == []
-        assert desk.server.requests[0]["stream"]
+        assert desk.server.requests[0].get("stream") or api == "gemini"
 
     asyncio.run(play())
     report(streaming="ok")
@@ -321,7 +345,7 @@ class Finding(BaseModel):
 
 FOUND: Final = {"file": "part-1.log", "rows": 25}
 FOUND_TEXT: Final = '{"file": "part-1.log", "rows": 25}'
-SHAPES: Final = ("output_config", "text", "response_format")
+SHAPES: Final = ("output_config", "text", "response_format", "config")
 
 
 @each_api
@@ -354,7 +378,7 @@ def test_output_that_the_provider_shapes_is_asked_for(
         found = await desk.run("Which file?", output_type=NativeOutput(Finding))
         assert isinstance(found.output, Finding)
         asked = {name: desk.server.requests[0].get(name) for name in SHAPES}
-        assert "json_schema" in str(asked)
+        assert "json_schema" in str(asked) or "responseJsonSchema" in str(asked)
         assert desk.server.refused == []
 
     asyncio.run(play())
@@ -414,31 +438,134 @@ def test_an_effort_that_changes_is_the_requests(api: str, serve: Callable[..., F
         desk = Desk(serve(responder=[Reply(text="Good morning."), Reply(text="Bye.")]), api)
         first = await desk.run("Hello?", model_settings={"thinking": "low"})
         await desk.run("And now?", first.all_messages(), model_settings={"thinking": "high"})
-        efforts = [
-            str(
-                {
-                    name: sent.get(name)
-                    for name in ("output_config", "reasoning", "reasoning_effort")
-                }
-            )
-            for sent in desk.server.requests
-        ]
+        names = ("output_config", "reasoning", "reasoning_effort", "config")
+        efforts = [str([sent.get(name) for name in names]).lower() for sent in desk.server.requests]
         assert ["low" in effort for effort in efforts] == [True, False]
         assert ["high" in effort for effort in efforts] == [False, True]
 
     asyncio.run(play())
 
 
-def test_a_model_of_another_api_is_refused_before_anything_is_sent(
-    serve: Callable[..., FakeServer],
+@pytest.mark.parametrize("api", APIS[1:])
+def test_when_one_vendor_fails_the_request_is_rendered_for_the_next(
+    api: str, serve: Callable[..., FakeServer], report: Callable[..., None]
 ) -> None:
     async def play() -> None:
-        desk = Desk(serve(responder=[]))
-        for model in (TestModel(), Desk(desk.server, "openai.chat").model()):
-            agent = Agent(model, capabilities=[await desk.capability()])
-            with pytest.raises(MisuseError, match="rendered for 'anthropic', and the agent asks"):
-                await agent.run("Hello?")
-        assert desk.server.requests == []
-        assert await desk.log() == []
+        reader = Reader(thinks=True)
+        down, up = serve(responder=reader), serve(responder=Reader(rounds=12))
+        reader.before = lambda n: down.fault(Fault.server_error()) if n >= 3 else None
+        desk = Desk(down)
+        client = AsyncAnthropic(api_key="test", base_url=down.url, max_retries=0)
+        first = AnthropicModel(desk.name, provider=AnthropicProvider(anthropic_client=client))
+        model = FallbackModel(first, Desk(up, api).model())
+        agent = Agent(model, capabilities=[await desk.capability()], retries=3)
+        agent.tool_plain(read_file)
+        assert (await agent.run("Read all parts.")).output == LAST_WORDS
+        assert up.refused == []
+        log = await desk.log()
+        models = [event.model for event in log if isinstance(event, UsageRecorded)]
+        assert (models[0], models[-1]) == (desk.name, model_named(Desk(up, api).name).name)
+        calls = [call.call_id for call in await desk.blocks(ToolCall)]
+        assert sorted(calls) == sorted(one.call_id for one in await desk.blocks(ToolResult))
 
     asyncio.run(play())
+    report(fallback="ok")
+
+
+@each_api
+def test_a_model_for_tests_sees_messages_and_its_answers_are_recorded(
+    api: str, serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    """Of the framework's own kinds, and as what is rendered for the timeline's model."""
+    seen = list[list[ModelMessage]]()
+
+    def answer(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
+        seen.append(messages)
+        return ModelResponse([TextPart(f"Answer {len(seen)}.")])
+
+    async def play() -> None:
+        desk = Desk(serve(), api)
+        for _ in range(2):
+            capability = await desk.capability()
+            agent = Agent(
+                FunctionModel(answer), instructions="Be brief.", capabilities=[capability]
+            )
+            await agent.run("Hello?")
+        kinds = [type(part).__name__ for message in seen[-1] for part in message.parts]
+        assert kinds == ["SystemPromptPart", "UserPromptPart", "TextPart", "UserPromptPart"]
+        desk = Desk(desk.server, api)
+        capability = await desk.capability()
+        agent = Agent(desk.model(), capabilities=[capability], output_type=ToolOutput(Finding))
+        agent.tool_plain(glance)
+        with agent.override(model=TestModel()):
+            found = await agent.run("Which file?")
+        assert isinstance(found.output, Finding)
+        calls = [call.name for call in await desk.blocks(ToolCall)]
+        assert calls == ["glance", "final_result"]
+        assert len(await desk.blocks(ToolResult)) == 2
+
+    asyncio.run(play())
+    report(**{"test model": "ok"})
+
+
+def test_a_timeline_of_a_program_without_asyncio_goes_with_run_sync(
+    serve: Callable[..., FakeServer],
+) -> None:
+    server = serve(responder=Reader(rounds=5))
+    with Timeline.open("sync", window=WINDOW) as timeline:
+        agent = Desk(server).agent(TimelineCapability(timeline))
+        assert agent.run_sync("Read all parts.").output == LAST_WORDS
+        log = [event.block for _, event in timeline.events() if isinstance(event, BlockAppended)]
+    assert sum(isinstance(block, ToolResult) for block in log) == 6
+    assert server.refused == []
+
+
+@each_api
+def test_a_program_of_one_s_own_sends_the_messages_of_the_request(
+    api: str, serve: Callable[..., FakeServer]
+) -> None:
+    """Each kind of block goes to the vendor's own model and comes back as it was."""
+
+    async def play() -> None:
+        desk = Desk(serve(responder=Reader(thinks=api != "openai.chat")), api)
+        schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+        tool = ToolDefinition(name="read_file", parameters_json_schema=schema)
+        parameters = ModelRequestParameters(function_tools=[tool])
+        settings: Any = {"openai_store": False, "max_tokens": 2000}
+        own: Any = {"tools": [{"name": "read_file", "input_schema": schema}], "system": "Read."}
+        timeline = cast("AsyncTimeline", (await desk.capability()).timeline)
+        await timeline.user("Read all parts.", ImagePart(data=PICTURE.partition(",")[2]))
+        await timeline.note("Be brief.")
+        asked = True
+        while asked:
+            rendered = await timeline.render(**own)
+            sent = messages_of(rendered)
+            answer = await model_request(
+                desk.model(), sent, model_settings=settings, model_request_parameters=parameters
+            )
+            await timeline.record(answer, rendered, format="pydantic_ai")
+            calls = [part for part in answer.parts if isinstance(part, ToolCallPart)]
+            asked = bool(calls)
+            for call in calls:
+                path = call.args_as_dict()["path"]
+                await timeline.tool_result(call.tool_call_id, read_file(path))
+        assert desk.server.refused == []
+        check_log(await desk.log())
+        copy = await AsyncTimeline.open("copy", model=rendered.model and timeline.settings.model)
+        await copy.sync(stored(sent), format="pydantic_ai")
+        again = messages_of(await copy.render(**own))
+        assert [spoken(one) for one in again] == [spoken(one) for one in sent]
+
+    asyncio.run(play())
+
+
+def spoken(message: ModelMessage) -> list[Any]:
+    """The content of a message without cache marks, whose places depend on the size of the window, and times."""
+    found = list[Any]()
+    for part in message.parts:
+        content: Any = getattr(part, "content", None)
+        listed = content if isinstance(content, list) else [content]
+        bare = [one for one in listed if not isinstance(one, CachePoint)]
+        own = getattr(part, "signature", None), getattr(part, "provider_details", None)
+        found.append((part.part_kind, bare, getattr(part, "tool_call_id", None), *own))
+    return found

@@ -2,17 +2,28 @@
 to which, how long it took, what it cost, and whether it failed."""
 
 import asyncio
+from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
 from blocks import ClosedError, Provenance, StructuredSummary
 from persistence import MemoryStore
 from render import Summary
 from tests._builders import Clock, open_timeline, response, tool_use
-from tests._tracing import Watched, told
-from timeline import AsyncTimeline, Hooks, Step, SummaryRequest, Timeline
+from tests._tracing import Broken, Watched, told
+from timeline import (
+    AsyncTimeline,
+    Hooks,
+    Step,
+    SummaryFailedError,
+    SummaryRequest,
+    Timeline,
+    describe_model,
+)
 
 
 @pytest.fixture
@@ -31,7 +42,7 @@ def test_a_render_is_a_span_with_an_event_a_step(watched: Watched) -> None:
     timeline = open_timeline(window=4_000, tracer=watched.tracer, observers=[steps.append])
     timeline.user("go")
     timeline.render()
-    assert "gen_ai.conversation.compacted" not in told(watched.only("foldline.render"))
+    assert "foldline.compacted" not in told(watched.only("foldline.render"))
     work(timeline, 30)
     rendered = timeline.render()
     span = watched.spans("foldline.render")[-1]
@@ -40,7 +51,7 @@ def test_a_render_is_a_span_with_an_event_a_step(watched: Watched) -> None:
     assert told(span)["foldline.tokens"] == rendered.tokens
     assert told(span)["gen_ai.conversation.id"] == told(span)["session.id"] == timeline.id
     assert told(span)["gen_ai.provider.name"] == "anthropic"
-    assert told(span)["gen_ai.conversation.compacted"] is True
+    assert told(span)["foldline.compacted"] is True
 
 
 def test_a_compaction_is_a_span_in_its_render_and_each_commit_one_more(watched: Watched) -> None:
@@ -55,7 +66,7 @@ def test_a_compaction_is_a_span_in_its_render_and_each_commit_one_more(watched: 
     assert isinstance(before, int)
     assert isinstance(after, int)
     assert 0 < after < before
-    assert told(watched.only("foldline.render"))["gen_ai.conversation.compacted"] is True
+    assert told(watched.only("foldline.render"))["foldline.compacted"] is True
     commits = [s for s in watched.spans("foldline.append") if watched.parents(s)]
     assert [told(commit)["foldline.events"] for commit in commits] == [1, 1]
     for commit in commits:  # of the compaction, and of the request
@@ -90,10 +101,22 @@ def test_a_summary_that_a_model_writes_is_a_call_of_that_model(watched: Watched)
             spent = Provenance(source_hash="", model=self.name, input_tokens=90, output_tokens=7)
             return Summary(summary=StructuredSummary(task="go"), provenance=spent)
 
-    timeline = open_timeline(window=4_000, tracer=watched.tracer, summarizer=Writer())
+    timeline = open_timeline(
+        window=4_000, tracer=watched.tracer, meter=watched.meter, summarizer=Writer()
+    )
     timeline.user("go")
     work(timeline, 12)
     timeline.compact()
+    [(about, tokens)] = [
+        point
+        for point in watched.measures("gen_ai.client.token.usage")
+        if point[0]["gen_ai.token.type"] == "input"
+    ]
+    assert (about["gen_ai.request.model"], about["foldline.purpose"], tokens) == (
+        "claude-haiku-4-5",
+        "summary",
+        90,
+    )
     span = watched.only("chat")
     assert (span.name, span.kind) == ("chat claude-haiku-4-5", SpanKind.CLIENT)
     assert told(span)["gen_ai.usage.input_tokens"] == 90
@@ -146,3 +169,82 @@ def test_nothing_is_current_once_a_render_is_over(watched: Watched) -> None:
     timeline.user("go")
     timeline.render()
     assert not get_current_span().get_span_context().is_valid
+
+
+def test_what_answers_cost_and_compactions_fold_is_measured(watched: Watched) -> None:
+    mine = describe_model(
+        "mine", provider="anthropic", tokens_window=100_000, price_input=2, price_output=10
+    )
+    timeline = open_timeline(window=4_000, model=mine, meter=watched.meter)
+    timeline.user("go")
+    for n in range(12):
+        usage = {"input_tokens": 100, "cache_read_input_tokens": 0, "output_tokens": 10}
+        call = tool_use(f"c{n}", "bash", command=f"make {n}")
+        timeline.record(response(call, id=f"r{n}", model="mine", usage=usage))
+        timeline.tool_result(f"c{n}", f"{n} " * 200)
+    before = timeline.render().tokens
+    freed = before - timeline.compact().tokens
+    tokens = {a["gen_ai.token.type"]: n for a, n in watched.measures("gen_ai.client.token.usage")}
+    assert tokens == {"input": 1_200, "output": 120}
+    [(_, compactions)], [(about, folded)] = map(
+        watched.measures, ("foldline.compactions", "foldline.tokens.folded")
+    )
+    assert (compactions, about["foldline.trigger"]) == (1, "forced")
+    assert folded == pytest.approx(freed, abs=0.1 * before)
+    [(about, dollars)] = watched.measures("foldline.cost")
+    assert dollars == pytest.approx((1_200 * 2 + 120 * 10) / 1e6)
+    assert about["gen_ai.request.model"] == about["gen_ai.response.model"] == "mine"
+
+
+def test_a_summary_that_failed_is_paid_and_measured(watched: Watched) -> None:
+    @attrs.frozen
+    class Failing:
+        name: str = "claude-haiku-4-5"
+
+        def __call__(self, _: SummaryRequest) -> Summary:
+            failed = SummaryFailedError("no summary")
+            failed.provenance = Provenance(source_hash="", model=self.name, cost_usd=0.25)
+            raise failed
+
+    timeline = open_timeline(window=4_000, meter=watched.meter, summarizer=Failing())
+    timeline.user("go")
+    work(timeline, 12)
+    timeline.compact()
+    [(about, dollars)] = watched.measures("foldline.cost")
+    assert (about["foldline.purpose"], dollars) == ("summary", 0.25)
+    [(about, _)] = watched.measures("gen_ai.client.operation.duration")
+    assert about["error.type"] == "SummaryFailedError"
+
+
+def test_a_count_of_a_refused_request_costs_nothing(watched: Watched) -> None:
+    timeline = open_timeline(
+        model="claude-sonnet-5-5", meter=watched.meter, count_tokens=lambda _: 9
+    )
+    timeline.user("go")
+    timeline.calibrate()
+    assert not watched.measures("foldline.cost")
+    assert not watched.measures("gen_ai.client.token.usage")
+
+
+@given(st.sets(st.integers(1, 40)) | st.just(frozenset(range(10_000))))
+def test_a_broken_tracer_or_meter_changes_nothing(failures: set[int]) -> None:
+    def requests(**options: Any) -> list[object]:
+        timeline = open_timeline(window=4_000, **options)
+        timeline.user("go")
+        work(timeline, 12)
+        first, forced = timeline.render(), timeline.compact()
+        return [first.request(), forced.request(), timeline.version]
+
+    broken = Broken(failures.__contains__)
+    assert requests(tracer=broken, meter=broken) == requests()
+    assert broken.calls
+
+
+def test_a_tracer_whose_spans_are_nothing_changes_nothing() -> None:
+    class Silent:
+        def start_span(self, *_: object, **__: object) -> None:
+            return None
+
+    timeline = open_timeline(tracer=Silent())
+    timeline.user("go")
+    assert timeline.render().messages

@@ -47,7 +47,7 @@ def agent(
         inside(number, half)
         return f"log {number}, half {half}: {LINES}"
 
-    return ReactAgent(timeline, client, tools=[read_log], system="You are on call.")
+    return ReactAgent(timeline, client, tools=[read_log], system="You are on call.", parallel_max=1)
 
 
 def opened(store: str) -> Timeline:

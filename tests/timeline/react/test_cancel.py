@@ -184,7 +184,7 @@ def read_file(path: str) -> str:
 
 timeline = Timeline.open("agent", store=sys.argv[1])
 client = anthropic.Anthropic(base_url=sys.argv[2], api_key="test", max_retries=0)
-ReactAgent(timeline, client, tools=[read_file]).run("Look.")
+ReactAgent(timeline, client, tools=[read_file], parallel_max=1).run("Look.")
 """
 
 

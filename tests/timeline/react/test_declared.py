@@ -46,14 +46,16 @@ def both(made: Tool, **given: Any) -> list[CallResult]:
     """A call as the sync and as the async agent do it."""
     caller = Caller(tools={made.name: made}, clock=lambda: 1.0)
     asked = call_of(made.name, given)
-    return [caller.call(asked), asyncio.run(caller.acall(asked))]
+    done = [caller.call(asked), asyncio.run(caller.acall(asked))]
+    return [each for each in done if isinstance(each, CallResult)]
 
 
 def both_now(made: Tool, **given: Any) -> list[Determinism | None]:
     caller = Caller(tools={made.name: made}, clock=lambda: 1.0)
     asked = call_of(made.name, given)
-    envelope = asyncio.run(caller.acall(asked)).envelope
-    return [caller.current(asked), envelope.determinism]
+    done = asyncio.run(caller.acall(asked))
+    assert isinstance(done, CallResult)
+    return [caller.current(asked), done.envelope.determinism]
 
 
 def test_an_output_that_no_store_takes_is_told_to_the_model() -> None:

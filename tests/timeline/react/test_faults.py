@@ -7,7 +7,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from blocks import RangeCompacted, UsageRecorded, UserPrompt
+from blocks import RangeCompacted, TokensCounted, UsageRecorded, UserPrompt
 from tests._practice import Practice
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline
 from timeline.fake_provider import Call, Fault, Reply
@@ -79,8 +79,8 @@ def test_an_overflow_is_compacted_and_its_numbers_are_learnt(agents: Agents) -> 
     for ran in agents.run(script, tools=[large]):
         assert (ran.outcome.stop, ran.outcome.text) == ("end_turn", "It says so.")
         assert [e.trigger for e in ran.events if isinstance(e, RangeCompacted)] == ["forced"]
-        usages = [event for event in ran.events if isinstance(event, UsageRecorded)]
-        assert 9_001 in [usage.uncached for usage in usages]
+        [refused] = [event for event in ran.events if isinstance(event, TokensCounted)]
+        assert (refused.input, refused.limit) == (9_001, 9_000)
 
 
 def test_an_overflow_that_compaction_cannot_help_is_an_outcome(agents: Agents) -> None:

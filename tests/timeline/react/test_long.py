@@ -23,7 +23,7 @@ from timeline import (
     model_named,
 )
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
-from timeline.react import AgentHooks, Outcome
+from timeline.react import AgentHooks, Limits, Outcome
 
 ROUNDS = sized(90, 300)
 WINDOW = sized(14_000, 30_000)
@@ -108,7 +108,7 @@ def test_many_rounds(practice: Practice, provider: str, *, stream: bool) -> None
             tools=[read_part],
             system="You read logs.",
             max_tokens=ANSWER,
-            rounds_max=ROUNDS,
+            limits=Limits(rounds=ROUNDS),
             hooks=counted.of_agent(),
             stream=stream,
         )
@@ -140,7 +140,7 @@ def test_many_async_rounds(practice: Practice, provider: str) -> None:
                 tools=[read_part],
                 system="You read logs.",
                 max_tokens=ANSWER,
-                rounds_max=ROUNDS,
+                limits=Limits(rounds=ROUNDS),
                 hooks=counted.of_agent(),
             )
             outcome = await agent.run(TASK)

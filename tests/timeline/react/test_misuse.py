@@ -29,7 +29,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"system": [{"type": "image"}]}, "no text block"),
     ({"max_tokens": "5"}, "max_tokens must be a whole number"),
     ({"max_tokens": 0}, "max_tokens must be a whole number, 1 or more"),
-    ({"rounds_max": True}, "rounds_max must be a whole number"),
+    ({"limits": 5}, "limits must be Limits"),
     ({"hooks": [print]}, "hooks must be AgentHooks"),
     ({"stream": "no"}, "stream must be True or False"),
     ({"options": [1]}, "options must be a dict"),

@@ -31,7 +31,7 @@ from tests._practice import Practice
 from tests.persistence.contract import compacted
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, quality_of
 from timeline.fake_provider import Call, Reply, summary_reply, wants_summary
-from timeline.react import Tool, reading_tools
+from timeline.react import Limits, Tool, reading_tools
 from timeline.react._tools import Caller, CallResult
 
 FACT = "The gateway answers on port 48231, behind the blue door."
@@ -99,7 +99,7 @@ def test_a_run_reads_back_what_was_folded(practice: Practice) -> None:
     server = practice.serve(responder=responder())
     with Timeline.open("agent", window=12_000) as timeline:
         tools: list[Any] = [read_part, *reading_tools(timeline)]
-        agent = ReactAgent(timeline, practice.client(server), tools=tools, rounds_max=40)
+        agent = ReactAgent(timeline, practice.client(server), tools=tools, limits=Limits(rounds=40))
         outcome = agent.run("Read all parts.")
         assert not server.refused
         check([event for _, event in timeline.events()], outcome.text)
@@ -112,7 +112,7 @@ def test_an_async_run_does_so_too(practice: Practice) -> None:
         timeline = await AsyncTimeline.open("agent", window=12_000)
         tools: list[Any] = [read_part, *reading_tools(timeline)]
         async with practice.aclient(server) as client:
-            agent = AsyncReactAgent(timeline, client, tools=tools, rounds_max=40)
+            agent = AsyncReactAgent(timeline, client, tools=tools, limits=Limits(rounds=40))
             outcome = await agent.run("Read all parts.")
         check([event for _, event in await timeline.events()], outcome.text)
         await timeline.close()
@@ -129,7 +129,9 @@ def called(tool: Tool, **given: Any) -> CallResult:
     block = ToolCall(
         id=BlockId("b"), turn=TurnId("t"), call_id=CallId("c"), name=tool.name, input=given
     )
-    return caller.call(block)
+    done = caller.call(block)
+    assert isinstance(done, CallResult)
+    return done
 
 
 def told(tool: Tool, **given: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import attrs
 import pytest
 
-from blocks import RangeCompacted, UsageRecorded
+from blocks import RangeCompacted, TokensCounted
 from persistence import MemoryStore
 from render import Rendered
 from tests import _builders as make
@@ -111,8 +111,34 @@ def test_what_is_too_long_is_compacted_and_tried_again(retry: Retry) -> None:
 def test_the_provider_s_count_is_learnt(retry: Retry) -> None:
     store, provider = talk(), Provider(WINDOW, factor=15.0)
     retry(store, provider)
-    [learnt] = facts(store, UsageRecorded)
-    assert (learnt.uncached, learnt.estimated) == (15 * provider.asked[0], provider.asked[0])
+    [learnt] = facts(store, TokensCounted)
+    assert (learnt.input, learnt.estimated) == (15 * provider.asked[0], provider.asked[0])
+    assert learnt.limit == WINDOW
+
+
+def test_a_smaller_limit_that_the_provider_names_holds_for_all_later_requests(retry: Retry) -> None:
+    """Such as that of a server that was started with a smaller context than the model's."""
+    store, provider = talk(), Provider(1_000)
+    assert retry(store, provider) == "done"
+    assert len(provider.asked) == 2
+    for _ in range(3):
+        with open_timeline(store=store, **OPTIONS) as timeline:
+            timeline.user("Which of the parts is the largest? " * 60)
+        assert retry(store, provider) == "done"
+    assert len(provider.asked) == 5
+    [learnt] = facts(store, TokensCounted)
+    assert learnt.limit == 1_000
+    with open_timeline(
+        store=store, **{**OPTIONS, "model": attrs.evolve(make.LOOSE, name="b")}
+    ) as other:
+        assert other.render().account.limit == WINDOW
+
+
+def test_a_limit_that_is_larger_than_the_timelines_changes_nothing(retry: Retry) -> None:
+    store = talk()
+    retry(store, Provider(2 * WINDOW, factor=30.0))
+    with open_timeline(store=store, **OPTIONS) as timeline:
+        assert timeline.render().account.limit == WINDOW
 
 
 def test_an_error_without_numbers_teaches_nothing_and_is_tried_again_all_the_same(
@@ -121,13 +147,13 @@ def test_an_error_without_numbers_teaches_nothing_and_is_tried_again_all_the_sam
     store, provider = talk(), Provider(WINDOW, factor=15.0, tells=False)
     assert retry(store, provider) == "done"
     assert len(provider.asked) == 2
-    assert facts(store, UsageRecorded) == []
+    assert facts(store, TokensCounted) == []
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 40])
 def test_a_request_that_is_no_smaller_is_not_tried(retry: Retry, rounds: int) -> None:
     """The provider has just refused it, and would again."""
-    provider = Provider(1)
+    provider = Provider(1, tells=False)
     with pytest.raises(TooLongError):
         retry(talk(rounds), provider, retries_max=9)
     assert provider.asked == sorted(set(provider.asked), reverse=True)

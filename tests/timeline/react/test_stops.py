@@ -21,7 +21,7 @@ from render import LADDER, Json, Policy
 from tests._practice import Practice
 from timeline import ReactAgent, Timeline
 from timeline.fake_provider import Call, Fault, Reply
-from timeline.react import AgentHooks, SessionStarted, StepDone, StepStarted
+from timeline.react import AgentHooks, Limits, SessionStarted, StepDone, StepStarted
 
 from .both import Agents, Ran, read_file
 
@@ -150,8 +150,9 @@ def test_a_stop_sequence_ends_the_run(agents: Agents) -> None:
 
 
 def test_rounds_are_bounded(agents: Agents) -> None:
-    for ran in agents.run([LOOK] * 9, rounds_max=3):
-        assert (ran.outcome.stop, ran.outcome.rounds) == ("rounds_max", 3)
+    for ran in agents.run([LOOK] * 9, limits=Limits(rounds=3)):
+        assert (ran.outcome.stop, ran.outcome.rounds) == ("limit", 3)
+        assert str(ran.outcome.limit) == "rounds: 3 of 3"
         assert len(ran.results) == 3
 
 

@@ -46,7 +46,13 @@ def called(function: Tool | Callable[..., Any], **given: Any) -> CallResult:
     made = function if isinstance(function, Tool) else tool(function)
     clock = iter((1.0, 3.0))
     caller = Caller(tools={made.name: made}, clock=lambda: next(clock))
-    return caller.call(call_of(made.name, given))
+    return result_of(caller, call_of(made.name, given))
+
+
+def result_of(caller: Caller, call: ToolCall) -> CallResult:
+    done = caller.call(call)
+    assert isinstance(done, CallResult)
+    return done
 
 
 def call_of(name: str, given: dict[str, Any]) -> ToolCall:
@@ -102,7 +108,7 @@ def test_invalid_input_is_told_to_the_model(given: dict[str, Any], said: str) ->
 
 def test_an_unknown_tool_is_told_to_the_model() -> None:
     caller = Caller(tools={"draw": draw}, clock=lambda: 0.0)
-    done = caller.call(call_of("paint", {}))
+    done = result_of(caller, call_of("paint", {}))
     assert (done.output, done.is_error) == ("there is no tool 'paint'; there are: draw", True)
 
 

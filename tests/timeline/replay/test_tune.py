@@ -191,7 +191,7 @@ def test_without_a_session_that_is_too_long_there_is_nothing_to_tune_on() -> Non
 
 
 def test_a_bound_that_no_session_can_check_is_refused() -> None:
-    with pytest.raises(MisuseError, match="no session says anything about 'quotes'"):
+    with pytest.raises(MisuseError, match="no session has the measure 'quotes'"):
         tune([invented(rounds=8)], SMALL, Tuning(at_least={"quotes": 0.5}))
 
 

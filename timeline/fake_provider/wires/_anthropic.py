@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from render import Json, Model, validate_request
-from timeline.billing._prompt_cache import CacheStep
+from timeline.billing import CacheStep
 from timeline.fake_provider._reply import ApiError, Draft, Reply, overlong
 from timeline.fake_provider.wires._signature import check_thinking, sign
 from timeline.fake_provider.wires._wire import Outgoing, Purpose, Wire, child, event, pieces

@@ -72,7 +72,6 @@ from render.providers.openai._shared import (
     chat_tool,
     content_of,
     limits_of,
-    overflow,
     rates,
     refusal,
     segment,
@@ -112,7 +111,6 @@ def provider(violations: Violations) -> Provider:
         read=read,
         stop=partial(stop_in_response, SHAPE),
         usage=partial(usage_in_response, SHAPE, usage_in),
-        overflow=overflow,
     )
 
 
@@ -301,10 +299,7 @@ def messages(
 
 
 def request(
-    system: Sequence[Json],
-    tools: Sequence[Json],
-    messages: Sequence[Json],
-    cache_key: str = "",
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json], cache_key: str = ""
 ) -> Json:
     """The keyword arguments `messages` and `tools`; cache options only with marks, because not every
     server accepts them."""

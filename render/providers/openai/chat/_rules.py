@@ -38,10 +38,7 @@ from render.providers.openai._rules import (
     check_mark,
 )
 
-_SHAPES: Final[Shapes] = {
-    "messages": (LISTS, "an array"),
-    "tools": (LISTS, "an array"),
-}
+_SHAPES: Final[Shapes] = {"messages": (LISTS, "an array"), "tools": (LISTS, "an array")}
 
 
 def check_request(request: Mapping[str, Any], model: Model | None = None) -> tuple[Violation, ...]:

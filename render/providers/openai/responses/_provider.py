@@ -23,15 +23,7 @@ from blocks import (
     in_words,
 )
 from blocks.formats import CLIENT_TOOLS, SHAPES, client_call, client_result, usage_in
-from render.policy._context import (
-    Answer,
-    Encoder,
-    Model,
-    Piece,
-    Provider,
-    TokenCounter,
-    Violations,
-)
+from render.policy._context import Answer, Encoder, Model, Piece, Provider, TokenCounter, Violations
 from render.providers._answers import (
     answer_in,
     check_name,
@@ -67,7 +59,6 @@ from render.providers.openai._shared import (
     PartForms,
     content_of,
     limits_of,
-    overflow,
     rates,
     refusal,
     response_tool,
@@ -108,7 +99,6 @@ def provider(violations: Violations) -> Provider:
         read=read,
         stop=partial(stop_in_response, SHAPE),
         usage=partial(usage_in_response, SHAPE, usage_in),
-        overflow=overflow,
     )
 
 
@@ -155,7 +145,7 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group as input items of this API."""
         notices, late = list[str](), list[str]()
-        found = list(returned(group, late))
+        found = returned(group, late)
         own = {each.call.pair: item for each in found if (item := _client_result(each))}
         said = self._said(group, {*own, *_ran(group)}, notices)
         notices += late
@@ -310,10 +300,7 @@ def messages(
 
 
 def request(
-    system: Sequence[Json],
-    tools: Sequence[Json],
-    messages: Sequence[Json],
-    cache_key: str = "",
+    system: Sequence[Json], tools: Sequence[Json], messages: Sequence[Json], cache_key: str = ""
 ) -> Json:
     """The keyword arguments `input` and `tools`, with `store=False`; if there are marks, the cache is
     written only at them."""

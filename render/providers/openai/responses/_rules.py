@@ -260,9 +260,7 @@ def _more_tools(item: Json, place: str, findings: Findings) -> None:
 
 
 _call_has_id: Final = field(
-    "call_id",
-    lambda value: is_filled(value) and len(value) <= CALL_ID_LENGTH_MAX,
-    Rule.CALL_ID,
+    "call_id", lambda value: is_filled(value) and len(value) <= CALL_ID_LENGTH_MAX, Rule.CALL_ID
 )
 
 

@@ -142,13 +142,13 @@ def test_blank_text_is_not_shown(blank: str) -> None:
         call("a", response="r"), result("a", blank), steer(blank),
     )  # fmt: skip
     assert lines(rendered) == [
-        "user: [the session starts mid-way]", "assistant: call a", "user: result a (no output)",
+        "user: [the beginning of this conversation is missing]", "assistant: call a", "user: result a (no output)",
     ]  # fmt: skip
 
 
 def test_a_log_of_nothing_is_a_valid_request() -> None:
     for items in ((), (make.header(),), (prompt(" "),), (result("a"),), (thought(),)):
-        assert lines(shown(*items)) == ["user: [the session starts mid-way]"]
+        assert lines(shown(*items)) == ["user: [the beginning of this conversation is missing]"]
 
 
 def test_an_answer_that_nobody_replied_to_is_followed_by_a_line() -> None:

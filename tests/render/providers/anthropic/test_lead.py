@@ -54,11 +54,11 @@ def test_each_result_stands_whole_behind_the_call_that_it_answers() -> None:
     source = {"type": "base64", "media_type": "image/png", "data": PICTURE.data}
     assert contents(rendered) == [
         ("user", make.text("go")),
-        ("user", make.text('[look was called with {"at": "café"}; it gave]')),
+        ("user", make.text('[result of calling look with {"at": "café"}]')),
         ("user", make.text("a picture")),
         ("user", {"type": "image", "source": source}),
         ("user", FOUND),
-        ("user", make.text("[list was called with {}; it gave]")),
+        ("user", make.text("[result of calling list with {}]")),
         ("user", make.text("README.md")),
     ]
 

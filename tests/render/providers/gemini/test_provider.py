@@ -15,7 +15,7 @@ SYSTEM = [{"type": "text", "text": "You help."}, {"type": "text", "text": "Be ki
 SCHEMA = {"type": "object", "properties": {"x": {"$ref": "#/$defs/X"}}, "$defs": {"X": {}}}
 TOOL = {"name": "look", "description": "Look.", "input_schema": SCHEMA}
 DECLARED = {"name": "look", "description": "Look.", "parametersJsonSchema": SCHEMA}
-MIDWAY = {"role": "user", "parts": [{"text": "[the session starts mid-way]"}]}
+MIDWAY = {"role": "user", "parts": [{"text": "[the beginning of this conversation is missing]"}]}
 
 
 def test_the_request_is_exactly_what_the_client_takes() -> None:

@@ -7,7 +7,7 @@ from tests.render.providers.openai._play import CHAT, LOCAL
 
 PROVIDER = PROVIDERS["openai.chat"]
 SYSTEM = [{"type": "text", "text": "You help."}, {"type": "text", "text": "Be kind."}]
-MIDWAY = {"role": "user", "content": "[the session starts mid-way]"}
+MIDWAY = {"role": "user", "content": "[the beginning of this conversation is missing]"}
 
 
 def test_the_system_prompt_is_a_text_unless_it_carries_a_mark() -> None:

@@ -32,7 +32,7 @@ def test_nothing_is_stored_on_the_server() -> None:
 
 
 def test_texts_come_last_each_in_a_message_of_its_own() -> None:
-    midway = text("[the session starts mid-way]")
+    midway = text("[the beginning of this conversation is missing]")
     assert PROVIDER.messages([], [], ["a", "b"]) == [midway, text("a"), text("b")]
     request = PROVIDER.extended({"input": [text("a")], "store": False}, "b")
     assert request == {"input": [text("a"), text("b")], "store": False}

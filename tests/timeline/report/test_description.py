@@ -14,17 +14,23 @@ from persistence import EventStore, open_store
 from render import open_view
 from tests import _builders as make
 from tests.strategies import Play, Step, settings, steps
-from timeline.engine._gist import FIRST_EVENTS, Gist, beginning, first_prompt, gists
+from timeline.report._description import (
+    FIRST_EVENTS,
+    Description,
+    beginning,
+    descriptions,
+    first_prompt,
+)
 
 
-def read_whole(store: EventStore, name: TimelineId) -> Gist:
+def read_whole(store: EventStore, name: TimelineId) -> Description:
     """The same from a view of the window and the whole log."""
     window = store.load_window(name)
     prompt = first_prompt(event for _, event in store.read(name, limit=FIRST_EVENTS))
     withheld = open_view(window).state.withheld
     events = [event for _, event in window.events]
     named = [e.model for e in events if isinstance(e, UsageRecorded) and e.model]
-    return Gist(
+    return Description(
         prompt=None if prompt is None or prompt.id in withheld else beginning(prompt),
         model=named[-1] if named else None,
         tokens=_latest(events),
@@ -56,7 +62,7 @@ def test_it_is_what_reading_the_whole_log_says(
     """Whatever was hidden, restored, folded, expanded: nothing is shown that is hidden on request."""
     play = Play(options).run([("user", 1), *before, *hidden, *after, ("flush",)])
     names = [info.id for info in play.store.list()]
-    found = dict(gists(play.store, names))
+    found = dict(descriptions(play.store, names))
     assert found == {name: read_whole(play.store, name) for name in names}
 
 
@@ -77,5 +83,5 @@ def test_a_list_does_not_read_logs_whole(
         for name in names:
             store.append(name, log, expected_version=0)
         monkeypatch.setattr("persistence.sql._rows.decode_event", counted)
-        assert len(dict(gists(store, names))) == 20
+        assert len(dict(descriptions(store, names))) == 20
     assert 0 < len(read) <= 20 * FIRST_EVENTS

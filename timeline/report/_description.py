@@ -32,7 +32,7 @@ _PROMPT: Final = str(UserPrompt.__struct_config__.tag).encode()
 
 
 @attrs.frozen(kw_only=True)
-class Gist:
+class Description:
     """A short description; a field is None if the log does not tell it."""
 
     prompt: str | None = None
@@ -50,7 +50,9 @@ class Gist:
         return self.usage[-1].window if self.usage else 0
 
 
-def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[TimelineId, Gist]]:
+def descriptions(
+    store: EventStore, names: Sequence[TimelineId]
+) -> Iterator[tuple[TimelineId, Description]]:
     """The descriptions of these timelines, in any order."""
     for name, skim in store.skim(names, FIRST_EVENTS, KINDS, ALWAYS):
         first = first_prompt(event for _, event in skim.first) or _later_prompt(store, name, skim)
@@ -58,7 +60,7 @@ def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[Time
         usage = tuple(event for _, event in skim.always if isinstance(event, UsageRecorded))
         yield (
             name,
-            Gist(
+            Description(
                 prompt=prompt,
                 model=next((u.model for u in reversed(usage) if u.model and not u.aside), None),
                 tokens=_size(dict([*skim.window, *skim.always])),
@@ -67,9 +69,9 @@ def gists(store: EventStore, names: Sequence[TimelineId]) -> Iterator[tuple[Time
         )
 
 
-def gist_of(store: EventStore, name: TimelineId) -> Gist:
+def description_of(store: EventStore, name: TimelineId) -> Description:
     """The description of one timeline."""
-    return dict(gists(store, [name]))[name]
+    return dict(descriptions(store, [name]))[name]
 
 
 def _later_prompt(store: EventStore, name: TimelineId, skim: Skim) -> UserPrompt | None:

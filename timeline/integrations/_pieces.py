@@ -1,0 +1,77 @@
+"""The content of a rendered request, piece by piece, in a form that is the same for all providers.
+
+Frameworks have messages of their own. Each adapter makes them from these pieces, for models whose requests it cannot
+replace, and for programs that call the model themselves.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from blocks.formats import Call, Content, Result, items, messages_in, obj, objs, parts_of
+from render import Json, Rendered
+
+SEAL: Final = "thoughtSignature"
+"""Gemini's name for the signature of a part."""
+_UNSIGNED: Final = "skip_thought_signature_validator"
+"""Gemini's signature for a call of another model."""
+_MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
+
+
+@attrs.frozen
+class Piece:
+    """One content block."""
+
+    role: str
+    """Who says it: `system`, `user`, `assistant` or `tool`."""
+    content: Content
+    raw: Json
+    """The block, or the whole item, as the provider takes it."""
+
+    @property
+    def mark(self) -> Json:
+        """The cache mark behind it; empty: none."""
+        last = [self.raw, *objs(self.raw.get("output"))[-1:], *objs(self.raw.get("content"))[-1:]]
+        return {name: block[name] for block in last for name in _MARKS if name in block}
+
+
+def pieces_of(rendered: Rendered) -> Iterator[Piece]:
+    """The pieces of a request in their order, the system prompt first; a call comes before its result."""
+    for raw in rendered.system:
+        content = raw.get("content", raw)
+        blocks: list[Any] = items(content) or [content]
+        for block in blocks:
+            for part in parts_of(block):
+                yield Piece("system", part, obj(block))
+    for item in rendered.messages:
+        for raw, alone in _blocks(item):
+            for message in messages_in(alone, rendered.provider.name):
+                for content in map(_own, message.content):
+                    role = "tool" if isinstance(content, Result) else message.role
+                    yield Piece(role, content, raw)
+
+
+def _own(content: Content) -> Content:
+    """A call without the signature that stands for none; frameworks set it themselves."""
+    if isinstance(content, Call) and content.provider.get(SEAL) == _UNSIGNED:
+        known = {name: value for name, value in content.provider.items() if name != SEAL}
+        return attrs.evolve(content, provider=known)
+    return content
+
+
+def _blocks(item: Json) -> Iterator[tuple[Json, Json]]:
+    """Each content block of an item, with an item that has this block alone; or the item itself if its content belongs
+    together."""
+    name = next((name for name in ("content", "parts") if items(item.get(name))), "")
+    if not name or "tool_calls" in item or item.get("role") == "tool":
+        yield item, item
+        return
+    for block in items(item[name]):
+        yield obj(block), {**item, name: [block]}
+
+
+def names_of(pieces: Sequence[Piece]) -> dict[str, str]:
+    """The names of the tools that were called, by the ids of the calls."""
+    calls = (piece.content for piece in pieces if isinstance(piece.content, Call))
+    return {call.call_id: call.name for call in calls}

@@ -1,0 +1,158 @@
+"""What a run has used of tokens, money, model calls and time, and the limits at which it stops.
+
+A limit ends a run between two rounds, so the log is whole and `resume` goes on, with a new allowance. What sub-agents use
+counts for the agents above them, too, and the limits of all of these hold.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, Self, TypeAlias
+
+import attrs
+from attrs.validators import optional
+
+from blocks import MisuseError, UsageRecorded, checked_calls, in_words
+from render import Model
+from timeline._arguments import COUNT, checked
+from timeline.billing import usage_price
+
+Measure: TypeAlias = Literal["rounds", "tokens", "dollars", "seconds"]
+
+
+def _whole(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
+    checked(value, COUNT, "Limits", attribute.name)
+
+
+def positive_number(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
+    """A validator: a number above 0."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or value <= 0:
+        raise MisuseError(f"{attribute.name} must be a number above 0, not {in_words(value)}")
+
+
+@checked_calls()
+@attrs.frozen(kw_only=True)
+class Limits:
+    """The most that one run may use, with its sub-agents; None: no limit.
+
+    They are checked before each request, so the last answer may exceed them.
+    """
+
+    rounds: int | None = attrs.field(default=100, validator=optional(_whole))  # type: ignore[arg-type]  # by its default
+    """Answers of the model."""
+    tokens: int | None = attrs.field(default=None, validator=optional(_whole))
+    """Tokens of all prompts, including those read from the cache, and of all answers."""
+    dollars: float | None = attrs.field(default=None, validator=optional(positive_number))
+    """Dollars at the model's list prices."""
+    seconds: float | None = attrs.field(default=None, validator=optional(positive_number))
+    """Seconds since the run began, by the agent's clock."""
+
+
+@attrs.frozen(kw_only=True)
+class LimitReached:
+    """The limit that ended a run."""
+
+    name: Measure
+    """The field of `Limits`."""
+    limit: float
+    used: float
+    """What was used when the run stopped; at least `limit`."""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.used:,g} of {self.limit:,g}"
+
+
+@attrs.frozen(kw_only=True)
+class Usage:
+    """The tokens of all rounds of a run, as the provider reported them, and their price; sub-agents included."""
+
+    uncached: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    rounds: int = 0
+    """Answers of the model."""
+    dollars: float = 0.0
+    """At the model's list prices, which are a guess for a model that is not in the table."""
+
+    @property
+    def input(self) -> int:
+        """Tokens of all prompts together, including those read from the cache."""
+        return self.uncached + self.cache_read + self.cache_write
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all prompts and answers."""
+        return self.input + self.output
+
+    @classmethod
+    def of(cls, usage: UsageRecorded | None, dollars: float) -> Self:
+        """The usage of one response."""
+        if usage is None:
+            return cls(rounds=1)
+        return cls(
+            uncached=usage.uncached,
+            cache_read=usage.cache_read,
+            cache_write=usage.cache_write,
+            output=usage.output,
+            rounds=1,
+            dollars=dollars,
+        )
+
+    def plus(self, other: "Usage") -> "Usage":
+        """The sum of both."""
+        mine, more = attrs.asdict(self), attrs.asdict(other)
+        return Usage(**{name: mine[name] + more[name] for name in mine})
+
+
+@attrs.define
+class Meter:
+    """Adds up what one run uses, and what its sub-agents use; `above` is the meter of the agent that called it."""
+
+    limits: Limits
+    clock: Callable[[], float]
+    above: "Meter | None" = None
+    _parts: list[Usage] = attrs.field(factory=list[Usage], init=False)
+    """A list, because sub-agents in other threads add to it, and appending to a list is atomic."""
+    _begun: float = attrs.field(
+        default=attrs.Factory(lambda self: self.clock(), takes_self=True), init=False
+    )
+
+    @property
+    def usage(self) -> Usage:
+        """What was used so far."""
+        total = Usage()
+        for part in tuple(self._parts):
+            total = total.plus(part)
+        return total
+
+    def add(self, usage: Usage) -> None:
+        """Add the usage of one response, here and above."""
+        self._parts.append(usage)
+        if self.above is not None:
+            self.above.add(usage)
+
+    def reached(self) -> LimitReached | None:
+        """The first limit of this run that is reached."""
+        usage = self.usage
+        used: dict[Measure, float] = {
+            "rounds": usage.rounds,
+            "tokens": usage.tokens,
+            "dollars": usage.dollars,
+            "seconds": self.clock() - self._begun,
+        }
+        for name, amount in used.items():
+            limit: float | None = getattr(self.limits, name)
+            if limit is not None and amount >= limit:
+                return LimitReached(name=name, limit=limit, used=amount)
+        return None
+
+    def reached_above(self) -> LimitReached | None:
+        """The first limit of the agents above that is reached."""
+        if self.above is None:
+            return None
+        return self.above.reached() or self.above.reached_above()
+
+
+def priced(usage: UsageRecorded | None, model: Model, response: dict[str, Any]) -> Usage:
+    """The usage of a response, with its price."""
+    return Usage.of(usage, usage_price(usage, model, response) if usage else 0.0)
