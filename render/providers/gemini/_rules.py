@@ -218,14 +218,14 @@ _NOTHING: Final = _Content("")
 
 def _read_content(content: object, place: str, findings: Findings) -> _Content:
     """Check one content by itself."""
-    known = findings.object_at(content, place, Rule.SHAPE)
-    if known is None:
+    fields = findings.object_at(content, place, Rule.SHAPE)
+    if fields is None:
         return _Content(place)
-    role = known.get("role", "user")
+    role = fields.get("role", "user")
     if not isinstance(role, str) or role not in ALLOWED:
         findings.add(Rule.ROLE, place, field="role")
         return _Content(place)
-    parts: object = known.get("parts")
+    parts: object = fields.get("parts")
     if not isinstance(parts, list):
         findings.add(Rule.SHAPE, place, "an array", field="parts")
     elif not parts:
@@ -246,21 +246,21 @@ def _read_content(content: object, place: str, findings: Findings) -> _Content:
 
 def _check_part(part: object, role: str, place: str, findings: Findings) -> str:
     """Check one part; returns its kind, "" if it has none or may not be there."""
-    known = findings.object_at(part, place, Rule.SHAPE)
-    if known is None:
+    fields = findings.object_at(part, place, Rule.SHAPE)
+    if fields is None:
         return ""
-    kinds = [name for name in DATA if name in known]
+    kinds = [name for name in DATA if name in fields]
     if len(kinds) != 1:
         findings.add(Rule.PART_DATA, place)
         return ""
     (kind,) = kinds
-    if SIGNATURE in known and not _is_bytes(known[SIGNATURE]):
+    if SIGNATURE in fields and not _is_bytes(fields[SIGNATURE]):
         findings.add(Rule.SIGNATURE_FORM, place, field=SIGNATURE)
     if kind not in ALLOWED[role]:
         findings.add(Rule.PART_ROLE, place, kind, role)
         return ""
     if check := PARTS.get(kind):
-        check(known, place, findings)
+        check(fields, place, findings)
     return kind
 
 
