@@ -18,8 +18,13 @@ ifneq ($(USABLE),yes)
 .PHONY: $(RUNTIME) $(TESTING)
 endif
 
+# A stamp, too: the site as it is built from these.
+SITE := build/.site
+PAGES := $(wildcard *.md) $(shell find docs -type f -not -name '*.pyc')
+
 # The other versions of Python, and where they would differ, if anywhere.
 VERSIONS := 3.12 3.13 3.14
+HOUSE := tests/test_docs.py tests/test_documented.py tests/test_exports.py tests/test_raises.py tests/test_rooms.py tests/test_tidy.py
 CORE := tests/blocks tests/persistence/sessions tests/timeline/test_timeline.py tests/timeline/test_siblings.py tests/timeline/cli/test_replay_command.py
 
 # Who forbids Python to keep what it compiled would compile everything anew in each of the hundreds of processes below.
@@ -29,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ifeq ($(MAKELEVEL),0)
 .NOTPARALLEL:
 endif
-.PHONY: help demo test test-slow test-long checks lint types pyright imports site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
+.PHONY: help demo test test-slow test-long checks lint types pyright imports house site pytest package pythons core mutants bench tune ladder peers exam adapters clients docs clean ablate
 
 help: ## say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -59,7 +64,7 @@ test: $(TESTING) ## check style, types and the documentation, and run the tests 
 	@$(MAKE) --no-print-directory pytest
 
 checks: $(TESTING) ## check everything that can be checked without running it
-	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports site
+	@$(MAKE) --no-print-directory --jobs=2 lint pyright types imports site house
 
 lint: $(TESTING) ## check style and format
 	$(BIN)/ruff check .
@@ -74,12 +79,15 @@ pyright: $(TESTING) ## check types once more, with another checker
 imports: $(TESTING) ## check who may import whom
 	$(BIN)/lint-imports
 
+house: $(TESTING) ## check files and words: budgets, docstrings, exports, how long tests may wait
+	$(BIN)/python -m pytest -q -m house $(HOUSE)
+
 pytest: $(TESTING) ## run the tests that are not slow
-	$(BIN)/python -m pytest -q -n auto -m 'not slow'
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m 'not slow'
 
 test-slow: $(TESTING) ## the rest: databases with servers, kills, terminals, a browser, all properties at length, the second type checker
 	@$(MAKE) --no-print-directory pyright
-	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto -m 'slow or property'
+	HYPOTHESIS_PROFILE=full $(BIN)/python -m pytest -q -n auto --dist worksteal -m 'slow or property'
 
 package: $(TESTING) ## build wheel and sdist, check them, install each into an environment of its own, and try it
 	$(PIP) install --quiet build twine
@@ -93,7 +101,8 @@ package: $(TESTING) ## build wheel and sdist, check them, install each into an e
 	  (cd build && installed/bin/foldline replay ../$(EXAMPLE) --window $(WINDOW) | tail -1) || exit 1; \
 	done
 	mkdir -p build/unpacked && tar xzf dist/*.tar.gz -C build/unpacked --strip-components 1
-	cd build/unpacked && '$(CURDIR)/$(BIN)/python' -m pytest -q tests/test_docs.py tests/test_examples.py tests/test_packaging.py
+	cd build/unpacked && '$(CURDIR)/$(BIN)/python' -m pytest -q tests/test_docs.py tests/test_examples.py tests/test_packaging.py \
+	  -k 'not shows_runs or README'
 
 pythons: ## test the core with Python 3.12 to 3.14, as far as they are here
 	@for version in $(VERSIONS); do \
@@ -148,9 +157,12 @@ docs: $(TESTING) ## generate the reference, refresh outputs, pictures and figure
 	$(BIN)/python docs/build_captures.py
 	@$(MAKE) --no-print-directory site
 
-site: $(TESTING) ## build the documentation site into build/site; a warning fails
-	$(BIN)/python -m sphinx -E -a -W --keep-going -q -b html -d build/site-cache docs build/site
+site: $(SITE) ## build the documentation site into build/site, if a page has changed; a warning fails
 	@echo '== The site: build/site/index.html'
+
+$(SITE): $(TESTING) $(PAGES)
+	$(BIN)/python -m sphinx -E -a -W --keep-going -q -b html -d build/site-cache docs build/site
+	@touch $@
 
 clean: ## remove the environment, the demo's output and all caches
 	rm -rf $(VENV) .venv-* .peers .adapters .clients .screenshots demo mutants build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks

@@ -10,6 +10,7 @@ import duckdb
 from benchmarks.logs import NAME, history
 from blocks import encode_event
 from persistence import DuckDBStore
+from persistence._chain import content, start, step
 
 LARGE: Final = 4_000
 """Events larger than this many bytes are left out, since here only the number matters."""
@@ -20,8 +21,7 @@ NAMES: Final = """
 INSERT INTO timelines SELECT n, ? || CASE WHEN n > 1 THEN n::VARCHAR ELSE '' END
 FROM range(1, ? + 1) r(n)
 """
-EVENTS: Final = """
-INSERT INTO events
+PAGES: Final = """
 SELECT timeline, seq, 1.7e9 + place,
        replace(replace(replace(text, '@SEQ@', seq::VARCHAR), '@CYCLE@', cycle::VARCHAR),
                '@AT@', (1700000000 + place)::VARCHAR || '.0')
@@ -31,6 +31,12 @@ FROM (SELECT place, place % $timelines + 1 AS timeline, place // $timelines + 1 
 JOIN temp.material ON number = (timeline * 7 + seq) % $texts
 ORDER BY place
 """
+EVENTS: Final = "INSERT INTO events SELECT unnest(?), unnest(?), unnest(?), unnest(?), unnest(?)"
+HEADS: Final = """
+INSERT INTO heads SELECT timeline, max(seq), list_extract(?, timeline) FROM events GROUP BY timeline
+"""
+FOLD: Final = "UPDATE fold SET events = (SELECT count(*) FROM events), timelines = ?"
+NAMED: Final = "SELECT name FROM timelines ORDER BY timeline"
 
 
 @attrs.frozen
@@ -56,12 +62,23 @@ def make(path: Path, size: Size) -> Path:
         database.execute(ADD_MATERIAL, [list(range(len(texts))), texts])
         database.execute("USE store")
         database.execute(NAMES, [NAME, size.timelines])
-        for start in range(0, size.events, PAGE):
-            bounds = {"start": start, "stop": min(start + PAGE, size.events)}
+        chains = [start(name) for (name,) in database.execute(NAMED).fetchall()]
+        for begin in range(0, size.events, PAGE):
+            bounds = {"start": begin, "stop": min(begin + PAGE, size.events)}
             given = {**bounds, "timelines": size.timelines, "texts": len(texts)}
-            database.execute(EVENTS, given)
+            rows = database.execute(PAGES, given).fetchall()
+            links = [_link(chains, *row) for row in rows]
+            database.execute(EVENTS, [*map(list, zip(*rows, strict=True)), links])
+        database.execute(HEADS, [chains])
+        database.execute(FOLD, [size.timelines])
         database.execute("CHECKPOINT")
     return path
+
+
+def _link(chains: list[int], timeline: int, seq: int, _at: float, payload: str) -> int:
+    """The link of an event, which moves the chain of its timeline on."""
+    chains[timeline - 1] ^= step(seq, f"event.{seq}")
+    return chains[timeline - 1] ^ content(payload.encode())
 
 
 def material() -> Iterator[str]:

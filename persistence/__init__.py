@@ -35,6 +35,7 @@ __all__ = [
     "look",
     "open_artifacts",
     "open_store",
+    "receipt",
     "repair",
     "search_blocks",
     "timeline_infos",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from persistence._copy import copy_store
     from persistence._open import look
     from persistence._open import looking as looking
+    from persistence._receipt import receipt
     from persistence._verify import repair, verify
     from persistence.artifacts import ArtifactDescription, Keys, Requester, open_artifacts
     from persistence.artifacts import ArtifactMetadata as ArtifactMetadata
@@ -93,6 +95,7 @@ _LATER = {
     "open_artifacts": "persistence.artifacts",
     "quality_rows": "persistence.duckdb._quality",
     "remove_archive": "persistence._archive",
+    "receipt": "persistence._receipt",
     "repair": "persistence._verify",
     "search_blocks": "persistence.search._search",
     "source_at": "persistence.search._paths",

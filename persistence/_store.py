@@ -29,6 +29,7 @@ from blocks import (
     kind_of,
     window_of,
 )
+from persistence._chain import start, step
 from persistence._log import (
     Head,
     Kept,
@@ -210,6 +211,16 @@ class EventStore(ABC):
 
         del keys
         return read_through(self)
+
+    def chain(self, timeline_id: TimelineId, version: int) -> int | None:
+        """A number that stands for the first `version` events of a timeline, in their order, under its name: the same in
+        every store that has them.  None if there is no such version, or the oldest events were forgotten."""
+        kept, chain, last = self.kept(timeline_id), start(timeline_id), 0
+        if kept.forgotten:
+            return None
+        for last, event in _log_of(self, timeline_id, last=version):
+            chain ^= step(last, event.id)
+        return chain if last == version else None
 
     # What only some stores can do; by default there is nothing, or an error.
 

@@ -1,7 +1,7 @@
 """Checks whether a store is consistent, every promise about stored bytes, and saves what is readable of a damaged one."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from itertools import chain, islice
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,6 +16,7 @@ from persistence._copy import artifacts_of, fill, forget_stand_ins, stand_in
 from persistence._file import checked_path
 from persistence._log import Kept, TimelineInfo, event_problems, is_sound
 from persistence._open import SCHEMES, locate_store, scheme_of
+from persistence._receipt import missing
 from persistence._store import PROBLEMS_MAX, EventStore, StoreLocation, StoreProblem, StoreReport
 from persistence.artifacts import Artifacts, KeyRing, copy_artifacts, open_artifacts
 
@@ -26,12 +27,15 @@ def verify(
     target: "EventStore | Artifacts | StoreLocation | str | PathLike[str]",
     *,
     keys: KeyRing | None = None,
+    expect: str = "",
 ) -> StoreReport:
     """Read a whole store, given as an object, a path or a URL, and report what is damaged or inconsistent.
 
-    Checks that versions are gap-free; that every event can be read and agrees with its row; that no block id occurs
-    twice in a timeline; that every artifact exists and has its original content; and that nothing acknowledged is
-    missing.  Changes nothing.  `target` may also be an artifact store, or the folder or URL of one.
+    Checks that versions are gap-free; that every event can be read, agrees with its row, and is the one that was
+    written there, by the chain of its timeline; that each timeline ends as its head says; that no block id occurs twice in
+    a timeline; that every artifact exists and has its original content; and that nothing acknowledged is missing, as
+    far as the store can know.  With the `receipt` of an earlier time as `expect`, also that everything of that time is
+    there.  Changes nothing.  `target` may also be an artifact store, or the folder or URL of one.
     For encrypted artifacts it checks the size, and with their `keys` also the content.
 
     Raises:
@@ -41,22 +45,31 @@ def verify(
     """
     try:
         if isinstance(target, str | PathLike):
-            return _verified_at(target, keys)
+            return _verified_at(target, keys, expect)
         if not isinstance(cast("object", target), EventStore | Artifacts | StoreLocation):
             raise MisuseError(
                 f"{target!r:.80} is not a store; give a store, or the path or URL of one"
             )
-        return target.verify(keys=keys)
+        report = target.verify(keys=keys)
+        if not expect or isinstance(target, Artifacts):
+            return report
+        with (
+            closing(target.open())
+            if isinstance(target, StoreLocation)
+            else nullcontext(target) as store
+        ):
+            found = (*report.problems, *missing(store, expect))
+        return attrs.evolve(report, problems=found[:PROBLEMS_MAX])
     except DamagedStoreError as damage:
         return StoreReport(problems=(StoreProblem(what=str(damage)),))
 
 
-def _verified_at(where: "str | PathLike[str]", keys: KeyRing | None) -> StoreReport:
+def _verified_at(where: "str | PathLike[str]", keys: KeyRing | None, expect: str) -> StoreReport:
     scheme = scheme_of(where)
     if scheme not in SCHEMES or (not scheme and _is_folder_of_artifacts(where)):
         with open_artifacts(str(where), keys=keys) as artifacts:
             return artifacts.verify()
-    return locate_store(where).verify(keys=keys)
+    return verify(locate_store(where), keys=keys, expect=expect)
 
 
 def _is_folder_of_artifacts(path: "str | PathLike[str]") -> bool:

@@ -178,9 +178,9 @@ def _served(
         while server.poll() is None:
             if subprocess.call(ask) == 0:
                 return server
-            time.sleep(0.02)
+            time.sleep(0.02)  # between two looks
         assert time.monotonic() < end, (folder / "log").read_text()
-        time.sleep(0.05)
+        time.sleep(0.05)  # between two tries
 
 
 def _installed(folder: Path) -> tuple[Path, dict[str, Any]]:

@@ -6,6 +6,7 @@ out what is marked `slow` (below: which suites), and looks at ten examples of a 
 everything, looks longer, and at others each time; `few` hardly looks (`make mutants`).
 """
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import _s3
 from tests._postgres import Server, is_there, running
-from tests._sizes import PROFILE, SLOW_SUITES
+from tests._sizes import HOUSE_SUITES, PROFILE, SLOW_SUITES
 from tests.timeline.integrations._frameworks import missing
 
 SCREENSHOTS = Path(__file__).parent.parent / ".screenshots"
@@ -47,14 +48,16 @@ settings.load_profile(PROFILE)
 
 
 SLOW_FIXTURES = frozenset({"postgres", "victim", "browser"})
+SLOW_STORES = ("duckdb", "postgres")
+"""In the name of a parameter: the fixture of such a test opens the store by this name."""
 
 
 def _is_slow(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
     return (
-        item.nodeid.startswith(SLOW_SUITES)
+        item.nodeid.startswith((*HOUSE_SUITES, *SLOW_SUITES))
         or not SLOW_FIXTURES.isdisjoint(fixtures)
-        or "duckdb" in item.nodeid.partition("[")[2]
+        or any(name in item.nodeid.partition("[")[2] for name in SLOW_STORES)
     )
 
 
@@ -62,6 +65,7 @@ def _is_slow(item: pytest.Item) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Forbid sockets: nothing here may reach a network, by accident or otherwise."""
     os.environ["FOLDLINE_MODELS"] = os.devnull  # whoever runs the tests may have a file of models
+    gc.disable()  # until all is collected: nothing of it becomes garbage
     config.option.disable_socket = True
     config.option.allow_unix_socket = True  # event loops wake themselves through one
 
@@ -72,10 +76,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _is_slow(item):
             item.add_marker("slow")
+        if item.nodeid.startswith(HOUSE_SUITES):
+            item.add_marker("house")
         if getattr(getattr(item, "function", None), "is_hypothesis_test", False):
             item.add_marker("property")
         if item.get_closest_marker("network"):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: no test need look through it for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -19,6 +19,7 @@ from persistence.sessions._read import FORMATS
 from render import PROVIDERS, Rendered
 from render.compaction._rungs import RUNGS
 from render.policy._policy import RungName
+from tests._table import for_each
 from tests.timeline.integrations._frameworks import FRAMEWORKS, suite_of
 from timeline import Hooks, known_models
 from timeline._apis import APIS
@@ -50,7 +51,7 @@ def _read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("thing", ROWS)
+@for_each("thing", ROWS)
 def test_every_path_of_a_row_is_there(thing: str) -> None:
     assert touched(thing)
     missing = [path for path in touched(thing) if not (ROOT / path).exists()]

@@ -134,6 +134,13 @@ def test_everything_that_a_page_shows_runs(
         pytest.skip(f"{len(python)} snippets were compiled only: without {lacking} they cannot run")
 
 
+@for_each("name", sorted(RUNNABLE))
+def test_our_names_that_a_page_imports_are_there(name: str) -> None:
+    """Quick, so that it is noticed at once; whether the rest of a page still runs is for `make test-slow`."""
+    python = [each for each in shown_in(RUNNABLE[name]) if each.language == "python"]
+    assert all(missing_in(each) is not None for each in python)
+
+
 def paste(python: list[Shown], page: str, folder: Path) -> None:
     """Run these one after another; a traceback names the page and its line."""
     text = ""

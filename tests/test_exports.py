@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests._table import for_each
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = (
     "blocks",
@@ -56,7 +58,7 @@ def test_there_are_no_more_public_names_than_the_budget_has() -> None:
     assert len(applications - library) <= APPLICATION_NAMES_MAX
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@for_each("package", PACKAGES)
 def test_a_star_gives_the_public_names(package: str) -> None:
     given: dict[str, object] = {}
     exec(f"from {package} import *", given)  # noqa: S102 -- no other way to say it
@@ -88,7 +90,7 @@ def house_names(package: str) -> set[str]:
     return {alias.name for alias in aliases if alias.asname == alias.name}
 
 
-@pytest.mark.parametrize("package", [*PACKAGES, *ROOMS])
+@for_each("package", [*PACKAGES, *ROOMS])
 def test_what_the_house_imports_stands_below_its_line_and_is_not_public(package: str) -> None:
     house = house_names(package)
     assert house.isdisjoint(EXPORTS.get(package, []))

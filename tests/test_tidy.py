@@ -121,6 +121,45 @@ def test_an_edge_does_catch_everything() -> None:
     assert {name for name in EDGES if any(map(catches_everything, ast.walk(parsed(name))))} == EDGES
 
 
+WAITS = frozenset({"wait", "join", "result", "settimeout", "wait_for", "wait_for_timeout"})
+TESTS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py"))
+
+
+def test_no_test_waits_for_a_clock_without_a_reason_beside_it() -> None:
+    """What is waited for is an event, with the limit of all tests (`PATIENCE`), for a machine may be ten times as slow.
+    Who sleeps, or waits for a number of seconds, says in a comment on that line why any number will do."""
+    assert [place for name in TESTS for place in clocks_in(name)] == []
+
+
+def clocks_in(name: str) -> Iterator[str]:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    for node in ast.walk(parsed(name)):
+        if not isinstance(node, ast.Call) or not waits_for_a_clock(node):
+            continue
+        if "  # " not in (line := lines[node.lineno - 1]):
+            yield f"{name}:{node.lineno} {line.strip()}"
+
+
+def waits_for_a_clock(call: ast.Call) -> bool:
+    place, _, name = ast.unparse(call.func).rpartition(".")
+    if name == "sleep":
+        return place in {"time", "asyncio"}
+    if place == "httpx2":
+        return (
+            name.islower()
+        )  # five seconds, if it is not told otherwise: `tests/_http.py` tells it
+    if (
+        not place or place.endswith("clock") or name not in WAITS
+    ):  # a clock of the tests stands still
+        return False
+    limits = [*call.args[:2], *(each.value for each in call.keywords if each.arg == "timeout")]
+    return any(isinstance(each, ast.Constant) and is_number(each.value) for each in limits)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def test_a_package_has_few_rooms() -> None:
     for package, rooms_max in (("render", 9), ("timeline", 22)):
         rooms = {path.stem for path in (ROOT / package).iterdir() if path.suffix in {"", ".py"}}

@@ -21,6 +21,7 @@ from blocks.formats._client_texts import client_text as client_text
 from blocks.formats._client_texts import lays_down as lays_down
 from blocks.formats._client_texts import operator_text as operator_text
 from blocks.formats._client_texts import standing_key as standing_key
+from blocks.formats._client_texts import without_reminders as without_reminders
 from blocks.formats._formats import SHAPES as SHAPES
 from blocks.formats._formats import Stream as Stream
 from blocks.formats._formats import checked_format as checked_format

@@ -170,13 +170,24 @@ def appended_texts(result: str) -> Iterator[tuple[ClientText, str]]:
     result that they follow. A tool's output can look the same, so such a text never replaces another one. What only says
     how things stand is not yielded: it may come with every result.
     """
-    text = result.rstrip()
-    while text.endswith(_END) and (begin := text.rfind(_BEGIN)) >= 0:
-        element, text = text[begin:], text[:begin].rstrip()
+    for element, _ in _reminders(result):
         client = client_text(element)
         if client and client.standing and not client.standing.startswith("state:"):
             kind, name, *_ = client.standing.split(":")
             yield attrs.evolve(client, standing=standing_key(kind, name, "", element)), element
+
+
+def without_reminders(result: str) -> str:
+    """A tool's result without the reminders that a client appended to it."""
+    return min((rest for _, rest in _reminders(result)), key=len, default=result)
+
+
+def _reminders(result: str) -> Iterator[tuple[str, str]]:
+    """The reminders at the end of a result, the newest first, each with what stands before it."""
+    text = result.rstrip()
+    while text.endswith(_END) and (begin := text.rfind(_BEGIN)) >= 0:
+        element, text = text[begin:], text[:begin].rstrip()
+        yield element, text
 
 
 def lays_down(block: Block) -> bool:

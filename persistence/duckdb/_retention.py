@@ -66,6 +66,12 @@ class Retention:
         with self.reader.cursor() as cursor:
             return kept_of(cursor, self.writer.heads.known(timeline).number)
 
+    def chain(self, timeline: TimelineId, version: int) -> int | None:
+        """The chain after a version; None if it is not known."""
+        with self.reader.cursor() as cursor:
+            number = self.writer.heads.known(timeline).number
+            return chain_at(timeline, kept_of(cursor, number), version, linked(cursor, number))
+
     def trimmed(self) -> Mapping[TimelineId, Kept]:
         """Which part is left of each timeline from which events were removed."""
         with self.reader.cursor() as cursor:
@@ -120,9 +126,7 @@ class _FileTimeline:
         return [(version, payload.encode()) for version, payload in rows]
 
     def chain(self, version: int) -> int:
-        with self._retention.reader.cursor() as cursor:
-            row = linked(cursor, self._known.number)
-            return chain_at(self.timeline, self.kept, version, row) or 0
+        return self._retention.chain(self.timeline, version) or 0
 
     def trim(self, before: int, left: Kept) -> tuple[int, int]:
         number, events = self._known.number, max(before - self.kept.first, 0)

@@ -238,6 +238,10 @@ class DuckDBStore(RelationalStore):
         self._refuse_if_not_ours()
         return self._retention.changed(timeline, change)
 
+    def chain(self, timeline_id: TimelineId, version: int) -> int | None:
+        self._refuse_if_not_ours()
+        return self._retention.chain(timeline_id, version)
+
     def erase(self) -> tuple[str, ...]:
 
         def write() -> None:

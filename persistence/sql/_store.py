@@ -28,6 +28,7 @@ from blocks import (
     UnknownTimelineError,
     VersionConflictError,
 )
+from persistence._chain import chain_at
 from persistence._log import (
     Attempts,
     Kept,
@@ -64,6 +65,7 @@ from persistence.sql._retention import (
     fork,
     remove,
     rewrite,
+    row_of,
     trim,
     trimmed_of,
 )
@@ -384,6 +386,15 @@ class SQLStore(RelationalStore):
 
         self._refuse_if_not_ours()
         return self._patience.repeated(once)
+
+    def chain(self, timeline_id: TimelineId, version: int) -> int | None:
+        def once() -> int | None:
+            with self._database.lent() as connection:
+                kept = trimmed_of(connection, timeline_id).kept
+                return chain_at(timeline_id, kept, version, row_of(connection, timeline_id))
+
+        self._refuse_if_not_ours()
+        return self._patience.repeated(once) if is_sound(timeline_id) else None
 
     def _backend(self, clock: Callable[[], float]) -> "SQLBackend":
         from persistence.artifacts._sql import SQLBackend

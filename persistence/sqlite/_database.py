@@ -9,7 +9,7 @@ import os
 import sqlite3
 from collections import deque
 from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from threading import Lock
@@ -25,7 +25,7 @@ from blocks import (
     StoreError,
     StoreLockedError,
 )
-from persistence._chain import extended, start
+from persistence._chain import extended, start, xor
 from persistence._file import create_beside, kind_at, sync_folder, system_errors
 from persistence._log import StoredEvent
 from persistence._store import PROBLEMS_MAX
@@ -41,21 +41,25 @@ from persistence.sql._database import (
     set_up,
 )
 from persistence.sql._retention import ADD_HEAD
-from persistence.sql._rows import CHAIN, columns
+from persistence.sql._rows import columns
+from persistence.sqlite import _fold
 from persistence.sqlite._dialect import DIALECT, VIEWS, register
+from persistence.sqlite._fold import Folding
 
 IDLE_MAX: Final = 8
 """The largest number of idle connections that are kept."""
 NO_TABLE: Final = ("no such table", "no such column", "table ")
 """Beginnings of error messages that say that a table or column is missing, differs or exists already."""
 NUMBER: Final = "(SELECT coalesce(max(made), 0) + 1 FROM {table} WHERE made IS NOT NULL)"
-INSERT: Final = f"""
-INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, link, made)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")} END)
+MOVE_HEAD: Final = f"""
+UPDATE heads SET version = ?, chain = {xor("chain", "?")} WHERE timeline = ? AND version = ?
 """  # noqa: S608 -- constants
-
-
-MOVE_HEAD: Final = "UPDATE heads SET version = ?, chain = ? WHERE timeline = ?"
+INSERT: Final = f"""
+INSERT INTO events(timeline, seq, id, ts, kind, ref, payload, made, link)
+VALUES (?, ?, ?, ?, ?, ?, ?, CASE WHEN ? THEN {NUMBER.format(table="events")} END,
+        (SELECT {xor("chain", "?")} FROM heads WHERE timeline = ?))
+"""  # noqa: S608 -- constants
+"""Inserts a row behind the head, whose link is given relative to its new chain."""
 
 
 @attrs.frozen
@@ -81,6 +85,10 @@ class SQLiteDatabase:
     _closed: bool = attrs.field(default=False, init=False)
     _change: Lock = attrs.field(factory=Lock, init=False)
     _writer: Lock = attrs.field(factory=Lock, init=False)
+    _folding: Folding = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._folding = Folding(self.path)
 
     @property
     def name(self) -> str:
@@ -113,12 +121,11 @@ class SQLiteDatabase:
 
     @contextmanager
     def writing(self) -> Generator[SQLiteConnection]:
-        with (
-            self._writer,
-            self.lent() as connection,
-            _transaction(connection.raw, "BEGIN IMMEDIATE"),
-        ):
-            yield connection
+        with self._writer, self.lent() as connection:
+            self._folding.before(connection.raw)
+            with _transaction(connection.raw, "BEGIN IMMEDIATE"):
+                yield connection
+            self._folding.after(connection.raw)
 
     def append(self, timeline: str, expected: int, events: Sequence[StoredEvent]) -> bool:
         try:
@@ -130,18 +137,17 @@ class SQLiteDatabase:
     def insert(
         self, connection: Connection, timeline: str, expected: int, events: Sequence[StoredEvent]
     ) -> bool:
-        ends = connection.rows(CHAIN, [timeline])
-        [(version, chain)] = ends or [(0, start(timeline))]
-        if version != expected:
-            return False
-        links, chain = extended(chain, expected, events)
-        for seq, (event, link) in enumerate(zip(events, links, strict=True), expected + 1):
-            connection.run(INSERT, (timeline, seq, *columns(event), event.data, link, seq == 1))
-        if ends:
-            connection.run(MOVE_HEAD, [expected + len(events), chain, timeline])
-        else:
-            connection.run(ADD_HEAD, [timeline, len(events), chain])
+        links, chain = extended(0, expected, events)
+        last = expected + len(events)
+        if not expected:
+            connection.run(ADD_HEAD, [timeline, last, chain ^ start(timeline)])
             count(self, connection, timeline, 1)
+        elif not connection.run(MOVE_HEAD, [last, chain, chain, timeline, expected]):
+            return False
+        for seq, (event, link) in enumerate(zip(events, links, strict=True), expected + 1):
+            relative = link ^ chain
+            given = (timeline, seq, *columns(event), event.data, seq == 1, relative, relative)
+            connection.run(INSERT, (*given, timeline))
         return True
 
     def hold(self, connection: Connection, timeline: str) -> None:
@@ -151,6 +157,7 @@ class SQLiteDatabase:
         with self._writer, self.lent() as connection:
             connection.run("VACUUM")
             [(is_busy, *_)] = connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._folding.fold(connection.raw)
         if is_busy:
             raise StoreLockedError(
                 f"{self.path} is being read; repeat the call when all reads have ended"
@@ -182,7 +189,8 @@ class SQLiteDatabase:
         with self._change:
             self._closed = True
         while self._idle:
-            self._idle.pop().close()
+            with closing(self._idle.pop()) as raw, suppress(sqlite3.Error):
+                self._folding.heal(raw)
 
 
 def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
@@ -190,6 +198,7 @@ def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
     raw = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA secure_delete = ON")
+    raw.execute("PRAGMA wal_autocheckpoint = 0")  # see `Folding`
     register(raw)
     return raw
 
@@ -267,6 +276,7 @@ CREATE: Final = (
         )
     ),
     ADD_BUCKETS,
+    *_fold.CREATE,
 )
 OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
 
@@ -275,6 +285,7 @@ def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
     """Open the database at `path`; create it if it does not exist.
 
     Raises:
+        DamagedStoreError: its write-ahead log is missing.
         MisuseError: the file is not a store.
         StoreError: it has the format of another version, or the operating system denies access.
     """
@@ -284,9 +295,11 @@ def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
         raise MisuseError(f"{path} is a DuckDB database; write duckdb:///{path}")
     elif not path.stat().st_size:
         raise MisuseError(f"{path} is empty, not an SQLite database; choose another file")
+    had_log = _fold.has_log(path)
     database = SQLiteDatabase(path, wait_seconds)
     try:
         _refuse_a_foreign_one(database)
+        _refuse_a_part(database, had_log=had_log)
         set_up(database, FORMAT, CREATE, VIEWS)
     except BaseException:
         database.close()
@@ -299,6 +312,16 @@ def _refuse_a_foreign_one(database: SQLiteDatabase) -> None:
         if connection.rows(OURS) == [(0,)]:
             raise MisuseError(
                 f"{database.name} is a database of another application; choose another file"
+            )
+
+
+def _refuse_a_part(database: SQLiteDatabase, *, had_log: bool) -> None:
+    with database.lent() as connection:
+        if _fold.lacks_log(database.path, connection.raw, had_log=had_log):
+            name = database.path.name
+            raise DamagedStoreError(
+                f"{database.name} was copied or moved without {name}-wal, which was beside it: put that beside"
+                " it, restore a backup, or let `foldline repair` save what is there into a new store"
             )
 
 

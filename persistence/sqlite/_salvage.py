@@ -14,6 +14,7 @@ from blocks import DamagedStoreError, TimelineId
 from persistence.artifacts._verify import ArtifactTables
 from persistence.sql._retention import DROP_TRIM, trimmed_of
 from persistence.sqlite._database import SQLiteConnection, connected, errors, open_database
+from persistence.sqlite._fold import accept, has_log, lacks_log
 
 TABLES: Final = {
     "events": ("text", "integer", "text", "real", "text"),
@@ -59,10 +60,14 @@ def salvaged(path: Path, folder: Path) -> tuple[Path, str]:
         DamagedStoreError: the list of its tables cannot be read.
     """
     new = folder / f"salvaged {path.name}"
+    had_log = has_log(path)
     with errors(path), closing(connected(path, 0)) as old:
         old.text_factory = _decoded
         if _is_sound(old):
-            return path, ""
+            if not lacks_log(path, old, had_log=had_log):
+                return path, ""
+            accept(old)
+            return path, f"{path.name}-wal is missing: what was only there is lost"
         there = {name for (name,) in old.execute("SELECT name FROM sqlite_master")}
         open_database(new, 0).close()
         with closing(connected(new, 0)) as made:

@@ -38,6 +38,7 @@ from blocks import (
     tool_kind,
     tool_target,
 )
+from blocks.formats import without_reminders
 from render.summary._identifiers import identifiers, one_line, output_of
 from render.summary._prose import (
     Piece,
@@ -401,7 +402,7 @@ def _given(entries: Sequence[Entry]) -> Iterator[Finding]:
 
 def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str, str]:
     """The kind, text and source of a result; the text is empty if it is neither a report nor a document."""
-    told = text_of(result)
+    told = without_reminders(text_of(result))
     start, end = output_of(told)
     told = told[start:end]
     if call.name.lower() in REPORTING_TOOLS or REPORTING_KEYS & call.input.keys():

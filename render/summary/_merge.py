@@ -20,8 +20,7 @@ cut, and then open items, constraints and the task. The last entry to go is shor
 Of summaries that are added, each list of constraints, decisions and facts has a room of its own. Carried entries stay, new
 ones get the remaining room; among constraints, the user's own words come first. So a long answer of a summariser never
 displaces earlier entries. A sentence equal to an older one (same words in the same order, ignoring case and punctuation) is
-merged with it. A sentence *near* an older one (most words are shared) may differ in the one word that matters: it is kept
-while there is room that other sentences do not need. Of near ones the older are removed first, but the oldest wording stays.
+merged with it; one that differs in a word is another.
 """
 
 import re
@@ -132,16 +131,7 @@ class SummaryRoom:
 
 LASTING: Final = {"constraints": 0.35, "decisions": 0.2, "facts": 0.2}
 """The lists that are carried verbatim, and each one's share of the history's room."""
-NEAR_SHARE: Final = 0.75
-"""Sentences that share this share of the shorter one's words are near."""
-WORDS_MIN: Final = 3
-"""A sentence with fewer words is never near another."""
 _WORD: Final = re.compile(r"\w(?:[\w.:/@#'’-]*\w)?")
-_FILLERS: Final = frozenset({
-    "a", "an", "and", "are", "as", "at", "be", "been", "by", "for", "from", "in", "is", "it", "its",
-    "of", "on", "or", "so", "that", "the", "these", "this", "those", "to", "was", "were", "with",
-})  # fmt: skip
-
 EXPENDABLE: Final = ("tool_outcomes", "artifacts", "completed", "errors", "lists", "open_items")
 """Lists that are joined as they are."""
 FORCED_OUT: Final = ("tool_outcomes", "artifacts", "completed", "resolved", "facts", "errors")
@@ -323,9 +313,7 @@ def _lasting(old: StructuredSummary, new: StructuredSummary, room: SummaryRoom) 
     joined = {name: _distinct((*getattr(old, name), *getattr(new, name))) for name in LASTING}
     joined["constraints"] = _distinct((*own, *others))
     chosen = {
-        name: _let_in(
-            items, len(own) if name == "constraints" else 0, int(LASTING[name] * room.history), room
-        )
+        name: _let_in(items, int(LASTING[name] * room.history), room)
         for name, items in joined.items()
     }
     lists = {name: tuple(joined[name][index] for index in chosen[name]) for name in LASTING}
@@ -340,31 +328,14 @@ def _distinct(items: Iterable[Item]) -> Sequence[Item]:
     return tuple(found.values())
 
 
-def _let_in(items: Sequence[Item], quoted: int, tokens_max: int, room: SummaryRoom) -> list[int]:
-    """Indices of the items that fit; the first `quoted` are never treated as near another."""
-    left = tokens_max
-    chosen: list[int] = []
-    near: list[int] = []
-    seen: list[frozenset[str]] = []
+def _let_in(items: Sequence[Item], tokens_max: int, room: SummaryRoom) -> list[int]:
+    """Indices of the items that fit, the oldest first."""
+    left, chosen = tokens_max, list[int]()
     for index, item in enumerate(items):
-        words = frozenset(_wording(item)) - _FILLERS
-        if index >= quoted and any(_is_near(words, other) for other in seen):
-            near.append(index)
-            continue
-        seen.append(words)
         if (size := room.size(item)) <= left:
             chosen.append(index)
             left -= size
-    for index in reversed(near):
-        if (size := room.size(items[index])) <= left:
-            chosen.append(index)
-            left -= size
-    return sorted(chosen)
-
-
-def _is_near(one: frozenset[str], other: frozenset[str]) -> bool:
-    least = min(len(one), len(other))
-    return least >= WORDS_MIN and len(one & other) >= NEAR_SHARE * least
+    return chosen
 
 
 def _wording(item: Item) -> tuple[str, ...]:

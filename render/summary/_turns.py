@@ -87,9 +87,6 @@ RULES_SHARE: Final = 1 / 3
 """What the user demanded in texts that are gone has this share of the room, before all else."""
 SHORT_CHARACTERS: Final = 40
 """A statement is not shortened to fewer characters, except the only one of a turn: it would say nothing."""
-FIRST, REPORTED, WHOLE, SUBJECT = 2.0, 2.0, 4.0, 0.5
-"""How much more a statement is worth: the first of a text that tells something; of a report; one that is not cut; one whose
-lead is cut."""
 MORE: Final = 99
 """A number of left-out items that is as long as most."""
 
@@ -140,42 +137,32 @@ def _size(turn: Sequence[Finding], count: Counter) -> int:
 
 
 def _line(turn: Sequence[Finding], tokens: int, count: Counter) -> Finding:
-    """The one line of a turn: its most telling statement with its lead, rather a whole one, and rather of a report."""
+    """The one line of a turn: the most telling statement of its report, or else of all, with its lead; rather a whole one."""
     own = [each for each in turn if each.kind not in GIVEN] or turn
-    best, most = own[0], -1.0
-    for each in own:
-        for line, weight in _statements(each.text):
-            short = _cut(structs.replace(each, text=line, gone=0), tokens, count)
-            is_whole = short.text == line and worth(line) > 0
-            value = weight * density(short.text) * (WHOLE if is_whole else 1)
-            value *= REPORTED if each.kind == "report" else 1
-            if value > most:
-                best, most = short, value
-    return best
+    told = [each for each in own if each.kind == "report"] or own
+    said = [structs.replace(e, text=line, gone=0) for e in told for line in _statements(e.text)]
+    whole = [each for each in said if worth(each.text) > 0 and _size([each], count) <= tokens]
+    return _cut(max(whole or said, key=lambda each: density(each.text)), tokens, count)
 
 
-def _statements(told: str) -> Iterator[tuple[str, float]]:
-    """Each statement of a text with its leads on the same line, or with less of them, and each sentence that has sense
-    alone; with what its place makes it worth."""
+def _statements(told: str) -> Iterator[str]:
+    """Each statement of a text, with its leads on the same line, and each sentence that has sense alone."""
     pieces = read_prose(told)
-    for index, weight in _weights(pieces).items():
+    for index in _by_worth(pieces):
         above = [pieces[i].text for i in sorted(_above(index, pieces))]
-        yield " ".join([*above, pieces[index].text]), weight
-        if above:
-            subject = [shortened(each, SHORT_CHARACTERS) for each in above]
-            yield " ".join([*subject, pieces[index].text]), weight * SUBJECT
-        elif pieces[index].form == "sentence":
+        yield " ".join([*above, pieces[index].text])
+        if not above and pieces[index].form == "sentence":
             alone = map(str.strip, sentences_of(pieces[index].text))
-            yield from ((each, weight) for each in alone if not DEPENDENT.match(each))
+            yield from (each for each in alone if not DEPENDENT.match(each))
     if not pieces:
-        yield " ".join(told.split()), 1
+        yield " ".join(told.split())
 
 
-def _weights(pieces: Sequence[Piece]) -> dict[int, float]:
-    """The indices of the statements, and what each is worth by its place: the first that tells something sums up."""
+def _by_worth(pieces: Sequence[Piece]) -> list[int]:
+    """The indices of the statements: the first that tells something, which sums up, then the most telling."""
     told = [i for i, piece in enumerate(pieces) if piece.form != "lead"]
     first = next((i for i in told if worth(pieces[i].text) > 0), -1)
-    return {i: FIRST if i == first else 1 for i in told}
+    return sorted(told, key=lambda i: (i != first, -density(pieces[i].text)))
 
 
 def _cut(finding: Finding, tokens: int, count: Counter) -> Finding:
@@ -214,13 +201,12 @@ def _condensed(finding: Finding, tokens: int, count: Counter) -> Finding | None:
     if _size([finding], count) <= tokens:
         return finding
     pieces = read_prose(finding.text)
-    values = {i: weight * density(pieces[i].text) for i, weight in _weights(pieces).items()}
-    above = {i: _above(i, pieces) for i in values}
+    above = {i: _above(i, pieces) for i in _by_worth(pieces)}
     left = tokens - _size([structs.replace(finding, text="")], count)
     more = count(f" (and {MORE} more)")
     kept, lists, is_out = set[int](), set[int](), False
-    for index in sorted(above, key=lambda i: (-values[i], i)):
-        wanted = {index, *above[index]} - kept
+    for index, under in above.items():
+        wanted = {index, *under} - kept
         reserve = more * (pieces[index].is_listed and not lists)
         cost = sum(count(pieces[each].line) + 2 for each in wanted) + reserve
         is_telling = worth(pieces[index].text) > 0

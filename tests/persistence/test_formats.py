@@ -1,4 +1,5 @@
-"""What any version has stored, every later one reads: `formats/` only ever grows.
+"""What any version has stored, every later one reads: `formats/` only ever grows. (Nothing was released with files of
+formats 1 to 3.)
 
     summary-N.jsonl.gz   the log of a replay with compactions, written when summaries had form N
     file-N.duckdb.gz     the DuckDB file of such a replay, in the file's format N

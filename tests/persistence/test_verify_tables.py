@@ -32,8 +32,6 @@ SAYS_NOTHING = {
     "trims.began_at": "the time of an event that is gone",
 }
 """Columns that nothing can be compared with."""
-MAY_BE_MISSING = {"events.crc32": "events that `repair` found lost have none"}
-"""Columns of which NULL is no damage, and any other value is."""
 HARMLESS = {
     ("duckdb", "DELETE FROM foldline"): "the highest of its rows counts, and this is the first",
     ("duckdb", "INSERT INTO foldline SELECT * FROM foldline"): "the same",
@@ -57,6 +55,7 @@ CHANGED = {
     "JSON": "'{{}}'",
     "BLOB": "'x'",
     "BYTEA": "'x'",
+    "BOOLEAN": "NOT {}",
 }
 
 
@@ -142,8 +141,7 @@ def _damages(place: Place) -> Iterator[tuple[str, str]]:
         kind = {"INTEGER": "BIGINT", "REAL": "DOUBLE", "DOUBLE PRECISION": "DOUBLE"}.get(
             type_.upper(), type_.upper().partition("(")[0].replace("CHARACTER VARYING", "VARCHAR")
         )
-        is_due = f"{table.removeprefix('stored_')}.{column}" in MAY_BE_MISSING
-        value = "NULL" if is_nullable and not is_due else CHANGED[kind].format(column)
+        value = "NULL" if is_nullable else CHANGED[kind].format(column)
         one = _first(place, table, f"{column} IS NOT NULL")
         yield f"{table}.{column}", f"UPDATE {table} SET {column} = {value} WHERE {one}"
 

@@ -15,7 +15,7 @@ from blocks import ClosedError, Event, StoreError
 from persistence import ArtifactDescription, DuckDBStore, Requester, verify
 from persistence._log import store_event
 from persistence.duckdb._writer import Append, Writer
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 from tests.persistence._full_disk import full_disk
 from tests.persistence.contract import T, U, forked, many, said
 
@@ -261,8 +261,7 @@ def test_appends_that_waited_for_an_interrupted_leader_are_not_forgotten() -> No
     def commit(batch: Sequence[int]) -> None:
         seen.extend(batch)
         if len(seen) == 1:
-            while len(group._waiting) < 3:
-                pass
+            until(lambda: len(group._waiting) >= 3)
             raise KeyboardInterrupt
 
     group = GroupCommit(commit)
@@ -274,8 +273,7 @@ def test_appends_that_waited_for_an_interrupted_leader_are_not_forgotten() -> No
 
     leader = Thread(target=leading)
     leader.start()
-    while not seen:
-        pass
+    until(lambda: seen)
     for thread in others:
         thread.start()
     for thread in (leader, *others):

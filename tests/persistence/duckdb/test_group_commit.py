@@ -9,7 +9,7 @@ from types import FrameType
 import pytest
 
 from persistence.duckdb._writer import GroupCommit
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 from tests._table import for_each
 
 
@@ -45,8 +45,7 @@ def test_whoever_waits_during_a_commit_shares_the_next() -> None:
     others = [Thread(target=group.submit, args=(n,)) for n in range(1, 6)]
     for thread in others:
         thread.start()
-    while len(group._waiting) < 5:
-        pass
+    until(lambda: len(group._waiting) >= 5)
     log.go.set()
     for thread in (first, *others):
         thread.join(PATIENCE)
@@ -66,8 +65,7 @@ def test_a_commit_takes_no_more_than_its_limit_and_leaves_the_rest_to_the_next(
         threads.append(Thread(target=group.submit, args=(item,)))
         threads[-1].start()
         assert log.started.wait(PATIENCE)
-        while len(group._waiting) < item:
-            pass
+        until(lambda item=item: len(group._waiting) >= item)
     log.go.set()
     for thread in threads:
         thread.join(PATIENCE)
@@ -91,8 +89,7 @@ class Moments:
             there = len(self.group._waiting)
             self.threads.append(Thread(target=self.group.submit, args=(-1,)))
             self.threads[-1].start()
-            while len(self.group._waiting) == there:
-                pass
+            until(lambda there=there: len(self.group._waiting) != there)
 
 
 @pytest.fixture
@@ -117,8 +114,7 @@ def test_who_comes_back_from_a_commit_is_in_the_next(
     threads[0].start()
     assert log.started.wait(PATIENCE)
     threads[1].start()
-    while not group._waiting:
-        pass
+    until(lambda: group._waiting)
     log.go.set()
     for thread in threads:
         thread.join(PATIENCE)
@@ -175,8 +171,7 @@ def test_an_interrupt_while_they_come_back_leaves_the_lead_to_the_next(
     def interrupt(_: float) -> None:
         monkeypatch.undo()
         next_one.start()
-        while len(group._waiting) < 2:
-            pass
+        until(lambda: len(group._waiting) >= 2)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("persistence.duckdb._writer.sleep", interrupt)

@@ -24,7 +24,9 @@ from tests.persistence.contract import T, U, compacted, expanded, forked, many, 
 NAMES = tuple(TimelineId(f"talk {n}") for n in range(4))
 FEW, MANY = 30, 30_000
 MORE_NAMES = "INSERT INTO timelines SELECT n, 'talk ' || n FROM range(2, ? + 1) r(n)"
-MORE_EVENTS = "INSERT INTO events SELECT n, seq, ts, payload FROM events, range(2, ? + 1) r(n)"
+MORE_EVENTS = (
+    "INSERT INTO events SELECT n, seq, ts, payload, link FROM events, range(2, ? + 1) r(n)"
+)
 
 
 # ---------------------------------------------------------------- whatever was done

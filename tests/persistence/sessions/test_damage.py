@@ -11,6 +11,7 @@ import pytest
 from blocks import MisuseError, SessionFormatError, UserPrompt
 from persistence.sessions import read_session
 from persistence.sessions._read import FORMATS
+from tests._sizes import sized
 from tests._table import for_each
 
 Write = Callable[..., Path]
@@ -49,7 +50,7 @@ def is_lines(data: bytes) -> bool:
     return False
 
 
-@pytest.mark.parametrize("sample", CORPUS, ids=lambda path: path.name)
+@for_each("sample", CORPUS, ids=lambda path: path.name)
 def test_no_sample_needs_the_name_of_its_format(write: Write, sample: Path) -> None:
     """Whatever stands before it: lines of another program, in JSON or not, few or many."""
     data = sample.read_bytes()
@@ -60,9 +61,7 @@ def test_no_sample_needs_the_name_of_its_format(write: Write, sample: Path) -> N
         assert (found.format, len(found.calls)) == (whole.format, len(whole.calls))
 
 
-@pytest.mark.parametrize(
-    "sample", [p for p in CORPUS if is_lines(p.read_bytes())], ids=lambda path: path.name
-)
+@for_each("sample", [p for p in CORPUS if is_lines(p.read_bytes())], ids=lambda path: path.name)
 def test_a_log_without_its_first_lines_is_recognised_while_an_answer_is_left(
     write: Write, sample: Path
 ) -> None:
@@ -170,7 +169,8 @@ def test_fields_of_any_type_are_survived(write: Write, name: str, value: object)
     spoken = {**dict.fromkeys(KEYS, value), "role": "assistant"}
     held = {**dict.fromkeys(HELD, spoken), **{key: [spoken] for key in LISTED}}
     keys = ("type", *HELD, "")
-    for turn in range(len(keys) // 3):
+    whole = range(len(keys) // 3)
+    for turn in sized(whole[len(name) % len(whole) :][:1], whole):
         hit = [keys[(3 * turn + n) % len(keys)] for n in range(len(KINDS))]
         lines = [
             {**spoken, **held, "type": kind, key: value}

@@ -19,6 +19,7 @@ from blocks import (
     text_of,
 )
 from persistence.sessions import Responded, Session, read_session
+from tests._table import for_each
 
 pytestmark = pytest.mark.recorded
 
@@ -108,7 +109,7 @@ def test_as_many_calls_and_results_as_were_counted_by_hand(
     assert (calls, results + orphans) == expected
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@for_each("sample", SAMPLES)
 def test_a_sample_of_a_format_is_read_to_its_last_call(sample: str, recorded: Path) -> None:
     session = read_session(f"{recorded}/fixtures/{sample}")
     assert (session.format, *counted(session)) == SAMPLES[sample]

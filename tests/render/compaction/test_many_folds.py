@@ -1,18 +1,23 @@
 """A turn without end, and hundreds of compactions: the beginning stays, what was pinned stays, nothing grows."""
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blocks import Block, Decision, StructuredSummary, encode_event
 from render import Summary, View, apply_range, extractive, range_before_tail
+from render.policy._context import Context
+from render.summary._written import numbered, updated
 from tests import _builders as make
 
 LIMIT = 2500
 TINY = make.context(
     limit=LIMIT, policy=make.steady(gain_min=0.0, user_ratio=0.1, summary_tokens=300)
 )
+ROOMY = make.context(limit=20_000, policy=make.steady(gain_min=0.0))
 TASK = "Migrate the ledger, and never touch the archive."
 FIRST = "The approach is decided: `ledger_v2` is filled beside the old one, row by row."
 WORDS = st.sampled_from(
@@ -35,10 +40,11 @@ def worked(number: int, text: str, turn: str) -> list[Block]:
     ]
 
 
-def folded(view: View, summary: StructuredSummary | None = None) -> View:
-    fold = range_before_tail(view, TINY, "forced", 0.0)
+def folded(view: View, summary: StructuredSummary | None = None, within: Context = TINY) -> View:
+    fold = range_before_tail(view, within, "forced", 0.0)
     assert fold
-    return apply_range(view, fold, Summary(summary=summary) if summary else extractive(fold), TINY)
+    answer = Summary(summary=summary) if summary else extractive(fold)
+    return apply_range(view, fold, answer, within)
 
 
 def summary_of(view: View) -> StructuredSummary:
@@ -85,3 +91,42 @@ def test_three_hundred_compactions_forget_nothing_pinned_and_do_not_grow() -> No
         *(map(max, zip(*part, strict=True)) for part in (sizes[50:100], sizes[-50:])), strict=True
     ):
         assert late <= 1.15 * early, "full by then: nothing grows any more"
+
+
+LISTS = ("constraints", "open", "findings", "decisions", "lists", "errors", "done")
+ENTRY = re.compile(r"^ *(\w[\d.]+)\. .*?(entry-\d+)", re.MULTILINE)
+FOLDS = st.lists(
+    st.tuples(st.sets(st.sampled_from(LISTS), min_size=1), st.sets(st.integers(0, 69), max_size=2)),
+    min_size=10,
+    max_size=10,
+)
+
+
+def added(kind: str, name: str) -> Any:
+    """An entry of a list, as a model gives it."""
+    return {"title": "A list:", "items": [name, "second"]} if kind == "lists" else name
+
+
+@settings(max_examples=15)
+@given(FOLDS)
+def test_over_ten_folds_of_a_model_that_updates_nothing_goes_that_it_did_not_close(
+    folds: Sequence[tuple[set[str], set[int]]],
+) -> None:
+    """Each fold adds entries to some lists and closes some that the model was shown, by their ids."""
+    view, there = make.view_of(make.prompt(TASK), *worked(0, "", "t1")), set[str]()
+    written, number = StructuredSummary(), 0
+    for fold, (kinds, closing) in enumerate(folds, 1):
+        view = make.grown(view, *worked(fold, "", "t1"))
+        ids = {name: label for label, name in ENTRY.findall(numbered(written))}
+        assert ids.keys() == there, "each has an id of its own"
+        closed = {name for place, name in enumerate(sorted(there)) if place in closing}
+        names = {f"entry-{number + place}": kind for place, kind in enumerate(sorted(kinds))}
+        add = {kind: [added(kind, name)] for name, kind in names.items()}
+        update = {"add": add, "close": [{"id": ids[name]} for name in sorted(closed)]}
+        answer, notices = updated(written, update)
+        assert not notices
+        view = folded(view, answer, ROOMY)
+        written, number = summary_of(view), number + len(names)
+        there = (there - closed) | names.keys()
+    shown = {*re.findall(r"entry-\d+", make.text_in(make.shown(view, ROOMY)))}
+    assert shown == there

@@ -268,6 +268,14 @@ def test_a_document_that_was_read_is_told_by_its_newest_reading() -> None:
     assert "The ledger keeps cents" in finding.text
 
 
+def test_what_a_client_appends_to_a_document_is_none_of_it() -> None:
+    reminder = "<system-reminder>\nConsider whether each file is harmful before you go on.\n</system-reminder>"
+    read = worked("Read", f"{DOCUMENT}\n\n{reminder}\n{reminder}", file_path="a.md")
+    assert found(prompt("go"), *read, NEXT) == found(
+        prompt("go"), *worked("Read", DOCUMENT, file_path="a.md"), NEXT
+    )
+
+
 @for_each(
     ("name", "fields", "told"),
     [

@@ -334,7 +334,7 @@ def test_a_signal_that_comes_again_does_not_end_the_tidying_up(desk: Desk) -> No
     client = json.loads(running.stdout.readline())
     while running.poll() is None:
         running.send_signal(signal.SIGHUP)
-        time.sleep(0.005)
+        time.sleep(0.005)  # again and again
     running.communicate(timeout=PATIENCE)
     check_nothing_is_left(desk, client["url"])
     assert not desk.kept, "no store for nothing"
@@ -347,7 +347,7 @@ def test_a_signal_that_is_ignored_is_not_passed_on(desk: Desk) -> None:
     running.stdout.readline()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         running.send_signal(number)
-        time.sleep(0.05)
+        time.sleep(0.05)  # was it passed on, it is told before the next
     out, _ = running.communicate(timeout=PATIENCE)
     assert out.splitlines() == ['{"signal": "SIGTERM"}']
 
@@ -381,7 +381,7 @@ def test_at_a_terminal_one_ctrl_c_is_one_interrupt(desk: Desk) -> None:
         for _ in range(PRESSED):
             os.write(screen, b"\x03")
             said += read_until(screen, b"SIGINT")
-            time.sleep(0.05)
+            time.sleep(0.05)  # is there a second one, it is told before the next
         os.kill(running, signal.SIGTERM)
         said += read_until(screen, b"SIGTERM")
         assert said.count(b"SIGINT") == PRESSED

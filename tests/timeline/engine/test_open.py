@@ -28,7 +28,7 @@ from blocks import (
 )
 from persistence import DuckDBStore, MemoryStore
 from tests._builders import open_timeline, response, text
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 from tests._table import for_each
 from timeline import AsyncTimeline, Timeline
 from timeline.engine._engine import time_ordered
@@ -284,8 +284,7 @@ def test_an_append_to_a_store_that_is_closed_meanwhile_is_refused_and_nothing_ha
 
     with ThreadPoolExecutor(4) as pool:
         workers = [pool.submit(talk, n) for n in range(4)]
-        while len(durable) < 20:
-            pass
+        until(lambda: len(durable) >= 20)
         store.close()
         for worker in workers:
             worker.result(PATIENCE)
@@ -296,7 +295,7 @@ def test_an_append_to_a_store_that_is_closed_meanwhile_is_refused_and_nothing_ha
 # ---------------------------------------------------------------- what is no store, and no name
 
 
-@pytest.mark.parametrize("name", [3, None, b"talk", "", " ", "nul\0", "half \ud800", ["talk"]])
+@for_each("name", [3, None, b"talk", "", " ", "nul\0", "half \ud800", ["talk"]])
 def test_what_cannot_be_a_name_is_refused_at_once(name: Any, path: Path) -> None:
     with pytest.raises(MisuseError, match="name"):
         Timeline.open(name, store=path)
@@ -305,7 +304,7 @@ def test_what_cannot_be_a_name_is_refused_at_once(name: Any, path: Path) -> None
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "store", ["", "  ", ".", Path(), 3, 0, False, b"a", [], {}, object(), DuckDBStore, ":memory:"]
 )
 def test_what_is_no_store_is_refused_and_never_taken_for_none(store: Any) -> None:

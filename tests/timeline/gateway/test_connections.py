@@ -89,7 +89,7 @@ def test_a_client_that_does_not_wait_any_longer_ends_the_request_upstream(tmp_pa
 def hanging_up() -> Iterator[str]:
     """Takes connections, and closes them."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        listener.settimeout(0.05)
+        listener.settimeout(0.05)  # between two looks whether it has ended
         ended = threading.Event()
 
         def serve() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from persistence import MemoryStore
 from tests import _http
+from tests._table import for_each
 from tests.timeline.gateway._agents import MODEL, Recording, gateway
 from timeline.gateway import GatewayServer
 
@@ -80,7 +81,7 @@ def house(request: pytest.FixtureRequest) -> Iterator[House]:
         yield found
 
 
-@pytest.mark.parametrize("path", PATHS)
+@for_each("path", PATHS)
 def test_a_page_elsewhere_gets_a_typed_refusal_and_nothing_of_it_is_kept(
     house: House, path: str
 ) -> None:

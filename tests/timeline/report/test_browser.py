@@ -111,12 +111,12 @@ class Visit:
         end = time.monotonic() + PATIENCE
         while not self.page.evaluate(f"Boolean({condition})"):
             assert time.monotonic() < end, condition
-            self.page.wait_for_timeout(20)
+            self.page.wait_for_timeout(20)  # between two looks
 
     def tab(self, name: str) -> None:
         self.page.click(f"#tab-{name}")
         self.until(f"location.hash.includes('tab={name}')")
-        self.page.wait_for_timeout(30)
+        self.page.wait_for_timeout(30)  # most is drawn by then; `says` waits for the rest
 
     def says(self, words: str, selector: str = "#panel") -> None:
         """Wait until a part of the page says this: what was clicked is drawn a moment later."""
@@ -638,7 +638,7 @@ def test_the_theme_is_the_readers_choice(visit: Any, example: str) -> None:
     themes = []
     for _ in range(3):
         at.page.click("text=theme:")
-        at.page.wait_for_timeout(100)
+        at.page.wait_for_timeout(100)  # a click is handled before it returns
         themes.append(at.page.evaluate("document.documentElement.dataset.theme"))
     assert themes == ["dark", "light", "light"]
     at.page.emulate_media(color_scheme="dark")
