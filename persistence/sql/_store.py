@@ -23,6 +23,7 @@ from blocks import (
     LogWindow,
     OutcomeUnknownError,
     Recorded,
+    StoreError,
     TimelineExistsError,
     TimelineId,
     UnknownTimelineError,
@@ -374,8 +375,8 @@ class SQLStore(RelationalStore):
         self._refuse_if_not_ours()
         try:
             return self._patience.repeated(once)
-        except PassingError as error:
-            if lost:
+        except StoreError as error:
+            if lost and isinstance(error.__cause__, PassingError):
                 raise OutcomeUnknownError(str(error)) from error
             raise
 
