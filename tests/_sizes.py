@@ -55,6 +55,7 @@ SLOW_SUITES: Final = (
     "tests/timeline/observe/test_quality.py",
     "tests/timeline/react/test_cancel.py",
     "tests/timeline/react/test_long.py",
+    "tests/timeline/react/test_mcp.py",
     "tests/timeline/react/test_two_hosts.py",
     "tests/timeline/replay/test_policies.py",
     "tests/timeline/replay/test_tune.py",
