@@ -24,7 +24,8 @@ TREE = {
         tutorial never-forgets bill report command-line glossary
     """,
     "How to": """
-        how-to/hooks traces how-to/pinned-notes how-to/hide-secrets how-to/own-store how-to/own-rung how-to/own-importer
+        how-to/approvals how-to/mcp how-to/sub-agents how-to/hooks traces how-to/pinned-notes how-to/hide-secrets
+        how-to/own-store how-to/own-rung how-to/own-importer
         gateway gateway-clients wrap agent testing integrations integrations/openai integrations/google-genai
         integrations/litellm integrations/openai-agents integrations/pydantic-ai
         integrations/langchain

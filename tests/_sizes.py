@@ -85,6 +85,7 @@ SLOW_SUITES: Final = (
     "tests/timeline/observe/test_quality.py",
     "tests/timeline/react/test_cancel.py",
     "tests/timeline/react/test_long.py",
+    "tests/timeline/react/test_mcp.py",
     "tests/timeline/react/test_two_hosts.py",
     "tests/timeline/replay/test_policies.py",
     "tests/timeline/replay/test_replay.py::test_a_chosen_window_is_not_wider",
