@@ -5,7 +5,7 @@ answer is recorded with its usage when the stream ends.  The agent keeps all its
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from copy import copy
 from itertools import groupby
 from typing import Any, Final, TypeAlias
