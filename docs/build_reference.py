@@ -166,8 +166,11 @@ PAGES = {
         "Each adapter needs its framework, and is imported from a module of its own.",
         """
         timeline.integrations.openai_agents: TimelineSession TimelineHooks
-        timeline.integrations.pydantic_ai: TimelineCapability
-        timeline.integrations.langchain: TimelineMiddleware
+        timeline.integrations.pydantic_ai: TimelineCapability messages_of
+        timeline.integrations.langchain: TimelineMiddleware messages_of
+        timeline.integrations.google_adk: TimelinePlugin
+        timeline.integrations.strands_agents: TimelineConversationManager messages_of
+        timeline.integrations.agent_framework: TimelineMiddleware messages_of
         """,
     ),
     "replay": Page(

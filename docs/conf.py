@@ -28,7 +28,8 @@ TREE = {
         how-to/own-store how-to/own-rung how-to/own-importer
         gateway gateway-clients wrap agent testing integrations integrations/openai integrations/google-genai
         integrations/litellm integrations/openai-agents integrations/pydantic-ai
-        integrations/langchain
+        integrations/langchain integrations/google-adk integrations/strands-agents
+        integrations/agent-framework integrations/claude-agent-sdk
     """,
     "Concepts": """
         blocks-and-events render compaction ladder durability rehydration recovery caching

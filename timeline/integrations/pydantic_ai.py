@@ -360,9 +360,9 @@ def _thinking(value: Json, vendor: str) -> Iterator[ThinkingPart]:
         case str() as field if field in value:  # of Chat Completions
             yield ThinkingPart(string(value[field]), id=field, provider_name=vendor)
         case _ if seal := string(value.get(SEAL)):
-            own = _attached(value)
+            sealed_by = _attached(value)
             yield ThinkingPart(
-                string(value.get("text")), provider_name=vendor, provider_details=own
+                string(value.get("text")), provider_name=vendor, provider_details=sealed_by
             )
         case _:
             pass
