@@ -73,6 +73,7 @@ SLOW_SUITES: Final = (
     "tests/timeline/cli/test_usage.py",
     "tests/timeline/cli/test_wrap.py",
     "tests/timeline/fake_provider/test_agent.py",
+    "tests/timeline/fake_provider/test_rounds.py",
     "tests/timeline/gateway/test_faults.py",
     "tests/timeline/gateway/test_keys.py",
     "tests/timeline/gateway/test_kills.py",
