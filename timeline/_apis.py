@@ -78,16 +78,22 @@ class Api:
     def _create(self, client: Any) -> Any:
         return getattr(attrgetter(self.method)(client), self.call)
 
+    def accepts(self, client: object) -> bool:
+        """Whether an object is a client of this API."""
+        try:
+            attrgetter(self.method)(client)
+        except AttributeError:
+            return False
+        return True
+
     def check(self, client: object) -> None:
         """Refuse an object that is not a client of this API.
 
         Raises:
             MisuseError: it is not a client of this API.
         """
-        try:
-            attrgetter(self.method)(client)
-        except AttributeError:
-            raise MisuseError(f"client must be {self.client}, not {in_words(client)}") from None
+        if not self.accepts(client):
+            raise MisuseError(f"client must be {self.client}, not {in_words(client)}")
 
 
 @attrs.define

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 import msgspec
 
-from blocks import ArgumentError, MisuseError, checked_call, did_you_mean
+from blocks import ArgumentError, MisuseError, checked_call, did_you_mean, in_words
 from render import Model
 
 VARIABLE: Final = "FOLDLINE_MODELS"
@@ -73,7 +73,12 @@ def model_named(name: str) -> Model:
 
     Platforms decorate names: `us.anthropic.claude-opus-4-5-20251101-v1:0`,
     `anthropic/claude-haiku-4.5`. Agents add the window: `claude-opus-4-5[1m]` has 1,000,000 tokens.
+
+    Raises:
+        ArgumentError: the name is not a text.
     """
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
+        raise ArgumentError(f"model_named(): name must be a text, not {in_words(name)}")
     bare = _bare(name)
     if size := _SIZED.search(bare):
         tokens = int(size[1]) * (1_000_000 if size[2] == "m" else 1_000)
@@ -96,11 +101,10 @@ def model_named(name: str) -> Model:
             thinking_modes=(),
             thinking_bound=near.provider == "anthropic",
         )
-    vendor = vendor_of(bare)
+    vendor, api = vendor_of(bare), _APIS_OF_HOSTS.get(name.lower().partition("/")[0])
     row = {"name": name or "unknown", "tokens_window": 128_000, "price_input": 0, "price_output": 0}
-    return attrs.evolve(
-        model_of({**row, **(vendor.fields if vendor else {})}, _table()), known=False
-    )
+    told = vendor.fields if vendor else {"provider": api, "tokenizer": "others"} if api else {}
+    return attrs.evolve(model_of({**row, **told}, _table()), known=False)
 
 
 @lru_cache(maxsize=256)
@@ -158,7 +162,7 @@ class Vendor:
 
 _CHAT: Final = "openai.chat"
 VENDORS: Final = (
-    Vendor(("gpt", "chatgpt", "codex", "o1", "o3", "o4"), "openai.responses", "o200k", "openai", "openai"),
+    Vendor(("gpt", "chatgpt", "codex", *(f"o{n}" for n in range(1, 10))), "openai.responses", "o200k", "openai", "openai"),
     Vendor(("claude",), "anthropic", "new", "anthropic", "anthropic"),
     Vendor(("gemini",), "gemini", "gemini", "gemini", "gcp.gemini"),
     Vendor(("deepseek",), _CHAT, "others", "deepseek", "deepseek"),
@@ -176,6 +180,17 @@ VENDORS: Final = (
     Vendor(("gemma",), _CHAT, "gemini"),
     Vendor(("llama", "codellama"), _CHAT, "others"),
 )  # fmt: skip
+_APIS_OF_HOSTS: Final = {
+    **dict.fromkeys(("azure", "openai"), "openai.responses"),
+    **dict.fromkeys(
+        (
+            *("azure_ai", "cerebras", "cohere", "deepinfra", "fireworks_ai", "github_models", "groq", "hosted_vllm"),
+            *("lm_studio", "nvidia_nim", "ollama", "openrouter", "perplexity", "sambanova", "together_ai", "vllm"),
+        ),
+        _CHAT,
+    ),
+}  # fmt: skip
+"""What a name begins with that only says where a model is, such as a deployment of one's own; and the API there."""
 _NAMED: Final = {name: vendor for vendor in VENDORS for name in vendor.names}
 _FIRST: Final = f"({'|'.join(sorted(_NAMED, key=len, reverse=True))})(?![a-z])"
 _VENDOR: Final = re.compile(rf"(?<![a-z]){_FIRST}")

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import attrs
 
-from blocks import PolicyError, did_you_mean
+from blocks import ArgumentError, PolicyError, did_you_mean, in_words
 from render import Policy
 
 
@@ -26,7 +26,10 @@ def policy_named(name: str) -> Policy:
 
     Raises:
         PolicyError: there is neither a policy nor a file of this name, a field is unknown, or a number is out of range.
+        ArgumentError: the name is not a text.
     """
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- a caller's
+        raise ArgumentError(f"policy_named(): name must be a text, not {in_words(name)}")
     if name.endswith(".toml"):
         return policy_from(Path(name))
     try:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.load duckdb sqlite postgres --writers 1,8,32,64 --json load.json
     python -m benchmarks.load postgresql://… --mix 8:1:1 --processes 4 --timelines 1000
-    python -m benchmarks.load sqlite --lengths 10000,1000000 --counts 1000,100000 --json load.json
+    python -m benchmarks.load sqlite --lengths 10000,1000000 --counts 1000,100000 --json load.json --keep
 
 A store is a URL, or `duckdb`, `sqlite` or `postgres` for a new one that is deleted afterwards (PostgreSQL from
 the wheel that the tests use, with every commit synced).  Logs that are written to a URL's store stay there.
@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks.load.growth import Row, grown
 from benchmarks.load.work import Figures, Load
+from benchmarks.results import keep, kept
 from blocks import MisuseError
 from tests._postgres import running
 
@@ -66,6 +67,36 @@ def shown(row: Row) -> str:
     return f"{row['what']:16} {row['at']:10,} {row['ms']:10.2f} ms, best {row['best']:.2f} ms"
 
 
+NAMES = {
+    "duckdb": "DuckDB",
+    "sqlite": "SQLite",
+    "postgres": "PostgreSQL",
+    "postgresql": "PostgreSQL",
+}
+"""The columns of the table on the page about scale."""
+
+
+def counted(number: int, unit: str) -> str:
+    """A number of things in words: `1 writer`, `10,000 events`."""
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
+
+
+def keep_column(kind: str, rows: list[Row]) -> None:
+    """Keep the figures of one store in the table on the page about scale, beside those of the others."""
+    results = kept("scale")
+    table = {row[0]: dict(zip(results.columns, row, strict=True)) for row in results.rows}
+    for row in rows:
+        if "writers" in row:
+            what = f"{row['what']}, {counted(row['writers'], 'writer')}"
+            figure = f"{row['a_second']:,.0f}/s, p99 {row['p99']:.0f} ms"
+        else:
+            unit = "timeline" if row["what"] in ("open", "list") else "event"
+            what, figure = f"{row['what']}, {counted(row['at'], unit)}", f"{row['best']:.1f} ms"
+        table.setdefault(what, dict.fromkeys(results.columns, "")).update(what=what)
+        table[what][NAMES[kind]] = figure
+    keep("scale", table.values())
+
+
 def machine() -> dict[str, Any]:
     """The machine and the date of the measurement."""
     return {
@@ -101,6 +132,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--lengths", default="", help="events in one log: 10000,100000,1000000")
     parser.add_argument("--counts", default="", help="timelines: 1000,10000,100000")
     parser.add_argument("--json", type=Path, help="a file; what is in it already stays")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the figures in benchmarks/results"
+    )
     options = parser.parse_args(arguments)
     for store in options.stores:
         with ExitStack() as stack:
@@ -111,6 +145,8 @@ def main(arguments: list[str]) -> None:
                 rows.append({"store": kind, **row})
         if options.json:
             add(options.json, rows)
+        if options.keep:
+            keep_column(kind, rows)
 
 
 def measured(url: str, options: argparse.Namespace) -> Iterator[Row]:

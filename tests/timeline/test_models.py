@@ -6,7 +6,14 @@ from blocks import MisuseError
 from render import Model, provider_of
 from tests._table import for_each
 from timeline import Options, Timeline
-from timeline._models import guess_about, known_models, model_named, priced_model, vendor_of
+from timeline._models import (
+    guess_about,
+    known_models,
+    model_named,
+    priced_model,
+    traced_provider,
+    vendor_of,
+)
 
 
 def test_names_and_aliases_are_unique() -> None:
@@ -181,6 +188,27 @@ def test_an_unknown_name_is_guessed_by_its_vendors_nearest_model(name: str, like
     assert priced
     assert (priced.name, priced.known) == (near.name, False)
     assert f"prices are guesses, those of {near.name}" in guess_about(model)
+
+
+@for_each(
+    ("name", "provider", "traced"),
+    [
+        ("azure/prod-chat", "openai.responses", "openai"),
+        ("ollama/mine", "openai.chat", "openai"),
+        ("openrouter/stranger/stranger-1", "openai.chat", "openai"),
+        ("openrouter/x-ai/grok-9", "openai.chat", "x_ai"),
+        ("azure/o9-mini", "openai.responses", "openai"),
+        ("bedrock/us.anthropic.claude-opus-9-v1:0", "anthropic", "anthropic"),
+        ("vertex_ai/gemini-9-flash", "gemini", "gcp.gemini"),
+        ("mistral/devstral-9", "openai.chat", "mistral_ai"),
+    ],
+)
+def test_a_host_tells_the_api_where_the_name_tells_no_vendor(
+    name: str, provider: str, traced: str
+) -> None:
+    model = model_named(name)
+    assert (model.provider, traced_provider(model)) == (provider, traced)
+    assert not model.known
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import attrs
 
 from blocks import (
+    ArgumentError,
     BlockId,
     BlocksHidden,
     CompactionSkipped,
@@ -33,6 +34,7 @@ from blocks import (
     SummaryPrepared,
     TimelineId,
     TurnId,
+    in_words,
 )
 from render import Context, Rendered, View, commit, total_tokens
 
@@ -241,11 +243,32 @@ class Quality:
         return sum(row.signal == "task_end" and row.detail == COMPLETED for row in self.rows)
 
 
+def _checked(events: object) -> list[Recorded]:
+    log: list[Any] = (
+        list(cast("Iterable[Any]", events)) if isinstance(events, Iterable) else [events]
+    )
+    for pair in log:
+        if not (isinstance(pair, tuple) and len(cast("tuple[Any, ...]", pair)) == 2):  # noqa: PLR2004 -- a pair
+            raise ArgumentError(
+                f"quality_of() takes the events of a timeline (timeline.events()), not {in_words(events)}"
+            )
+        version, event = cast("tuple[Any, Any]", pair)
+        if not isinstance(version, int) or not isinstance(getattr(event, "at", None), int | float):
+            raise ArgumentError(
+                f"quality_of(): expected a version and an event, not {in_words(version)} and {in_words(event)}"
+            )
+    return log
+
+
 def quality_of(events: Iterable[Recorded]) -> Quality:
-    """The quality signals of a whole log."""
+    """The quality signals of a whole log.
+
+    Raises:
+        ArgumentError: it is not a list of pairs of a version and an event, as `Timeline.events` returns it.
+    """
     from persistence import quality_rows  # here, because it loads DuckDB
 
-    log = list(events)
+    log = _checked(events)
     rows = (
         Row(cast("Signal", signal), version, TurnId(turn), detail)
         for signal, version, turn, detail in quality_rows(log)

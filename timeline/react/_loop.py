@@ -31,11 +31,12 @@ from blocks import (
     ToolCall,
     UserFollowup,
     UserSteer,
+    in_words,
 )
 from blocks.formats import as_json
 from render import Json, Overflow, Place, Rendered, View, overflow_of
 from timeline import AsyncTimeline, Timeline
-from timeline._arguments import Given, System, Tools
+from timeline._arguments import NUMBER, Given, System, Tools, checked, checked_kind
 from timeline._flow import Calls, adrive, drive
 from timeline.engine._artifacts import confidential
 from timeline.engine._operations import INTERRUPTED
@@ -169,7 +170,7 @@ class Loop:
 
     def run(self, prompt: str, *parts: Given) -> Flow[Outcome]:
         """A turn: append the user's prompt, then run rounds until the model stops."""
-        self._check_tools()
+        self._check()
         if self.timeline.open_calls:
             waits = self._waits
             yield lambda: self.timeline.close_calls(FORGONE, only=waits)
@@ -180,7 +181,7 @@ class Loop:
 
     def resume(self) -> Flow[Outcome]:
         """Continue a run that stopped, or that a crash or an error ended."""
-        self._check_tools()
+        self._check()
         yield self.settle
         yield from self._start("resume")
         if open_calls(self.timeline.view):
@@ -212,13 +213,19 @@ class Loop:
         tool = self.settings.result_tool
         return result_in(self.timeline.view, tool) if tool else None
 
-    def _check_tools(self) -> None:
-        """Refuse confidential tools if their results could not be stored, before the model is called.
+    def _check(self) -> None:
+        """Refuse what this timeline cannot keep: results of confidential tools, and a limit in dollars.
 
         Raises:
-            MisuseError: a tool is confidential, and the timeline has no keys or no artifact store.
+            MisuseError: a tool is confidential, and the timeline has no keys or no artifact store; or there is a limit in
+                dollars, and the prices of the model are not known.
         """
         settings = self.timeline.settings
+        if self.settings.limits.dollars is not None and not settings.model.known:
+            raise MisuseError(
+                f"limits.dollars: the prices of model {settings.model.name!r} are not known; limit tokens, or describe the"
+                " model: `foldline models --from FILE`"
+            )
         own = settings.policy.tools
         for tool in self.settings.tools if not settings.can_seal else ():
             if isinstance(tool, Tool):
@@ -534,8 +541,10 @@ def retry_with_compaction(
     """Return what `call` returns for a rendered request; if the provider says "too long", compact and try again.
 
     Raises:
+        MisuseError: an argument has a wrong type; nothing was done.
         any error of `call`: an overflow only if the request cannot become smaller, other errors at once.
     """
+    _check_retry("retry_with_compaction()", timeline, Timeline, call, retries_max)
     flow = with_compaction(timeline, partial(_once, call), system, tools, retries_max)
     answer: _T = drive(flow)
     return answer
@@ -550,9 +559,17 @@ async def aretry_with_compaction(
     retries_max: int = RETRIES_MAX,
 ) -> _T:
     """`retry_with_compaction` for an `AsyncTimeline`."""
+    _check_retry("aretry_with_compaction()", timeline, AsyncTimeline, call, retries_max)
     flow = with_compaction(timeline, partial(_once, call), system, tools, retries_max)
     answer: _T = await adrive(flow)
     return answer
+
+
+def _check_retry(name: str, timeline: object, kind: type, call: object, retries_max: int) -> None:
+    checked_kind(timeline, kind, name, "timeline")
+    if not callable(call):
+        raise MisuseError(f"{name}: call must be a function of a Rendered, not {in_words(call)}")
+    checked(retries_max, NUMBER, name, "retries_max")
 
 
 def _once(call: Callable[[Rendered], object], rendered: Rendered) -> Calls[Any]:
@@ -588,9 +605,13 @@ def with_compaction(
 def overflow_in(error: BaseException) -> Overflow | None:
     """The overflow that an error of a provider's client reports; None: it is another error.
 
+    Raises:
+        MisuseError: `error` is not an exception.
+
     Reads the attributes that the providers' clients have in common: a status, a body, a message; in Google's client
     the first two are called `code` and `details`.
     """
+    checked_kind(error, BaseException, "overflow_in()", "error")
     status: object = getattr(error, "status_code", getattr(error, "code", None))
     details = _details(getattr(error, "body", getattr(error, "details", None)))
     kind = details.get("code") or details.get("type") or getattr(error, "type", None) or ""

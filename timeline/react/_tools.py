@@ -428,7 +428,9 @@ async def _aperform(run: _Run) -> object:
     async def called() -> object:
         if inspect.iscoroutinefunction(run.function):
             return await run.function(**run.arguments)
-        answer = await asyncio.to_thread(run.function, **run.arguments)
+        # not in the loop's own threads: its end would wait for one that was given up
+        work = in_thread(lambda: run.function(**run.arguments), "foldline-tool")
+        answer = await asyncio.wrap_future(work)
         return await answer if inspect.isawaitable(answer) else answer
 
     try:

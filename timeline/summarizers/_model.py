@@ -19,6 +19,8 @@ from blocks import (
     Provenance,
     StructuredSummary,
     TurnId,
+    checked_calls,
+    in_words,
 )
 from blocks.formats import Answer, as_json
 from render import (
@@ -37,7 +39,8 @@ from render import (
     summary_prompts,
     without_thinking,
 )
-from timeline._apis import api_of
+from timeline._apis import APIS, api_of
+from timeline._arguments import COUNT, checked
 from timeline._flow import Calls, adrive, drive
 from timeline._models import model_named
 from timeline.billing import usage_price
@@ -94,6 +97,25 @@ class _Spent:
         )
 
 
+_CLIENTS: Final = "the client of a provider, such as anthropic.Anthropic() or openai.OpenAI()"
+
+
+def _is(kind: type, what: str) -> Any:
+    """A validator that accepts instances of `kind`."""
+
+    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if not isinstance(value, kind):
+            raise MisuseError(f"{attribute.name} must be {what}, not {in_words(value)}")
+
+    return check
+
+
+def _is_count(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    if value is not None:
+        checked(value, COUNT, "ModelSummarizer()", attribute.name)
+
+
+@checked_calls()
 @attrs.frozen(kw_only=True)
 class ModelSummarizer:
     """Calls a model for the structured summary; with an async client, use it in an `AsyncTimeline`.
@@ -102,15 +124,22 @@ class ModelSummarizer:
         SummaryFailedError: two tries gave no usable answer, or the policy leaves too few calls.
     """
 
-    client: Any
+    client: Any = attrs.field()
     """The client of the model's provider: an `anthropic.Anthropic`, an `openai.OpenAI`, or their async versions."""
-    model: str = ""
+    model: str = attrs.field(default="", validator=_is(str, "a model's name"))
     """Another model than the timeline's; it cannot read the timeline's cache. Empty: the timeline's model."""
-    answer_tokens: int | None = None
+    answer_tokens: int | None = attrs.field(default=None, validator=_is_count)
     """Largest number of tokens of an answer; None: by the room of the written part."""
-    options: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    options: Mapping[str, Any] = attrs.field(
+        factory=dict[str, Any], validator=_is(Mapping, "a dict of arguments")
+    )
     """Further arguments of every call. Pass those of the agent's own calls (thinking, effort) here, because the
     provider's cache depends on them, too."""
+
+    @client.validator
+    def _is_client(self, _: object, client: object) -> None:
+        if not any(api.accepts(client) for api in APIS.values()):
+            raise MisuseError(f"client must be {_CLIENTS}, not {in_words(client)}")
 
     @property
     def name(self) -> str:

@@ -93,6 +93,8 @@ class Rule(Enum):
     SHAPE = "Input should be a valid %s"
     # The types of the stable and the beta union are known here. A newer type needs a newer table; until then, an error
     # from this check is better than one from the server. [sdk]
+    # Of a message, and of a common block; thinking may have no mark. [sdk, seen]
+    EXTRA_FIELD = "Extra inputs are not permitted"
     UNKNOWN_BLOCK = "Input tag '%s' found using 'type' does not match any of the expected tags"
 
     # The server joins consecutive messages of one role, so two in a row are no error; the rules below apply to the
@@ -182,7 +184,6 @@ class Rule(Enum):
     # Tools, system and messages together. An automatic mark (`cache_control` of the request itself) counts as one of
     # the four, unless the last block already has the same. [docs, seen]
     MARKS_MAX = "A maximum of 4 blocks with cache_control may be provided. Found %s."
-    MARK_ON_THINKING = "Extra inputs are not permitted"  # thinking and redacted_thinking [seen]
     MARK_ON_EMPTY_TEXT = "cache_control cannot be set for empty text blocks"  # [seen]
     # Marks must be ordered from the longest to the shortest time to live. [docs, seen]
     MARK_ORDER = (
@@ -295,6 +296,7 @@ def _read_message(message: object, place: str, findings: Findings) -> _Message:
     if role not in ALLOWED:
         findings.add(Rule.ROLE, place, field="role")
         role = ""
+    _check_fields(known, "", place, findings)
     content: object = known.get("content")
     if isinstance(content, str):  # short for one text block
         content = [{"type": "text", "text": content}] if content else []
@@ -327,15 +329,22 @@ def _check_block(block: object, kinds: Checks, place: str, findings: Findings) -
     if known.get("cache_control") is not None:
         _check_mark(known, place, findings)
         if kind in THINKING_TYPES:
-            findings.add(Rule.MARK_ON_THINKING, place, field=f"{kind}.cache_control")
+            findings.add(Rule.EXTRA_FIELD, place, field=f"{kind}.cache_control")
         elif kind == "text" and not string(known.get("text")).strip():
             findings.add(Rule.MARK_ON_EMPTY_TEXT, place, field="text")
     if kind not in kinds:
         findings.add(Rule.UNKNOWN_BLOCK, place, kind)
         return ""
+    _check_fields(known, kind, place, findings)
     for check in kinds[kind]:
         check(known, place, findings)
     return kind
+
+
+def _check_fields(known: Json, kind: str, place: str, findings: Findings) -> None:
+    """Check that a block of a common kind, or a message, has no other fields than the API knows."""
+    for name in sorted(known.keys() - KNOWN_FIELDS[kind]) if kind in KNOWN_FIELDS else ():
+        findings.add(Rule.EXTRA_FIELD, place, field=f"{kind}.{name}".lstrip("."))
 
 
 def _check_mark(thing: Json, place: str, findings: Findings) -> None:
@@ -518,6 +527,19 @@ BLOCKS: Final[Checks] = {
 }
 """The content types of the SDK, stable and beta, as the model may send them back."""
 _SENT_BLOCKS: Final[Checks] = {**BLOCKS, **_SENT_TEXT}
+KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(names.split())
+    for kind, names in {
+        "": "content role",
+        "document": "cache_control citations context source title type",
+        "image": "cache_control source transformations type",
+        "text": "cache_control citations text type",
+        "tool_result": "cache_control content is_error tool_use_id toolset_name type",
+        "tool_use": "cache_control caller id input name toolset_name type",
+    }.items()
+}
+"""The fields of a message, and of the common blocks, by the SDK. Thinking and blocks of the server's tools are sent back as
+they came, and are not checked."""
 
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "user": frozenset(BLOCKS) - THINKING_TYPES - {"tool_use", "server_tool_use", "mcp_tool_use"},

@@ -70,6 +70,7 @@ class Rule(Enum):
 
     # Checked only where a later rule depends on the shape; this is not a type checker. [sdk]
     SHAPE = "Invalid value: expected %s"
+    EXTRA_FIELD = 'Invalid JSON payload received. Unknown name "%s": Cannot find field.'  # [seen]
     NO_CONTENTS = "GenerateContentRequest.contents: contents is not specified"  # [seen]
     ROLE = "Please use a valid role: user, model."  # [seen]
     PARTS_EMPTY = "GenerateContentRequest.contents: contents.parts must not be empty."  # [seen]
@@ -221,6 +222,7 @@ def _read_content(content: object, place: str, findings: Findings) -> _Content:
     known = findings.object_at(content, place, Rule.SHAPE)
     if known is None:
         return _Content(place)
+    _check_fields(known, "content", place, findings)
     role = known.get("role", "user")
     if not isinstance(role, str) or role not in ALLOWED:
         findings.add(Rule.ROLE, place, field="role")
@@ -254,6 +256,8 @@ def _check_part(part: object, role: str, place: str, findings: Findings) -> str:
         findings.add(Rule.PART_DATA, place)
         return ""
     (kind,) = kinds
+    _check_fields(known, "part", place, findings)
+    _check_fields(fields(known[kind]), kind, place, findings)
     if SIGNATURE in known and not _is_bytes(known[SIGNATURE]):
         findings.add(Rule.SIGNATURE_FORM, place, field=SIGNATURE)
     if kind not in ALLOWED[role]:
@@ -262,6 +266,12 @@ def _check_part(part: object, role: str, place: str, findings: Findings) -> str:
     if check := PARTS.get(kind):
         check(known, place, findings)
     return kind
+
+
+def _check_fields(known: Json, kind: str, place: str, findings: Findings) -> None:
+    """Check that an object has no fields that the API does not know."""
+    for name in sorted(known.keys() - KNOWN_FIELDS[kind]) if kind in KNOWN_FIELDS else ():
+        findings.add(Rule.EXTRA_FIELD, place, name, field=name)
 
 
 def _text(part: Json, place: str, findings: Findings) -> None:
@@ -345,6 +355,17 @@ PARTS: Final[Mapping[str, Check]] = {
     "fileData": _file,
 }
 """What each kind of part must have; the others have no rules here."""
+KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    "content": frozenset({"parts", "role"}),
+    "part": frozenset(
+        {*DATA, SIGNATURE, "mediaResolution", "partMetadata", "thought", "videoMetadata"}
+    ),
+    "functionCall": frozenset({"args", "id", "name", "partialArgs", "willContinue"}),
+    "functionResponse": frozenset(
+        {"id", "name", "parts", "response", "scheduling", "willContinue"}
+    ),
+}
+"""The fields of contents, parts, calls and responses. [sdk]"""
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "user": frozenset({"text", "functionResponse", "inlineData", "fileData"}),
     "model": frozenset(DATA) - {"functionResponse"},

@@ -26,6 +26,9 @@ class CommonRule(Enum):
 
     # Checked only where a later rule depends on the shape; this is not a type checker. [sdk]
     SHAPE = "Invalid type: expected %s"
+    EXTRA_FIELD = (
+        "Unknown parameter: '%s'."  # of a message, a call, an output or a part [sdk, seen]
+    )
     UNKNOWN_PART = "Invalid value: '%s'. Supported values are the types of the content parts."
 
     CALL_NAME = (
@@ -110,6 +113,12 @@ def _is_object_text(text: str) -> bool:
         return isinstance(loads(text), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def check_fields(known: Json, allowed: frozenset[str], place: str, findings: Findings) -> None:
+    """Check that an object has no other fields than these; marks are checked by `check_mark`."""
+    for name in sorted(known.keys() - allowed - {MARK}):
+        findings.add(CommonRule.EXTRA_FIELD, place, name, field=name)
 
 
 def check_mark(part: Json, place: str, findings: Findings, *, is_allowed: bool) -> None:

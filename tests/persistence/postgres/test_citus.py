@@ -2,11 +2,14 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from threading import Event
 from typing import LiteralString, cast
 from uuid import uuid4
@@ -28,6 +31,7 @@ from persistence.sql._rows import HEAD, PAGE, WINDOW
 from persistence.testing import StoreContract
 from tests._table import for_each
 from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.postgres._escapes import leaks
 
 URL = os.environ.get("FOLDLINE_CITUS_URL", "")
 # Citus is built from source, so there is none in an ordinary test run; docs/scale.md says how to name one.
@@ -117,11 +121,15 @@ def test_tenants_do_not_meet_whatever_they_do(login: str) -> None:
         assert all(store.verify().ok for store in (one, other, nobody))
         other.remove(T)
         assert [one.head(T), other.head(T), nobody.head(T)] == [4, 0, 1]
-    for tenant, count in (("acme", 1), ("globex", 0), ("", 1)):
+    for tenant, rows in (("acme", 1), ("globex", 0), ("", 1)):
         setting = f"SET foldline.tenant = '{tenant}'"
-        assert asked(login, setting, "SELECT count(*) FROM blocks") == [(count,)], (
+        assert asked(login, setting, "SELECT count(*) FROM blocks") == [(rows,)], (
             "also in the views"
         )
+
+
+def test_no_name_and_no_text_is_a_way_to_what_another_tenant_has(login: str) -> None:
+    assert leaks(login) == []
 
 
 @for_each("query", [WINDOW, HEAD, PAGE])
@@ -169,35 +177,97 @@ SELECT count(run_command_on_workers(
 """
 
 
-def test_workers_whose_connections_break_at_any_moment_lose_and_double_nothing(url: str) -> None:
-    stop = Event()
+WRITERS = 4
+
+
+def check_talks(url: str, disturb: Callable[[], object]) -> None:
+    """Nothing that was acknowledged is lost and nothing is there twice, while `disturb` is done again and again."""
+    done = Event()
 
     def talk(where: PostgresStore, worker: int) -> int:
+        """Append one by one until it is over, and however often an append must be repeated; return how many there are."""
         name = TimelineId(f"talk {worker}")
-        for n in range(30):
-            event = said(f"{worker}.{n}")
+        for n in count():
+            if done.is_set() and n >= EACH:
+                return n
             for _ in range(1000):
                 try:
-                    where.append(name, [event], expected_version=where.head(name))
+                    where.append(name, [said(f"{worker}.{n}")], expected_version=where.head(name))
                     break
                 except (StoreError, VersionConflictError):
                     continue
-        return worker
+        raise AssertionError
 
+    with PostgresStore(url, wait_seconds=60) as store, ThreadPoolExecutor(WRITERS) as pool:
+        talks = [pool.submit(talk, store, worker) for worker in range(WRITERS)]
+        try:
+            disturb()
+        finally:
+            done.set()
+        for worker, each in enumerate(talks):
+            name, length = TimelineId(f"talk {worker}"), each.result()
+            ids = [event.id for _, event in store.read(name, limit=length + 10)]
+            assert ids == [f"{worker}.{n}" for n in range(length)]
+        assert store.verify().ok
+
+
+EACH = 30
+"""Events that a writer appends at least."""
+
+
+def test_workers_whose_connections_break_at_any_moment_lose_and_double_nothing(url: str) -> None:
     def cut() -> None:
-        while not stop.wait(0.05):  # again and again
+        for _ in range(60):
             with suppress(psycopg.Error):
                 asked(url, CUT)
 
-    with PostgresStore(url, wait_seconds=60) as store, ThreadPoolExecutor(5) as pool:
-        cutting = pool.submit(cut)
-        done = [pool.submit(talk, store, worker) for worker in range(4)]
-        try:
-            workers = [each.result() for each in done]
-        finally:
-            stop.set()
-            cutting.result()
-        for worker in workers:
-            ids = [event.id for _, event in store.read(TimelineId(f"talk {worker}"))]
-            assert ids == [f"{worker}.{n}" for n in range(30)]
-        assert store.verify().ok
+    check_talks(url, cut)
+
+
+PLACES = """
+SELECT shardid, nodename, nodeport FROM citus_shards
+WHERE table_name = 'stored_events'::regclass ORDER BY shardid
+"""
+WORKERS = "SELECT nodename, nodeport FROM pg_dist_node WHERE isactive AND noderole = 'primary' AND shouldhaveshards"
+MOVE = """
+SELECT citus_move_shard_placement({shard}, '{old[0]}', {old[1]}, '{new[0]}', {new[1]}, '{mode}')
+"""
+
+
+@for_each("mode", ["force_logical", "block_writes"])
+def test_shards_that_move_while_programs_append_lose_and_double_nothing(
+    url: str, mode: str
+) -> None:
+    workers = asked(url, WORKERS)
+    if len(workers) < 2:
+        pytest.skip("there is one worker")
+    used = {
+        asked(url, f"SELECT get_shard_id_for_distribution_column('stored_events', 'talk {n}')")[0]
+        for n in range(WRITERS)
+    }
+
+    def move() -> None:
+        time.sleep(0.5)
+        for shard, host, port in asked(url, PLACES):
+            if (shard,) in used:
+                new = next(worker for worker in workers if worker != (host, port))
+                asked(url, MOVE.format(shard=shard, old=(host, port), new=new, mode=mode))
+
+    with PostgresStore(url) as store:
+        for info in store.list():
+            store.remove(info.id)
+    check_talks(url, move)
+
+
+KILL = os.environ.get("FOLDLINE_CITUS_KILL", "")
+
+
+@pytest.mark.skipif(not KILL, reason="no FOLDLINE_CITUS_KILL")
+def test_a_worker_that_is_killed_while_programs_append_loses_and_doubles_nothing(url: str) -> None:
+    """`FOLDLINE_CITUS_KILL` is a command that kills a worker with all its processes and starts it again."""
+
+    def kill() -> None:
+        for _ in range(3):
+            subprocess.run(shlex.split(KILL), check=True)
+
+    check_talks(url, kill)

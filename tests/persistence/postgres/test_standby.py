@@ -145,7 +145,10 @@ def test_a_commit_that_no_standby_confirmed_is_not_acknowledged() -> None:
     with both as (primary, standby, url), PostgresStore(url, wait_seconds=2) as store:
         store.append(T, many(1), expected_version=0)
         standby.die()
-        with nobody_waits(primary), pytest.raises(OutcomeUnknownError, match="standby|replication"):
+        with (
+            nobody_waits(primary),
+            pytest.raises(OutcomeUnknownError, match=r"standby|replication"),
+        ):
             store.append(T, [said("local")], expected_version=1)
         standby.start()
         assert store.append(T, [said("local")], expected_version=1) == 2

@@ -24,6 +24,7 @@ from persistence.testing import StoreContract
 from tests._postgres import Server
 from tests._table import for_each
 from tests.persistence.contract import T, U, compacted, forked, many, said
+from tests.persistence.postgres._escapes import leaks
 from tests.persistence.postgres._woken import LONG, Woken
 
 TABLES = ("stored_events", "stored_artifacts", "stored_artifact_pieces", "stored_artifact_audit")
@@ -227,6 +228,14 @@ def test_no_known_way_around_row_level_security_shows_a_row_of_another_tenant(
         found = f"{error} {error.diag.message_detail} {error.diag.context}"
     assert "c4nary" not in found
     assert len(asked(login("acme"), "TABLE events")) == 1
+
+
+@for_each("role", ["app", "postgres"])
+def test_no_name_and_no_text_is_a_way_to_what_another_tenant_has(
+    login: Callable[[str], str], role: str, postgres: Server
+) -> None:
+    """As a program of many tenants, and as a superuser, whom no policy limits."""
+    assert leaks(login(role) if role == "app" else postgres.new_url()) == []
 
 
 @for_each("role", ["app", "look"])

@@ -43,6 +43,7 @@ class Desk:
     """Settings of the agent."""
     store: Any = attrs.field(factory=MemoryStore, kw_only=True)
     name: str = "desk"
+    _client: Any = attrs.field(default=None, init=False)
 
     @classmethod
     def at(cls, practice: Practice, where: tuple[str, bool], script: Any, **agent: Any) -> "Desk":
@@ -50,10 +51,11 @@ class Desk:
 
     def events(self, verb: str, *given: Any) -> list[Any]:
         """The events of `run` or `resume`."""
-        return self.with_agent(
+        events: list[Any] = self.with_agent(
             lambda agent: list(getattr(agent, f"{verb}_events")(*given)),
             lambda agent: _all(getattr(agent, f"{verb}_events")(*given)),
         )
+        return events
 
     def do(self, verb: str, *given: Any) -> Any:
         """What a method of the agent returns."""
@@ -89,12 +91,18 @@ class Desk:
         return {"store": self.store, "model": modelled(self.provider), "validate": True}
 
     def client(self) -> Any:
-        made = {"anthropic": self.practice.client, "gemini": self.practice.google}
-        return made.get(self.provider, self.practice.openai)(self.server)  # type: ignore[operator]
+        """The client; one for all processes, because opening one takes long."""
+        if self._client is None:
+            self._client = self._made()
+        return self._client
+
+    def _made(self) -> Any:
+        made: dict[str, Any] = {"anthropic": self.practice.client, "gemini": self.practice.google}
+        return made.get(self.provider, self.practice.openai)(self.server)
 
     def aclient(self) -> Any:
-        made = {"anthropic": self.practice.aclient, "gemini": self.practice.agoogle}
-        return made.get(self.provider, self.practice.aopenai)(self.server)  # type: ignore[operator]
+        made: dict[str, Any] = {"anthropic": self.practice.aclient, "gemini": self.practice.agoogle}
+        return made.get(self.provider, self.practice.aopenai)(self.server)
 
     # What is in the log.
 

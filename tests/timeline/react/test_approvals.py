@@ -170,15 +170,15 @@ def test_a_new_prompt_gives_up_what_waits(practice: Practice) -> None:
 def test_a_function_decides_whether_a_call_waits(practice: Practice) -> None:
     @tool(name="pay", needs_approval=lambda amount: amount > 5)
     def careful(amount: int, note: str = "") -> str:
-        return pay(amount) + note
+        return f"{pay(amount)}{note}"
 
     outcome = desk_at(practice, tools=[careful, look]).run()
     assert [each.input for each in outcome.approvals] == [{"amount": 7}]
     assert PAID == [5]
 
-    @tool(name="pay", needs_approval=lambda amount: 1 / 0)  # noqa: ARG005 -- as it fails
+    @tool(name="pay", needs_approval=lambda amount: bool(amount / 0))
     def broken(amount: int) -> str:
-        return pay(amount)
+        return f"{pay(amount)}"
 
     assert len(desk_at(practice, tools=[broken, look]).run().approvals) == 2
 
@@ -196,7 +196,7 @@ def test_a_wrong_declaration_is_refused() -> None:
         return amount > 5
 
     with pytest.raises(MisuseError, match="must be a plain function"):
-        tool(needs_approval=ask)(pay.call)
+        tool(needs_approval=ask)(pay.call)  # type: ignore[arg-type]
     with pytest.raises(MisuseError, match=r"its needs_approval needs price, .* \(amount\)"):
         tool(needs_approval=lambda price: price > 5)(pay.call)
     with pytest.raises(MisuseError, match="needs_approval"):
@@ -240,7 +240,7 @@ def test_an_agent_that_has_the_timeline_open_sees_decisions_of_others(practice: 
 
 def test_an_interrupt_while_others_wait_leaves_them_waiting(practice: Practice) -> None:
     def stop(path: str) -> str:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(path)
 
     stop.__name__ = "look"
     desk = desk_at(practice, tools=[pay, stop])

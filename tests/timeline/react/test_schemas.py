@@ -79,16 +79,11 @@ class Color(enum.Enum):
     BLUE = "blue"
 
 
-def taking(kind: Any, default: Any = ...) -> Callable[..., Any]:
+def taking(kind: Any) -> Callable[..., Any]:
     """A function with one parameter `x` of this type; it returns what it gets."""
 
-    def take(x: Any = default) -> Any:
+    def take(x: Any) -> Any:
         return x
-
-    if default is ...:
-
-        def take(x: Any) -> Any:
-            return x
 
     take.__annotations__["x"] = kind
     return take
@@ -213,7 +208,7 @@ def needs_callable(x: Callable[[], None]) -> None: ...
 def needs_object(x: object) -> None: ...
 def needs_unknown(x: "Nowhere") -> None: ...  # type: ignore[name-defined] # noqa: F821
 def wrong_default(x: int = "y") -> None: ...  # type: ignore[assignment]
-def wrong_field(x: int = Field("y", ge=1)) -> None: ...
+def wrong_field(x: int = Field("y", ge=1)) -> None: ...  # type: ignore[assignment]
 def two_shapes(x: Place | Frozen) -> None: ...
 def everything(*x: int) -> None: ...
 

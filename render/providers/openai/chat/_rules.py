@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 import attrs
 
+from blocks.formats import REASONING
 from render.policy._context import Model, Violation
 from render.providers._rules import (
     LISTS,
@@ -32,6 +33,7 @@ from render.providers.openai._rules import (
     call_id,
     check_call,
     check_definition,
+    check_fields,
     check_file,
     check_image,
     check_limits,
@@ -153,6 +155,7 @@ def _read_message(message: object, place: str, findings: Findings) -> _Message:
     if not isinstance(role, str) or role not in ALLOWED:
         findings.add(Rule.ROLE, place, role, field="role")
         return _Message(place)
+    check_fields(known, KNOWN_FIELDS[role], place, findings)
     answered = call_id(known, "tool_call_id", CHAT_ID_LENGTH_MAX) if role == "tool" else ""
     if role == "tool" and not answered:
         findings.add(Rule.CALL_ID, place, field="tool_call_id")
@@ -180,6 +183,7 @@ def _read_call(call: object, place: str, findings: Findings) -> str:
     known = findings.object_at(call, place, CommonRule.SHAPE)
     if known is None:
         return ""
+    check_fields(known, KNOWN_FIELDS["call"], place, findings)
     kind = known.get("type")
     inner = fields(known.get(kind) if kind in ("function", "custom") else None)
     if inner:
@@ -214,8 +218,10 @@ def _check_part(part: object, role: str, place: str, findings: Findings) -> None
     check_mark(known, place, findings, is_allowed=role != "assistant")
     if kind not in ALLOWED[role]:
         findings.add(CommonRule.UNKNOWN_PART, place, kind, field="type")
-    elif check := PARTS.get(kind):
-        check(known, place, findings)
+    else:
+        check_fields(known, KNOWN_FIELDS["part"] | {kind}, place, findings)
+        if check := PARTS.get(kind):
+            check(known, place, findings)
 
 
 def _image(part: Json, place: str, findings: Findings) -> None:
@@ -226,6 +232,17 @@ def _file(part: Json, place: str, findings: Findings) -> None:
     check_file(fields(part.get("file")), place, Rule.FILE, findings)
 
 
+KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("developer", "system", "user"), frozenset({"content", "name", "role"})),
+    "assistant": frozenset(
+        {"audio", "content", "function_call", "name", "refusal", "role", "tool_calls", *REASONING}
+    ),
+    "tool": frozenset({"content", "role", "tool_call_id"}),
+    "call": frozenset({"custom", "function", "id", "type"}),
+    "part": frozenset({"type"}),
+}
+"""The fields of messages by role, of calls, and of parts besides the one that has the name of their type; by the SDK. The
+model's own report of its reasoning is a field of other servers."""
 PARTS: Final[Mapping[str, Check]] = {
     "text": text("text", CommonRule.SHAPE, "a string"),
     "refusal": text("refusal", CommonRule.SHAPE, "a string"),

@@ -36,6 +36,7 @@ from render.providers.openai._rules import (
     call_id,
     check_call,
     check_definition,
+    check_fields,
     check_file,
     check_image,
     check_limits,
@@ -160,6 +161,8 @@ def _read_item(item: object, place: str, findings: Findings) -> _Item:
         return _Item(place)
     if MARK in known:
         findings.add(CommonRule.MARK_PLACE, place, field=MARK)
+    if kind in KNOWN_FIELDS:
+        check_fields(known, KNOWN_FIELDS[kind], place, findings)
     for check in ITEMS[kind]:
         check(known, place, findings)
     identity = known.get("id")
@@ -208,6 +211,8 @@ def _check_parts(content: object, role: str, place: str, name: str, findings: Fi
         kind = string(known.get("type"))
         check_mark(known, at, findings, is_allowed=role != "assistant")
         if kind in ALLOWED[role]:
+            if kind in KNOWN_FIELDS:
+                check_fields(known, KNOWN_FIELDS[kind], at, findings)
             PARTS[kind](known, at, findings)
         else:
             findings.add(CommonRule.UNKNOWN_PART, at, kind, field="type")
@@ -304,6 +309,19 @@ PARTS: Final[Mapping[str, Check]] = {
 }
 """What each kind of part must have."""
 _HEARD: Final = ("input_text", "input_image", "input_file")
+KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(names.split())
+    for kind, names in {
+        "message": "content id phase role status type",
+        "function_call": "arguments async call_id caller id name namespace status type",
+        "function_call_output": "call_id caller id name namespace output status type",
+        "input_text": "text type",
+        "input_image": "detail file_id image_url type",
+        "input_file": "detail file_data file_id file_url filename type",
+    }.items()
+}
+"""The fields of common items and parts, by the SDK. What the server made (reasoning, its own tools) is sent back as it came,
+and is not checked."""
 ALLOWED: Final[Mapping[str, Sequence[str]]] = {
     "assistant": ("output_text", "refusal"),
     "developer": _HEARD,

@@ -4,11 +4,12 @@ import re
 from typing import Any
 
 import attrs
+from anthropic import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from render import Model, validate_request
-from render.providers.anthropic._rules import Rule
+from render.providers.anthropic._rules import KNOWN_FIELDS, Rule
 from tests._table import for_each
 
 MARK_5M = {"type": "ephemeral"}
@@ -397,10 +398,24 @@ MARKS: list[Case] = [
         None,
     ),
     (
-        "mark_on_thinking",
+        "extra_field",
         "messages.1.content.0",
         answered(think(cache_control=MARK_5M), text()),
         answered(think(), text(cache_control=MARK_5M)),
+        None,
+    ),
+    (
+        "extra_field",
+        "messages.0",
+        {**said(text()), "messages": [{**user(text()), "name": "Ann"}]},
+        said(text()),
+        None,
+    ),
+    (
+        "extra_field",
+        "messages.0.content.0",
+        said(text(words="a", annotations=[])),
+        said(text(words="a")),
         None,
     ),
     (
@@ -569,6 +584,20 @@ def test_so_it_does_in_what_the_assistant_said(
 def test_a_mark_on_an_empty_text_breaks_two_rules() -> None:
     found = validate_request(said(text("", cache_control=MARK_5M)))
     assert [violation.rule for violation in found] == ["mark_on_empty_text", "text_empty"]
+
+
+@for_each(
+    ("kind", "params"),
+    [
+        ("document", types.DocumentBlockParam),
+        ("image", types.ImageBlockParam),
+        ("text", types.TextBlockParam),
+        ("tool_result", types.ToolResultBlockParam),
+        ("tool_use", types.ToolUseBlockParam),
+    ],
+)
+def test_the_fields_of_a_block_are_those_of_the_sdk(kind: str, params: type) -> None:
+    assert KNOWN_FIELDS[kind] == set(params.__annotations__)
 
 
 def test_every_rule_has_a_case() -> None:

@@ -77,6 +77,10 @@ def of(*items: Any, **fields: Any) -> dict[str, Any]:
 LONG = "x" * 65
 TRIGGER = {"type": "compaction_trigger"}
 CASES: list[tuple[str, str, Any, Any, Model | None]] = [
+    ("extra_field", "input.0", of({**user(), "surprise": 1}), of(user()), None),
+    ("extra_field", "input.0.content.0", of(user({**text(), "annotations": []})), of(user(text())), None),
+    ("extra_field", "input.1", of(user(), {**call(), "index": 0}, output()), of(user(), call(), output()), None),
+    ("extra_field", "input.2", of(user(), call(), output(is_error=True)), of(user(), call(), output()), None),
     ("shape", "request", "hm", of(user()), None),
     ("shape", "input", {"input": 5}, {"input": "hm"}, None),
     ("shape", "tools", of(user(), tools="x"), of(user(), tools=[]), None),

@@ -1,0 +1,179 @@
+"""Sub-agents: agents as tools, each with a timeline of its own that the calling agent's log leads to."""
+
+from typing import Any
+
+import attrs
+import pytest
+from pydantic import BaseModel
+
+from blocks import MisuseError, ToolCall, ToolResult, UserPrompt
+from persistence import MemoryStore
+from tests._practice import Practice
+from timeline import Timeline, tool
+from timeline.fake_provider import Call, Reply
+from timeline.react import SubAgent
+
+from .desk import EVERYWHERE, Desk
+
+HERE = ("anthropic", False)
+PAID: list[int] = []
+
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pay."""
+    PAID.append(amount)
+    return f"paid {amount}"
+
+
+def helper(client: Any, **more: Any) -> SubAgent:
+    return SubAgent("helper", "Helps with one task.", client=client, **more)
+
+
+ASK = Reply(text="I ask.", calls=[Call("helper", {"task": "Pay 5."})])
+PAY = Reply(text="I pay.", calls=[Call("pay", {"amount": 5})])
+REPORT = Reply(text="It is paid.")
+DONE = Reply(text="Done.")
+
+
+def run_with_helper(desk: Desk, verb: str, *given: Any, **more: Any) -> Any:
+    """A method of an agent that has the sub-agent, with a client of the same loop."""
+
+    def use(agent: Any, client: Any) -> Any:
+        return getattr(attrs.evolve(agent, tools=[helper(client, **more)]), verb)(*given)
+
+    return desk.with_agent(lambda a: use(a, a.client), lambda a: use(a, a.client))
+
+
+@EVERYWHERE
+def test_its_report_is_the_result_and_its_timeline_is_found_from_the_call(
+    practice: Practice, provider: str, *, is_async: bool
+) -> None:
+    """With an approval inside it, each step in another process."""
+    PAID.clear()
+    desk = Desk.at(practice, (provider, is_async), [ASK, PAY, REPORT, DONE])
+    stopped = run_with_helper(desk, "run", "Go.", tools=[pay])
+    [approval] = stopped.approvals
+    [call] = desk.blocks(ToolCall)
+    child = f"desk/{call.call_id}"
+    assert approval.id.startswith(f"{call.call_id}/")
+    assert [block.text for block in desk.blocks(UserPrompt, child)] == ["Pay 5."]
+    run_with_helper(desk, "approve", approval, {"amount": 4}, tools=[pay])
+    outcome = run_with_helper(desk, "resume", tools=[pay])
+    assert (outcome.stop, outcome.text, PAID) == ("end_turn", "Done.", [4])
+    [result] = desk.blocks(ToolResult)
+    assert desk.results == ["It is paid."]
+    assert result.envelope.key_fields == {"timeline": child}
+    assert len(desk.server.requests) == 4
+    assert not desk.server.refused
+
+
+def test_it_sees_nothing_of_the_conversation_and_has_its_own_system_prompt(
+    practice: Practice,
+) -> None:
+    desk = Desk.at(practice, HERE, [ASK, REPORT, DONE], system="You lead.")
+    run_with_helper(desk, "run", "The secret plan.", system="You help.")
+    mine, its, _ = desk.server.requests
+    assert "You lead." in str(mine)
+    assert "secret" not in str(its)
+    assert "You help." in str(its)
+    definition = mine["tools"][0]
+    assert list(definition["input_schema"]["properties"]) == ["task"]
+    assert definition["description"] == "Helps with one task."
+
+
+def test_it_may_have_another_model_and_another_store(practice: Practice) -> None:
+    elsewhere = MemoryStore()
+    desk = Desk.at(practice, HERE, [ASK, REPORT, DONE])
+
+    def opened(name: str) -> Timeline:
+        return Timeline.open(name, store=elsewhere, model="claude-haiku-4-5")
+
+    run_with_helper(desk, "run", "Go.", open=opened)
+    assert [request["model"] for request in desk.server.requests] == [
+        "claude-sonnet-5-5",
+        "claude-haiku-4-5",
+        "claude-sonnet-5-5",
+    ]
+    [call] = desk.blocks(ToolCall)
+    assert elsewhere.head(f"desk/{call.call_id}")  # type: ignore[arg-type]  # an id
+    assert not desk.server.refused
+
+
+class Paid(BaseModel):
+    amount: int
+
+
+def test_it_may_report_a_value(practice: Practice) -> None:
+    value = Reply(calls=[Call("final_result", {"result": {"amount": 5}})])
+    desk = Desk.at(practice, HERE, [ASK, value, DONE])
+    run_with_helper(desk, "run", "Go.", output=Paid)
+    assert desk.results == ['{"amount":5}']
+
+
+def test_several_work_at_the_same_time_and_sub_agents_have_sub_agents(practice: Practice) -> None:
+    two = Reply(calls=[Call("helper", {"task": "A"}), Call("helper", {"task": "B"})])
+
+    def answer(request: Any) -> Reply:
+        messages = request["messages"]
+        if len(messages) > 1:
+            return REPORT
+        task = messages[0]["content"][0]["text"]
+        if task == "Go.":
+            return two
+        return Reply(calls=[Call("deeper", {"task": "C"})]) if task in "AB" else DONE
+
+    desk = Desk.at(practice, HERE, answer)
+    deeper = SubAgent("deeper", "Looks deeper.", client=desk.client())
+    outcome = run_with_helper(desk, "run", "Go.", tools=[deeper])
+    assert outcome.usage.rounds == 8
+    assert desk.results == ["It is paid."] * 2
+    calls = desk.blocks(ToolCall)
+    inner = [desk.blocks(ToolCall, f"desk/{call.call_id}")[0] for call in calls]
+    names = [f"desk/{a.call_id}/{b.call_id}" for a, b in zip(calls, inner, strict=True)]
+    assert [desk.blocks(UserPrompt, name)[0].text for name in names] == ["C", "C"]
+
+
+def test_an_interrupted_one_goes_on_where_it_was(practice: Practice) -> None:
+    """Ctrl-C in a tool of the sub-agent: its call is closed there, and the agent's stays open."""
+    seen: list[str] = []
+
+    def look(path: str) -> str:
+        """Look."""
+        seen.append(path)
+        raise KeyboardInterrupt
+
+    look_at = Reply(text="I look.", calls=[Call("look", {"path": "a"})])
+    desk = Desk.at(practice, HERE, [ASK, look_at, REPORT, DONE])
+    with pytest.raises(KeyboardInterrupt):
+        run_with_helper(desk, "run", "Go.", tools=[look])
+    assert desk.results == []
+    outcome = run_with_helper(desk, "resume", tools=[look])
+    assert (outcome.text, desk.results, seen) == ("Done.", ["It is paid."], ["a"])
+    [call] = desk.blocks(ToolCall)
+    [closed] = desk.blocks(ToolResult, f"desk/{call.call_id}")
+    assert closed.envelope.outcome == "partial"
+    assert not desk.server.refused
+
+
+def test_what_goes_wrong_in_it_is_its_report(practice: Practice) -> None:
+    desk = Desk.at(practice, HERE, [ASK, Reply(stop_reason="refusal"), DONE])
+    run_with_helper(desk, "run", "Go.")
+    assert desk.results[0].startswith("The sub-agent stopped with `refusal` before it was done.")
+    assert desk.blocks(ToolResult)[0].is_error
+
+
+def test_a_decision_about_no_call_of_it_is_refused(practice: Practice) -> None:
+    desk = Desk.at(practice, HERE, [ASK, PAY])
+    [approval] = run_with_helper(desk, "run", "Go.", tools=[pay]).approvals
+    outer, _, inner = approval.id.partition("/")
+    for wrong in ("x", inner, f"{outer}/x", outer):
+        with pytest.raises(MisuseError, match=r"no call .* waits for an approval"):
+            run_with_helper(desk, "deny", wrong, tools=[pay])
+
+
+def test_it_is_declared_like_an_agent() -> None:
+    with pytest.raises(MisuseError, match="did you mean 'system'"):
+        SubAgent("helper", "Helps.", client=None, sistem="x")  # type: ignore[call-arg]
+    with pytest.raises(MisuseError, match="a tool's name must be"):
+        SubAgent("no good", "Helps.", client=None).as_tool()
