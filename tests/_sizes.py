@@ -67,6 +67,7 @@ SLOW_SUITES: Final = (
     "tests/timeline/cli/test_report_commands.py",
     "tests/timeline/cli/test_retention_commands.py",
     "tests/timeline/cli/test_savings.py",
+    "tests/timeline/cli/test_store_commands.py::test_a_store_that_somebody_holds",
     "tests/timeline/cli/test_story.py",
     "tests/timeline/cli/test_terminal.py",
     "tests/timeline/cli/test_tuning.py",
@@ -99,6 +100,7 @@ SLOW_SUITES: Final = (
     "tests/timeline/summarizers/test_drift.py",
     "tests/timeline/test_growth.py",
     "tests/timeline/test_hidden.py",
+    "tests/timeline/test_large.py",
 )
 """What takes long because it is real: databases with processes of their own, kills, terminals, browsers, long lives."""
 HOUSE_SUITES: Final = (
