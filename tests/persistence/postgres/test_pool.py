@@ -112,7 +112,7 @@ def test_connections_are_made_when_needed_and_used_again() -> None:
     world = World()
     pool = world.pool(size=2)
     one, other = pool.lend(), pool.lend()
-    with pytest.raises(PassingError, match="all 2 are in use.*open the store with more"):
+    with pytest.raises(PassingError, match=r"all 2 are in use.*open the store with more"):
         pool.lend(0)
     given_back(pool, one, other)
     assert pool.lend() is other, "the one that was used last, so that others may rest"
