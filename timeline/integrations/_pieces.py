@@ -13,14 +13,39 @@ from blocks.formats import (
     Call,
     Content,
     Result,
+    Said,
+    Thought,
+    Verbatim,
     checked_format,
     items,
     messages_in,
     obj,
     objs,
     parts_of,
+    plain,
+    spelled,
+    string,
 )
 from render import Json, Rendered
+
+__all__ = [
+    "SEAL",
+    "Call",
+    "Piece",
+    "Result",
+    "Said",
+    "Thought",
+    "Verbatim",
+    "messages_in",
+    "names_of",
+    "obj",
+    "objs",
+    "pieces_of",
+    "plain",
+    "spelled",
+    "string",
+]
+# The adapters read foreign messages with the names that are not of this file.
 
 SEAL: Final = "thoughtSignature"
 """Gemini's name for the signature of a part."""

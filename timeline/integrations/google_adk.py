@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from blocks import AlreadyRecordedError
-from blocks.formats import Result, messages_in, obj, objs, plain
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline.integrations._called import finished, timeline_for
 from timeline.integrations._lacking import lacking
+from timeline.integrations._pieces import Result, messages_in, obj, objs, plain
 
 try:
     from google.adk.agents.callback_context import CallbackContext

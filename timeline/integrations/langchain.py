@@ -15,7 +15,6 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, Verbatim, string
 from render import Json, Rendered
 from timeline import (
     AsyncTimeline,
@@ -26,7 +25,18 @@ from timeline import (
 )
 from timeline.integrations._called import timeline_for
 from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
+from timeline.integrations._pieces import (
+    SEAL,
+    Call,
+    Piece,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    names_of,
+    pieces_of,
+    string,
+)
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest

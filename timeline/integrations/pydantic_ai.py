@@ -19,12 +19,24 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, Verbatim, objs, spelled, string
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline.integrations._called import finished, timeline_for
 from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
+from timeline.integrations._pieces import (
+    SEAL,
+    Call,
+    Piece,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    names_of,
+    objs,
+    pieces_of,
+    spelled,
+    string,
+)
 
 try:
     from pydantic_ai import (
