@@ -242,7 +242,7 @@ def test_a_broken_tracer_or_meter_changes_nothing(failures: set[int]) -> None:
 
 def test_a_tracer_whose_spans_are_nothing_changes_nothing() -> None:
     class Silent:
-        def start_span(self, *_: object, **__: object) -> None:
+        def start_span(self, *_: object, **__: object) -> object:
             return None
 
     class Empty(Silent):
