@@ -247,7 +247,7 @@ def test_shards_that_move_while_programs_append_lose_and_double_nothing(
     }
 
     def move() -> None:
-        time.sleep(0.5)
+        time.sleep(0.5)  # any moment of their writing will do
         for shard, host, port in asked(url, PLACES):
             if (shard,) in used:
                 new = next(worker for worker in workers if worker != (host, port))

@@ -2,8 +2,7 @@
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
@@ -16,7 +15,7 @@ import pytest
 from blocks import LogRewoundError, OutcomeUnknownError, StoreError, TimelineId
 from persistence import PostgresStore
 from tests._postgres import STANDBY, Server, is_there, running
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 from tests.persistence.contract import T, many, said, versions
 from timeline import Timeline
 
@@ -43,13 +42,6 @@ def asked(server: Server, *statements: str) -> list[Any]:
         for statement in statements:
             cursor = connection.execute(cast("LiteralString", statement))
         return cursor.fetchall()
-
-
-def until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @contextmanager
@@ -128,7 +120,7 @@ def nobody_waits(primary: Server) -> Iterator[None]:
     over = Event()
 
     def cancel() -> None:
-        while not over.wait(0.05):
+        while not over.wait(0.05):  # again and again
             asked(primary, "SET synchronous_commit = local", CANCEL)
 
     with ThreadPoolExecutor(1) as pool:

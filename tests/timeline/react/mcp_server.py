@@ -69,7 +69,7 @@ def leaflet() -> CallToolResult:
 @server.tool()
 def sleep(seconds: float) -> str:
     """Sleep."""
-    time.sleep(seconds)
+    time.sleep(seconds)  # as the tests ask it to, in vain
     return "rested"
 
 

@@ -142,7 +142,7 @@ def test_breaking_off_an_async_loop_stops_the_tools_that_run(practice: Practice)
     async def wait(path: str) -> str:
         """Wait."""
         try:
-            await asyncio.sleep(PATIENCE)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.append(path)
             raise
@@ -248,7 +248,7 @@ def test_a_tool_that_takes_too_long_is_given_up_and_the_model_is_told(
     @tool(timeout=0.05)
     async def ahang() -> str:
         """Hang, too."""
-        await asyncio.sleep(PATIENCE)
+        await asyncio.Event().wait()
         return "late"
 
     @tool(timeout=PATIENCE)

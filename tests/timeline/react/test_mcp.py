@@ -53,7 +53,7 @@ def until_it_listens(port: int) -> None:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two tries
         else:
             return
     raise TimeoutError("the server does not listen")
