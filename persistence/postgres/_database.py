@@ -81,7 +81,7 @@ def insertion(
     if len(rows) <= FEW:
         given = [value for row in rows for value in row]
     else:
-        given = list(map(list, zip(*rows, strict=True)))
+        given = [list(column) for column in zip(*rows, strict=True)]
     return _insertion(len(rows) if len(rows) <= FEW else 0, is_first=not expected), [*head, *given]
 
 

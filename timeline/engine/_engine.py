@@ -484,7 +484,8 @@ class Engine:
             written = [sealed(event) for event in events]
             append = partial(self.store.append, self.id, written, expected_version=version)
             yield from self._stored("append", append, len(events))
-            self.traces.committed(events)
+            if self.traces.meter is not None:
+                self.traces.committed(events)
         except (VersionConflictError, MisuseError, DataError):  # nothing was written
             self._behind = was_behind
             raise

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Event as Signal
 from threading import Thread
 from types import FrameType
@@ -25,6 +26,14 @@ class Log:
         self.batches.append(list(batch))
         self.started.set()
         assert self.go.wait(PATIENCE)
+
+
+def is_long(group: GroupCommit[int], length: int) -> bool:
+    return len(group._waiting) >= length
+
+
+def is_other(group: GroupCommit[int], length: int) -> bool:
+    return len(group._waiting) != length
 
 
 def test_a_lone_item_is_committed_by_its_own_thread() -> None:
@@ -65,7 +74,7 @@ def test_a_commit_takes_no_more_than_its_limit_and_leaves_the_rest_to_the_next(
         threads.append(Thread(target=group.submit, args=(item,)))
         threads[-1].start()
         assert log.started.wait(PATIENCE)
-        until(lambda item=item: len(group._waiting) >= item)
+        until(partial(is_long, group, item))
     log.go.set()
     for thread in threads:
         thread.join(PATIENCE)
@@ -89,7 +98,7 @@ class Moments:
             there = len(self.group._waiting)
             self.threads.append(Thread(target=self.group.submit, args=(-1,)))
             self.threads[-1].start()
-            until(lambda there=there: len(self.group._waiting) != there)
+            until(partial(is_other, self.group, there))
 
 
 @pytest.fixture
