@@ -236,11 +236,13 @@ def test_reading_counts_too(tmp_path: Path) -> None:
         artifacts.read(artifact, ALICE)
         artifacts.list(Requester("bob"))
         marks = store._lock.acknowledged()
-        assert marks and marks.records == len(artifacts.audit()) == 3
+        assert marks
+        assert marks.records == len(artifacts.audit()) == 3
     with DuckDBStore(tmp_path / "talks.duckdb") as store:
         store.artifacts().read(artifact, ALICE)
         marks = store._lock.acknowledged()
-        assert marks and marks.records == 4
+        assert marks
+        assert marks.records == 4
 
 
 # ---------------------------------------------------------------- in a folder and elsewhere
