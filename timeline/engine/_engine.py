@@ -567,7 +567,7 @@ class Engine:
     def _check_seen(self, head: int, there: str) -> None:
         """Check that the log still has the newest event of the view; the log ends at version `head`, and `there` is
         the id of its event at the view's version, or of its last one."""
-        if self.version and (head < self.version or there != _newest_id(self._durable)):
+        if self.version and (head < self.version or there != (_newest_id(self._durable) or there)):
             raise LogRewoundError(self.id, seen=self.version, found=head)
 
     def _since_seen(self, last: int, head: int) -> Flow[list[Recorded]]:
@@ -723,10 +723,11 @@ class Engine:
 
 
 def _newest_id(view: View) -> str:
-    """The id, as it is stored, of the newest event of a view that was read from a log."""
+    """The id, as it is stored, of the newest event of a view; empty: a decision made here, which got its id when it was
+    written."""
     recorded = [(each.version, each.event) for each in (view.compaction,) if each]
-    newest = max((*recorded, *view.events_since_cut[-1:]), key=lambda each: each[0])
-    return str(clean_json(newest[1].id))
+    recorded += view.events_since_cut[-1:]
+    return next((clean_json(e.id) for version, e in recorded if version == view.version), "")
 
 
 # One render.
