@@ -725,8 +725,8 @@ class Engine:
 def _newest_id(view: View) -> str:
     """The id, as it is stored, of the newest event of a view; empty: a decision made here, which got its id when it was
     written."""
-    recorded = [(each.version, each.event) for each in (view.compaction,) if each]
-    recorded += view.events_since_cut[-1:]
+    compaction: list[Recorded] = [(each.version, each.event) for each in (view.compaction,) if each]
+    recorded = (*compaction, *view.events_since_cut[-1:])
     return next((clean_json(e.id) for version, e in recorded if version == view.version), "")
 
 
