@@ -40,7 +40,8 @@ def quality_rows(events: Iterable[Recorded]) -> list[QualityRow]:
     from persistence.duckdb._tables import TABLES
 
     stored = ((version, store_event(event)) for version, event in events)
-    rows = [(1, version, event.at, event.data.decode()) for version, event in stored]
+    no_link = 0  # nobody verifies these
+    rows = [(1, version, event.at, event.data.decode(), no_link) for version, event in stored]
     with interrupts(), duckdb.connect(config=OPTIONS) as connection:
         for statement in (*TABLES, *VIEWS):
             connection.execute(statement)

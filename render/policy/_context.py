@@ -356,6 +356,11 @@ class Violation:
     message: str
     """The provider's error message, as far as it is known."""
 
+    @property
+    def may_be_new(self) -> bool:
+        """Whether it is only a field that our tables do not know: an API has new fields before any table has them."""
+        return self.rule == "extra_field"
+
 
 @attrs.frozen(kw_only=True)
 class Overflow:

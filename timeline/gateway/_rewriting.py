@@ -212,7 +212,8 @@ class Rewriter:
 
     def _made(self, request: ClientRequest, rendered: Rendered, visit: Visit) -> Call:
         timeline, raw = request.conversation.timeline, request.body.raw
-        is_changed = not is_whole(timeline.view) and not rendered.violations
+        is_refused = not all(each.may_be_new for each in rendered.violations)
+        is_changed = not is_whole(timeline.view) and not is_refused
         ours = rewritten(request, rendered) if is_changed else raw
         return Call(
             request=request,

@@ -74,10 +74,11 @@ def validate_request(
 
 
 def refusal_of(role: str, content: object) -> str:
-    """Why a message of `role` with only this block would be refused; empty: the block is valid."""
+    """Why a message of `role` with only this block would be refused; empty: the block is valid, or only has fields that
+    are not known here."""
     findings = Findings()
     _read_message({"role": role, "content": [content]}, "", findings)
-    return findings.violations[0].message if findings.violations else ""
+    return next((each.message for each in findings.violations if not each.may_be_new), "")
 
 
 @unique
@@ -93,7 +94,7 @@ class Rule(Enum):
     SHAPE = "Input should be a valid %s"
     # The types of the stable and the beta union are known here. A newer type needs a newer table; until then, an error
     # from this check is better than one from the server. [sdk]
-    # Of a message, and of a common block; thinking may have no mark. [sdk, seen]
+    # Of a message, and of a common block; thinking may have no mark. See `Violation.may_be_new`. [sdk, seen]
     EXTRA_FIELD = "Extra inputs are not permitted"
     UNKNOWN_BLOCK = "Input tag '%s' found using 'type' does not match any of the expected tags"
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from blocks import Recorded, TimelineId
+from blocks import TimelineId
 from persistence import DuckDBStore, MemoryStore
 from tests._table import for_each
 from tests.timeline.cli.conftest import Run
@@ -197,21 +196,22 @@ def test_show_tells_where_every_block_is(run: Run) -> None:
 
 
 class Interrupted(MemoryStore):
-    """While somebody waits for more, another timeline goes on; then comes Ctrl-C."""
+    """Whenever somebody looks again and there is nothing new, another timeline goes on; at the end comes Ctrl-C."""
 
-    later: tuple[str, ...] = ()
+    later: list[str] | None = None
+    """What the other timeline says; None: it is not there yet."""
+    seen = 0
 
-    def read(
-        self, timeline_id: TimelineId, *, after: int = 0, limit: int = 1000
-    ) -> Sequence[Recorded]:
-        page = super().read(timeline_id, after=after, limit=limit)
-        if page or not after:
-            return page
-        if not self.later:
-            raise KeyboardInterrupt
-        said, *self.later = self.later  # type: ignore[assignment]
-        Timeline.open(timeline_id, store=self, counter="estimate").steer(said)
-        return super().read(timeline_id, after=after, limit=limit)
+    def tip(self, timeline_id: TimelineId) -> tuple[int, str]:
+        newest = super().tip(timeline_id)
+        if self.later is not None and newest[0] == self.seen:
+            if not self.later:
+                raise KeyboardInterrupt
+            text, self.later, later = self.later[0], None, self.later[1:]
+            Timeline.open(timeline_id, store=self, counter="estimate").steer(text)
+            newest, self.later = super().tip(timeline_id), later
+        self.seen = newest[0]
+        return newest
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
@@ -225,7 +225,7 @@ def test_show_follows_what_comes_until_it_is_interrupted(
         timeline.hide("ar:t1.user.steer")
     monkeypatch.setattr("timeline.cli._look.log_of", lambda *_: store.read(TimelineId("live")))
     monkeypatch.setattr("timeline.cli._look.store_to_write", lambda _: nullcontext(store))
-    store.later = ("First,", "second.")
+    store.later = ["First,", "second."]
     ran = run("show", "live", "--follow", *(["--json"] if form == "json" else []))
     assert (ran.code, ran.err) == (130, "foldline: interrupted\n")
     if form == "json":

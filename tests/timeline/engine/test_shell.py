@@ -37,8 +37,8 @@ from timeline.engine._operations import Operations
 
 NAMES = sorted(name for name in dir(Timeline) if not name.startswith("_"))
 METHODS = [name for name in NAMES if callable(getattr(Timeline, name))]
-OWN = {"open", "close"}
-"""Methods that are no operations: there is no timeline before the one, and none after the other."""
+OWN = {"open", "close", "for_model"}
+"""Methods that are no operations: there is no timeline before the first, none after the second, and the third reads none."""
 BOUND = [name for name in METHODS if name not in OWN]
 
 
@@ -70,8 +70,8 @@ def test_a_method_is_documented_where_it_is_asked_for(kind: type, name: str) -> 
     assert method.__qualname__ == f"{kind.__name__}.{name}"
     assert method.__module__ == kind.__module__
     assert inspect.getdoc(method)
-    # `async for` awaits the one, `async with` the other.
-    is_awaited = kind is AsyncTimeline and name not in {"follow", "recording"}
+    # `async for` awaits the first, `async with` the second; the third reads nothing.
+    is_awaited = kind is AsyncTimeline and name not in {"follow", "recording", "for_model"}
     assert inspect.iscoroutinefunction(method) is is_awaited
 
 
@@ -81,7 +81,12 @@ def test_both_shells_take_and_say_the_same(name: str) -> None:
     signature, asignature = inspect.signature(method), inspect.signature(amethod)
     assert list(signature.parameters.values()) == list(asignature.parameters.values())
     assert inspect.getdoc(method) == inspect.getdoc(amethod)
-    if name not in {"snapshot", "fork"}:  # of the one kind, and of the other
+    if name not in {
+        "snapshot",
+        "fork",
+        "sibling",
+        "for_model",
+    }:  # of the one kind, and of the other
         assert signature.return_annotation == asignature.return_annotation
 
 
