@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tomllib
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,17 +24,31 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.environments import add, apart, make, run
-from tests.timeline.integrations._frameworks import FRAMEWORKS, suite_of
+from tests.timeline.integrations._frameworks import FRAMEWORKS, LOOPS, suite_of
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PLACES: Final = ROOT / ".adapters"
 TOOLS: Final = ("pytest", "mypy")
 TYPES: Final = ("--strict", "--no-error-summary", "--module")
-COLUMNS: Final = ("rounds", "refused", "resumed", "runs", "streaming", "images", "structured")
-"""The results that the suites report; see the fixture `report`."""
+COLUMNS: Final[Mapping[str, str]] = {
+    "runs": "two runs",
+    "resumed": "kill and resume",
+    "tools": "tools",
+    "streaming": "streaming",
+    "images": "images",
+    "structured": "structured output",
+    "test_model": "test model",
+    "requests": "requests",
+    "refused": "refused",
+    "lost": "lost",
+    "ids": "ids",
+}
+"""What the suites report, see the fixture `report`, and its titles. What a suite does not report was not tried: it fails."""
+SUMS: Final = ("requests", "refused")
+"""Numbers that are added up over all tests; of others, the largest is shown."""
 COPIED: Final = ("docs/integrations", "tests/timeline/integrations")
 PYTEST: Final = "[pytest]\njunit_family = legacy\nmarkers =\n    network: opens loopback sockets\n"
-SECONDS_MAX: Final = 900
+SECONDS_MAX: Final = 1800
 
 
 @attrs.frozen(kw_only=True)
@@ -80,7 +94,14 @@ class Row:
     def cells(self) -> list[str]:
         """The cells of its row in the table."""
         told = [self.told.get(name, "-") for name in COLUMNS]
-        return [self.adapter.name, self.version, *told, self.failed or "ok"]
+        return [self.adapter.name, self.version, *told, self.failed or self.lacking or "ok"]
+
+    @property
+    def lacking(self) -> str:
+        """What was not tried, or refused; empty: nothing."""
+        missing = [title for name, title in COLUMNS.items() if name not in self.told]
+        refused = "" if self.told.get("refused") == "0" else "requests were refused"
+        return f"not tried: {', '.join(missing)}" if missing else refused
 
 
 def installed(adapter: Adapter, wheel: Path) -> str:
@@ -123,19 +144,24 @@ def tested(adapter: Adapter) -> Row:
     )
     row.failed = f"pytest: exit {done.returncode}" if done.returncode else ""
     if report.exists():
-        row.told = dict(_told(report))
+        loop = {"test_model": "has none"} if adapter.name in LOOPS else {}
+        row.told = {**loop, **dict(_told(report))}
     if (ROOT / f"{adapter.module.replace('.', '/')}.py").exists() and not row.failed:
         row.failed = run([python, "-m", "mypy", *TYPES, adapter.module], copy)
     return row
 
 
 def _told(report: Path) -> Iterator[tuple[str, str]]:
-    """The values that the tests reported; of several numbers the largest."""
+    """The values that the tests reported."""
     found: dict[str, list[str]] = {}
     for fact in ET.parse(report).iter("property"):  # noqa: S314 -- pytest's own
         found.setdefault(fact.attrib["name"], []).append(fact.attrib["value"])
     for name, values in found.items():
-        yield name, max(values, key=lambda value: int(value) if value.isdigit() else 0)
+        numbers = [int(value) for value in values if value.isdigit()]
+        if name in SUMS:
+            yield name, str(sum(numbers))
+        else:
+            yield name, str(max(numbers)) if numbers else values[0]
 
 
 def _version(adapter: Adapter) -> str:
@@ -174,11 +200,11 @@ def main() -> int:
         adapter = Adapter(name=name, is_lowest=given.lowest)
         failed = installed(adapter, wheel)
         rows.append(Row(adapter=adapter, failed=failed) if failed else tested(adapter))
-    table = Table("framework", "version", *COLUMNS, "result")
+    table = Table("framework", "version", *COLUMNS.values(), "result")
     for row in rows:
         table.add_row(*row.cells)
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
-    return int(any(row.failed for row in rows))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    return int(any(row.failed or row.lacking for row in rows))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     .venv/bin/python -m benchmarks.facts FOLDER [WINDOW ...]
 
 `facts.toml` has the facts, written by hand. A fact survives if a passage of the request, a few lines
-long, has all of its words; `written` counts only the part of the summary outside its index.
+long, has all of its words; `page` counts only the summary.
 """
 
 import argparse
@@ -22,7 +22,6 @@ FACTS: Final = Path(__file__).with_name("facts.toml")
 WINDOWS: Final = (30_000, 60_000)
 PASSAGE: Final = 500
 """The length in characters of a passage that must have all words of a fact."""
-INDEX: Final = "## Excerpts of what was folded"
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +97,7 @@ def main() -> None:
     asked.add_argument("windows", type=int, nargs="*", default=WINDOWS)
     asked.add_argument("--lost", action="store_true", help="print what did not survive")
     given = asked.parse_args()
-    table = Table("session", "window", "facts", "in the request", "written")
+    table = Table("session", "window", "facts", "in the request", "page")
     for session in known():
         path = next(iter(given.folder.glob(f"{session.name}.*")), None)
         if path is None:
@@ -106,11 +105,9 @@ def main() -> None:
         for window in given.windows:
             texts = last_request(path, window)
             text = "\n".join(texts)
-            written = "\n".join(
-                said for said in texts if said.startswith("<summary") and INDEX not in said
-            )
+            page = "\n".join(said for said in texts if said.startswith("<summary"))
             there = [fact for fact in session.fact if survives(fact, text)]
-            told = [fact for fact in session.fact if survives(fact, written)]
+            told = [fact for fact in session.fact if survives(fact, page)]
             name = f"{session.name}{' (check)' if session.check else ''}"
             table.add_row(
                 name, str(window), str(len(session.fact)), str(len(there)), str(len(told))

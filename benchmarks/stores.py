@@ -60,9 +60,9 @@ def bare(url: str, writers: int) -> Iterator[Append]:
 
         def append(name: str, version: int, pair: list[Event]) -> None:
             stored = [store_event(event) for event in pair]
-            statement, given = insertion(stored)
+            statement, given = insertion(name, version, stored)
             connection: psycopg.Connection[Any] = free.pop()
-            connection.execute(statement, [name, version, *given])
+            connection.execute(statement, given)
             free.append(connection)
 
         yield append

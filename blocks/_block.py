@@ -100,10 +100,10 @@ def _url_in(value: object) -> str:
     """The first URL in an object, in one of its fields or in an object within one of them; empty if there is none."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     for name in ("url", "image_url", "file_url"):
-        found: object = fields.get(name)
-        found = cast("dict[str, Any]", found).get("url") if isinstance(found, dict) else found
-        if isinstance(found, str) and found:
-            return found
+        url: object = fields.get(name)
+        url = cast("dict[str, Any]", url).get("url") if isinstance(url, dict) else url
+        if isinstance(url, str) and url:
+            return url
     return ""
 
 
@@ -168,8 +168,8 @@ def artifact_id_of_hash(digest: str) -> ArtifactId:
 
 def artifact_ids_in(text: str) -> tuple[ArtifactId, ...]:
     """The artifact ids that a text names as whole tokens, each once, in order."""
-    found: list[str] = _ID.findall(text) if _PREFIX in text else []
-    return tuple(dict.fromkeys(map(ArtifactId, found)))
+    ids: list[str] = _ID.findall(text) if _PREFIX in text else []
+    return tuple(dict.fromkeys(map(ArtifactId, ids)))
 
 
 # The envelope of a tool result: what is known about it besides its content.
@@ -265,8 +265,8 @@ def fields_in(text: str, paths: Iterable[str]) -> dict[str, Any]:
         RecursionError,
     ):  # ValueError also covers a lone surrogate, which is not UTF-8
         return {}
-    found = ((path, _at(value, path)) for path in wanted)
-    return {path: there for path, there in found if there is not _MISSING}
+    values = ((path, _at(value, path)) for path in wanted)
+    return {path: there for path, there in values if there is not _MISSING}
 
 
 def _at(value: object, path: str) -> object:
@@ -546,8 +546,8 @@ def text_of(block: Block) -> str:
         case ToolCall():
             return f"{block.name}\n{leaves(block.input)}"
         case AssistantThinking():
-            known = map(block.provider.get, _THOUGHTS)
-            return next((text for value in known if (text := _thought(value))), "")
+            thoughts = map(block.provider.get, _THOUGHTS)
+            return next((text for value in thoughts if (text := _thought(value))), "")
         case TurnHeader() | RangeSummary():
             return ""
         case _:

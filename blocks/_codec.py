@@ -215,8 +215,8 @@ def _fields(data: bytes | str) -> Fields:
 def _lenient(data: bytes | str) -> Fields | None:
     """The object that Python's JSON reader finds; it accepts more, for example lone surrogates. None: not an object."""
     try:
-        found: object = json.loads(data)
-        return cast("Fields", clean_json(found)) if isinstance(found, dict) else None
+        fields: object = json.loads(data)
+        return cast("Fields", clean_json(fields)) if isinstance(fields, dict) else None
     except (ValueError, RecursionError):
         return None
 

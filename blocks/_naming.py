@@ -80,8 +80,8 @@ def label_of(version: int) -> str:
 
 def version_in(path: str) -> int:
     """The version that a path or a label (with or without brackets) names; 0: none."""
-    found = _AT.match(path) or _LABEL.fullmatch(path)
-    return int(found[1]) if found else 0
+    match = _AT.match(path) or _LABEL.fullmatch(path)
+    return int(match[1]) if match else 0
 
 
 def is_label(path: str) -> bool:
@@ -91,8 +91,8 @@ def is_label(path: str) -> bool:
 
 def numbered(path: str) -> tuple[str, int]:
     """A path without the number at its end, and the number; 1 if there is none."""
-    found = _NUMBERED.fullmatch(path) if path[-1:].isdigit() else None
-    return (found[1], int(found[2])) if found else (path, 1)
+    match = _NUMBERED.fullmatch(path) if path[-1:].isdigit() else None
+    return (match[1], int(match[2])) if match else (path, 1)
 
 
 def turn_in(path: str) -> str:
@@ -215,14 +215,14 @@ class Naming:
             elif not isinstance(block, ToolResult):
                 break
         counts = self._ordinals if again or self._is_counted else {}
-        found = {s: n for s, n in counts.items() if s in again or not self._may_filter(s)}
+        counts_left = {s: n for s, n in counts.items() if s in again or not self._may_filter(s)}
         doubtful = (
             s for s, version in again.items() if s not in counts and self._doubts(s, version)
         )
         if self._calls is not None:
-            for stem in counts.keys() - found.keys():
+            for stem in counts.keys() - counts_left.keys():
                 self._calls.add(_filtered(stem))
-        return {**found, **dict.fromkeys(doubtful, _UNKNOWN)}
+        return {**counts_left, **dict.fromkeys(doubtful, _UNKNOWN)}
 
     # Which paths are free.
 
@@ -303,11 +303,13 @@ class Sources:
         """Read the text that `encoded` returned; any other text gives an empty filter."""
         count, _, rest = encoded.partition(":")
         try:
-            found = [bytearray(b64decode(bits, validate=True)) for bits in rest.split(":") if bits]
-            self._count = int(count) if found else _GENERATION_NAMES
+            filters = [
+                bytearray(b64decode(bits, validate=True)) for bits in rest.split(":") if bits
+            ]
+            self._count = int(count) if filters else _GENERATION_NAMES
         except ValueError:
-            found, self._count = [], _GENERATION_NAMES
-        whole = (bits for bits in found if len(bits) == _GENERATION_BYTES)
+            filters, self._count = [], _GENERATION_NAMES
+        whole = (bits for bits in filters if len(bits) == _GENERATION_BYTES)
         self._generations = deque(whole, maxlen=GENERATIONS_MAX)
 
     def add(self, names: Iterable[str]) -> None:

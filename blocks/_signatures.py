@@ -88,11 +88,16 @@ def misfit(
 ) -> MisuseError:
     """The error for arguments that `function` does not accept; `call` is its name for the user, `wrong` the error that
     Python raised."""
-    known = [name for name in inspect.signature(function).parameters if name not in {"self", "cls"}]
+    parameters = [
+        name for name in inspect.signature(function).parameters if name not in {"self", "cls"}
+    ]
     for name in named:
-        if name not in known:
+        if name not in parameters:
             return error(
                 f"{call} takes no {name!r}"
-                + (did_you_mean(name, known) or f"; it takes {', '.join(known) or 'nothing'}")
+                + (
+                    did_you_mean(name, parameters)
+                    or f"; it takes {', '.join(parameters) or 'nothing'}"
+                )
             )
     return error(f"{call}: {str(wrong).partition('() ')[2] or wrong}")

@@ -135,8 +135,8 @@ def written_paths(
         if isinstance(value, str) and value.strip():
             return (value.strip(),)
     texts = (arguments.get(key) for key in ("input", "patch", "patchText"))
-    found = (path for text in texts if isinstance(text, str) for path in _PATCHED.findall(text))
-    return tuple(dict.fromkeys(found))
+    paths = (path for text in texts if isinstance(text, str) for path in _PATCHED.findall(text))
+    return tuple(dict.fromkeys(paths))
 
 
 def _declared_paths(arguments: Mapping[str, Any], envelope: Envelope | None) -> tuple[str, ...]:
@@ -146,8 +146,8 @@ def _declared_paths(arguments: Mapping[str, Any], envelope: Envelope | None) -> 
         target := tool_target({envelope.target: arguments.get(envelope.target)}, envelope)
     ):
         return (target,)
-    known = envelope.key_fields
-    return tuple(dict.fromkeys(texts_in(known.get("paths")) or texts_in(known.get("path"))))
+    fields = envelope.key_fields
+    return tuple(dict.fromkeys(texts_in(fields.get("paths")) or texts_in(fields.get("path"))))
 
 
 def texts_in(value: object) -> tuple[str, ...]:

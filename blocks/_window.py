@@ -61,14 +61,14 @@ def withheld_in(
 ) -> dict[BlockId, Hidden]:
     """The blocks that are hidden on request after these events, and what is shown instead; `before` has those that
     were before them."""
-    found = dict(before)
+    hidden = dict(before)
     for _, event in events:
         if isinstance(event, BlocksHidden) and event.reason == "requested":
-            found |= {item.block: item for item in event.hidden}
+            hidden |= {item.block: item for item in event.hidden}
         elif isinstance(event, BlocksRestored):
             for block in event.blocks:
-                found.pop(block, None)
-    return found
+                hidden.pop(block, None)
+    return hidden
 
 
 def withheld_after(log: Sequence[Recorded]) -> dict[BlockId, Hidden]:
@@ -82,5 +82,5 @@ def _withheld_before(compaction: Recorded | None) -> Mapping[BlockId, Hidden]:
     """The blocks that were hidden on request before the cut of a compaction; what was shown instead is not known."""
     if compaction is None or not isinstance(compaction[1], RangeCompacted):
         return _NOTHING
-    known = compaction[1].state.withheld
-    return {block: Hidden(block=block, artifact=artifact) for block, artifact in known.items()}
+    hidden = compaction[1].state.withheld
+    return {block: Hidden(block=block, artifact=artifact) for block, artifact in hidden.items()}

@@ -41,7 +41,7 @@ PAGES = {
         "Append",
         "What the user says, what the model answers and what the tools return becomes blocks of the log.",
         """
-        Timeline: user attach steer followup record recording tool_result open_calls close_calls
+        Timeline: user attach steer followup record recording tool_result open_calls close_calls ids
         Timeline: note plan notice learn sync append flush
         timeline: Synced
         blocks: parts_from
@@ -88,7 +88,7 @@ PAGES = {
         "Read, search, go back",
         "Nothing is lost: every block has a path, every version can be read, rendered and continued.",
         """
-        Timeline: read search events follow at render_at snapshot fork
+        Timeline: read search events follow at render_at snapshot fork sibling
         persistence: search_blocks
         """,
     ),
@@ -156,8 +156,9 @@ PAGES = {
         "A small, complete agent: ask the model, run its tools, until it is done.",
         """
         timeline: tool ReactAgent AsyncReactAgent
-        timeline.react: AgentSettings Outcome ToolReply reading_tools file_state
-        timeline.react: AgentHooks SessionStarted StepStarted StepDone StreamLost
+        timeline.react: AgentSettings Outcome Limits Approval OutputError ToolReply RunContext reading_tools file_state
+        timeline.react: McpServer SubAgent
+        timeline.react: AgentHooks SessionStarted StepStarted TextDelta StreamLost ToolStarted ToolDone ApprovalNeeded StepDone
         """,
     ),
     "adapters": Page(
@@ -165,8 +166,11 @@ PAGES = {
         "Each adapter needs its framework, and is imported from a module of its own.",
         """
         timeline.integrations.openai_agents: TimelineSession TimelineHooks
-        timeline.integrations.pydantic_ai: TimelineCapability
-        timeline.integrations.langchain: TimelineMiddleware
+        timeline.integrations.pydantic_ai: TimelineCapability messages_of
+        timeline.integrations.langchain: TimelineMiddleware messages_of
+        timeline.integrations.google_adk: TimelinePlugin
+        timeline.integrations.strands_agents: TimelineConversationManager messages_of
+        timeline.integrations.agent_framework: TimelineMiddleware messages_of
         """,
     ),
     "replay": Page(

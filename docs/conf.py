@@ -24,10 +24,12 @@ TREE = {
         tutorial never-forgets bill report command-line glossary
     """,
     "How to": """
-        how-to/hooks traces how-to/pinned-notes how-to/hide-secrets how-to/own-store how-to/own-rung how-to/own-importer
+        how-to/approvals how-to/mcp how-to/sub-agents how-to/hooks traces how-to/pinned-notes how-to/hide-secrets
+        how-to/own-store how-to/own-rung how-to/own-importer
         gateway gateway-clients wrap agent testing integrations integrations/openai integrations/google-genai
         integrations/litellm integrations/openai-agents integrations/pydantic-ai
-        integrations/langchain
+        integrations/langchain integrations/google-adk integrations/strands-agents
+        integrations/agent-framework integrations/claude-agent-sdk
     """,
     "Concepts": """
         blocks-and-events render compaction ladder durability rehydration recovery caching

@@ -41,8 +41,9 @@ def step(version: int, event_id: str) -> int:
     return content(f"{version} {event_id}".encode())
 
 
-def content(data: bytes) -> int:
-    """The hash of the JSON of an event."""
+def content(data: bytes | str) -> int:
+    """The hash of the JSON of an event, even if somebody has stored it by hand as another type."""
+    data = data.encode() if isinstance(data, str) else data
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
 

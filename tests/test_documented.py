@@ -23,26 +23,38 @@ from timeline.cli._main import COMMANDS, foldline
 from timeline.react import (
     AgentHooks,
     AgentSettings,
+    ApprovalNeeded,
+    Limits,
+    McpServer,
+    Outcome,
     SessionStarted,
     StepDone,
     StepStarted,
     StreamLost,
+    TextDelta,
+    ToolDone,
+    ToolStarted,
 )
 from timeline.replay import ReplayOptions
 
 ROOT = Path(__file__).parent.parent
-SETTINGS = (AgentSettings, Model, Policy, ReplayOptions, ToolPolicy)
+SETTINGS = (AgentSettings, Limits, McpServer, Model, Policy, ReplayOptions, ToolPolicy)
 HOOKS = (
     AgentHooks,
+    ApprovalNeeded,
     Hooks,
     Compacted,
     Compacting,
     Edit,
+    Outcome,
     SessionStarted,
     Step,
     StepDone,
     StepStarted,
     StreamLost,
+    TextDelta,
+    ToolDone,
+    ToolStarted,
 )
 DATA = (*SETTINGS, *HOOKS, *get_args(KnownEvent))
 

@@ -179,8 +179,8 @@ class AnthropicStream:
 
     def response(self) -> Json | None:
         content = [self._whole(index) for index in sorted(self._blocks) if self._is_whole(index)]
-        found = {**self._message, "content": content}
-        return found if content or found.get("usage") else None
+        message = {**self._message, "content": content}
+        return message if content or message.get("usage") else None
 
     @property
     def is_over(self) -> bool:

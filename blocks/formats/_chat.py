@@ -202,8 +202,8 @@ class ChatStream:
     _reason: str = attrs.field(default="", init=False)
 
     def add(self, event: Json) -> None:
-        known = {name: event[name] for name in ("id", "model", "usage") if event.get(name)}
-        self._head = {**self._head, **known}
+        head = {name: event[name] for name in ("id", "model", "usage") if event.get(name)}
+        self._head = {**self._head, **head}
         for choice in objs(event.get("choices"))[:1]:
             self._reason = string(choice.get("finish_reason")) or self._reason
             delta = obj(choice.get("delta"))
@@ -216,9 +216,9 @@ class ChatStream:
     def _call(self, call: Json) -> None:
         number = call.get("index")
         index = number if isinstance(number, int) else len(self._calls)
-        known = self._calls.setdefault(index, {"id": "", "function": {"name": "", "arguments": ""}})
-        function, more = obj(known["function"]), obj(call.get("function"))
-        known["id"] = known["id"] or string(call.get("id"))
+        whole = self._calls.setdefault(index, {"id": "", "function": {"name": "", "arguments": ""}})
+        function, more = obj(whole["function"]), obj(call.get("function"))
+        whole["id"] = whole["id"] or string(call.get("id"))
         function["name"] = string(function.get("name")) or string(more.get("name"))
         function["arguments"] += string(more.get("arguments"))
 

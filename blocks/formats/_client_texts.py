@@ -143,11 +143,11 @@ def client_text(text: str, *, is_opening: bool = False) -> ClientText | None:
     if reminder := _REMINDER.match(text):
         if _goes_on(text, reminder[1]):
             return None
-        found = _matched(_REMINDER_ROWS, text, reminder.end())
+        row = _matched(_REMINDER_ROWS, text, reminder.end())
         unknown = standing_key("rules", "reminder", "", _uncounted(text)) if is_opening else ""
-        return ClientText(name=reminder[1], standing=found.standing if found else unknown)
-    found = _matched(_ROWS, text, 0)
-    return None if found and text[0] == "<" and _goes_on(text, found.name) else found
+        return ClientText(name=reminder[1], standing=row.standing if row else unknown)
+    row = _matched(_ROWS, text, 0)
+    return None if row and text[0] == "<" and _goes_on(text, row.name) else row
 
 
 def operator_text(text: str) -> ClientText:
@@ -155,9 +155,9 @@ def operator_text(text: str) -> ClientText:
     text = text.strip()
     reminder = _REMINDER.match(text)
     begin = reminder.end() if reminder else 0
-    found = _matched(_REMINDER_ROWS, text, begin) or _matched(_ROWS, text, begin)
-    if found and found.standing:
-        return found
+    row = _matched(_REMINDER_ROWS, text, begin) or _matched(_ROWS, text, begin)
+    if row and row.standing:
+        return row
     return ClientText(
         name="operator", standing=standing_key("rules", "operator", "", _uncounted(text))
     )
@@ -210,10 +210,10 @@ def _matched(
     rows: tuple[tuple[re.Pattern[str], _Row], ...], text: str, begin: int
 ) -> ClientText | None:
     for pattern, row in rows:
-        if found := pattern.match(text, begin):
+        if match := pattern.match(text, begin):
             tag = _TAG.match(text, begin)
             return ClientText(
-                name=row.name or (tag[1] if tag else ""), standing=row.standing(found, text)
+                name=row.name or (tag[1] if tag else ""), standing=row.standing(match, text)
             )
     return None
 

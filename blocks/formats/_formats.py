@@ -67,8 +67,8 @@ def checked_format(name: object, call: str) -> Format:
     """
     if name in FORMATS:
         return name
-    known = did_you_mean(name, FORMATS) or f"; known: {', '.join(FORMATS)}"
-    raise ArgumentError(f"{call}: no format {in_words(name)}{known}")
+    advice = did_you_mean(name, FORMATS) or f"; known: {', '.join(FORMATS)}"
+    raise ArgumentError(f"{call}: no format {in_words(name)}{advice}")
 
 
 def parts_from(content: object, format: Format) -> tuple[Part, ...]:  # noqa: A002 -- as everywhere

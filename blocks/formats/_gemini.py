@@ -98,8 +98,8 @@ def _heard(parts: list[Json]) -> Iterator[Content]:
     for part in parts:
         if returned := obj(gemini_field(part, "functionResponse")):
             yield result(returned)
-        elif (found := part_of(part)) is not None:
-            yield found
+        elif (content := part_of(part)) is not None:
+            yield content
 
 
 def result(returned: Json) -> Result:
@@ -119,31 +119,31 @@ def _text(value: object) -> str:
 
 def _spoken(parts: list[Json]) -> Iterator[Content]:
     for part in parts:
-        if (found := said(part)) is not None:
-            yield found
+        if (content := said(part)) is not None:
+            yield content
 
 
 def said(part: Json) -> Content | None:
     """The content of one part of the model; None if it is empty."""
     sealed = string(gemini_field(part, SIGNATURE))
-    known: Json = {SIGNATURE: sealed} if sealed else {}
+    seal: Json = {SIGNATURE: sealed} if sealed else {}
     text: object = part.get("text")
     if isinstance(text, str):
         if part.get("thought"):
-            return Thought(value={"text": text, "thought": True, **known})
+            return Thought(value={"text": text, "thought": True, **seal})
         if text.strip():
-            return Said(text=text, provider=known)
-        return Thought(value={"text": text, **known}) if sealed else None
+            return Said(text=text, provider=seal)
+        return Thought(value={"text": text, **seal}) if sealed else None
     if called := obj(gemini_field(part, "functionCall")):
         return Call(
             call_id=string(called.get("id")),
             name=string(called.get("name")),
             input=tool_input(called.get("args")),
-            provider=known,
+            provider=seal,
         )
     value = _rest(part)
     if value.keys() <= {SIGNATURE, "thought"}:
-        return Thought(value={"text": "", **known}) if sealed else None
+        return Thought(value={"text": "", **seal}) if sealed else None
     return Verbatim(value=value, vendor=VENDOR)
 
 
@@ -200,8 +200,8 @@ class GeminiStream:
 
     def add(self, event: Json) -> None:
         for name in ("responseId", "modelVersion", "usageMetadata", "promptFeedback"):
-            if known := gemini_field(event, name):
-                self._head[name] = known
+            if value := gemini_field(event, name):
+                self._head[name] = value
         for candidate in objs(event.get("candidates"))[:1]:
             self._reason = string(gemini_field(candidate, "finishReason")) or self._reason
             for part in objs(obj(candidate.get("content")).get("parts")):

@@ -122,7 +122,9 @@ def _calls(message: Json, name: str) -> Iterator[Call]:
             call_id=string(call.get("id")),
             name=string(call.get("name")),
             input=tool_input(call.get("args")),
-            provider={_gemini.SIGNATURE: seal} if (seal := seals.get(call.get("id"))) else {},
+            provider={_gemini.SIGNATURE: seal}
+            if (seal := seals.get(string(call.get("id"))))
+            else {},
         )
 
 

@@ -134,10 +134,10 @@ def dumped(value: object, wanted: str) -> Json:
     _refuse_awaitable(value, wanted)
     if isinstance(value, _PLAIN | bytes | type | Sequence):
         raise ArgumentError(f"{wanted}, not {in_words(value)}")
-    found = plain(value)
-    if not isinstance(found, dict):
+    fields = plain(value)
+    if not isinstance(fields, dict):
         raise ArgumentError(f"{wanted}, not {in_words(value)}")
-    return cast("Json", found)
+    return cast("Json", fields)
 
 
 def as_json(response: object, wanted: str = "expected a response") -> Json:
@@ -149,9 +149,9 @@ def as_json(response: object, wanted: str = "expected a response") -> Json:
     _refuse_awaitable(response, wanted)
     if isinstance(response, Mapping):
         return dict(cast("Mapping[str, Any]", response))
-    if (found := _dumped(response)) is None:
+    if (fields := _dumped(response)) is None:
         raise ArgumentError(f"{wanted}, not {in_words(response)}")
-    return dict(found)
+    return dict(fields)
 
 
 def _refuse_awaitable(value: object, wanted: str) -> None:
@@ -222,16 +222,16 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     """The fields of an object; None if it has none."""
     if isinstance(value, type):
         return None
-    if (found := _dumped(value)) is not None:
-        return found
+    if (dump := _dumped(value)) is not None:
+        return dump
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, msgspec.Struct):
         return {name: getattr(value, name) for name in value.__struct_fields__}
     own: object = getattr(value, "__dict__", None)
     if isinstance(own, dict) and own:
-        known = cast("dict[str, Any]", own).items()
-        return {name: inner for name, inner in known if not name.startswith("_")}
+        fields = cast("dict[str, Any]", own).items()
+        return {name: inner for name, inner in fields if not name.startswith("_")}
     return None
 
 
@@ -242,9 +242,9 @@ def _dumped(value: Any) -> Mapping[str, Any] | None:
         if callable(dump) and not isinstance(value, type):
             # An SDK's model warns about content that it does not know; such content is kept unchanged.
             is_sdk = name == "to_dict" and hasattr(value, "model_dump")
-            found: object = dump(warnings=False) if is_sdk else dump()
-            if isinstance(found, Mapping):
-                return cast("Mapping[str, Any]", found)
+            fields: object = dump(warnings=False) if is_sdk else dump()
+            if isinstance(fields, Mapping):
+                return cast("Mapping[str, Any]", fields)
     return None
 
 
@@ -661,7 +661,7 @@ _FILES: Final[Mapping[str, Callable[[Json], Part]]] = {
 
 
 def _first(source: Json, names: tuple[str, ...]) -> str:
-    return next((found for name in names if (found := string(source.get(name)))), "")
+    return next((text for name in names if (text := string(source.get(name)))), "")
 
 
 def _media_type(source: Json) -> str:
@@ -669,8 +669,8 @@ def _media_type(source: Json) -> str:
 
 
 def _url(source: Json) -> str:
-    found = next((source[name] for name in _URLS if source.get(name)), "")
-    return string(obj(found).get("url")) or string(found)
+    url = next((source[name] for name in _URLS if source.get(name)), "")
+    return string(obj(url).get("url")) or string(url)
 
 
 def _inline(url: str) -> tuple[str | None, str]:

@@ -129,9 +129,9 @@ def _call_input(item: Json) -> Json:
 
 def _attached(item: Json) -> Json:
     """Data that the provider needs back with a call."""
-    known = known_fields({key: item.get(key) for key in ("caller", "namespace")})
+    fields = known_fields({key: item.get(key) for key in ("caller", "namespace")})
     custom = {"type": "custom"} if isinstance(item.get("input"), str) else {}
-    return {**custom, **known, **written(item.get("arguments"))}
+    return {**custom, **fields, **written(item.get("arguments"))}
 
 
 def result(item: Json) -> Result:
@@ -201,8 +201,8 @@ def client_result(
     if kind == "computer_call":
         shown = _computer_output(parts)
         checks = call.provider.get("pending_safety_checks")
-        known = {"acknowledged_safety_checks": checks} if checks else {}  # the client went on
-        return {**named, "output": shown, **known} if shown else None
+        safety = {"acknowledged_safety_checks": checks} if checks else {}  # the client went on
+        return {**named, "output": shown, **safety} if shown else None
     if kind not in CLIENT_TOOLS or not all(isinstance(part, TextPart) for part in parts):
         return None
     text = text_of_parts(parts)

@@ -329,7 +329,7 @@ def lost(cursor: "DuckDBPyConnection", held: Marks, acknowledged: Marks | None) 
         return f"{len(found)} rows in table fold, and should have 1"
     [(events, _, is_whole)] = found
     if not is_whole and (acknowledged is None or acknowledged.events < events):
-        return "not its write-ahead log, which was beside it"
+        return "no write-ahead log, although there was one beside it"
     acknowledged = acknowledged or Marks()
     acknowledged = attrs.evolve(acknowledged, events=max(events, acknowledged.events))
     for what, here, known in (

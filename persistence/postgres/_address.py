@@ -114,16 +114,12 @@ class Address:
                 f"{self.name} cannot be reached: {reason}; start the server, or correct the URL"
             ) from error
 
-    def connected(self, settings: "Settings", seconds: int = 0) -> "Connection[Any]":
-        """A new connection with these settings; 0 seconds: as long as the URL allows for each host."""
+    def connected(self, settings: "Settings") -> "Connection[Any]":
+        """A new connection with these settings."""
         import psycopg
-        from psycopg.conninfo import conninfo_to_dict
 
         getLogger("psycopg").addHandler(SILENT)
-        parts: dict[str, Any] = conninfo_to_dict(self.conninfo)
-        if seconds:
-            parts["connect_timeout"] = min(int(parts["connect_timeout"]) or seconds, seconds)
-        connection = psycopg.connect(**parts, autocommit=True)
+        connection = psycopg.connect(self.conninfo, autocommit=True)
         try:
             settings.configure(connection)
         except BaseException:

@@ -78,10 +78,9 @@ def insertion(
     else:
         name = start(timeline)
         head = [timeline, len(rows), chain ^ name, name, name % BUCKETS]
-    if len(rows) <= FEW:
-        given = [value for row in rows for value in row]
-    else:
-        given = list(map(list, zip(*rows, strict=True)))
+    given: list[object] = [value for row in rows for value in row]
+    if len(rows) > FEW:
+        given = [list(column) for column in zip(*rows, strict=True)]
     return _insertion(len(rows) if len(rows) <= FEW else 0, is_first=not expected), [*head, *given]
 
 

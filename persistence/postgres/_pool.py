@@ -1,22 +1,21 @@
 """Connections to a server, opened when they are needed and lent to one thread at a time.
 
-While the server is away, one thread of the process tries to connect, several times a second and at random moments; the
-others wait for it. So a server that is back, or a standby that took over, is found within a second, and not by all
-threads of all processes at once.
+A thread of the pool opens them, so that nobody waits longer than it wants to, and an interrupt (Ctrl-C) loses none. While the
+server is away, it tries to connect several times a second, at random moments; all others wait for it. So a server that
+is back, or a standby that took over, is found within a second, and not by all threads of all processes at once.
 """
 
+import os
 import random
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from math import ceil
-from queue import Empty, LifoQueue
-from threading import Lock
+from threading import Condition, Thread
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 import attrs
 
-from blocks import ClosedError
+from blocks import ClosedError, StoreError
 from persistence.sql._database import PassingError
 
 if TYPE_CHECKING:
@@ -27,68 +26,64 @@ PAUSES: Final = (0.05, 0.4)
 """Seconds between two attempts to connect: the first pause, and the longest. Each is varied by half."""
 IDLE_SECONDS: Final = 600.0
 """A connection that was not used for so long is closed when another one is given back."""
+LOOK_SECONDS: Final = 1.0
+"""How often who waits looks whether a connection was dropped by an interrupted thread."""
 
 
 @attrs.define(eq=False)
 class Lent:
-    """A connection, and the warnings that the server has sent since it was lent."""
+    """A connection, and the warnings that the server has sent since it was lent.
+
+    One that is dropped without being given back, because its thread was interrupted, is closed.
+    """
 
     raw: "Raw[Any]"
     warnings: list[str] = attrs.field(factory=list[str])
     since: float = 0.0
-    """When it was given back."""
+    """When it was opened or given back."""
+    _pid: int = attrs.field(factory=os.getpid, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.raw.add_notice_handler(self._note)
+        warnings = self.warnings
 
-    def _note(self, notice: "Diagnostic") -> None:
-        if notice.severity_nonlocalized == "WARNING":
-            self.warnings.append((notice.message_primary or "")[:300])
+        def note(notice: "Diagnostic") -> None:
+            if notice.severity_nonlocalized == "WARNING":
+                warnings.append((notice.message_primary or "")[:300])
+
+        self.raw.add_notice_handler(note)
+
+    def __del__(self) -> None:
+        if os.getpid() == self._pid:  # in a forked child, it belongs to the parent
+            self.raw.close()
 
 
-class _Places(LifoQueue["Lent | None"]):
-    """The places of connections: those last used come first, and empty places come last."""
-
-    def _put(self, item: "Lent | None") -> None:
-        self.queue.insert(len(self.queue) if item else 0, item)
-
-    def idle(self, before: float) -> "Lent | None":
-        """Take out the connection that was not used for longest, if it was given back before a time."""
-        with self.mutex:
-            for place, lent in enumerate(self.queue):
-                if lent is not None:
-                    if lent.since < before:
-                        self.queue[place] = None
-                        return lent
-                    break
-        return None
+class _Ticket:
+    """Somebody who waits; gone with its thread's frame, also after an interrupt."""
 
 
 @attrs.define(eq=False)
 class Pool:
-    """At most `size` connections, made by `connect`, which gets a limit of seconds."""
+    """At most `size` connections, made by `connect`."""
 
     name: str
     """The name of the database, for messages."""
-    _connect: Callable[[int], "Raw[Any]"]
+    _connect: Callable[[], "Raw[Any]"]
     size: int
     seconds: float
     """How long to wait for a connection."""
     _clock: Callable[[], float] = time.monotonic
     _sleep: Callable[[float], None] = time.sleep  # a default; tests pass their own
     _random: Callable[[], float] = random.random
-    _places: _Places = attrs.field(factory=_Places, init=False)
-    _knocking: Lock = attrs.field(factory=Lock, init=False)
-    """Held by the thread that tries to connect while the server is away."""
+    _turn: Condition = attrs.field(factory=Condition, init=False)
+    """Held for each access to what follows; notified when one of them changes."""
+    _free: list[Lent] = attrs.field(factory=list[Lent], init=False)
+    """Those last used come last, and are lent first."""
+    _all: WeakSet[Lent] = attrs.field(factory=WeakSet[Lent], init=False)
+    _waiting: WeakSet[_Ticket] = attrs.field(factory=WeakSet[_Ticket], init=False)
+    _opener: Thread | None = attrs.field(default=None, init=False)
     _failure: str = attrs.field(default="", init=False)
     """Why the latest attempt to connect failed; empty: it did not."""
-    _refreshed: float = attrs.field(default=float("-inf"), init=False)
-    """Connections that were given back before are not lent again."""
     _closed: bool = attrs.field(default=False, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        for _ in range(self.size):
-            self._places.put(None)
 
     def lend(self, seconds: float | None = None) -> Lent:
         """A connection, for which the caller waits at most `seconds` (None: those of the pool).
@@ -97,93 +92,102 @@ class Pool:
             ClosedError: the pool is closed.
             PassingError: there was none in time.
         """
-        end = self._clock() + (self.seconds if seconds is None else seconds)
-        try:
-            lent = self._places.get(timeout=max(end - self._clock(), 0))
-        except Empty:
-            raise self._none_in_time() from None
-        if lent and not lent.raw.closed and lent.since > self._refreshed:
-            lent.warnings.clear()
-            return lent
-        try:
-            _close(lent)
-            return self._opened(end)
-        except BaseException:
-            self._places.put(None)
-            raise
+        ticket, end = _Ticket(), self._clock() + (self.seconds if seconds is None else seconds)
+        with self._turn:
+            self._waiting.add(ticket)
+            while True:
+                if self._closed:
+                    raise ClosedError(f"{self.name} is closed; open the store again")
+                while self._free:
+                    lent = self._free.pop()
+                    if not lent.raw.closed:
+                        lent.warnings.clear()
+                        return lent
+                    self._all.discard(lent)
+                left = end - self._clock()
+                if left <= 0:
+                    raise self._none_in_time()
+                self._open_more()
+                self._turn.wait(min(left, LOOK_SECONDS))
 
     def give(self, lent: Lent) -> None:
         """Take a connection back."""
         lent.since = self._clock()
-        if self._closed or lent.raw.closed:
-            _close(lent)
-            self._places.put(None)
-            return
-        self._places.put(lent)
-        _close(self._places.idle(lent.since - IDLE_SECONDS))
+        idle: list[Lent] = []
+        with self._turn:
+            if lent.raw.closed or self._closed:
+                self._all.discard(lent)
+                idle.append(lent)
+            else:
+                self._free.append(lent)
+                while self._free[0].since < lent.since - IDLE_SECONDS:
+                    idle.append(self._free.pop(0))
+                    self._all.discard(idle[-1])
+            self._turn.notify()
+        for each in idle:
+            each.raw.close()
 
     def refresh(self) -> None:
-        """Lend no connection again that is free now: the server may have failed."""
-        self._refreshed = self._clock()
+        """Close the connections that are free now: the server may have failed."""
+        with self._turn:
+            old, self._free = self._free, []
+            for lent in old:
+                self._all.discard(lent)
+            self._turn.notify_all()
+        for lent in old:
+            lent.raw.close()
 
     def close(self) -> None:
         """Refuse new borrowers, and close connections that are not in use."""
         self._closed = True
-        while lent := self._places.idle(float("inf")):
-            _close(lent)
+        self.refresh()
 
-    def _opened(self, end: float) -> Lent:
-        """A new connection; after an attempt has failed, one thread at a time makes the next one."""
+    def _open_more(self) -> None:
+        """Start the thread that opens connections, if one more may be opened; the caller holds `_turn`."""
+        if self._opener is None and self._is_wanted():
+            opener = Thread(target=self._open, name="foldline-connect", daemon=True)
+            try:
+                opener.start()
+            except RuntimeError as error:
+                raise StoreError(f"{self.name}: no thread can be started: {error}") from error
+            self._opener = opener
+
+    def _is_wanted(self) -> bool:
+        is_short = len(self._free) < len(self._waiting) and len(self._all) < self.size
+        return is_short and not self._closed
+
+    def _open(self) -> None:
+        """Open connections as long as somebody waits for one."""
         import psycopg
 
-        if not self._failure and not self._closed:
-            with suppress(psycopg.Error, OSError):
-                return self._attempt(end)
-        if not self._knocking.acquire(timeout=max(end - self._clock(), 0)):
-            raise self._none_in_time()
-        try:
-            pause, longest = PAUSES
-            while not self._closed:
-                rest = pause * (0.5 + self._random()) if self._failure else 0.0
-                if self._clock() + rest > end:
-                    raise self._none_in_time()
-                self._sleep(rest)
+        pause, longest = PAUSES
+        while True:
+            with self._turn:
+                if not self._is_wanted():
+                    self._opener = None
+                    return
+            if self._failure:
+                self._sleep(pause * (0.5 + self._random()))  # else all knock at once
                 pause = min(2 * pause, longest)
-                with suppress(psycopg.Error, OSError):
-                    return self._attempt(end)
-        finally:
-            self._knocking.release()
-        raise self._over()
-
-    def _attempt(self, end: float) -> Lent:
-        import psycopg
-
-        try:
-            lent = Lent(self._connect(max(ceil(end - self._clock()), 1)))
-        except (psycopg.Error, OSError) as error:
-            self._failure = str(error).strip().partition("\n")[0][:300] or type(error).__name__
-            raise
-        self._failure = ""
-        return lent
-
-    def _over(self) -> ClosedError:
-        return ClosedError(f"{self.name} is closed; open the store again")
+            try:
+                lent, failure = Lent(self._connect(), since=self._clock()), ""
+            except (psycopg.Error, OSError) as error:
+                lent, failure = None, str(error).strip().partition("\n")[0][:300] or "no answer"
+            with self._turn:
+                self._failure = failure
+                if lent and not self._closed:
+                    self._all.add(lent)
+                    self._free.append(lent)
+                    pause = PAUSES[0]
+                self._turn.notify_all()
 
     def _none_in_time(self) -> PassingError:
         why = (
             f"no connection to the server ({self._failure}); start it"
             if self._failure
-            else f"no free connection: all {self.size} are in use; open the store with more"
+            else f"no free connection: all {self.size} are in use, or the server does not answer; open the"
+            " store with more"
         )
         return PassingError(
             f"{self.name}: within {self.seconds:.0f} seconds there was {why}, and repeat the call"
         )
-
-
-def _close(lent: Lent | None) -> None:
-    import psycopg
-
-    if lent is None:
-        return
-    with suppress(psycopg.Error, OSError):
-        lent.raw.close()

@@ -87,8 +87,8 @@ class Returned:
 def _key_fields(call: ToolCall, parts: tuple[Part, ...]) -> Json:
     if tool_kind(call.name, call.input) == "command":
         text = text_of_parts(parts)
-        found = _EXIT.match(text[:_HEAD].partition("\n")[0]) or _EXIT.search(text[-_TAIL:])
-        return {"exit_code": int(found[1])} if found else {}
+        match = _EXIT.match(text[:_HEAD].partition("\n")[0]) or _EXIT.search(text[-_TAIL:])
+        return {"exit_code": int(match[1])} if match else {}
     match written_paths(call.name, call.input):
         case ():
             return {}

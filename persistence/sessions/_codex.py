@@ -167,9 +167,9 @@ class _Reader:
 
 
 def _returned(parts: tuple[Part, ...], line: int) -> Returned:
-    found = _EXIT.search(text_of_parts(parts[:1])[:_HEADER_CHARS])
+    match = _EXIT.search(text_of_parts(parts[:1])[:_HEADER_CHARS])
     return Returned(
-        parts=parts, key_fields={"exit_code": int(found[1])} if found else {}, line=line
+        parts=parts, key_fields={"exit_code": int(match[1])} if match else {}, line=line
     )
 
 

@@ -39,10 +39,10 @@ GEMINI = Importer(NAME, _looks, _read)
 
 def _latest(messages: tuple[Record, ...]) -> list[Record]:
     """The last record of each message; a later line with the same id replaces an earlier one."""
-    found: dict[Any, Record] = {}
+    records: dict[Any, Record] = {}
     for place, record in enumerate(messages):
-        found[string(record[1].get("id")) or place] = record
-    return list(found.values())
+        records[string(record[1].get("id")) or place] = record
+    return list(records.values())
 
 
 def _respond(builder: Builder, number: int, message: Json, at: float | None) -> None:
@@ -63,9 +63,9 @@ def _respond(builder: Builder, number: int, message: Json, at: float | None) -> 
 
 def _returned(call: Json, line: int) -> Returned:
     contents = messages_in({"role": "user", "parts": objs(call.get("result"))}, "gemini")
-    found = [c for message in contents for c in message.content if isinstance(c, Result)]
-    parts = tuple(part for result in found for part in result.parts)
-    is_error = call.get("status") == "error" or any(result.is_error for result in found)
+    results = [c for message in contents for c in message.content if isinstance(c, Result)]
+    parts = tuple(part for result in results for part in result.parts)
+    is_error = call.get("status") == "error" or any(result.is_error for result in results)
     return Returned(parts=parts, is_error=is_error, line=line)
 
 

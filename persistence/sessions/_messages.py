@@ -87,7 +87,7 @@ def add_results(
 
 def definitions(tools: Any) -> tuple[Json, ...]:
     """`tools` in the form `name`, `description`, `input_schema`; tools without a schema are left out."""
-    return tuple(found for tool in objs(tools) if (found := _definition(tool)))
+    return tuple(definition for tool in objs(tools) if (definition := _definition(tool)))
 
 
 def _definition(tool: Json) -> Json:

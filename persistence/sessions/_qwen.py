@@ -52,8 +52,8 @@ def _active(records: tuple[Record, ...]) -> list[Record]:
         return []
     parents = [string(record.get("parentUuid")) for _, record in records]
     path = path_to(last[-1], parents, places, {""})
-    known = {string(records[place][1].get("uuid")) for place in path}
-    return [record for record in records if string(record[1].get("uuid")) in known]
+    ids = {string(records[place][1].get("uuid")) for place in path}
+    return [record for record in records if string(record[1].get("uuid")) in ids]
 
 
 def _leads(record: Json) -> bool:

@@ -247,10 +247,10 @@ class _Lineage:
         keys = list(_keys(said))
         calls = [key for key in keys if key[0] == "call"]
         for key in calls or keys:
-            found = self._answers.get((root, *key), [])
-            if calls and not found:  # a shortened history has the same calls
-                found = self._answers.get(("", *key), [])
-            latest = found[-_COMPARED:]
+            steps = self._answers.get((root, *key), [])
+            if calls and not steps:  # a shortened history has the same calls
+                steps = self._answers.get(("", *key), [])
+            latest = steps[-_COMPARED:]
             exact = [step for step in latest if len(step.exchange.talk) == asked]
             if latest:
                 return (exact or latest)[-1]
@@ -262,9 +262,9 @@ class _Lineage:
         if not asked:
             return None
         tail = _heard(exchange.talk[asked - 1], exchange.format)
-        found = self._lengths.get((root, asked), [])[-_COMPARED:]
+        steps = self._lengths.get((root, asked), [])[-_COMPARED:]
         same = (
-            s for s in reversed(found) if _heard(s.exchange.talk[-1], s.exchange.format) == tail
+            s for s in reversed(steps) if _heard(s.exchange.talk[-1], s.exchange.format) == tail
         )
         return next(same, None)
 
@@ -286,9 +286,9 @@ def _said(item: Json, name: Format) -> Sequence[Content] | None:
 
 def _heard(item: Json, name: Format) -> list[str]:
     """The text of a message of the user or of tools, and the call ids of its results."""
-    found = [c for message in messages_in(item, name) for c in message.content]
-    ids = [content.call_id for content in found if isinstance(content, Result)]
-    return [text_of_parts(parts_in(found)), *ids]
+    contents = [c for message in messages_in(item, name) for c in message.content]
+    ids = [content.call_id for content in contents if isinstance(content, Result)]
+    return [text_of_parts(parts_in(contents)), *ids]
 
 
 def _keys(content: Iterable[Content]) -> Iterator[_Key]:
@@ -454,8 +454,8 @@ def _has_block(message: Json) -> bool:
 def answer_in(record: Json) -> Response | None:
     """The response in a record, or the record itself; None if there is none that can be read."""
     for path in _RESPONSES:
-        if found := _answer(at_path(record, path)):
-            return found
+        if answer := _answer(at_path(record, path)):
+            return answer
     return _answer(record)
 
 

@@ -253,8 +253,8 @@ def _lines(path: str, lines: Iterable[Numbered], data: bytearray | None = None) 
                 return Source(path=path, records=tuple(document), notices=(notice,))
             rest = iter(held)
         for value in _values(line):
-            if found := obj(value):
-                records.append((number, found))
+            if record := obj(value):
+                records.append((number, record))
             elif len(notices) < NOTICES_MAX:
                 notices.append(Notice(line=number, text=_complaint(value)))
             else:
@@ -310,7 +310,7 @@ def _whole(data: bytearray) -> list[Record]:
 
 def _document(value: Any) -> list[Record]:
     """The records of a document: the items of a list, or one object."""
-    return [(1, found)] if (found := obj(value)) else [(0, item) for item in objs(value)]
+    return [(1, record)] if (record := obj(value)) else [(0, item) for item in objs(value)]
 
 
 @attrs.frozen

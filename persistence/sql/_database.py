@@ -169,15 +169,15 @@ class Patience:
         """Call `action` until it succeeds; return its result.
 
         Raises:
-            PassingError: `action` still raises it after `seconds`.
+            StoreError: `action` still raises a `PassingError`, its cause, after `seconds`.
         """
         pause, end = FIRST_PAUSE, self.clock() + self.seconds
         while True:
             try:
                 return action()
-            except PassingError:
+            except PassingError as error:
                 if self.clock() + pause > end:
-                    raise
+                    raise StoreError(str(error)) from error
             self.sleep(pause * (0.5 + self.random()))
             pause = min(2 * pause, LONGEST_PAUSE)
 

@@ -7,6 +7,7 @@ files, and the marks of compactions in the archives.  An archive is written whil
 rows are removed, so a reader finds either the rows or the manifest that names the file.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Final, Protocol, TypeAlias, TypeVar
@@ -448,12 +449,17 @@ def pass_row(walk: Walk, seq: int, payload: bytes, link: int | None) -> bool:
 
 def altered(connection: Connection, timeline: TimelineId, after: int, last: int) -> Iterator[int]:
     """Versions greater than `after`, up to `last`, of rows whose link is wrong."""
+    from persistence._archive import archive_problems
+
     kept = trimmed_of(connection, timeline).kept
-    begin = max(
-        after - 1, kept.forgotten
-    )  # so that damage of the row `after` is not taken for that of the next
-    chain = chain_at(timeline, kept, begin, row_of(connection, timeline))
-    walk = Walk(() if chain is None else (chain,))
+    # One row more, so that damage of the row `after` is not taken for that of the next.
+    begin = max(after - 1, kept.removed)
+    walk = Walk.of(timeline, kept)
+    if begin > kept.removed:
+        chain = chain_at(timeline, kept, begin, row_of(connection, timeline))
+        walk = Walk(() if chain is None else (chain,))
+    else:
+        deque(archive_problems(timeline, kept, walk), maxlen=0)
     for seq, payload, link in connection.rows(LINKS, [timeline, begin + 1, last]):
         if not pass_row(walk, seq, payload, link) and seq > after:
             yield seq

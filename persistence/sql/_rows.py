@@ -40,6 +40,11 @@ UNION ALL SELECT -first, NULL FROM trims WHERE timeline = ? AND first > ? + 1 OR
 """`RANGE`, preceded by a row with a negative version if some of these events were removed."""
 IDS: Final = "SELECT id FROM events WHERE timeline = ? AND seq > ? AND seq <= ? ORDER BY seq"
 LINKS: Final = "SELECT seq, payload, link FROM events WHERE timeline = ? AND seq >= ? AND seq <= ? ORDER BY seq"
+LOST: Final = """
+SELECT version, chain FROM heads h WHERE timeline = ?
+    AND NOT EXISTS (SELECT 1 FROM events WHERE timeline = ?)
+"""
+"""The head of a timeline that has lost its events; nothing if another process has just begun it."""
 CHAIN: Final = "SELECT version, chain FROM heads WHERE timeline = ?"
 _FOLD: Final = """
 WITH marks AS (
@@ -55,13 +60,15 @@ WITH marks AS (
 _BEGIN: Final = "coalesce((SELECT CASE WHEN ref < seq THEN ref ELSE seq END FROM fold), 1)"
 """The version at which the window begins."""
 WINDOW: Final = f"""{_FOLD}
-SELECT seq, payload, link, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut FROM events
+SELECT seq, payload, link, (SELECT seq FROM fold) AS fold, (SELECT ref FROM fold) AS cut,
+       (SELECT version FROM heads WHERE timeline = ?) AS version,
+       (SELECT chain FROM heads WHERE timeline = ?) AS chain
+FROM events
 WHERE timeline = ? AND seq >= (SELECT {_BEGIN})
-UNION ALL SELECT 0, NULL, NULL, version, chain FROM heads WHERE timeline = ?
-ORDER BY 1
+ORDER BY seq
 """  # noqa: S608 -- constants
-"""Reads the compaction in force and the window in one query; before it, a row 0 with the head."""
-WindowRow: TypeAlias = tuple[int, bytes, int, int | None, int | None]
+"""Reads the compaction in force, the head and the window in one query."""
+WindowRow: TypeAlias = tuple[int, bytes, int, int | None, int | None, int | None, int | None]
 SKIM: Final = f"""{_FOLD}
 SELECT seq, payload, 'first' AS part, NULL AS fold FROM events WHERE timeline = ? AND seq <= ?
 UNION ALL
@@ -122,25 +129,20 @@ def text_in(column: str) -> str:
 _ESCAPED: Final = re.compile(r"\\(.)")
 
 
-def window_of(
-    timeline: TimelineId, ends: Sequence[tuple[int, int]], rows: Sequence[WindowRow]
-) -> LogWindow:
-    """The window in the result of `WINDOW`; `ends` is the head, if there is one.
+def window_of(timeline: TimelineId, rows: Sequence[WindowRow]) -> LogWindow:
+    """The window in the result of `WINDOW`, which has rows.
 
     Raises:
         DamagedStoreError: an event is missing or cannot be read.
     """
-    if not rows and not ends:
-        return LogWindow(version=0)
-    if not rows:
-        check_end(timeline, ends, ())
-    *_, fold, cut = rows[0]
+    *_, fold, cut, version, chain = rows[0]
     marks = () if fold is None or cut is None else (Mark(fold, "RangeCompacted", cut),)
     head = Head(version=rows[-1][0], marks=marks)
     if fold is not None and fold > head.version:
         raise damaged(timeline, f"the compaction at version {fold} is missing")
     page = without_gaps(timeline, head.window_start() - 1, [(row[0], row[1]) for row in rows])
     events = events_of(timeline, page)
+    ends = () if version is None or chain is None else ((version, chain),)
     check_end(timeline, ends, [row[:3] for row in rows[-2:]])
     return head.window(events)
 
@@ -180,7 +182,7 @@ def wrong_end(seq: int, version: int) -> str:
 
 def begins_late(rows: Sequence[WindowRow]) -> bool:
     """Whether the window begins before the first row in the result of `WINDOW`."""
-    first, *_, fold, cut = rows[0] if rows else (1, b"", 0, None, None)
+    first, _, _, fold, cut, *_ = rows[0] if rows else (1, b"", 0, None, None)
     return first > (1 if fold is None or cut is None else max(1, min(cut, fold)))
 
 

@@ -23,6 +23,7 @@ from blocks import (
     LogWindow,
     OutcomeUnknownError,
     Recorded,
+    StoreError,
     TimelineExistsError,
     TimelineId,
     UnknownTimelineError,
@@ -224,12 +225,14 @@ class SQLStore(RelationalStore):
         return [id_ for (id_,) in rows] == [_rows.column(event.id) for event in stored]
 
     def load_window(self, timeline_id: TimelineId) -> LogWindow:
-        rows = self._rows(_rows.WINDOW, [timeline_id] * 3)
-        ends = [row[-2:] for row in rows if not row[0]]
-        rows = rows[len(ends) :]
+        rows = self._rows(_rows.WINDOW, [timeline_id] * 4)
         if _rows.begins_late(rows):
             return self._patience.repeated(partial(archived_window, self._database, timeline_id))
-        return _rows.window_of(timeline_id, ends, rows)
+        if rows:
+            return _rows.window_of(timeline_id, rows)
+        if ends := self._rows(_rows.LOST, [timeline_id, timeline_id]):
+            _rows.check_end(timeline_id, ends, ())
+        return LogWindow(version=0)
 
     def _page(self, timeline: TimelineId, after: int, limit: int) -> Sequence[_rows.Row]:
         after, found = min(after, _rows.VERSION_MAX), list[tuple[int, bytes]]()
@@ -374,8 +377,8 @@ class SQLStore(RelationalStore):
         self._refuse_if_not_ours()
         try:
             return self._patience.repeated(once)
-        except PassingError as error:
-            if lost:
+        except StoreError as error:
+            if lost and isinstance(error.__cause__, PassingError):
                 raise OutcomeUnknownError(str(error)) from error
             raise
 

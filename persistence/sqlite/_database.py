@@ -183,7 +183,10 @@ class SQLiteDatabase:
 
     def page_problems(self, connection: Connection) -> Sequence[str]:
         found = connection.rows(f"PRAGMA integrity_check({PROBLEMS_MAX})")
-        return [f"{self.path}: {what}" for (what,) in found if what != "ok"]
+        problems = [f"{self.path}: {what}" for (what,) in found if what != "ok"]
+        if connection.rows("SELECT is_whole FROM fold") not in ([(0,)], [(1,)]):
+            problems.append("table fold should have one row, with 0 or 1")
+        return problems
 
     def close(self) -> None:
         with self._change:

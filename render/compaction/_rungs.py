@@ -564,18 +564,20 @@ def _error(result: ToolResult) -> str:
 
 
 def excerpts_of(entry: Entry, used: AbstractSet[str], tokens_max: int) -> str:
-    """The first lines of a block's text with names that the agent has used, or else its beginning, in about `tokens_max`
-    tokens."""
+    """The first line of a block's text with each name that the agent has used, or else its first, in about
+    `tokens_max` tokens."""
     text, lines, left = text_of(entry.block), list[str](), HEAD_CHARACTERS * tokens_max
     if is_sealed(entry.block):
         return ""
-    last = -1
+    last, named = -1, set[str]()
     for number, line in enumerate(text.split("\n")):
-        if len(line) > left or used.isdisjoint(identifiers(line)):
+        new = identifiers(line) & used - named
+        if len(line) > left or not new:
             continue
+        named |= new
         lines += [GAP, line] if lines and number > last + 1 else [line]
         last, left = number, left - len(line) - 1
-    return "\n".join(lines) or text.strip()[:left]
+    return "\n".join(lines) or text.strip().partition("\n")[0][:left]
 
 
 # Drift: whether a source has changed.

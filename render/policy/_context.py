@@ -489,8 +489,8 @@ class Fixed:
         """The value that `make` returned at the first call with this key."""
         if key not in self._memo:
             self._memo[key] = make()
-        found: _T = self._memo[key]
-        return found
+        value: _T = self._memo[key]
+        return value
 
 
 @attrs.frozen(kw_only=True)

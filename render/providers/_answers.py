@@ -33,17 +33,17 @@ def response_json(response: object, shape: Shape, **values: tuple[str, ...]) -> 
         CodecError: it holds a value that cannot be stored; the error says where.
     """
     wanted, field = wanted_of(shape), shape.output
-    found = as_json(response, wanted)
-    check_origin(found, shape)
-    _check_head(found, shape, values)
-    listed: object = found.get(field)
+    fields = as_json(response, wanted)
+    check_origin(fields, shape)
+    _check_head(fields, shape, values)
+    listed: object = fields.get(field)
     if not isinstance(listed, list | tuple):
         raise MisuseError(f"{wanted}; {field} must be a list, not {in_words(listed)}")
     items = cast("Sequence[object]", listed)
-    if (usage := found.get("usage")) is not None:
+    if (usage := fields.get("usage")) is not None:
         usage = plain(as_json(usage, wanted))
     read = [_item(item, f"{field}.{number}") for number, item in enumerate(items)]
-    return {**found, field: read, "usage": usage}
+    return {**fields, field: read, "usage": usage}
 
 
 def check_origin(found: Json, shape: Shape) -> None:
@@ -146,8 +146,8 @@ def usage_in_response(
     Raises:
         MisuseError: it is neither a JSON object nor an object that gives one.
     """
-    found = as_json(response, wanted_of(shape))
-    return usage_of({**found, "usage": plain(found.get("usage"))}, read)
+    fields = as_json(response, wanted_of(shape))
+    return usage_of({**fields, "usage": plain(fields.get("usage"))}, read)
 
 
 # Refusals: errors about the window. What providers and servers say to a prompt that is too long, as a table.
@@ -199,10 +199,10 @@ class OverflowText:
 
     def overflow(self, message: str) -> Overflow | None:
         """What a message says; None: it is another text."""
-        found = self.compiled.search(message)
-        if found is None:
+        match = self.compiled.search(message)
+        if match is None:
             return None
-        numbers = found.groupdict()
+        numbers = match.groupdict()
         return Overflow(tokens=_number(numbers.get("n")), tokens_max=_number(numbers.get("m")))
 
 
@@ -388,8 +388,10 @@ def overflow_of(status: int | None, kind: str, message: str) -> Overflow | None:
     """
     if status not in REFUSED or _ANOTHER.search(kind):
         return None
-    found = [text.overflow(message) for text in OVERFLOW_TEXTS]
-    known = sorted(filter(None, found), key=lambda each: (not each.tokens, not each.tokens_max))
-    if not known or (kind not in _CODES and _RATE.search(message)):
+    overflows = [text.overflow(message) for text in OVERFLOW_TEXTS]
+    best_first = sorted(
+        filter(None, overflows), key=lambda each: (not each.tokens, not each.tokens_max)
+    )
+    if not best_first or (kind not in _CODES and _RATE.search(message)):
         return Overflow() if kind in _CODES else None
-    return known[0]
+    return best_first[0]

@@ -271,14 +271,14 @@ def returned(group: Group, notices: list[str]) -> list[Returned]:
     for call in group.placed(Place.RESPONSE):
         if not isinstance(call.block, ToolCall):
             continue
-        found = results.get(call.pair)
-        if found is None or not isinstance(found.block, ToolResult):
+        result = results.get(call.pair)
+        if result is None or not isinstance(result.block, ToolResult):
             notices.append(f"a call without a result is answered as interrupted: {call.path}")
             lost = (TextPart(text=INTERRUPTED),)
             answers.append(Returned(call=call, version=call.version, parts=lost, failed=True))
         else:
-            parts, failed = _output(found.block.parts), found.block.is_error
-            answers.append(Returned(call=call, version=found.version, parts=parts, failed=failed))
+            parts, failed = _output(result.block.parts), result.block.is_error
+            answers.append(Returned(call=call, version=result.version, parts=parts, failed=failed))
     return answers
 
 

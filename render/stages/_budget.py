@@ -246,8 +246,8 @@ def total_tokens(view: View, context: Context) -> int:
 
 def corrected(estimated: int, view: View, context: Context) -> int:
     """An estimated number of tokens, corrected by the provider's reports."""
-    known = _calibration(view, context)
-    return round(estimated * known.ratio + known.prefix) if known else estimated
+    calibration = _calibration(view, context)
+    return round(estimated * calibration.ratio + calibration.prefix) if calibration else estimated
 
 
 def _standing_cut(view: View, context: Context) -> int:
@@ -275,14 +275,14 @@ def account(view: View, context: Context, returned: int = 0) -> Account:
     latest = context.latest_account
     if not latest or latest[0] is not view:
         latest[:] = view, _account(view, context)
-    found: Account = latest[1]
+    sizes: Account = latest[1]
     if not returned:
-        return found
+        return sizes
     return attrs.evolve(
-        found,
+        sizes,
         rehydrated=returned,
-        estimated=found.estimated + returned,
-        total=found.total + round(returned * found.ratio),
+        estimated=sizes.estimated + returned,
+        total=sizes.total + round(returned * sizes.ratio),
     )
 
 
@@ -292,7 +292,7 @@ def _account(view: View, context: Context) -> Account:
     messages = sum([piece.tokens for piece in pieces])
     system, tools = _fixed_sizes(context)
     estimated = system + tools + messages
-    known = _calibration(view, context)
+    calibration = _calibration(view, context)
     return Account(
         model=context.model.name,
         known=context.model.known,
@@ -306,10 +306,10 @@ def _account(view: View, context: Context) -> Account:
         output=context.output_tokens,
         total=corrected(estimated, view, context),
         estimated=estimated,
-        ratio=known.ratio if known else 1.0,
-        prefix=known.prefix if known else 0.0,
-        samples=known.samples if known else 0,
-        error_last=known.error_last if known else 0.0,
+        ratio=calibration.ratio if calibration else 1.0,
+        prefix=calibration.prefix if calibration else 0.0,
+        samples=calibration.samples if calibration else 0,
+        error_last=calibration.error_last if calibration else 0.0,
     )
 
 
@@ -533,7 +533,7 @@ def _causes(parts: Iterable[_Part], sizes: Account, reason: MisfitReason) -> Ite
     by_kind: dict[PartKind, list[_Part]] = {}
     for part in parts:
         by_kind.setdefault(part.kind, []).append(part)
-    yield from (_cause(found, sizes.ratio) for found in by_kind.values())
+    yield from (_cause(cause, sizes.ratio) for cause in by_kind.values())
 
 
 def _cause(parts: Sequence[_Part], ratio: float) -> Cause:

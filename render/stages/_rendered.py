@@ -79,8 +79,8 @@ def place_cache_points(
         (_laid_down(shown, pieces, limits), "laid down"),
         (_previous_turn(shown, pieces, limits), "previous turn"),
     )
-    found = [(place, reason) for place, reason in places if place is not None]
-    chosen = dict(reversed(found[: limits.marks_max]))
+    candidates = [(place, reason) for place, reason in places if place is not None]
+    chosen = dict(reversed(candidates[: limits.marks_max]))
     minimum = limits.cache_tokens_min - fixed_tokens
     return tuple(
         CachePoint(piece=p, spot=s, version=pieces[p].spots[s].version, reason=reason)
@@ -161,8 +161,8 @@ def _place_of(shown: Shown, pieces: Sequence[Piece], version: int, limits: Limit
     if not version or index is None:
         return None
     spots = pieces[index].spots
-    found = (i for i in reversed(range(len(spots))) if spots[i].version == version)
-    return next(((index, i) for i in found if spots[i].kind not in limits.unmarkable), None)
+    indexes = (i for i in reversed(range(len(spots))) if spots[i].version == version)
+    return next(((index, i) for i in indexes if spots[i].kind not in limits.unmarkable), None)
 
 
 def _piece_of(groups: Sequence[Group], version: int) -> int | None:
@@ -387,12 +387,12 @@ def _with_piece(told: _Told, piece: Piece) -> _Told:
 def _with(told: _Told, notices: Sequence[str]) -> _Told:
     if not notices:
         return told
-    known = dict(told)
+    table = dict(told)
     for notice in notices:
         what, _, where = notice.rpartition(": ")
-        first, often = known.get(what, (where, 0))
-        known[what] = first, often + 1
-    return known
+        first, often = table.get(what, (where, 0))
+        table[what] = first, often + 1
+    return table
 
 
 def _spelled(chain: Sequence[_Told]) -> Iterator[str]:

@@ -577,12 +577,12 @@ def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterat
     ends = chain_ends(shown, pieces, context)
     starts = chain([_start(context.fixed)], ends)
     for before, group, piece in zip(starts, shown.groups, pieces, strict=False):
-        found = partial(_misplaced, before, group, piece)
-        yield from group.memo(("misplaced", piece, before), found)
+        find = partial(_misplaced, before, group, piece)
+        yield from group.memo(("misplaced", piece, before), find)
 
 
 def _misplaced(before: bytes, group: Group, piece: Piece) -> tuple[Entry, ...]:
-    found: list[Entry] = []
+    entries: list[Entry] = []
     there = {spot.version for spot in piece.spots}
     said = as_shown(group).placed(Place.RESPONSE)
     for entry in said:
@@ -591,8 +591,8 @@ def _misplaced(before: bytes, group: Group, piece: Piece) -> tuple[Entry, ...]:
             own = range(asked.begun, entry.version)
             missing = any(e.version in own and e.version not in there for e in said)
             if entry.version in there and (missing or _ends_at(before, piece, asked) != asked.sent):
-                found.append(entry)
-    return tuple(found)
+                entries.append(entry)
+    return tuple(entries)
 
 
 def _ends_at(before: bytes, piece: Piece, asked: Asked) -> str:

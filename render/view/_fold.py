@@ -327,11 +327,11 @@ class _Reducer:
 
     def _by_group(self, versions: Iterable[int]) -> dict[int, list[int]]:
         """Versions of blocks by the index of their group."""
-        found: dict[int, list[int]] = {}
+        indexes: dict[int, list[int]] = {}
         for version in versions:
             index = bisect_left(self._groups, version, key=attrgetter("last"))
-            found.setdefault(index, []).append(version)
-        return found
+            indexes.setdefault(index, []).append(version)
+        return indexes
 
     def _rendered(self, version: int, event: RequestRendered) -> None:
         self._seal(shown := event.shown or version)
@@ -410,10 +410,10 @@ def after_request(before: FoldState, event: RequestRendered, shown: int) -> Fold
 
 def _returned(state: FoldState, artifacts: Sequence[ArtifactId]) -> dict[ArtifactId, int]:
     """When each artifact last came back, including these in the current turn; only the newest are kept."""
-    known = state.rehydrated
+    latest = state.rehydrated
     if not artifacts:
-        return known
-    kept = {artifact: turn for artifact, turn in known.items() if artifact not in artifacts}
+        return latest
+    kept = {artifact: turn for artifact, turn in latest.items() if artifact not in artifacts}
     now = {**kept, **dict.fromkeys(artifacts, state.turns)}
     return dict(list(now.items())[-REMEMBERED_MAX:])
 
@@ -456,21 +456,24 @@ def is_stale(request: Answered, changed: int) -> bool:
 
 def after_usage(before: FoldState, event: UsageRecorded | TokensCounted) -> FoldState:
     """The calibration of a model, corrected by the real size of a request."""
-    known = before.calibrations
-    new = calibrated(known.get(event.model, Calibration()), event)
+    calibrations = before.calibrations
+    new = calibrated(calibrations.get(event.model, Calibration()), event)
     if isinstance(event, TokensCounted) and event.limit:
         new = replace(new, limit=event.limit)
     return replace(
-        before, calibrations={**known, event.model: new} if new != Calibration() else known
+        before,
+        calibrations={**calibrations, event.model: new} if new != Calibration() else calibrations,
     )
 
 
 def after_restore(before: FoldState, blocks: Collection[BlockId]) -> FoldState:
     """The state after these blocks may be shown again."""
-    known = before.withheld
-    if known.keys().isdisjoint(blocks):
+    withheld = before.withheld
+    if withheld.keys().isdisjoint(blocks):
         return before
-    return replace(before, withheld={block: known[block] for block in known if block not in blocks})
+    return replace(
+        before, withheld={block: withheld[block] for block in withheld if block not in blocks}
+    )
 
 
 def still_prepared(

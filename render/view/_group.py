@@ -217,10 +217,10 @@ class Group:
     def memo(self, key: object, make: Callable[[], _T]) -> _T:
         """The value that `make` returned at the first call with this key."""
         try:
-            found: _T = self.known[key]
+            value: _T = self.known[key]
         except KeyError:
-            found = self.known[key] = make()
-        return found
+            value = self.known[key] = make()
+        return value
 
     @cached_property
     def first(self) -> int:
@@ -248,10 +248,10 @@ class Group:
 
     @cached_property
     def _by_place(self) -> Mapping[Place, Sequence[Entry]]:
-        found: dict[Place, list[Entry]] = {}
+        places: dict[Place, list[Entry]] = {}
         for entry in self.entries:
-            found.setdefault(entry.place, []).append(entry)
-        return found
+            places.setdefault(entry.place, []).append(entry)
+        return places
 
     def place_of(self, version: int) -> int:
         """The index in `entries` of the entry with this version."""
@@ -335,31 +335,31 @@ class GroupMemo:
     ) -> tuple[_T, ...]:
         """The value of `find` for each group."""
         old: Sequence[Group]
-        found: tuple[_T, ...]
-        old, found = self._kept.get(key, ((), ()))
+        values: tuple[_T, ...]
+        old, values = self._kept.get(key, ((), ()))
         if old != groups:
             same = _same(old, groups)
-            found = (*found[:same], *map(find, groups[same:]))
-            self._kept[key] = groups, found
-        return found
+            values = (*values[:same], *map(find, groups[same:]))
+            self._kept[key] = groups, values
+        return values
 
     def chained(
         self, key: object, items: Sequence[_I], start: _T, link: Callable[[_T, _I], _T]
     ) -> tuple[_T, ...]:
         """The value of `link` for each item, given its value for the previous item."""
         old: Sequence[_I]
-        found: tuple[_T, ...]
-        begun, old, found = self._chains.get(key, (start, (), ()))
+        values: tuple[_T, ...]
+        begun, old, values = self._chains.get(key, (start, (), ()))
         if begun != start:
-            old, found = (), ()
+            old, values = (), ()
         if old != items:
             same = _same(old, items)
-            made = list(found[:same])
+            made = list(values[:same])
             for item in items[same:]:
                 made.append(link(made[-1] if made else start, item))
-            found = tuple(made)
-            self._chains[key] = start, items, found
-        return found
+            values = tuple(made)
+            self._chains[key] = start, items, values
+        return values
 
 
 def _same(old: Sequence[object], new: Sequence[object]) -> int:
@@ -599,9 +599,9 @@ def stand_in(block: Block, text: str) -> Block:
         case ToolCall():
             return replace(block, input={"hidden": text}, provider={})
         case ToolResult():
-            known = replace(block.envelope, key_fields={})
+            envelope = replace(block.envelope, key_fields={})
             parts = (TextPart(text=text),)
-            return replace(block, parts=parts, envelope=known, artifact=ArtifactId(""))
+            return replace(block, parts=parts, envelope=envelope, artifact=ArtifactId(""))
         case UserAttachment():
             return replace(
                 block, part=TextPart(text=text), name="hidden"

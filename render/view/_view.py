@@ -189,11 +189,11 @@ class Registry:
 
     def version_of(self, key: str) -> int:
         """The version of the oldest entry with this path or block id; 0: there is none."""
-        found = [
+        versions = [
             *self.blocks.get(BlockId(key), ())[:1],
             *([self.paths[key]] if key in self.paths else []),
         ]
-        return min(found, default=0)
+        return min(versions, default=0)
 
 
 def _free_pair(call_id: str, version: int, taken: Container[str]) -> str:

@@ -196,6 +196,7 @@ DISASTERS: Final = {
     "one text becomes another of the same length, everywhere": (
         "UPDATE events SET payload = {altered}",
     ),
+    "the anchor of what was forgotten is another": ("{anchor}",),
     "what was removed is no longer known": ("DELETE FROM trims",),
     "the newest events take the place of older ones": (
         "DELETE FROM events WHERE timeline = {t} AND seq IN (3, 4)",
@@ -208,13 +209,26 @@ ALTERED: Final = {
     "postgres": "convert_to(replace(convert_from(payload, 'UTF8'), 'text 7', 'texu 7'), 'UTF8')",
 }
 
+MANIFEST: Final = "UPDATE trims SET manifest = {} WHERE timeline = {{u}}"
+ANCHOR: Final = {
+    "duckdb": "UPDATE trims SET anchor = anchor + 1 WHERE timeline = {u}",
+    "sqlite": MANIFEST.format(
+        "CAST(replace(CAST(manifest AS TEXT), '\"anchor\":', '\"anchor\":1') AS BLOB)"
+    ),
+    "postgres": MANIFEST.format(
+        "convert_to(replace(convert_from(manifest, 'UTF8'), '\"anchor\":', '\"anchor\":1'), 'UTF8')"
+    ),
+}
+
 
 @for_each("name", DISASTERS)
 def test_rows_that_were_changed_by_hand_are_found_or_nothing_is_lost(make: Make, name: str) -> None:
     disk = make()
     sound = disk.content()
     assert problems(disk.url) == []
-    disk.asked(*(each.replace("{altered}", ALTERED[disk.kind]) for each in DISASTERS[name]))
+    for each in DISASTERS[name]:
+        statement = each.replace("{altered}", ALTERED[disk.kind])
+        disk.asked(statement.replace("{anchor}", ANCHOR[disk.kind]))
     if problems(disk.url):
         return
     assert disk.content() == sound

@@ -27,6 +27,8 @@ SAYS_NOTHING = {
     "artifact_audit.id": "drawn by chance, so that a repeat is known",
     "artifact_audit.made": "the order of the audit, which promises none between processes",
     "artifact_pieces.at": "how old what a killed put has left is",
+    "fold.timelines": "up to which number a timeline must have a head; none has a higher number",
+    "trims.anchor": "of an archive it is 0; `test_disasters` alters that of what was forgotten",
     "foldline.views": "which views there are; they are made anew when it differs",
     "timelines.name": "the name itself is written nowhere else",
     "trims.began_at": "the time of an event that is gone",

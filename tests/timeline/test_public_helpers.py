@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import timeline
-from blocks import FoldlineError, StructuredSummary, TimelineId
+from blocks import FoldlineError, TimelineId
 from persistence import MemoryStore
 from tests._builders import LOOSE, Clock, open_timeline
 
@@ -84,17 +84,13 @@ HELPERS = {
         {"model": ("junk",), "answer_tokens": (None, 5), "options": ({"a": 1},)},
     ),
     "Hooks": Helper(timeline.Hooks, {"on_before_compaction": [], "on_after_compaction": []}),
-    "Edit": Helper(
-        timeline.Edit,
-        {"keep_from": None, "summary": StructuredSummary()},
-        {"keep_from": (None, 5, -1, "junk"), "summary": (None, print)},
-    ),
 }  # fmt: skip
 UNTOLD = {
     "named_policies": "takes nothing",
     "tool": "tests/timeline/react/test_declared.py",
     **dict.fromkeys(("ReactAgent", "AsyncReactAgent"), "tests/timeline/react/test_misuse.py"),
     **dict.fromkeys(("Timeline", "AsyncTimeline"), "tests/timeline/test_misuse.py"),
+    "Edit": "is checked where it is applied: tests/timeline/observe/test_hooks_at_work.py",
     "Policy": "tests/render/policy/test_policy.py",
     "ExtractiveSummarizer": "takes nothing",
     "Summarizer": "a protocol",

@@ -600,3 +600,26 @@ def test_a_timeline_may_check_every_request_and_hands_out_none_that_would_be_ref
             with pytest.raises(InvalidRequestError, match="request_bytes"):
                 refused()
         assert again.version == handed_out
+
+
+def test_for_another_model_it_is_the_same_timeline_rendered_in_its_form_and_billed_as_its() -> None:
+    timeline = Timeline.open("t", model="claude-sonnet-5-5", window=20_000)
+    timeline.user("Why does the nightly job fail?")
+    other = timeline.for_model("gpt-5.6")
+    rendered = other.render()
+    assert rendered.openai_responses()["model"] == "gpt-5.6-sol"
+    used = {"input_tokens": 9, "output_tokens": 2}
+    said = [{"type": "output_text", "text": "The disk.", "annotations": []}]
+    answer = {"type": "message", "id": "msg_1", "role": "assistant", "content": said}
+    other.record({"id": "resp_1", "output": [answer], "usage": used}, rendered)
+    assert timeline.version == other.version
+    assert "The disk." in str(timeline.render().anthropic(max_tokens=10))
+    [usage] = [event for _, event in timeline.events() if isinstance(event, UsageRecorded)]
+    assert usage.model == "gpt-5.6-sol"
+    assert timeline.for_model(timeline.settings.model) is timeline
+    assert other.settings.limit == 20_000
+    with pytest.raises(MisuseError, match=r"for_model\(\): model must be a Model"):
+        timeline.for_model(3)  # type: ignore[arg-type]
+    other.close()
+    with pytest.raises(ClosedError):
+        timeline.user("Hello?")

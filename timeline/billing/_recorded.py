@@ -215,18 +215,18 @@ def compared_bill(
 
     `is_kept`: whether these ask the provider to keep them as long as the recorded ones did; else for its shortest time.
     """
-    known = [
+    recorded = [
         (call, call.usage, model)
         for call in calls
         if call.usage and call.usage.input and (model := priced_model(call.usage.model))
     ]
-    if not known:
+    if not recorded:
         return bill
-    unlogged, growth = unlogged_in([(usage, call.full) for call, usage, _ in known])
-    seconds = kept_in([(call.at, usage) for call, usage, _ in known])
+    unlogged, growth = unlogged_in([(usage, call.full) for call, usage, _ in recorded])
+    seconds = kept_in([(call.at, usage) for call, usage, _ in recorded])
     compared = _Comparison(unlogged, growth, seconds, is_kept)
     before, more, sent = dict[str, _Sent](), summaries, None
-    for call, usage, model in known:
+    for call, usage, model in recorded:
         is_first = sent is None
         sent = compared.sent(call, usage, sent)
         if not is_first or call.step.total != call.full:  # not the same request as the recorded one
@@ -296,8 +296,8 @@ class _Comparison:
         error = usage.input - expected
         is_cut = last is not None and usage.input < (1 - CUT) * last.usage.input
         is_back = last is not None and last.is_cut and error > CUT * expected
-        known = 0 if is_cut or is_back else error
-        whole = ours + (last.whole if last else self.unlogged) + known
+        correction = 0 if is_cut or is_back else error
+        whole = ours + (last.whole if last else self.unlogged) + correction
         ratio = max(whole - self.unlogged, 0) / max(call.full, 1)
         return _Sent(call, usage, whole, ratio, is_cut=is_cut)
 

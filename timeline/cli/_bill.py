@@ -162,8 +162,8 @@ def bill(options: Values) -> int:
     wanted = Choice.of(options)
     folders = [] if options.files else searched_folders()
     with session_files(options.files) as files:
-        found = _given(files) if options.files else _newest(folders, options, wanted)
-        billed, passed = _read(found, wanted)
+        recordings = _given(files) if options.files else _newest(folders, options, wanted)
+        billed, passed = _read(recordings, wanted)
         sums = Sums.of(billed)
         if options.json:
             print_json(_json(sums, folders, options, _compared(sums, options.compare)))
@@ -240,21 +240,21 @@ def _midnight(day: date) -> float:
 
 def _newest(folders: Sequence[Folder], options: Values, wanted: Choice) -> list[Recording]:
     """The files to read, oldest first: a file that was last changed before a day has no calls of that day."""
-    found = [each for folder in folders for each in folder.recordings]
-    found = sorted((each for each in found if each.modified >= wanted.since), key=age)
-    if not (options.all or options.since) and len(found) > READ_MAX:
+    recordings = [each for folder in folders for each in folder.recordings]
+    recordings = sorted((each for each in recordings if each.modified >= wanted.since), key=age)
+    if not (options.all or options.since) and len(recordings) > READ_MAX:
         complain(
-            f"the newest {READ_MAX:,} of {len(found):,} files; --all or --since DAY reads more"
+            f"the newest {READ_MAX:,} of {len(recordings):,} files; --all or --since DAY reads more"
         )
-        found = found[-READ_MAX:]
-    return found
+        recordings = recordings[-READ_MAX:]
+    return recordings
 
 
 def _given(files: Sequence[File]) -> list[Recording]:
     """The files of a command line, as recordings of unknown agents."""
     paths = [Path(file.path) for file in files]
-    found = [Recording("", "auto", path, 0, path.stat().st_mtime) for path in paths]
-    return sorted(found, key=age)
+    recordings = [Recording("", "auto", path, 0, path.stat().st_mtime) for path in paths]
+    return sorted(recordings, key=age)
 
 
 def _read(found: Sequence[Recording], wanted: Choice) -> tuple[list[Billed], list[str]]:
@@ -406,10 +406,10 @@ def _added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 def _compared(sums: Sums, number: int) -> RecordedBill | None:
     """The recorded bill of the dearest sessions, and what they would have cost; None: there is nothing to compare."""
-    known = [each for each in sums.sessions[:number] if each.spent.bill.dollars]
+    sessions = [each for each in sums.sessions[:number] if each.spent.bill.dollars]
     kept, bills = _kept(), list[RecordedBill]()
-    with progress_bar("replaying the dearest", len(known)) as progress:
-        for done, each in enumerate(known, 1):
+    with progress_bar("replaying the dearest", len(sessions)) as progress:
+        for done, each in enumerate(sessions, 1):
             key = _key(each.recording)
             if key not in kept:
                 kept[key] = _replayed(each.recording)
@@ -418,7 +418,7 @@ def _compared(sums: Sums, number: int) -> RecordedBill | None:
             if foldline is not None:
                 bills.append(RecordedBill(dollars=dollars, calls=1, foldline=foldline))
             if progress:
-                progress(done, len(known))
+                progress(done, len(sessions))
     if not bills:
         return None
     dollars, saved = sum(each.dollars for each in bills), sum(each.saved for each in bills)

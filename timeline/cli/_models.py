@@ -101,8 +101,8 @@ def _load(options: Values, data: bytes, file: Path) -> int:
         kept.write(data)
     refresh_models()
     new = [name for name in taken if name not in before]
-    known = [model for model in known_models() if model.name in before]
-    changed = [model.name for model in known if before[model.name] != model]
+    models = [model for model in known_models() if model.name in before]
+    changed = [model.name for model in models if before[model.name] != model]
     facts = {"file": str(place), "models": len(taken), "new": new, "changed": changed}
     said = f"{plural(len(taken), 'model')}, {len(new)} new, {len(changed)} changed"
     return answer(options, facts, f"{place}: {said}")

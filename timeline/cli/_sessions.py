@@ -50,8 +50,8 @@ class Recording:
     @property
     def id(self) -> str:
         """The name of the session: the last UUID in the name of its file, or else the whole name."""
-        found = UUID.findall(self.path.name)
-        return found[-1] if found else Path(self.path.name.partition(".json")[0]).name
+        ids = UUID.findall(self.path.name)
+        return ids[-1] if ids else Path(self.path.name.partition(".json")[0]).name
 
 
 @attrs.frozen
@@ -120,8 +120,8 @@ def searched_folders() -> list[Folder]:
 def _searched(agent: Agent, path: Path) -> Folder:
     helpers = set(path.glob(agent.helpers)) if agent.helpers else set[Path]()
     files = helpers.union(path.glob(agent.pattern))
-    found = (_recording(agent, file, is_helper=file in helpers) for file in files)
-    return Folder(agent.name, path, tuple(sorted((each for each in found if each), key=age)))
+    recordings = (_recording(agent, file, is_helper=file in helpers) for file in files)
+    return Folder(agent.name, path, tuple(sorted((each for each in recordings if each), key=age)))
 
 
 def _recording(agent: Agent, path: Path, *, is_helper: bool) -> Recording | None:
@@ -211,8 +211,8 @@ def _files(name: str, temporary: Path) -> Iterator[File]:
         paths = sorted(glob(name, recursive=True))  # noqa: PTH207 -- as a shell does it
         files = [each for each in paths if not Path(each).is_dir()]
         yield from _matches(files, f"{name}: no file matches this pattern")
-    elif not Path(name).exists() and (found := _by_id(name)):
-        yield File(str(found))
+    elif not Path(name).exists() and (path := _by_id(name)):
+        yield File(str(path))
     else:
         yield File(name)
 
@@ -226,13 +226,13 @@ def _by_id(name: str) -> Path | None:
     if not _ID.fullmatch(name):
         return None
     all_sessions = (each for folder in searched_folders() for each in folder.recordings)
-    found = [each for each in all_sessions if not each.is_helper and each.id.startswith(name)]
-    exact = [each for each in found if each.id == name]
-    if len(exact or found) > 1:
-        named = ", ".join(each.id for each in found[:NAMED_MAX])
-        more = f" and {len(found) - NAMED_MAX:,} more" if len(found) > NAMED_MAX else ""
+    matches = [each for each in all_sessions if not each.is_helper and each.id.startswith(name)]
+    exact = [each for each in matches if each.id == name]
+    if len(exact or matches) > 1:
+        named = ", ".join(each.id for each in matches[:NAMED_MAX])
+        more = f" and {len(matches) - NAMED_MAX:,} more" if len(matches) > NAMED_MAX else ""
         raise UsageError(f"{name}: several sessions begin so: {named}{more}; give more of the id")
-    return (exact or found)[0].path if found else None
+    return (exact or matches)[0].path if matches else None
 
 
 def _matches(paths: Sequence[str], complaint: str) -> Iterator[File]:

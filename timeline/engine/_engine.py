@@ -484,7 +484,8 @@ class Engine:
             written = [sealed(event) for event in events]
             append = partial(self.store.append, self.id, written, expected_version=version)
             yield from self._stored("append", append, len(events))
-            self.traces.committed(events)
+            if self.traces.meter is not None:
+                self.traces.committed(events)
         except (VersionConflictError, MisuseError, DataError):  # nothing was written
             self._behind = was_behind
             raise
@@ -564,7 +565,7 @@ class Engine:
     def _check_seen(self, head: int, there: str) -> None:
         """Check that the log still has the newest event of the view; the log ends at version `head`, and `there` is
         the id of its event at the view's version, or of its last one."""
-        if self.version and (head < self.version or there != _newest_id(self._durable)):
+        if self.version and (head < self.version or there != (_newest_id(self._durable) or there)):
             raise LogRewoundError(self.id, seen=self.version, found=head)
 
     def _since_seen(self, last: int, head: int) -> Flow[list[Recorded]]:
@@ -720,10 +721,11 @@ class Engine:
 
 
 def _newest_id(view: View) -> str:
-    """The id, as it is stored, of the newest event of a view that was read from a log."""
-    recorded = [(each.version, each.event) for each in (view.compaction,) if each]
-    newest = max((*recorded, *view.events_since_cut[-1:]), key=lambda each: each[0])
-    return str(clean_json(newest[1].id))
+    """The id, as it is stored, of the newest event of a view; empty: a decision made here, which got its id when it was
+    written."""
+    compaction: list[Recorded] = [(each.version, each.event) for each in (view.compaction,) if each]
+    recorded = (*compaction, *view.events_since_cut[-1:])
+    return next((clean_json(e.id) for version, e in recorded if version == view.version), "")
 
 
 # One render.

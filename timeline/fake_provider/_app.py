@@ -106,15 +106,15 @@ class _Served:
             return self._refused(wire, error)
         if wire is MESSAGES:
             return JSONResponse(model_page(self.provider.known()))
-        found = [openai_info(model) for model in self.provider.known(RESPONSES.provider)]
-        return JSONResponse({"object": "list", "data": found})
+        listed = [openai_info(model) for model in self.provider.known(RESPONSES.provider)]
+        return JSONResponse({"object": "list", "data": listed})
 
     async def model(self, http: Request) -> Response:
         name = http.path_params["name"]
-        found = self.provider.model(name)
-        if found is None:
+        info = self.provider.model(name)
+        if info is None:
             return self._refused(MESSAGES, ApiError(404, "not_found_error", f"model: {name}"))
-        return JSONResponse(model_info(found) if _is_anthropics(http) else openai_info(found))
+        return JSONResponse(model_info(info) if _is_anthropics(http) else openai_info(info))
 
     async def unknown(self, _: Request, __: Exception) -> Response:
         return self._refused(MESSAGES, ApiError(404, "not_found_error", "Not found"))

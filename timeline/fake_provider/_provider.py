@@ -141,8 +141,8 @@ class FakeProvider:
         for own in self.models:
             if name in (own.name, *own.aliases):
                 return self._here(own)
-        found = model_named(name)
-        return self._here(found) if found.known and _is_served(found) else None
+        by_name = model_named(name)
+        return self._here(by_name) if by_name.known and _is_served(by_name) else None
 
     def _here(self, model: Model) -> Model:
         if self.window is None:

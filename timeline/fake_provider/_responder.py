@@ -120,8 +120,8 @@ def tutorial_responder(request: Json) -> Reply:
             calls=calls,
         )
     if results:
-        found = results[-1].strip()[:_QUOTE_CHARS] or "nothing"
-        return Reply(text=f"That is all I can see. The last thing I found: {found}")
+        line = results[-1].strip()[:_QUOTE_CHARS] or "nothing"
+        return Reply(text=f"That is all I can see. The last thing I found: {line}")
     return Reply(text=f"You said: {last_words(request)[:_QUOTE_CHARS]}")
 
 
@@ -142,7 +142,7 @@ def _tool(request: Json) -> tuple[str, str] | None:
 
 def _unseen(request: Json) -> list[str]:
     """Names that the user or results mention and that no call has asked for, oldest first."""
-    known = {
+    values = {
         value
         for block in _blocks(request, "tool_use")
         for value in block["input"].values()
@@ -150,7 +150,7 @@ def _unseen(request: Json) -> list[str]:
     }
     texts = (block["text"] for message in _of_user(request) for block in _texts(message))
     mentioned = (name for text in (*texts, *_results(request)) for name in _NAME.findall(text))
-    return [name for name in dict.fromkeys(mentioned) if name not in known]
+    return [name for name in dict.fromkeys(mentioned) if name not in values]
 
 
 def _rounds(request: Json) -> int:

@@ -73,8 +73,8 @@ class _Line:
         return self.writes[0].source if self.writes else None
 
     def recorded(self, after: int = 0) -> list[Recorded]:
-        found = (recorded for write in self.writes for recorded in write.recorded())
-        return [recorded for recorded in found if recorded[0] > after]
+        events = (recorded for write in self.writes for recorded in write.recorded())
+        return [recorded for recorded in events if recorded[0] > after]
 
 
 _VISIT: Final[ContextVar[Visit | None]] = ContextVar("visit", default=None)
@@ -212,15 +212,15 @@ class AdmittingStore(EventStore):
             if line.source is not None:
                 return window_of(self._all(timeline_id))
             base = self.store.load_window(timeline_id)
-            found = window_of((*base.events, *line.recorded()))
-            return found if found.compaction else attrs.evolve(found, compaction=base.compaction)
+            window = window_of((*base.events, *line.recorded()))
+            return window if window.compaction else attrs.evolve(window, compaction=base.compaction)
 
     def _all(self, timeline_id: TimelineId) -> list[Recorded]:
-        found: list[Recorded] = []
+        events: list[Recorded] = []
         after = self.kept(timeline_id).forgotten
-        while page := self.read(timeline_id, after=found[-1][0] if found else after, limit=PAGE):
-            found += page
-        return found
+        while page := self.read(timeline_id, after=events[-1][0] if events else after, limit=PAGE):
+            events += page
+        return events
 
     def kept(self, timeline_id: TimelineId) -> Kept:
         with self._line(timeline_id) as line:

@@ -406,14 +406,14 @@ class Answer:
 def error_in(data: bytes) -> tuple[str, str]:
     """The most specific name and the message of an error, if the body has them; some servers send the message alone."""
     body = _json(data)
-    found = obj(body.get("error")) or body
-    message = string(found.get("message")) or string(found.get("error"))
-    return str(found.get("code") or found.get("type") or ""), message
+    fields = obj(body.get("error")) or body
+    message = string(fields.get("message")) or string(fields.get("error"))
+    return str(fields.get("code") or fields.get("type") or ""), message
 
 
 def _json(data: bytes) -> Json:
     try:
-        found: Any = msgspec.json.decode(data)
+        value: Any = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return cast("Json", found) if isinstance(found, dict) else {}
+    return cast("Json", value) if isinstance(value, dict) else {}

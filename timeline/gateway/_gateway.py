@@ -117,13 +117,13 @@ class Gateway:
             self._opened.close()
 
     def _timeline(self, store: EventStore, name: str, opening: Any) -> Timeline:
-        known = cast("Opening", opening)
-        policy = policy_for(cast("Policy", self.policy), known.ttl_seconds)
+        options = cast("Opening", opening)
+        policy = policy_for(cast("Policy", self.policy), options.ttl_seconds)
         given: Options = {**self.options, "clock": self.clock}
         if store is not self._admitting:  # a copy: nothing outside of it may be asked or told
             about = {name: value for name, value in given.items() if name in _ABOUT_BYTES}
             given = cast("Options", about)
-        own: Options = {**given, "store": store, "model": known.model, "policy": policy}
+        own: Options = {**given, "store": store, "model": options.model, "policy": policy}
         if self.window is not None:
             own["window"] = self.window
         return Timeline.open(name, **own)

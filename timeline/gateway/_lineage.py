@@ -115,15 +115,15 @@ class Lineage:
     def _conversation(self, speaker: Speaker, body: Body, opening: object) -> Conversation:
         name = f"{speaker.name}-{_first(body)}"
         with self._lock:
-            known = self._open.get(name)
-            if known is not None:
+            conversation = self._open.get(name)
+            if conversation is not None:
                 self._open.move_to_end(name)
-        if known is None:
+        if conversation is None:
             made = self._made(name, body, opening)
             with self._lock:
-                known = self._open.setdefault(name, made)
+                conversation = self._open.setdefault(name, made)
                 self._close_old()
-        return known
+        return conversation
 
     def opened(self, name: str, opening: object) -> Timeline:
         """The timeline with this name and these settings, opened anew."""
@@ -216,7 +216,7 @@ class Lineage:
         fork of it knows what the thinking is bound to."""
         thoughts = [own.value for s in history.steps for own in s.own if isinstance(own, Thought)]
         sender = made.timeline.id[:-_LENGTH]
-        names = [name for known in self._known().values() for name in known]
+        names = [name for conversation in self._known().values() for name in conversation]
         own = [name for name in names if name.startswith(sender) and name != made.timeline.id]
         for name in reversed(own[-CANDIDATES_MAX:]) if thoughts else ():
             other = self.opened(name, made.opening)
@@ -233,9 +233,9 @@ class Lineage:
         return self._roots
 
     def _note(self, name: str) -> None:
-        found = _NAMED.search(name)
-        if found and self._roots is not None:
-            names = self._roots.setdefault(found[1], [])
+        match = _NAMED.search(name)
+        if match and self._roots is not None:
+            names = self._roots.setdefault(match[1], [])
             if name not in names:
                 names.append(name)
 

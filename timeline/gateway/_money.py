@@ -302,16 +302,16 @@ class _Books:
 
     def _flat(self, place: str, raw: bytes) -> Sequence[FlatBlock]:
         name = place, blake2b(raw, digest_size=16).digest()
-        known = self._flats.get(name) or self._earlier.get(name)
-        self._flats[name] = known = known or tuple(self._made(place, raw))
-        return known
+        blocks = self._flats.get(name) or self._earlier.get(name)
+        self._flats[name] = blocks = blocks or tuple(self._made(place, raw))
+        return blocks
 
     def _made(self, place: str, raw: bytes) -> Iterable[FlatBlock]:
         provider = provider_of(self.model)
-        found: Any = msgspec.json.decode(raw) or []
+        value: Any = msgspec.json.decode(raw) or []
         if place == "system" and self.model.provider != "anthropic":
-            found = [{"role": "developer", "content": found}] if found else []
-        said: Json = {place: [found] if place == "said" else found}
+            value = [{"role": "developer", "content": value}] if value else []
+        said: Json = {place: [value] if place == "said" else value}
         system, tools, messages = (said.get(name, []) for name in ("system", "tools", "said"))
         self.reading.meet(tools)
         for where, content in provider.contents(system, tools, messages):
@@ -361,13 +361,13 @@ class _Books:
     def _learn(self, counted: _Request, numbers: Sequence[int]) -> Sequence[tuple[int, int, int]]:
         """Learn the tokens of blocks between prefixes whose tokens are known. Returns these pieces: where each begins and
         ends, and its tokens."""
-        found = [(0, 0)]
+        prefixes = [(0, 0)]
         for end, number in enumerate(numbers, 1):
             tokens = self.sums.get(number, 0)
-            while tokens and found[-1][1] > tokens:  # a count that the provider has changed
-                found.pop()
-            found += [(end, tokens)] if tokens else []
-        pieces = [(a, b, after - before) for (a, before), (b, after) in pairwise(found)]
+            while tokens and prefixes[-1][1] > tokens:  # a count that the provider has changed
+                prefixes.pop()
+            prefixes += [(end, tokens)] if tokens else []
+        pieces = [(a, b, after - before) for (a, before), (b, after) in pairwise(prefixes)]
         for first, last, tokens in pieces:
             self._divide(counted.blocks[first:last], tokens, is_first=not first)
         return pieces
@@ -556,10 +556,10 @@ class Meter:
         with call.conversation.lock:
             books = self._books(call, usage)
             requests = books.weighed(books.requests(call), usage, is_full=self.record_only)
-            known = books.sums
+            sums = books.sums
         with self._lock:
             caches = self._caches_of(call, account)
-            full, ours = caches.send(call, requests, known)
+            full, ours = caches.send(call, requests, sums)
             bill = Bill(
                 cache=caches.label,
                 rewritten=call.is_rewritten,

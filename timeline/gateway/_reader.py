@@ -150,13 +150,13 @@ class StoreReader:
         if name and (problem := self._unknown(name)):
             return refused(problem)
         count = min(lines, HITS_MAX) if lines > 0 else HITS
-        found = self._hits(f"{NOT_ITSELF} {query}", name or None, start + count)[start:]
-        if not found:
+        hits = self._hits(f"{NOT_ITSELF} {query}", name or None, start + count)[start:]
+        if not hits:
             what = f"no more than {start:,} blocks match" if start else "nothing matches"
             advice = "try fewer words, or a part of one"
             return ToolReply(output=f"{MARK}: {what} {query[:160]!r}; {advice}]")
         header = f"{MARK}: timelines and paths that match {query[:160]!r}, best first]\n"
-        rows = (f"{hit.timeline} {hit.path}\n    {first_words(hit.snippet)}\n" for hit in found)
+        rows = (f"{hit.timeline} {hit.path}\n    {first_words(hit.snippet)}\n" for hit in hits)
         return ToolReply(output=(header + self._room().cut("".join(rows), header)).rstrip("\n"))
 
     # Timelines.
@@ -199,14 +199,14 @@ class StoreReader:
             return True  # reading it gives the error
 
     def _timelines(self, start: int) -> ToolReply:
-        found = self._newest()
-        shown = found[start : start + LOOKED_AT_MAX]
-        header = f"{MARK}: the timelines of this store ({len(found):,}), the last written first]\n"
+        infos = self._newest()
+        shown = infos[start : start + LOOKED_AT_MAX]
+        header = f"{MARK}: the timelines of this store ({len(infos):,}), the last written first]\n"
         about = dict(descriptions(self.store, [info.id for info in shown]))
         begins = {name: first_words(each.prompt or "") for name, each in about.items()}
         rows = (f"{i.id} {_when(i.updated_at)} {begins.get(i.id, '')}\n" for i in shown)
         more = start + len(shown)
-        rest = f"[go on with start={more}]" if more < len(found) else ""
+        rest = f"[go on with start={more}]" if more < len(infos) else ""
         return ToolReply(output=f"{header}{''.join(rows)}{rest}".rstrip("\n"))
 
     # Search.
@@ -215,9 +215,9 @@ class StoreReader:
         """The best hits, without hidden and confidential blocks."""
         best: list[Hit] = []
         for limit in (min(2 * count, SEARCHED_MAX), SEARCHED_MAX):
-            found = search_blocks(self.store, query, name, limit)
-            best = [hit for hit in found if not self._is_confidential(hit)]
-            if len(best) >= count or len(found) < limit:
+            hits = search_blocks(self.store, query, name, limit)
+            best = [hit for hit in hits if not self._is_confidential(hit)]
+            if len(best) >= count or len(hits) < limit:
                 break
         return best[:count]
 
@@ -271,10 +271,10 @@ def version_range(path: str, head: int) -> tuple[int, int] | None:
     another path."""
     if not path:
         return 1, head
-    found = _RANGE.fullmatch(path)
-    if found is None:
+    match = _RANGE.fullmatch(path)
+    if match is None:
         return None
-    return max(int(found["first"]), 1), min(int(found["last"] or head), head)
+    return max(int(match["first"]), 1), min(int(match["last"] or head), head)
 
 
 def first_words(text: str) -> str:

@@ -148,8 +148,8 @@ def is_same(message: bytes, other: bytes) -> bool:
 
 def _is_held(item: bytes) -> bool:
     """Whether an item has one of the types in `_HELD`; these words may also occur in its text."""
-    found: Any = msgspec.json.decode(item)
-    kind = cast("Json", found).get("type") if isinstance(found, dict) else None
+    fields: Any = msgspec.json.decode(item)
+    kind = cast("Json", fields).get("type") if isinstance(fields, dict) else None
     return isinstance(kind, str) and f'"{kind}"'.encode() in _HELD
 
 
@@ -157,8 +157,8 @@ def _leads(api: Api, said: Sequence[bytes]) -> int:
     if api.provider == "anthropic":
         return 0
     for number, item in enumerate(said):
-        found = msgspec.json.decode(item)
-        if not isinstance(found, dict) or cast("Json", found).get("role") not in _LEADS:
+        fields = msgspec.json.decode(item)
+        if not isinstance(fields, dict) or cast("Json", fields).get("role") not in _LEADS:
             return number
     return len(said)
 
@@ -333,12 +333,12 @@ def decoded(raw: bytes, coding: str) -> bytes:
 def _inflated(raw: bytes, bits: int) -> bytes:
     unpack = zlib.decompressobj(bits)
     try:
-        found = unpack.decompress(raw, DECODED_BYTES_MAX)
+        data = unpack.decompress(raw, DECODED_BYTES_MAX)
     except zlib.error as error:
         raise UnreadableError(f"it is damaged ({error})") from error
     if unpack.unconsumed_tail or not unpack.eof:
         raise UnreadableError("it is damaged, or too large")
-    return found
+    return data
 
 
 def _zstd(raw: bytes) -> bytes:
@@ -346,9 +346,9 @@ def _zstd(raw: bytes) -> bytes:
 
     try:
         with zstandard.ZstdDecompressor().stream_reader(raw) as reader:
-            found = reader.read(DECODED_BYTES_MAX + 1)
+            data = reader.read(DECODED_BYTES_MAX + 1)
     except zstandard.ZstdError as error:
         raise UnreadableError(f"it is damaged ({error})") from error
-    if len(found) > DECODED_BYTES_MAX:
+    if len(data) > DECODED_BYTES_MAX:
         raise UnreadableError("it is too large")
-    return found
+    return data

@@ -52,8 +52,8 @@ class ClientRequest:
     def seconds(self) -> int | None:
         """How long the client's cache marks ask the provider to keep entries; None: it sets no mark, or asks for the
         default."""
-        found = _seconds(self.control)
-        return None if found is None else int(found)
+        own = _seconds(self.control)
+        return None if own is None else int(own)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -181,13 +181,13 @@ class Rewriter:
     def learn(self, call: Call, usage: UsageRecorded) -> None:
         """Record the provider's token count, which corrects the estimate if it is of what was rendered."""
         estimated = 0 if self.record_only else call.rendered.account.estimated
-        known = replace(usage, estimated=estimated)
+        usage_with_estimate = replace(usage, estimated=estimated)
         with call.conversation.lock:
             if not call.conversation.is_closed:
-                call.timeline.learn(known)
+                call.timeline.learn(usage_with_estimate)
                 return
         with self.lineage.opened(call.timeline.id, call.conversation.opening) as timeline:
-            timeline.learn(known)
+            timeline.learn(usage_with_estimate)
 
     @contextmanager
     def _read(

@@ -130,12 +130,12 @@ def trusted(environment: Mapping[str, str]) -> ssl.SSLContext:
 
 def proxy_for(url: httpx2.URL) -> str | None:
     """The proxy through which the user's settings lead to a server; None: there is none, as for this machine."""
-    known = getproxies()
-    direct = filter(None, re.split(r"[,\s]+", known.get("no", "")))
+    proxies = getproxies()
+    direct = filter(None, re.split(r"[,\s]+", proxies.get("no", "")))
     if is_loopback(url.host) or any(_is_meant(url.host, word) for word in direct):
         return None
-    found = known.get(url.scheme) or known.get("all")
-    return found if not found or "://" in found else f"http://{found}"
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
 
 
 def _is_meant(host: str, word: str) -> bool:
@@ -205,8 +205,8 @@ class Upstream:
 
 def _through(proxy: str, context: ssl.SSLContext) -> httpx2.AsyncHTTPTransport:
     try:
-        known = httpx2.Proxy(proxy, ssl_context=context if proxy.startswith("https:") else None)
-        return httpx2.AsyncHTTPTransport(verify=context, limits=_LIMITS, proxy=known)
+        settings = httpx2.Proxy(proxy, ssl_context=context if proxy.startswith("https:") else None)
+        return httpx2.AsyncHTTPTransport(verify=context, limits=_LIMITS, proxy=settings)
     except ImportError as error:
         raise MisuseError(
             "a SOCKS proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY needs one more package: pip install socksio"

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Collection
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import attrs
 
@@ -27,8 +27,8 @@ def timeline_for(timeline: _T, name: str, apis: Collection[str] = ()) -> _T:
     own, called = timeline.settings.model, model_named(name)
     fits = not apis or own.provider in apis
     if fits and (not called.known or called.name == own.name):
-        return timeline
-    if apis and called.provider not in apis:
+        called = own
+    elif apis and called.provider not in apis:
         provider = own.provider if fits else next(iter(apis))
         called = attrs.evolve(called, provider=provider)
-    return timeline.for_model(called)
+    return cast("_T", timeline.for_model(called))

@@ -9,8 +9,43 @@ from typing import Any, Final
 
 import attrs
 
-from blocks.formats import Call, Content, Result, items, messages_in, obj, objs, parts_of
+from blocks.formats import (
+    Call,
+    Content,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    checked_format,
+    items,
+    messages_in,
+    obj,
+    objs,
+    parts_of,
+    plain,
+    spelled,
+    string,
+)
 from render import Json, Rendered
+
+__all__ = [
+    "SEAL",
+    "Call",
+    "Piece",
+    "Result",
+    "Said",
+    "Thought",
+    "Verbatim",
+    "messages_in",
+    "names_of",
+    "obj",
+    "objs",
+    "pieces_of",
+    "plain",
+    "spelled",
+    "string",
+]
+# The adapters read foreign messages with the names that are not of this file.
 
 SEAL: Final = "thoughtSignature"
 """Gemini's name for the signature of a part."""
@@ -44,9 +79,10 @@ def pieces_of(rendered: Rendered) -> Iterator[Piece]:
         for block in blocks:
             for part in parts_of(block):
                 yield Piece("system", part, obj(block))
+    name = checked_format(rendered.provider.name, "pieces_of()")
     for item in rendered.messages:
         for raw, alone in _blocks(item):
-            for message in messages_in(alone, rendered.provider.name):
+            for message in messages_in(alone, name):
                 for content in map(_own, message.content):
                     role = "tool" if isinstance(content, Result) else message.role
                     yield Piece(role, content, raw)

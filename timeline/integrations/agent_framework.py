@@ -13,12 +13,23 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, obj, objs, plain, spelled, string
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline.integrations._called import finished, timeline_for
 from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import Piece, pieces_of
+from timeline.integrations._pieces import (
+    Call,
+    Piece,
+    Result,
+    Said,
+    Thought,
+    obj,
+    objs,
+    pieces_of,
+    plain,
+    spelled,
+    string,
+)
 
 try:
     from agent_framework import ChatContext, ChatMiddleware, ChatResponse, Content, Message
@@ -179,9 +190,8 @@ def _item(content: Content) -> Json | None:
             return {"type": "function_call", **known}
         case "function_result":
             inner = [part for one in content.items or () for part in _parts(one, "user")]
-            output = inner or string(content.result)
-            known = {"call_id": content.call_id, "output": output}
-            return {"type": "function_call_output", **known}
+            output: Any = inner or string(content.result)
+            return {"type": "function_call_output", "call_id": content.call_id, "output": output}
         case "text_reasoning":
             text = [{"type": "summary_text", "text": content.text}] if content.text else []
             seal = content.protected_data
@@ -235,8 +245,8 @@ def _contents(piece: Piece) -> Iterator[Content]:
         case Thought(value={"type": "reasoning", "encrypted_content": str() as seal} as value):
             own = string(value.get("id")) or f"rs_{sha256(seal.encode()).hexdigest()[:32]}"
             texts = [string(part.get("text")) for part in objs(value.get("summary"))]
-            text = "\n".join(texts) or None
-            yield Content.from_text_reasoning(id=own, text=text, protected_data=seal)
+            thought = "\n".join(texts) or None
+            yield Content.from_text_reasoning(id=own, text=thought, protected_data=seal)
         case TextPart() | ImagePart() | DocumentPart() | ProviderPart() as part:
             yield _part(part)
         case _:

@@ -11,17 +11,18 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from blocks import AlreadyRecordedError
-from blocks.formats import Result, messages_in, obj, objs, plain
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline.integrations._called import finished, timeline_for
 from timeline.integrations._lacking import lacking
+from timeline.integrations._pieces import Result, messages_in, obj, objs, plain
 
 try:
     from google.adk.agents.callback_context import CallbackContext
     from google.adk.agents.invocation_context import InvocationContext
     from google.adk.events import Event
-    from google.adk.models import LlmRequest, LlmResponse
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.models.llm_response import LlmResponse
     from google.adk.plugins import BasePlugin
     from google.genai import types
 except ModuleNotFoundError as error:
@@ -44,7 +45,7 @@ class _Going:
     rendered: Rendered | None = None
 
 
-class TimelinePlugin(BasePlugin):  # type: ignore[misc] -- the SDK's callbacks have no types
+class TimelinePlugin(BasePlugin):
     """A plugin for `App(..., plugins=[TimelinePlugin(timeline)])`, which a runner runs.
 
     A new session continues the timeline. Requests are rendered for the model that is called, also if it is not the
@@ -91,8 +92,8 @@ class TimelinePlugin(BasePlugin):  # type: ignore[misc] -- the SDK's callbacks h
         ]
         going.asked = timeline_for(going.timeline, llm_request.model or "", (_FORMAT,))
         system = _text(plain(config.system_instruction))
-        going.rendered = await finished(going.asked.render(system=system, tools=tools))
-        contents = going.rendered.request()["contents"]
+        rendered: Rendered = await finished(going.asked.render(system=system, tools=tools))
+        going.rendered, contents = rendered, rendered.request()["contents"]
         llm_request.contents = [types.Content.model_validate(content) for content in contents]
 
     async def after_model_callback(

@@ -15,7 +15,6 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, Verbatim, string
 from render import Json, Rendered
 from timeline import (
     AsyncTimeline,
@@ -26,7 +25,18 @@ from timeline import (
 )
 from timeline.integrations._called import timeline_for
 from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
+from timeline.integrations._pieces import (
+    SEAL,
+    Call,
+    Piece,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    names_of,
+    pieces_of,
+    string,
+)
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
@@ -316,7 +326,7 @@ def _results(pieces: Sequence[Piece], names: Mapping[str, str]) -> Iterator[Tool
     for piece in pieces:
         if not isinstance(result := piece.content, Result):
             continue
-        blocks = [_block(part) for part in result.parts]
+        blocks: list[Any] = [_block(part) for part in result.parts]
         if blocks and piece.mark:
             blocks[-1] = {**blocks[-1], **piece.mark}
         is_text = len(blocks) == 1 and blocks[0].keys() == {"type", "text"}
@@ -338,7 +348,7 @@ def _kind(kind: str) -> Json:
 def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
     calls = [piece.content for piece in pieces if isinstance(piece.content, Call)]
     seals = {c.call_id: c.provider[SEAL] for c in calls if c.provider.get(SEAL)}
-    blocks = [block for piece in pieces for block in _said(piece, vendor)]
+    blocks: list[Any] = [block for piece in pieces for block in _said(piece, vendor)]
     return AIMessage(
         content=blocks,
         tool_calls=[{"name": c.name, "args": c.input, "id": c.call_id} for c in calls],

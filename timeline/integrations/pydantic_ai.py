@@ -19,12 +19,24 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, Verbatim, objs, spelled, string
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline.integrations._called import finished, timeline_for
 from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
+from timeline.integrations._pieces import (
+    SEAL,
+    Call,
+    Piece,
+    Result,
+    Said,
+    Thought,
+    Verbatim,
+    names_of,
+    objs,
+    pieces_of,
+    spelled,
+    string,
+)
 
 try:
     from pydantic_ai import (
@@ -360,9 +372,9 @@ def _thinking(value: Json, vendor: str) -> Iterator[ThinkingPart]:
         case str() as field if field in value:  # of Chat Completions
             yield ThinkingPart(string(value[field]), id=field, provider_name=vendor)
         case _ if seal := string(value.get(SEAL)):
-            own = _attached(value)
+            sealed_by = _attached(value)
             yield ThinkingPart(
-                string(value.get("text")), provider_name=vendor, provider_details=own
+                string(value.get("text")), provider_name=vendor, provider_details=sealed_by
             )
         case _:
             pass

@@ -13,12 +13,23 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
-from blocks.formats import Call, Result, Said, Thought, obj, objs, plain, spelled, string
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
 from timeline.integrations._called import finished, timeline_for
 from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import Piece, pieces_of
+from timeline.integrations._pieces import (
+    Call,
+    Piece,
+    Result,
+    Said,
+    Thought,
+    obj,
+    objs,
+    pieces_of,
+    plain,
+    spelled,
+    string,
+)
 
 try:
     from strands.agent.conversation_manager import ConversationManager

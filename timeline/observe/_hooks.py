@@ -32,17 +32,6 @@ class Compacting:
 EditSummary: TypeAlias = "Callable[[StructuredSummary], Any]"
 
 
-def _of(*kinds: type, what: str) -> Any:
-    """A validator that accepts None and instances of these classes."""
-
-    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        if (value is not None and not isinstance(value, kinds)) or isinstance(value, bool):
-            raise ArgumentError(f"Edit(): {attribute.name} must be {what}, not {in_words(value)}")
-
-    return check
-
-
-@checked_calls()
 @attrs.frozen(kw_only=True)
 class Edit:
     """A hook's changes to a compaction.
@@ -51,14 +40,9 @@ class Edit:
     fit or would gain too little) is logged, and the compaction goes on without it.
     """
 
-    keep_from: int | str | None = attrs.field(
-        default=None, validator=_of(int, str, what="a version, a path or an id")
-    )
+    keep_from: int | str | None = None
     """The first block to keep: its version, path or id. None: as in the draft."""
-    summary: "StructuredSummary | EditSummary | None" = attrs.field(
-        default=None,
-        validator=_of(StructuredSummary, Callable, what="a StructuredSummary or a function"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] -- an abstract class
-    )
+    summary: "StructuredSummary | EditSummary | None" = None
     """The summary of the folded blocks, so that no summariser is called; or a function that takes the summariser's
     summary and returns the one to commit (it may be async in an `AsyncTimeline`)."""
 

@@ -77,12 +77,12 @@ class Span:
         """Add attributes."""
         self.attributes.update(attributes)
         if self._span is not None:
-            _told(self._span.set_attributes, attributes)
+            _told(self._span, "set_attributes", attributes)
 
     def add_event(self, name: str, attributes: Attributes) -> None:
         """Add an event, which happens now."""
         if self._span is not None:
-            _told(self._span.add_event, name, attributes)
+            _told(self._span, "add_event", name, attributes)
 
     def fail(self, kind: str, message: str = "") -> None:
         """Mark the span as failed; `kind` is the class of the error, or a short name for it."""
@@ -90,15 +90,15 @@ class Span:
         if self._span is not None:
             from opentelemetry.trace import StatusCode
 
-            _told(self._span.set_status, StatusCode.ERROR, message or None)
+            _told(self._span, "set_status", StatusCode.ERROR, message or None)
 
 
-def _told(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """What a call of a tracer or a meter returns; None: it has raised something."""
+def _told(whom: object, method: str, *args: Any, **named: Any) -> Any:
+    """What a method of a tracer, a meter, or what they made returns; None: it has raised something."""
     try:
-        return call(*args, **named)
+        return getattr(whom, method)(*args, **named)
     except Exception as error:  # noqa: BLE001 -- other people's code
-        log.warning("OpenTelemetry: %r failed (%r); nothing else is affected", call, error)
+        log.warning("OpenTelemetry: %s failed (%s); all else goes on", method, type(error).__name__)
         return None
 
 
@@ -169,7 +169,7 @@ class Traces:
             **attributes,
         }
         started: TracedSpan | None = _told(
-            self.tracer.start_span, name, kind=SpanKind[kind], attributes=about
+            self.tracer, "start_span", name, kind=SpanKind[kind], attributes=about
         )
         token = None if started is None else attach(set_span_in_context(started))
         try:
@@ -178,7 +178,7 @@ class Traces:
             if token is not None:
                 detach(token)
             if started is not None:
-                _told(started.end)
+                _told(started, "end")
 
     def call(self, name: str, store: object, events: int = 0) -> AbstractContextManager[Span]:
         """The span of a call of a store with this number of events."""
@@ -213,7 +213,7 @@ class Traces:
                     event.output or event.response
                 ):  # it was answered, not only counted
                     about = self.about | ({_ANSWERED_BY: event.model} if event.model else {})
-                    cost = _told(self.price, event)
+                    cost = _told(self, "price", event)
                     self._measures.used(event.input, event.output, cost, about)
                 case RangeCompacted():
                     freed = event.tokens_before - event.tokens_after
@@ -257,10 +257,10 @@ class Measures:
         def histogram(name: str, unit: str, buckets: tuple[float, ...], what: str) -> Any:
             options = {"unit": unit, "description": what}
             advice = {"explicit_bucket_boundaries_advisory": buckets}
-            return _told(meter.create_histogram, name, **options, **advice)
+            return _told(meter, "create_histogram", name, **options, **advice)
 
         def counter(name: str, unit: str, what: str) -> Any:
-            return _told(meter.create_counter, name, unit=unit, description=what)
+            return _told(meter, "create_counter", name, unit=unit, description=what)
 
         return cls(
             histogram(
@@ -285,7 +285,7 @@ class Measures:
         """An operation with these attributes has ended."""
         about = {name: attributes[name] for name in _MEASURED if name in attributes}
         if self._duration is not None:
-            _told(self._duration.record, seconds, about)
+            _told(self._duration, "record", seconds, about)
 
     def used(self, read: int, written: int, cost: float | None, about: Attributes) -> None:
         """Calls of a model have read and written tokens."""
@@ -293,16 +293,16 @@ class Measures:
             operation = "generate_content" if about[_PROVIDER].startswith("gcp.") else "chat"
             for kind, tokens in (("input", read), ("output", written)):
                 more = {_OPERATION: operation, "gen_ai.token.type": kind}
-                _told(self._tokens.record, tokens, about | more)
+                _told(self._tokens, "record", tokens, about | more)
         if self._cost is not None and cost is not None:
-            _told(self._cost.add, cost, about)
+            _told(self._cost, "add", cost, about)
 
     def compacted(self, freed: int, about: Attributes) -> None:
         """A compaction has made the prompt shorter by so many tokens."""
         if self._compactions is not None:
-            _told(self._compactions.add, 1, about)
+            _told(self._compactions, "add", 1, about)
         if self._folded is not None:
-            _told(self._folded.add, max(freed, 0), about)
+            _told(self._folded, "add", max(freed, 0), about)
 
 
 # Attributes.

@@ -6,12 +6,13 @@ and exist only if that has a tracer.
 """
 
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import AbstractContextManager, aclosing, closing, nullcontext
 from functools import partial
 from queue import SimpleQueue
 from threading import Semaphore
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("foldline")
-Performed = Generator[AgentEvent, None, Any]
+Performed: TypeAlias = Generator[AgentEvent, None, Any]
 """Work that reports events, and returns what it came to."""
 
 
@@ -216,10 +217,8 @@ class ReactAgent(AgentSettings):
 
 
 def _last(events: Iterator[AgentEvent]) -> Outcome:
-    """The outcome of a run."""
-    *_, outcome = events
-    assert isinstance(outcome, Outcome)  # noqa: S101 -- as `_play` ends
-    return outcome
+    """The outcome of a run, which is read to its end: closing it before would interrupt it."""
+    return cast("Outcome", deque(events, maxlen=1).pop())
 
 
 def _id(approval: Approval | str) -> str:
@@ -372,11 +371,11 @@ class AsyncReactAgent(AgentSettings):
 
 
 async def _alast(events: AsyncGenerator[AgentEvent, None]) -> Outcome:
+    last: AgentEvent | None = None
     async with aclosing(events):
         async for event in events:
-            if isinstance(event, Outcome):
-                return event
-    raise AssertionError("a run ends with its outcome")
+            last = event
+    return cast("Outcome", last)
 
 
 def _append(agent: ReactAgent | AsyncReactAgent, result: CallResult) -> tuple[Any, ToolDone]:

@@ -21,6 +21,7 @@ import attrs
 from blocks import (
     ENCRYPTED,
     AlreadyRecordedError,
+    AssistantCompletion,
     BlockId,
     Envelope,
     EventId,
@@ -184,10 +185,10 @@ class Loop:
         self._check()
         yield self.settle
         yield from self._start("resume")
-        if open_calls(self.timeline.view):
-            if stop := (yield from self._run_calls(new=False)):
-                return self._outcome(stop)
-        elif self._is_done():
+        if stop := (yield from self._run_calls(new=False)):
+            return self._outcome(stop)
+        if self._is_done():
+            self._texts = [last_text(self.timeline.view)]
             return self._outcome("end_turn")
         return (yield from self._rounds())
 
@@ -492,6 +493,12 @@ def is_done(view: View) -> bool:
         return False
     is_paused = isinstance(answer[-1], OpaqueBlock)
     return not is_paused and not any(isinstance(block, ToolCall) for block in answer)
+
+
+def last_text(view: View) -> str:
+    """The text of the newest answer."""
+    answer = view.groups[-1].placed(Place.RESPONSE) if view.groups else ()
+    return "".join(e.block.text for e in answer if isinstance(e.block, AssistantCompletion))
 
 
 def has_news(view: View) -> bool:

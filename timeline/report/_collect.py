@@ -353,7 +353,7 @@ class Collector:
         """The texts, which a page loads later: all, or those after the first `since` of `blocks`, `changes`,
         `pieces` and `summaries`."""
         blocks = self.blocks[since.get("blocks", 0) :]
-        known = since.get("changes", 0)
+        counts = since.get("changes", 0)
         return {
             "paths": [row.path for row in blocks],
             "texts": [text_of(row.block)[:TEXT_MAX] for row in blocks],
@@ -361,7 +361,7 @@ class Collector:
             "calls": [str(getattr(row.block, "call_id", "")) for row in blocks],
             "stands": {
                 str(at): [change.replacement, change.artifact]
-                for at, change in enumerate(self.lives.changes[known:], known)
+                for at, change in enumerate(self.lives.changes[counts:], counts)
                 if change.replacement or change.artifact
             },
             "changes": len(self.lives.changes),

@@ -79,9 +79,9 @@ def _later_prompt(store: EventStore, name: TimelineId, skim: Skim) -> UserPrompt
     after = skim.first[-1][0] if skim.first else 0
     last = after + PROMPT_EVENTS_MAX
     while 0 < after < last and (page := store.read_bytes(name, after=after, limit=PROMPT_PAGE)):
-        found = first_prompt(decode_event(data) for _, data in page if _PROMPT in data)
-        if found:
-            return found
+        prompt = first_prompt(decode_event(data) for _, data in page if _PROMPT in data)
+        if prompt:
+            return prompt
         after = page[-1][0]
     return None
 

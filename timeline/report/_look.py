@@ -94,8 +94,8 @@ class Look:
         """All texts, or those added since: see `Collector.contents`."""
         with self._lock:
             collector = self._caught_up(store)
-            known = since if since.get("epoch") == self.epoch else dict[str, int]()
-            return {**collector.contents(known), "epoch": self.epoch}
+            counts = since if since.get("epoch") == self.epoch else dict[str, int]()
+            return {**collector.contents(counts), "epoch": self.epoch}
 
     def _facts(self, collector: Collector) -> dict[str, Any]:
         facts = self.showing.facts(self.name, collector.prompting)

@@ -141,11 +141,11 @@ def _priced(
 ) -> list[tuple[int, UsageRecorded, Model]]:
     """The calls with a known price, by number, with the models whose prices apply."""
     return [
-        (number, usage, known)
+        (number, usage, priced)
         for number, usage in enumerate(usages)
         if usage
         and usage.input + usage.output
-        and (known := priced_model(usage.model) if usage.model else model)
+        and (priced := priced_model(usage.model) if usage.model else model)
     ]
 
 

@@ -222,17 +222,17 @@ def lately_billed(
 ) -> list[UsageRecorded]:
     """The newest ones: all that came after a version and a time (seconds since the epoch), and at least one if there
     are any after that version. Reads no more than needed."""
-    found: list[UsageRecorded] = []
+    usages: list[UsageRecorded] = []
     after, last = max(after, store.kept(name).forgotten), store.head(name)
-    while last > after and not (found and found[0].at < since):
+    while last > after and not (usages and usages[0].at < since):
         first = max(after, last - PAGE)
         done, pages = first, list[tuple[int, bytes]]()
         while done < last and (page := store.read_bytes(name, after=done, limit=last - done)):
             pages += page  # the store gives fewer events if they are large
             done = page[-1][0]
-        found[:0] = _bills(pages)
+        usages[:0] = _bills(pages)
         last = first
-    return found
+    return usages
 
 
 def _bills(page: Sequence[tuple[int, bytes]]) -> Iterator[UsageRecorded]:

@@ -217,7 +217,7 @@ class Encoding:
         """The group as messages of this API."""
         notices: list[str] = []
         said = list(self._said(group, notices))
-        heard = [self._result(found) for found in returned(group, notices)]
+        heard = [self._result(answer) for answer in returned(group, notices)]
         replied = bool(heard) or not said or is_resumable(said)
         if self.thinking_leads and _lacks_lead(group, said):
             said = [each for each in said if each[1].get("type") != "tool_use"]
@@ -291,8 +291,8 @@ def _tool_use(entry: Entry, block: ToolCall) -> Json:
 
 def _is_signed(block: AssistantThinking, entry: Entry, notices: list[str]) -> bool:
     needed = _PROOFS.get(str(block.provider.get("type")), ("",))
-    found = [block.provider.get(name) for name in needed]
-    if all(isinstance(value, str) for value in found) and found[-1]:
+    proofs = [block.provider.get(name) for name in needed]
+    if all(isinstance(value, str) for value in proofs) and proofs[-1]:
         return True
     notices.append(f"thinking without a signature is not shown: {entry.path}")
     return False
@@ -498,14 +498,14 @@ def paired(
 
 def _answered_later(contents: Sequence[Numbered]) -> set[int]:
     """Indices of the provider's calls whose results come later."""
-    found: set[int] = set()
+    versions: set[int] = set()
     results: set[object] = set()
     for index in reversed(range(len(contents))):
         content = contents[index][1]
         results |= _answered(content)
         if content.get("type") in _CALLS and content.get("id") in results:
-            found.add(index)
-    return found
+            versions.add(index)
+    return versions
 
 
 def _answered(content: Json) -> set[object]:
@@ -645,12 +645,12 @@ def own_tool(tool: Json) -> Json:
     """A definition in the shape of the Messages API; one that has it is returned unchanged."""
     if tool.get("type") not in ("function", "custom") and "function" not in tool:
         return tool
-    found = definition_of(tool)
-    if "input_schema" in tool or found.other:
+    definition = definition_of(tool)
+    if "input_schema" in tool or definition.other:
         return tool
-    said = {"description": found.description} if found.description else {}
-    schema = FREE_SCHEMA if found.free else found.schema or {"type": "object"}
-    return {"name": tool_name(found.name), **said, "input_schema": schema}
+    said = {"description": definition.description} if definition.description else {}
+    schema = FREE_SCHEMA if definition.free else definition.schema or {"type": "object"}
+    return {"name": tool_name(definition.name), **said, "input_schema": schema}
 
 
 def tool_tokens(tool: Json, counter: TokenCounter) -> int:

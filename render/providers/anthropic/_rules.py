@@ -289,15 +289,15 @@ class _Message:
 def _read_message(message: object, place: str, findings: Findings) -> _Message:
     """Check one message by itself."""
     unreadable = [_Block("", place)]
-    known = findings.object_at(message, place, Rule.SHAPE, "dictionary")
-    if known is None:
+    fields = findings.object_at(message, place, Rule.SHAPE, "dictionary")
+    if fields is None:
         return _Message(place, "", unreadable)
-    role = string(known.get("role"))
+    role = string(fields.get("role"))
     if role not in ALLOWED:
         findings.add(Rule.ROLE, place, field="role")
         role = ""
-    _check_fields(known, "", place, findings)
-    content: object = known.get("content")
+    _check_fields(fields, "", place, findings)
+    content: object = fields.get("content")
     if isinstance(content, str):  # short for one text block
         content = [{"type": "text", "text": content}] if content else []
     if not isinstance(content, list | tuple):
@@ -315,29 +315,29 @@ def _read_block(block: object, role: str, place: str, findings: Findings) -> _Bl
     elif kind and role and kind not in ALLOWED[role]:
         findings.add(Rule.WRONG_ROLE, place, kind, "assistant" if role == "user" else "user")
     key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(kind, "")
-    known = fields(block)
-    text = string(known.get("text")) if kind == "text" else ""
-    return _Block(kind, place, string(known.get(key)), text)
+    body = fields(block)
+    text = string(body.get("text")) if kind == "text" else ""
+    return _Block(kind, place, string(body.get(key)), text)
 
 
 def _check_block(block: object, kinds: Checks, place: str, findings: Findings) -> str:
     """Check a block that must be one of `kinds`; returns its type, "" if it is none of them."""
-    known = findings.object_at(block, place, Rule.SHAPE, "dictionary")
-    if known is None:
+    fields = findings.object_at(block, place, Rule.SHAPE, "dictionary")
+    if fields is None:
         return ""
-    kind = string(known.get("type"))
-    if known.get("cache_control") is not None:
-        _check_mark(known, place, findings)
+    kind = string(fields.get("type"))
+    if fields.get("cache_control") is not None:
+        _check_mark(fields, place, findings)
         if kind in THINKING_TYPES:
             findings.add(Rule.EXTRA_FIELD, place, field=f"{kind}.cache_control")
-        elif kind == "text" and not string(known.get("text")).strip():
+        elif kind == "text" and not string(fields.get("text")).strip():
             findings.add(Rule.MARK_ON_EMPTY_TEXT, place, field="text")
     if kind not in kinds:
         findings.add(Rule.UNKNOWN_BLOCK, place, kind)
         return ""
-    _check_fields(known, kind, place, findings)
+    _check_fields(fields, kind, place, findings)
     for check in kinds[kind]:
-        check(known, place, findings)
+        check(fields, place, findings)
     return kind
 
 

@@ -175,9 +175,9 @@ class Encoding:
         notices: list[str] = []
         said = list(_signed(self._said(group, notices)))
         results = returned(group, notices)
-        heard = [(found.version, _response(found)) for found in results]
-        for found in results:
-            heard += _moved(found)
+        heard = [(answer.version, _response(answer)) for answer in results]
+        for answer in results:
+            heard += _moved(answer)
         for other in others(group, notices, answered=bool(results) or not said):
             heard += [(other.version, part_of(part)) for part in other.parts]
         sent = by_role({"model": said, "user": heard}, "model", "parts")
@@ -221,8 +221,8 @@ class Encoding:
                 return None
 
     def _signature(self, known: Json) -> Json:
-        found: object = known.get(SIGNATURE)
-        return {SIGNATURE: found} if self.keep_thinking and _is_signature(found) else {}
+        seal: object = known.get(SIGNATURE)
+        return {SIGNATURE: seal} if self.keep_thinking and _is_signature(seal) else {}
 
 
 def _is_signature(found: object) -> bool:
@@ -327,18 +327,18 @@ def _file(url: str, data: str, media_type: str) -> Json:
 def _image_type(part: ImagePart) -> str:
     """The media type; the ending of a URL is more reliable than the part's default type."""
     path = part.url.partition("?")[0].lower()
-    found = (kind for suffix, kind in _SUFFIXES.items() if path.endswith(suffix))
-    return next(found, part.media_type) if part.url else part.media_type
+    kinds = (kind for suffix, kind in _SUFFIXES.items() if path.endswith(suffix))
+    return next(kinds, part.media_type) if part.url else part.media_type
 
 
 def _rest_names(value: Json) -> Json:
     """A part with the field names of the REST API."""
-    found: Json = {}
+    renamed: Json = {}
     for name, inner in value.items():
         known = _SNAKE.get(name, name)
         fields = {_INNER.get(k, k): v for k, v in inner.items()} if known in OWN else inner
-        found[known] = fields
-    return found
+        renamed[known] = fields
+    return renamed
 
 
 def refusal(part: Part, where: Where) -> str:
@@ -402,8 +402,8 @@ def request(
 def sections(request: Mapping[str, Any]) -> tuple[Sequence[Json], Sequence[Json], Sequence[Json]]:
     """From the client's arguments, or from the body of the HTTP request."""
     config = _object(request.get("config") or request)
-    found: Any = config.get("systemInstruction") or config.get("system_instruction") or {}
-    system = [{"text": found}] if isinstance(found, str) else _object(found).get("parts") or []
+    prompt: Any = config.get("systemInstruction") or config.get("system_instruction") or {}
+    system = [{"text": prompt}] if isinstance(prompt, str) else _object(prompt).get("parts") or []
     contents: object = request.get("contents") or []
     said = [_said([contents])] if isinstance(contents, str) else contents
     return system, list(each_of(config.get("tools"))), cast("Sequence[Json]", said)
@@ -483,14 +483,14 @@ def declared(tool: Json) -> Json:
 
     The schema is sent as JSON schema, because the other field accepts only a dialect of OpenAPI.
     """
-    found = definition_of(tool)
+    definition = definition_of(tool)
     is_own = "type" not in tool and any(name in tool for name in _SCHEMAS)
-    if found.other or is_own:
+    if definition.other or is_own:
         return tool
-    said = {"description": found.description} if found.description else {}
-    schema = FREE_SCHEMA if found.free else found.schema
-    known = {"parametersJsonSchema": schema} if schema else {}
-    return {"name": function_name(found.name), **said, **known}
+    said = {"description": definition.description} if definition.description else {}
+    schema = FREE_SCHEMA if definition.free else definition.schema
+    parameters = {"parametersJsonSchema": schema} if schema else {}
+    return {"name": function_name(definition.name), **said, **parameters}
 
 
 def grouped(tools: Sequence[Json]) -> list[Json]:
@@ -503,18 +503,22 @@ def grouped(tools: Sequence[Json]) -> list[Json]:
 def each_of(tools: object) -> Iterator[Json]:
     """The function declarations in the tools of a request, and the other tools."""
     for tool in cast("list[Any]", tools) if isinstance(tools, list | tuple) else ():
-        known = cast("Json", tool) if isinstance(tool, Mapping) else {}
-        functions = next((known[name] for name in DECLARATIONS if name in known), None)
+        fields = cast("Json", tool) if isinstance(tool, Mapping) else {}
+        functions = next((fields[name] for name in DECLARATIONS if name in fields), None)
         if isinstance(functions, list):
             yield from cast("list[Json]", functions)
         else:
-            yield known
+            yield fields
 
 
 def function_name(name: str) -> str:
     """A name that every provider accepts, and that begins with a letter or an underscore."""
-    known = tool_name(name)
-    return known if known[0].isalpha() or known[0] == "_" else f"_{known}"[:NAME_LENGTH_MAX]
+    plain_name = tool_name(name)
+    return (
+        plain_name
+        if plain_name[0].isalpha() or plain_name[0] == "_"
+        else f"_{plain_name}"[:NAME_LENGTH_MAX]
+    )
 
 
 def tool_tokens(tool: Json, counter: TokenCounter) -> int:

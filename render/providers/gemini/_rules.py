@@ -219,15 +219,15 @@ _NOTHING: Final = _Content("")
 
 def _read_content(content: object, place: str, findings: Findings) -> _Content:
     """Check one content by itself."""
-    known = findings.object_at(content, place, Rule.SHAPE)
-    if known is None:
+    fields = findings.object_at(content, place, Rule.SHAPE)
+    if fields is None:
         return _Content(place)
-    _check_fields(known, "content", place, findings)
-    role = known.get("role", "user")
+    _check_fields(fields, "content", place, findings)
+    role = fields.get("role", "user")
     if not isinstance(role, str) or role not in ALLOWED:
         findings.add(Rule.ROLE, place, field="role")
         return _Content(place)
-    parts: object = known.get("parts")
+    parts: object = fields.get("parts")
     if not isinstance(parts, list):
         findings.add(Rule.SHAPE, place, "an array", field="parts")
     elif not parts:

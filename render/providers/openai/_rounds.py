@@ -34,8 +34,8 @@ def scale_of(counter: TokenCounter) -> Scale:
 
 def answers(group: Group, notices: list[str]) -> Iterator[tuple[Entry, int, Sequence[Part]]]:
     """For each call, in order: its entry, the version of the answer, and the parts of the answer."""
-    for found in returned(group, notices):
-        yield found.call, found.version, marked_failed(found)
+    for answer in returned(group, notices):
+        yield answer.call, answer.version, marked_failed(answer)
 
 
 def marked_failed(found: Returned) -> Sequence[Part]:

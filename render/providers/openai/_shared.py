@@ -149,35 +149,35 @@ def _data_url(part: ImagePart | DocumentPart) -> str:
 
 def response_tool(tool: Json) -> Json:
     """A definition in the shape of Responses: the name is next to the type."""
-    found = definition_of(tool)
-    if found.other:
-        return found.other
-    if found.free:
+    definition = definition_of(tool)
+    if definition.other:
+        return definition.other
+    if definition.free:
         return {
             "type": "custom",
-            **_named(found),
-            **({"format": found.format} if found.format else {}),
+            **_named(definition),
+            **({"format": definition.format} if definition.format else {}),
         }
     return {
         "type": "function",
-        **_named(found),
-        "parameters": _schema(found),
-        "strict": found.strict or False,
+        **_named(definition),
+        "parameters": _schema(definition),
+        "strict": definition.strict or False,
     }
 
 
 def chat_tool(tool: Json) -> Json:
     """A definition in the shape of Chat Completions: nested in a field that is named after the type."""
-    found = definition_of(tool)
-    if found.other:
-        return found.other
-    if found.free:
-        form = {"format": _chat_format(found.format)} if found.format else {}
-        return {"type": "custom", "custom": {**_named(found), **form}}
-    strict = {"strict": True} if found.strict else {}
+    definition = definition_of(tool)
+    if definition.other:
+        return definition.other
+    if definition.free:
+        form = {"format": _chat_format(definition.format)} if definition.format else {}
+        return {"type": "custom", "custom": {**_named(definition), **form}}
+    strict = {"strict": True} if definition.strict else {}
     return {
         "type": "function",
-        "function": {**_named(found), "parameters": _schema(found), **strict},
+        "function": {**_named(definition), "parameters": _schema(definition), **strict},
     }
 
 
@@ -250,20 +250,20 @@ def content_tokens(content: Json, counter: TokenCounter) -> int:
 
 def call_texts(call: Json) -> tuple[str, str]:
     """The name of a call and its arguments as text, for either API."""
-    known = obj(call.get("function") or call.get("custom") or call)
-    arguments = known.get("arguments", known.get("input"))
-    return string(known.get("name")), string(arguments)
+    fields = obj(call.get("function") or call.get("custom") or call)
+    arguments = fields.get("arguments", fields.get("input"))
+    return string(fields.get("name")), string(arguments)
 
 
 def picture_of(content: Json) -> ImagePart | DocumentPart | ProviderPart:
     """The image or file of a content part, as a part of `blocks`."""
     if content.get("type") in ("input_image", "image_url"):
-        found: object = content.get("image_url")
-        url = string(obj(found).get("url")) or string(found)
+        image_url: object = content.get("image_url")
+        url = string(obj(image_url).get("url")) or string(image_url)
         media_type, data = opened(url)
         return ImagePart(media_type=media_type or "image/png", data=data, url="" if data else url)
-    known = obj(content.get("file") or content)
-    media_type, data = opened(string(known.get("file_data")))
+    fields = obj(content.get("file") or content)
+    media_type, data = opened(string(fields.get("file_data")))
     if not data:
         return ProviderPart(value=content)
     return DocumentPart(media_type=media_type, data=data)

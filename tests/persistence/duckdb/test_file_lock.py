@@ -503,7 +503,7 @@ def test_a_forked_child_does_not_share_its_parents_store(path: Path) -> None:
 def test_what_is_left_after_the_loss_of_the_newest_events_can_be_saved(path: Path) -> None:
     die_with_a_wal(path)
     path.with_name(path.name + ".wal").unlink()
-    for lost in ("0 events but 3 were acknowledged", "not its write-ahead log"):
+    for lost in ("0 events but 3 were acknowledged", "no write-ahead log"):
         with pytest.raises(DamagedStoreError, match=f"has {lost}.*`foldline repair` save"):
             DuckDBStore(path)
         report = repair(path, path.with_name(f"saved {lost[0]}.duckdb"))

@@ -24,6 +24,7 @@ from tests.persistence.contract import T, U, compacted, expanded, forked, many, 
 NAMES = tuple(TimelineId(f"talk {n}") for n in range(4))
 FEW, MANY = 30, 30_000
 MORE_NAMES = "INSERT INTO timelines SELECT n, 'talk ' || n FROM range(2, ? + 1) r(n)"
+MORE_HEADS = "INSERT INTO heads SELECT n, version, chain FROM heads, range(2, ? + 1) r(n)"
 MORE_EVENTS = (
     "INSERT INTO events SELECT n, seq, ts, payload, link FROM events, range(2, ? + 1) r(n)"
 )
@@ -233,8 +234,9 @@ def filled(path: Path, timelines: int) -> Path:
     with duckdb.connect() as database:
         database.execute(f"ATTACH '{path}' AS store (ROW_GROUP_SIZE 2048)")
         database.execute("USE store")
-        for statement in (MORE_NAMES, MORE_EVENTS):
+        for statement in (MORE_NAMES, MORE_EVENTS, MORE_HEADS):
             database.execute(statement, [timelines])
+        database.execute("UPDATE fold SET events = 2 * $1, timelines = $1", [timelines])
     return path
 
 

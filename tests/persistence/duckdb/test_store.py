@@ -239,7 +239,7 @@ def test_a_missing_write_ahead_log_is_noticed(died: Path) -> None:
     with pytest.raises(DamagedStoreError, match=r"has 0 events but 50 .*restore .*\.wal"):
         DuckDBStore(died)
     died.with_name(died.name + ".lock").unlink()
-    with pytest.raises(DamagedStoreError, match=r"has not its write-ahead log"):
+    with pytest.raises(DamagedStoreError, match=r"has no write-ahead log"):
         DuckDBStore(died)
 
 

@@ -328,7 +328,7 @@ def test_the_command_prints_the_script_and_connects_to_nothing() -> None:
 
     assert said("--schema", "s", "me=acme").stdout == roles("s", [("me", "acme")])
     assert (
-        "GRANT DELETE, UPDATE ON stored_events, events, stored_trims, trims TO foldline_app"
+        "GRANT DELETE, UPDATE ON stored_events, events, stored_heads, heads, stored_trims, trims TO foldline_app"
         in said("--retention").stdout
     )
     assert "is not a valid name of a schema or role" in said("=acme").stderr

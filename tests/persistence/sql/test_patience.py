@@ -55,8 +55,9 @@ def test_rivals_part_by_chance() -> None:
 
 def test_when_time_is_up_the_last_error_is_raised() -> None:
     world = World(failures=10**9)
-    with pytest.raises(PassingError, match="not now"):
+    with pytest.raises(StoreError, match="not now") as caught:
         world.patience().repeated(world.act)
+    assert type(caught.value) is StoreError, "an error with a public name"
     assert world.now <= 100.0 + 10.0 + LONGEST_PAUSE
 
 

@@ -2,5 +2,6 @@
 
 _database: test_store.py, ../sql/test_format.py
 _dialect: ../search/test_search.py, ../search/test_paths.py, ../sql/test_views.py
+_fold: ../test_disasters.py, test_damage.py
 _salvage: test_damage.py
 """

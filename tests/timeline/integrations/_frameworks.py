@@ -11,8 +11,14 @@ FRAMEWORKS: Final[Mapping[str, str]] = {
     "langchain": "langchain",
     "pydantic-ai": "pydantic_ai",
     "google-genai": "google.genai",
+    "google-adk": "google.adk",
+    "strands-agents": "strands",
+    "agent-framework": "agent_framework",
+    "claude-agent-sdk": "claude_agent_sdk",
 }
 """Each with the module that is there once it is installed."""
+LOOPS: Final = ("openai", "litellm", "google-genai", "claude-agent-sdk")
+"""Those without a model for tests: programs that call a client themselves, and an agent that is a process of its own."""
 
 
 def suite_of(name: str) -> str:

@@ -153,7 +153,7 @@ def _addresses(url: str) -> Mapping[str, str]:
 
 
 def check_log(log: Sequence[Event]) -> None:
-    """Every call is there once, with its result, and the window was too small more than once."""
+    """Nothing is lost: every call is there once, with its result. And the window was too small more than once."""
     blocks = [event.block for event in log if isinstance(event, BlockAppended)]
     calls = [block.call_id for block in blocks if isinstance(block, ToolCall)]
     results = [block.call_id for block in blocks if isinstance(block, ToolResult)]
@@ -177,4 +177,4 @@ def check_page(
     assert server.refused == []
     with Timeline.open("audit", store=folder / "audit.duckdb") as timeline:
         check_log([event for _, event in timeline.events()])
-    return {"rounds": reader.said, "refused": len(server.refused), "resumed": "ok"}
+    return {"rounds": reader.said, "tools": "ok", "lost": 0, "resumed": "ok"}

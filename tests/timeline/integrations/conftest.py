@@ -14,20 +14,25 @@ collect_ignore = [suite_of(name) for name in missing()]
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., FakeServer]]:
-    """Starts a provider; it takes what `FakeProvider` takes."""
+def serve(record_property: Callable[[str, object], None]) -> Iterator[Callable[..., FakeServer]]:
+    """Starts a provider; it takes what `FakeProvider` takes. `make adapters` is told how many requests it had, and how
+    many it refused."""
+    servers: list[FakeServer] = []
     with ExitStack() as stack:
 
         def started(**options: Any) -> FakeServer:
             given = {"window": WINDOW, **options}
-            return stack.enter_context(FakeServer(FakeProvider(**given)))
+            servers.append(stack.enter_context(FakeServer(FakeProvider(**given))))
+            return servers[-1]
 
         yield started
+    record_property("requests", sum(len(server.requests) for server in servers))
+    record_property("refused", sum(len(server.refused) for server in servers))
 
 
 @pytest.fixture
 def report(record_property: Callable[[str, object], None]) -> Callable[..., None]:
-    """Tells `make adapters` what a test found: rounds, refused, resumed, runs, streaming, images, structured."""
+    """Tells `make adapters` what a test found; its columns are in `benchmarks/adapters.py`."""
 
     def told(**facts: object) -> None:
         for name, value in facts.items():

@@ -130,7 +130,7 @@ def test_two_long_runs_of_one_session_record_each_thing_once(
         assert [found.id for found in desk.store.list()] == ["audit"]
 
     asyncio.run(play())
-    report(runs="ok", **({"streaming": "ok"} if how == "streamed" else {}))
+    report(runs="ok", ids="stable", **({"streaming": "ok"} if how == "streamed" else {}))
 
 
 @each_api
@@ -210,7 +210,7 @@ def test_a_client_for_tests_gets_messages_and_its_answers_are_recorded(
         assert texts == ["Answer to 1.", "Answer to 3."]
 
     asyncio.run(play())
-    report(**{"test model": "ok"})
+    report(test_model="ok")
 
 
 def test_a_timeline_without_asyncio_serves_as_well(serve: Serve) -> None:

@@ -144,7 +144,7 @@ def test_two_long_runs_of_one_runner_record_each_thing_once(
         assert "You read logs." in str(desk.server.requests[-1])
 
     asyncio.run(play())
-    report(runs="ok", **({"streaming": "ok"} if how == "streamed" else {}))
+    report(runs="ok", ids="stable", **({"streaming": "ok"} if how == "streamed" else {}))
 
 
 def test_a_picture_of_the_user_is_sent(serve: Serve, report: Callable[..., None]) -> None:
@@ -252,7 +252,7 @@ def test_a_model_for_tests_gets_contents_and_its_answers_are_recorded(
         assert await desk.blocks(ToolCall) == []
 
     asyncio.run(play())
-    report(**{"test model": "ok"})
+    report(test_model="ok")
 
 
 def test_a_timeline_of_a_program_without_asyncio_goes_with_run(serve: Serve) -> None:

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from google import genai
 
+from blocks import AssistantCompletion, BlockAppended, ImagePart
 from tests.timeline.integrations._play import (
     LAST_WORDS,
+    PICTURE,
     ROUNDS,
+    SCHEMA,
     Program,
     Reader,
     check_log,
@@ -18,12 +21,13 @@ from tests.timeline.integrations._play import (
     programs,
 )
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, model_named
-from timeline.fake_provider import FakeServer, Fault
+from timeline.fake_provider import FakeServer, Fault, Reply
 from timeline.react import Limits
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
 
 MODEL = model_named("gemini-3.8-flash")
+FOUND = '{"colour": "red"}'
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["whole", "streamed"])
@@ -45,8 +49,29 @@ def test_the_program_of_the_page_goes_on_after_it_was_killed(
     assert server.refused == []
     with Timeline.open("audit", store=tmp_path / "audit.duckdb") as timeline:
         check_log([event for _, event in timeline.events()])
-    report(rounds=reader.said, refused=len(server.refused), resumed="ok")
+    report(rounds=reader.said, tools="ok", lost=0, resumed="ok")
     report(**({"streaming": "ok"} if number else {}))
+
+
+def test_pictures_and_structured_output_in_two_runs(
+    serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    server = serve(responder=lambda _: Reply(text=FOUND))
+    client = genai.Client(api_key="test", http_options={"base_url": server.url})
+    wanted = {"response_mime_type": "application/json", "response_json_schema": SCHEMA["schema"]}
+    with Timeline.open("look", model=MODEL) as timeline:
+        timeline.user("Which colour?", ImagePart(data=PICTURE.partition(",")[2]))
+        for _ in range(2):
+            rendered = timeline.render()
+            request = rendered.gemini()
+            request["config"] = {**request["config"], **wanted}
+            timeline.record(client.models.generate_content(**request), rendered)
+            timeline.user("And now?")
+        said = [event.block for _, event in timeline.events() if isinstance(event, BlockAppended)]
+    assert [one.text for one in said if isinstance(one, AssistantCompletion)] == [FOUND, FOUND]
+    assert PICTURE.partition(",")[2] in str(server.requests[-1])
+    assert server.refused == []
+    report(images="ok", structured="ok", runs="ok", ids="stable")
 
 
 def read_file(path: str) -> str:

@@ -318,10 +318,12 @@ def test_structured_output_comes_as_ever(
     for _ in range(2):
         assert agent.invoke(TASK, THREAD)["structured_response"] == Verdict(fault="none")
     desk.check()
+    assert [found.id for found in desk.store.list()] == ["audit"]
+    assert len(blocks(desk.log(), UserPrompt)) == 2
     last = desk.server.requests[-1]
     tools = str(last.get("tools") or last["config"]["tools"])
     assert ("'Verdict'" in tools) is (strategy is ToolStrategy)
-    report(structured="ok")
+    report(structured="ok", runs="ok", ids="stable")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -435,7 +437,7 @@ def test_a_model_for_tests_gets_messages_and_its_answers_are_recorded(
     assert texts == ["One.", "Two."]
     assert [block.text for block in blocks(desk.log(), UserPrompt)] == texts
     assert [block.text for block in blocks(desk.log(), AssistantCompletion)] == texts
-    report(**{"test model": "ok"})
+    report(test_model="ok")
 
 
 def test_a_model_for_tests_may_call_tools_and_be_asked_again_and_again(serve: Serve) -> None:

@@ -68,17 +68,19 @@ def test_a_streamed_answer_is_recorded(
     report(streaming="ok")
 
 
-def test_pictures_and_structured_output(
+def test_pictures_and_structured_output_in_two_runs(
     serve: Callable[..., FakeServer], report: Callable[..., None], completion: Callable[..., Any]
 ) -> None:
     server, timeline = serve(responder=lambda _: Reply(text=FOUND)), opened()
     wanted = {"type": "json_schema", "json_schema": SCHEMA}
-    rendered = timeline.render()
-    response = completion(**rendered.openai_chat() | to(server), response_format=wanted)
-    timeline.record(response, rendered, format="openai.chat")
+    for _ in range(2):
+        rendered = timeline.render()
+        response = completion(**rendered.openai_chat() | to(server), response_format=wanted)
+        timeline.record(response, rendered, format="openai.chat")
+        timeline.user("And now?")
     assert PICTURE in str(server.requests[-1])
     assert server.requests[-1]["response_format"]["json_schema"]["name"] == SCHEMA["name"]
     said = [event.block for _, event in timeline.events() if isinstance(event, BlockAppended)]
-    assert [one.text for one in said if isinstance(one, AssistantCompletion)] == [FOUND]
+    assert [one.text for one in said if isinstance(one, AssistantCompletion)] == [FOUND, FOUND]
     assert server.refused == []
-    report(images="ok", structured="ok")
+    report(images="ok", structured="ok", runs="ok", ids="stable")

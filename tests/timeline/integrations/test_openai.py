@@ -41,7 +41,7 @@ def asked(client: OpenAI, timeline: Timeline, name: Format) -> Any:
 
 
 @pytest.mark.parametrize("name", ["openai.responses", "openai.chat"])
-def test_pictures_and_structured_output(
+def test_pictures_and_structured_output_in_two_runs(
     name: Format, serve: Callable[..., FakeServer], report: Callable[..., None]
 ) -> None:
     server = serve(responder=lambda _: Reply(text=FOUND))
@@ -52,8 +52,10 @@ def test_pictures_and_structured_output(
     timeline.sync([{"role": "user", "content": question}], format="openai.chat")
     with OpenAI(base_url=f"{server.url}/v1", api_key="test", max_retries=0) as client:
         timeline.record(asked(client, timeline, name))
+        timeline.user("And now?")
+        timeline.record(asked(client, timeline, name))
     assert PICTURE in str(server.requests[-1])
     said = [event.block for _, event in timeline.events() if isinstance(event, BlockAppended)]
-    assert [one.text for one in said if isinstance(one, AssistantCompletion)] == [FOUND]
+    assert [one.text for one in said if isinstance(one, AssistantCompletion)] == [FOUND, FOUND]
     assert server.refused == []
-    report(images="ok", structured="ok")
+    report(images="ok", structured="ok", runs="ok", ids="stable")

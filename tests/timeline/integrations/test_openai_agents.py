@@ -337,7 +337,48 @@ def test_runs_on_one_session_all_continue_its_timeline(
         assert len(used) == len(desk.server.requests) == 6
 
     asyncio.run(play())
-    report(runs="ok")
+    report(runs="ok", ids="stable")
+
+
+def test_the_model_for_tests_of_the_sdk_and_its_answers_are_recorded(
+    serve: Callable[..., FakeServer], report: Callable[..., None]
+) -> None:
+    """It gives the same id to all answers."""
+
+    async def play() -> None:
+        desk = Desk(serve())
+        model = ScriptedModel([[assistant_message("One.")], [assistant_message("Two.")]])
+        session = await desk.session()
+        given = desk.options(session)
+        given["run_config"].model = None
+        agent = Agent[Any](name="tester", model=model)
+        outputs = [(await Runner.run(agent, said, **given)).final_output for said in ("1?", "2?")]
+        assert outputs == ["One.", "Two."]
+        assert [one.text for one in await desk.blocks(AssistantCompletion)] == outputs
+        assert [one.text for one in await desk.blocks(UserPrompt)] == ["1?", "2?"]
+        assert session.timeline.id == "audit"
+
+    asyncio.run(play())
+    report(test_model="ok")
+
+
+def test_a_model_of_litellm_is_asked_with_what_is_rendered(
+    serve: Callable[..., FakeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    litellm = pytest.importorskip("agents.extensions.models.litellm_model")
+
+    async def play() -> None:
+        desk = Desk(serve(responder=reading))
+        url = f"{desk.server.url}/v1"
+        model = litellm.LitellmModel("openai/gpt-5.6", base_url=url, api_key="test")
+        session = await desk.session()
+        given = desk.options(session)
+        given["run_config"].model = None
+        await ask(session, AUDITOR.clone(model=model), given)
+        await check_runs(desk)
+
+    asyncio.run(play())
 
 
 def test_streamed_runs_on_one_session_all_continue_its_timeline(

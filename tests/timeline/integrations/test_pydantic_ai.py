@@ -217,7 +217,7 @@ def test_a_run_that_died_goes_on_from_the_history_that_was_stored(
 
 @each_api
 def test_runs_follow_each_other_with_or_without_their_history(
-    api: str, serve: Callable[..., FakeServer]
+    api: str, serve: Callable[..., FakeServer], report: Callable[..., None]
 ) -> None:
     async def play() -> None:
         script = [Reply(text=text) for text in ("Good morning.", "It is noon.", "Bye.", "Bye!")]
@@ -234,8 +234,10 @@ def test_runs_follow_each_other_with_or_without_their_history(
             "Good morning.", "It is noon.", "Bye.", "Bye!"
         ]  # fmt: skip
         assert "Good morning." in str(desk.server.requests[-1])
+        assert [found.id for found in desk.store.list()] == ["audit"]
 
     asyncio.run(play())
+    report(runs="ok", ids="stable")
 
 
 def test_an_edited_history_goes_on_in_a_fork(serve: Callable[..., FakeServer]) -> None:
@@ -446,7 +448,7 @@ def test_an_effort_that_changes_is_the_requests(api: str, serve: Callable[..., F
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("api", APIS[1:])
+@pytest.mark.parametrize("api", SENT[1:])
 def test_when_one_vendor_fails_the_request_is_rendered_for_the_next(
     api: str, serve: Callable[..., FakeServer], report: Callable[..., None]
 ) -> None:
@@ -505,7 +507,7 @@ def test_a_model_for_tests_sees_messages_and_its_answers_are_recorded(
         assert len(await desk.blocks(ToolResult)) == 2
 
     asyncio.run(play())
-    report(**{"test model": "ok"})
+    report(test_model="ok")
 
 
 def test_a_timeline_of_a_program_without_asyncio_goes_with_run_sync(
@@ -562,10 +564,10 @@ def test_a_program_of_one_s_own_sends_the_messages_of_the_request(
 def spoken(message: ModelMessage) -> list[Any]:
     """The content of a message without cache marks, whose places depend on the size of the window, and times."""
     found = list[Any]()
-    for part in message.parts:
-        content: Any = getattr(part, "content", None)
+    for each in message.parts:
+        content: Any = getattr(each, "content", None)
         listed = content if isinstance(content, list) else [content]
         bare = [one for one in listed if not isinstance(one, CachePoint)]
-        own = getattr(part, "signature", None), getattr(part, "provider_details", None)
-        found.append((part.part_kind, bare, getattr(part, "tool_call_id", None), *own))
+        own = getattr(each, "signature", None), getattr(each, "provider_details", None)
+        found.append((each.part_kind, bare, getattr(each, "tool_call_id", None), *own))
     return found

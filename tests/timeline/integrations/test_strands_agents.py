@@ -145,7 +145,7 @@ def test_two_long_runs_of_one_agent_record_each_thing_once(
     assert len(agent.messages) > ROUNDS, "the agent keeps all of them"
     if api == "anthropic":
         assert "signature" in str(desk.server.requests[-1])
-    report(runs="ok")
+    report(runs="ok", ids="stable")
 
 
 def test_events_stream_as_ever(serve: Serve, report: Callable[..., None]) -> None:
@@ -239,7 +239,7 @@ def test_a_model_for_tests_gets_messages_and_its_answers_are_recorded(
     texts = [text_in(result) for result in say(agent, "One?", "Two?")]
     assert texts == ["Answer to 1.", "Answer to 3."]
     assert [block.text for block in desk.blocks(AssistantCompletion)] == texts
-    report(**{"test model": "ok"})
+    report(test_model="ok")
 
 
 def test_a_new_agent_continues_the_timeline(serve: Serve) -> None:

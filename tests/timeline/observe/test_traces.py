@@ -242,9 +242,15 @@ def test_a_broken_tracer_or_meter_changes_nothing(failures: set[int]) -> None:
 
 def test_a_tracer_whose_spans_are_nothing_changes_nothing() -> None:
     class Silent:
-        def start_span(self, *_: object, **__: object) -> None:
+        def start_span(self, *_: object, **__: object) -> object:
             return None
 
-    timeline = open_timeline(tracer=Silent())
-    timeline.user("go")
-    assert timeline.render().messages
+    class Empty(Silent):
+        def start_span(self, *_: object, **__: object) -> object:
+            return object()
+
+    for tracer in (Silent(), Empty()):
+        timeline = open_timeline(tracer=tracer, window=4_000)
+        timeline.user("go")
+        work(timeline, 12)
+        assert timeline.compact().messages

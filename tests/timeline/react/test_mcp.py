@@ -68,6 +68,11 @@ def called(server: McpServer, name: str, **given: Any) -> CallResult:
     return done
 
 
+def parts_of(result: CallResult) -> list[Any]:
+    assert isinstance(result.output, list)
+    return result.output
+
+
 def check_tools(server: McpServer) -> None:
     """What holds over any transport."""
     tools = {tool.name: tool for tool in server.tools}
@@ -80,10 +85,10 @@ def check_tools(server: McpServer) -> None:
     ], "as the server gives it"
     assert (stock.idempotent, tools["order"].idempotent) == (True, False)
     assert '"pear": 4' in str(called(server, "stock", item="pear").output)
-    [picture] = called(server, "item_picture").output
+    [picture] = parts_of(called(server, "item_picture"))
     assert isinstance(picture, ImagePart)
     assert picture.media_type == "image/png"
-    terms, logo, link, sound = called(server, "leaflet").output
+    terms, logo, link, sound = parts_of(called(server, "leaflet"))
     assert terms == TextPart(text="shop://terms\n30 days.")
     assert isinstance(logo, ImagePart)
     assert link == TextPart(text="[more: shop://more]")

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from blocks import MisuseError, SystemMessage, ToolCall, ToolResult
 from tests._practice import Practice
 from tests._table import for_each
+from timeline import tool
 from timeline.fake_provider import Call, Reply
 from timeline.react import AgentSettings, OutputError
 
@@ -89,6 +90,26 @@ def test_other_calls_of_the_same_answer_are_made(practice: Practice) -> None:
     )
     desk = Desk.at(practice, HERE, [both], output=Answer, tools=[look])
     assert (desk.run().output, seen) == (Answer(["a"]), ["x"])
+
+
+def test_a_result_beside_a_call_that_waits_ends_the_run_once_that_is_decided(
+    practice: Practice,
+) -> None:
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    both = Reply(
+        calls=[Call("final_result", {"result": {"words": ["a"]}}), Call("pay", {"amount": 5})]
+    )
+    desk = Desk.at(practice, HERE, [both], output=Answer, tools=[pay])
+    stopped = desk.run()
+    assert stopped.stop == "approval"
+    desk.do("approve", stopped.approvals[0])
+    done = desk.resume()
+    assert (done.stop, done.output, done.rounds) == ("end_turn", Answer(["a"]), 0)
+    assert len(desk.server.requests) == 1
 
 
 def test_the_next_prompt_gets_a_result_of_its_own(practice: Practice) -> None:

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from blocks import MisuseError, ToolCall, ToolResult, UserPrompt
 from persistence import MemoryStore
 from tests._practice import Practice
-from timeline import Timeline, tool
+from timeline import ReactAgent, Timeline, tool
 from timeline.fake_provider import Call, Reply
-from timeline.react import SubAgent
+from timeline.react import SubAgent, ToolStarted
 
 from .desk import EVERYWHERE, Desk
 
@@ -154,6 +154,25 @@ def test_an_interrupted_one_goes_on_where_it_was(practice: Practice) -> None:
     [closed] = desk.blocks(ToolResult, f"desk/{call.call_id}")
     assert closed.envelope.outcome == "partial"
     assert not desk.server.refused
+
+
+def test_a_report_that_did_not_reach_the_agent_is_not_asked_for_again(practice: Practice) -> None:
+    """Killed when the sub-agent was done, and before its report was the result of the call."""
+    desk = Desk.at(practice, HERE, [ASK, REPORT, DONE])
+
+    def last(agent: Any) -> None:
+        for event in agent.run_events("Go."):
+            if isinstance(event, ToolStarted):
+                break
+
+    desk.agent["tools"] = [helper(desk.client())]
+    desk.with_agent(last, last)
+    [call] = desk.blocks(ToolCall)
+    with Timeline.open(f"desk/{call.call_id}", store=desk.store) as child:
+        ReactAgent(child, desk.client()).run("Pay 5.")
+    assert desk.resume().text == "Done."
+    assert desk.results == ["It is paid."]
+    assert len(desk.server.requests) == 3
 
 
 def test_what_goes_wrong_in_it_is_its_report(practice: Practice) -> None:

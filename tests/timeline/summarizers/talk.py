@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from render import Json, Policy
@@ -39,14 +40,21 @@ def options(**changes: Any) -> dict[str, Any]:
 
 def opened(client: Any, name: str = "talk", **changes: Any) -> Timeline:
     """A sync timeline with a small window whose summaries a model writes."""
-    given = {"summarizer": ModelSummarizer(client=client), **changes}
-    return open_timeline(name, **options(**given))
+    return open_timeline(name, **options(**_summarized(client, changes)))
 
 
 async def aopened(client: Any, name: str = "talk", **changes: Any) -> AsyncTimeline:
     """The same for asyncio."""
-    given = options(**{"summarizer": ModelSummarizer(client=client), **changes})
-    return await AsyncTimeline.open(name, **given)
+    return await AsyncTimeline.open(name, **options(**_summarized(client, changes)))
+
+
+NOBODY = SimpleNamespace(messages=None)
+"""A client that is not called."""
+
+
+def _summarized(client: Any, changes: dict[str, Any]) -> dict[str, Any]:
+    """The changes, with a summariser that calls the client."""
+    return {"summarizer": ModelSummarizer(client=client or NOBODY), **changes}
 
 
 def turn(number: int, lines: int = 40) -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -91,8 +91,8 @@ def _misconfigured(request: Json, model: Model) -> str | None:
     if mode is None:
         return None
     if model.thinking_modes and mode not in model.thinking_modes:
-        known = "', '".join(model.thinking_modes)
-        return f"thinking.type: '{mode}' is not supported for this model; use one of '{known}'"
+        modes = "', '".join(model.thinking_modes)
+        return f"thinking.type: '{mode}' is not supported for this model; use one of '{modes}'"
     budget = config.get("budget_tokens", 0)
     if mode == "enabled" and not (isinstance(budget, int) and budget >= _BUDGET_MIN):
         return f"thinking.enabled.budget_tokens: Input should be greater than or equal to {_BUDGET_MIN}"
@@ -119,8 +119,8 @@ def length_error(tokens: int, request: Json, model: Model) -> ApiError | None:
 
 def _reserves_output(model: Model) -> bool:
     """Whether the model requires room for `max_tokens`, as models before 4.5 do."""
-    found = _VERSION.search(model.name)
-    return found is not None and (int(found[1]), int(found[2] or 0)) < (4, 5)
+    match = _VERSION.search(model.name)
+    return match is not None and (int(match[1]), int(match[2] or 0)) < (4, 5)
 
 
 # Answers.

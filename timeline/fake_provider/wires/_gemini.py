@@ -64,13 +64,13 @@ def request_of(body: Json, place: Mapping[str, str], _: Mapping[str, str]) -> Js
     """The request with the names of the REST interface, and with the model and method of the path."""
     if place["method"] not in _METHODS:
         return ApiError(404, "not_found_error", "Not found")
-    known: Json = _rest(body)
-    if field := unknown_field(known, _FIELDS):
+    fields: Json = _rest(body)
+    if field := unknown_field(fields, _FIELDS):
         return _invalid(
             f'Invalid JSON payload received. Unknown name "{field}": Cannot find field.'
         )
-    contents = known.pop("contents", [])
-    config = {**known.pop("generationConfig", {}), **known}
+    contents = fields.pop("contents", [])
+    config = {**fields.pop("generationConfig", {}), **fields}
     stream = {"stream": True} if place["method"] == _METHODS[1] else {}
     return {"model": place["model"], "contents": contents, "config": config, **stream}
 
@@ -156,11 +156,11 @@ def _rest(value: Any) -> Any:
         return [_rest(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    found: Json = {}
+    fields: Json = {}
     for name, inner in cast("Json", value).items():
         known = _HUMP.sub(lambda hump: hump[1].upper(), name)
-        found[known] = inner if known in _DATA else _rest(inner)
-    return found
+        fields[known] = inner if known in _DATA else _rest(inner)
+    return fields
 
 
 # A call's signature covers its name and input. A text's covers nothing: in a stream it comes in another part.
@@ -172,8 +172,8 @@ def _said(part: Json) -> str:
 
 
 def _is_own(part: Json) -> bool:
-    found = str(part[SHAPE.seal])
-    return found in _UNSIGNED or is_signed(found.translate(_URLSAFE), _said(part))
+    seal = str(part[SHAPE.seal])
+    return seal in _UNSIGNED or is_signed(seal.translate(_URLSAFE), _said(part))
 
 
 def _parts(drafts: Sequence[Draft], model: Model) -> Iterator[Json]:
@@ -195,8 +195,8 @@ def _part(draft: Draft) -> Json:
         case "thinking":
             return {"text": block["thinking"], "thought": True}
         case "tool_use":
-            known = {"id": block["id"], "name": block["name"], "args": block["input"]}
-            return {"functionCall": known}
+            call = {"id": block["id"], "name": block["name"], "args": block["input"]}
+            return {"functionCall": call}
         case _:
             return {"executableCode": {"language": "PYTHON", "code": json.dumps(block)}}
 
@@ -205,8 +205,8 @@ def _streamed(part: Json) -> Iterator[Json]:
     if "text" not in part:
         yield part
         return
-    known = {name: part[name] for name in ("thought",) if name in part}
-    yield from ({"text": piece, **known} for piece in pieces(part["text"]))
+    flags = {name: part[name] for name in ("thought",) if name in part}
+    yield from ({"text": piece, **flags} for piece in pieces(part["text"]))
     if SHAPE.seal in part:
         yield {"text": "", SHAPE.seal: part[SHAPE.seal]}
 
@@ -232,8 +232,8 @@ def _as_message(content: Json) -> Json:
 
 def _as_block(part: Json) -> Json:
     if call := child(part, "functionCall"):
-        known = {"id": call.get("id"), "name": call.get("name")}
-        return {"type": "tool_use", **known, "input": child(call, "args")}
+        fields = {"id": call.get("id"), "name": call.get("name")}
+        return {"type": "tool_use", **fields, "input": child(call, "args")}
     if returned := child(part, "functionResponse"):
         texts = [str(value) for value in child(returned, "response").values()]
         content = [block for text in texts for block in blocks_of(text)]

@@ -106,7 +106,7 @@ class Offer:
 
 def offered(request: Json) -> dict[str, Offer]:
     """The tools that the model may call, by name."""
-    found: dict[str, Offer] = {}
+    offers: dict[str, Offer] = {}
     waiting = [("", tool) for tool in blocks_of(request.get("tools"))]
     for item in blocks_of(request.get("input")):
         if item.get("type") == "additional_tools":
@@ -116,15 +116,15 @@ def offered(request: Json) -> dict[str, Offer]:
         match tool.get("type"):
             case "function":
                 schema: Json = about.get("parameters") or {}
-                found[str(about.get("name"))] = Offer(namespace=space, schema=schema)
+                offers[str(about.get("name"))] = Offer(namespace=space, schema=schema)
             case "custom":
                 offer = Offer(kind="custom", namespace=space, schema=_TEXT_INPUT)
-                found[str(tool.get("name"))] = offer
+                offers[str(tool.get("name"))] = offer
             case "namespace":
                 waiting += ((str(tool.get("name")), t) for t in blocks_of(tool.get("tools")))
             case _:
                 pass
-    return found
+    return offers
 
 
 def tools_of(request: Json) -> list[Json]:

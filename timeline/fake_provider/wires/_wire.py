@@ -116,8 +116,8 @@ def unknown_field(request: Json, known: frozenset[str]) -> str:
 
 def child(value: Json, name: str) -> Json:
     """The object in this field; an empty one if there is none."""
-    found = value.get(name)
-    return cast("Json", found) if isinstance(found, dict) else {}
+    inner = value.get(name)
+    return cast("Json", inner) if isinstance(inner, dict) else {}
 
 
 def prompt_of(request: Json) -> list[Json]:

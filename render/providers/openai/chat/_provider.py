@@ -196,8 +196,8 @@ class Encoding:
                 case ToolCall() as call:
                     calls.append((entry.version, _call(entry, call)))
                 case AssistantThinking(provider=own):
-                    if self.keep_thinking and self.returns_thinking and (known := _thought(own)):
-                        thoughts.append((entry.version, known))
+                    if self.keep_thinking and self.returns_thinking and (thought := _thought(own)):
+                        thoughts.append((entry.version, thought))
                     elif self.keep_thinking:
                         notices.append(f"thinking is not sent in a chat: {entry.path}")
                 case AssistantCompletion(text=text) if text.strip():
@@ -407,15 +407,15 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         MisuseError: it is not a response, or holds content that no log can show.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
-    found = response_json(response, SHAPE)
-    choices: list[Json] = found[SHAPE.output]
+    fields = response_json(response, SHAPE)
+    choices: list[Json] = fields[SHAPE.output]
     if len(choices) > 1:
         raise MisuseError(
             f"record(): the response has {len(choices)} choices; record only the one that you use"
         )
     for choice in choices:
         _check(choice.get("message"), "record(): choices.0")
-    return answer_in(found, SHAPE, new_id, turn)
+    return answer_in(fields, SHAPE, new_id, turn)
 
 
 def _check(message: Any, where: str) -> None:
@@ -423,15 +423,15 @@ def _check(message: Any, where: str) -> None:
         raise MisuseError(
             f"{where} has no message; chunks of a stream cannot be recorded one by one"
         )
-    found = obj(message)
-    if found.get("role") not in (None, "assistant"):
+    fields = obj(message)
+    if fields.get("role") not in (None, "assistant"):
         raise MisuseError(
-            f"{where}: the role must be 'assistant', not {in_words(found.get('role'))}"
+            f"{where}: the role must be 'assistant', not {in_words(fields.get('role'))}"
         )
-    calls: Any = found.get("tool_calls") or []
+    calls: Any = fields.get("tool_calls") or []
     if not isinstance(calls, list):
         raise MisuseError(f"{where}: tool_calls must be a list, not {in_words(calls)}")
-    if found.get("function_call"):
+    if fields.get("function_call"):
         raise MisuseError(f"{where}: function_call has no id; give the model tools, not functions")
     for number, call in enumerate(items(calls)):
         _check_call(obj(call), f"{where}.tool_calls.{number}")

@@ -119,11 +119,11 @@ class Rule(Enum):
 
 def _check_tool(tool: object, place: str, findings: Findings) -> str:
     """Check one entry of `tools`; returns its name, empty if it has none."""
-    known = findings.object_at(tool, place, CommonRule.SHAPE)
-    if known is None:
+    fields = findings.object_at(tool, place, CommonRule.SHAPE)
+    if fields is None:
         return ""
-    kind = known.get("type")
-    definition: Any = known.get(kind) if kind in ("function", "custom") else None
+    kind = fields.get("type")
+    definition: Any = fields.get(kind) if kind in ("function", "custom") else None
     if not isinstance(definition, dict):
         findings.add(Rule.TOOL_TYPE, place, kind, field="type")
         return ""
@@ -148,22 +148,22 @@ class _Message:
 
 def _read_message(message: object, place: str, findings: Findings) -> _Message:
     """Check one message by itself."""
-    known = findings.object_at(message, place, CommonRule.SHAPE)
-    if known is None:
+    fields = findings.object_at(message, place, CommonRule.SHAPE)
+    if fields is None:
         return _Message(place)
-    role = known.get("role")
+    role = fields.get("role")
     if not isinstance(role, str) or role not in ALLOWED:
         findings.add(Rule.ROLE, place, role, field="role")
         return _Message(place)
-    check_fields(known, KNOWN_FIELDS[role], place, findings)
-    answered = call_id(known, "tool_call_id", CHAT_ID_LENGTH_MAX) if role == "tool" else ""
+    check_fields(fields, KNOWN_FIELDS[role], place, findings)
+    answered = call_id(fields, "tool_call_id", CHAT_ID_LENGTH_MAX) if role == "tool" else ""
     if role == "tool" and not answered:
         findings.add(Rule.CALL_ID, place, field="tool_call_id")
-    if role != "assistant" or known.get("content") is not None:
-        _check_content(known.get("content"), role, place, findings)
-    elif not known.get("tool_calls") and not isinstance(known.get("refusal"), str):
+    if role != "assistant" or fields.get("content") is not None:
+        _check_content(fields.get("content"), role, place, findings)
+    elif not fields.get("tool_calls") and not isinstance(fields.get("refusal"), str):
         findings.add(Rule.CONTENT_NULL, place, field="content")
-    calls = _read_calls(known.get("tool_calls"), place, findings) if role == "assistant" else ()
+    calls = _read_calls(fields.get("tool_calls"), place, findings) if role == "assistant" else ()
     return _Message(place, role, calls, answered)
 
 
@@ -211,17 +211,17 @@ def _check_content(content: object, role: str, place: str, findings: Findings) -
 
 
 def _check_part(part: object, role: str, place: str, findings: Findings) -> None:
-    known = findings.object_at(part, place, CommonRule.SHAPE)
-    if known is None:
+    fields = findings.object_at(part, place, CommonRule.SHAPE)
+    if fields is None:
         return
-    kind: Any = known.get("type")
-    check_mark(known, place, findings, is_allowed=role != "assistant")
+    kind: Any = fields.get("type")
+    check_mark(fields, place, findings, is_allowed=role != "assistant")
     if kind not in ALLOWED[role]:
         findings.add(CommonRule.UNKNOWN_PART, place, kind, field="type")
     else:
-        check_fields(known, KNOWN_FIELDS["part"] | {kind}, place, findings)
+        check_fields(fields, KNOWN_FIELDS["part"] | {kind}, place, findings)
         if check := PARTS.get(kind):
-            check(known, place, findings)
+            check(fields, place, findings)
 
 
 def _image(part: Json, place: str, findings: Findings) -> None:

@@ -145,13 +145,13 @@ class Encoding:
     def encode(self, group: Group) -> Piece:
         """The group as input items of this API."""
         notices, late = list[str](), list[str]()
-        found = returned(group, late)
-        own = {each.call.pair: item for each in found if (item := _client_result(each))}
+        answers = returned(group, late)
+        own = {each.call.pair: item for each in answers if (item := _client_result(each))}
         said = self._said(group, {*own, *_ran(group)}, notices)
         notices += late
         results = [
             _user_item(each.version, own.get(each.call.pair) or self._result(each))
-            for each in found
+            for each in answers
         ]
         answered = bool(results) or not said
         heard = map(_message, others(group, notices, answered=answered, roles=OPERATORS))
@@ -244,8 +244,8 @@ def _reasoning(own: Json) -> Json | None:
 def _text(block: Block, text: str) -> Json | None:
     if not text.strip():
         return None
-    known: Json = block.provider if isinstance(block, AssistantCompletion) else {}
-    phase: Json = {"phase": known["phase"]} if isinstance(known.get("phase"), str) else {}
+    original: Json = block.provider if isinstance(block, AssistantCompletion) else {}
+    phase: Json = {"phase": original["phase"]} if isinstance(original.get("phase"), str) else {}
     return {"type": "message", "role": "assistant", "content": text, **phase}
 
 
@@ -253,14 +253,14 @@ def _call(entry: Entry, call: ToolCall) -> Json:
     named: Json = {"call_id": wire_id(entry.pair), "name": tool_name(call.name)}
     if (text := free_input(call)) is not None:
         return {"type": "custom_tool_call", **named, "input": text}
-    known: Json = {key: call.provider[key] for key in _ATTACHED if key in call.provider}
-    return {"type": "function_call", **named, **known, "arguments": arguments_of(call)}
+    attached: Json = {key: call.provider[key] for key in _ATTACHED if key in call.provider}
+    return {"type": "function_call", **named, **attached, "arguments": arguments_of(call)}
 
 
 def _ran(group: Group) -> Iterator[str]:
     """The calls of tools that the server has run itself: the response has each of them with its result."""
-    found = (verbatim(entry.block) or {} for entry in group.placed(Place.RESPONSE))
-    ids = Counter(str(own.get("call_id")) for own in found if own.get("type") in RUN)
+    items = (verbatim(entry.block) or {} for entry in group.placed(Place.RESPONSE))
+    ids = Counter(str(own.get("call_id")) for own in items if own.get("type") in RUN)
     return (call_id for call_id, count in ids.items() if count == 2)  # noqa: PLR2004
 
 
@@ -368,13 +368,13 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         MisuseError: it is not a response, is not finished, or holds content that no log can show.
         CodecError: it holds a value that cannot be stored; the error says where.
     """
-    found = response_json(response, SHAPE, object=_OBJECTS)
-    status: object = found.get("status")
+    fields = response_json(response, SHAPE, object=_OBJECTS)
+    status: object = fields.get("status")
     if status == "failed" or status in _UNFINISHED:
         raise MisuseError(f"record(): the response is not finished: its status is {status!r}")
-    for number, item in enumerate(found[SHAPE.output]):
+    for number, item in enumerate(fields[SHAPE.output]):
         _check(item, f"record(): {SHAPE.output}.{number}")
-    return answer_in(found, SHAPE, new_id, turn)
+    return answer_in(fields, SHAPE, new_id, turn)
 
 
 def _check(item: Json, where: str) -> None:

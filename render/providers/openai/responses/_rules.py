@@ -119,12 +119,12 @@ class Rule(Enum):
 
 def _check_tool(tool: object, place: str, findings: Findings) -> str:
     """Check one entry of `tools`; returns its name, empty if it has none."""
-    known = findings.object_at(tool, place, CommonRule.SHAPE)
-    if known is None:
+    fields = findings.object_at(tool, place, CommonRule.SHAPE)
+    if fields is None:
         return ""
-    kind, is_function = known.get("type"), known.get("type") == "function"
+    kind, is_function = fields.get("type"), fields.get("type") == "function"
     if kind in ("function", "custom"):
-        return check_definition(known, place, Rule.TOOL_NAME, findings, has_schema=is_function)
+        return check_definition(fields, place, Rule.TOOL_NAME, findings, has_schema=is_function)
     if not isinstance(kind, str) or kind not in _HOSTED:
         findings.add(Rule.TOOL_TYPE, place, kind, field="type")
     return ""
@@ -152,24 +152,24 @@ _OUTPUTS: Final = frozenset(CALLS.values())
 
 def _read_item(item: object, place: str, findings: Findings) -> _Item:
     """Check one item by itself."""
-    known = findings.object_at(item, place, CommonRule.SHAPE)
-    if known is None:
+    fields = findings.object_at(item, place, CommonRule.SHAPE)
+    if fields is None:
         return _Item(place)
-    kind = known.get("type", "message")
+    kind = fields.get("type", "message")
     if not isinstance(kind, str) or kind not in ITEMS:
         findings.add(Rule.UNKNOWN_ITEM, place, kind, field="type")
         return _Item(place)
-    if MARK in known:
+    if MARK in fields:
         findings.add(CommonRule.MARK_PLACE, place, field=MARK)
     if kind in KNOWN_FIELDS:
-        check_fields(known, KNOWN_FIELDS[kind], place, findings)
+        check_fields(fields, KNOWN_FIELDS[kind], place, findings)
     for check in ITEMS[kind]:
-        check(known, place, findings)
-    identity = known.get("id")
+        check(fields, place, findings)
+    identity = fields.get("id")
     if kind in CALLS or kind in _OUTPUTS:
         named = "id" if kind == _LOCAL_OUTPUT else "call_id"
-        identity = call_id(known, named, CALL_ID_LENGTH_MAX)
-    by_model = known.get("role") == "assistant" if kind == "message" else kind in _BY_MODEL
+        identity = call_id(fields, named, CALL_ID_LENGTH_MAX)
+    by_model = fields.get("role") == "assistant" if kind == "message" else kind in _BY_MODEL
     return _Item(place, kind, string(identity), by_model)
 
 
@@ -205,15 +205,15 @@ def _check_parts(content: object, role: str, place: str, name: str, findings: Fi
         findings.add(Rule.CONTENT_EMPTY, place, name, field=name)
     for n, part in enumerate(cast("Sequence[object]", content)):
         at = f"{place}.{name}.{n}"
-        known = findings.object_at(part, at, CommonRule.SHAPE)
-        if known is None:
+        fields = findings.object_at(part, at, CommonRule.SHAPE)
+        if fields is None:
             continue
-        kind = string(known.get("type"))
-        check_mark(known, at, findings, is_allowed=role != "assistant")
+        kind = string(fields.get("type"))
+        check_mark(fields, at, findings, is_allowed=role != "assistant")
         if kind in ALLOWED[role]:
             if kind in KNOWN_FIELDS:
-                check_fields(known, KNOWN_FIELDS[kind], at, findings)
-            PARTS[kind](known, at, findings)
+                check_fields(fields, KNOWN_FIELDS[kind], at, findings)
+            PARTS[kind](fields, at, findings)
         else:
             findings.add(CommonRule.UNKNOWN_PART, at, kind, field="type")
 
