@@ -40,8 +40,7 @@ def quality_rows(events: Iterable[Recorded]) -> list[QualityRow]:
     from persistence.duckdb._tables import TABLES
 
     stored = ((version, store_event(event)) for version, event in events)
-    no_link = 0  # nobody verifies these
-    rows = [(1, version, event.at, event.data.decode(), no_link) for version, event in stored]
+    rows = [(1, version, event.at, event.data.decode(), 0) for version, event in stored]  # no link
     with interrupts(), duckdb.connect(config=OPTIONS) as connection:
         for statement in (*TABLES, *VIEWS):
             connection.execute(statement)

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from threading import Event as Signal
 from threading import Thread
 from types import FrameType
@@ -28,12 +27,8 @@ class Log:
         assert self.go.wait(PATIENCE)
 
 
-def is_long(group: GroupCommit[int], length: int) -> bool:
-    return len(group._waiting) >= length
-
-
-def is_other(group: GroupCommit[int], length: int) -> bool:
-    return len(group._waiting) != length
+def until_waiting(group: GroupCommit[int], count: int) -> None:
+    until(lambda: len(group._waiting) >= count)
 
 
 def test_a_lone_item_is_committed_by_its_own_thread() -> None:
@@ -54,7 +49,7 @@ def test_whoever_waits_during_a_commit_shares_the_next() -> None:
     others = [Thread(target=group.submit, args=(n,)) for n in range(1, 6)]
     for thread in others:
         thread.start()
-    until(lambda: len(group._waiting) >= 5)
+    until_waiting(group, 5)
     log.go.set()
     for thread in (first, *others):
         thread.join(PATIENCE)
@@ -74,7 +69,7 @@ def test_a_commit_takes_no_more_than_its_limit_and_leaves_the_rest_to_the_next(
         threads.append(Thread(target=group.submit, args=(item,)))
         threads[-1].start()
         assert log.started.wait(PATIENCE)
-        until(partial(is_long, group, item))
+        until_waiting(group, item)
     log.go.set()
     for thread in threads:
         thread.join(PATIENCE)
@@ -98,7 +93,7 @@ class Moments:
             there = len(self.group._waiting)
             self.threads.append(Thread(target=self.group.submit, args=(-1,)))
             self.threads[-1].start()
-            until(partial(is_other, self.group, there))
+            until_waiting(self.group, there + 1)
 
 
 @pytest.fixture
@@ -123,7 +118,7 @@ def test_who_comes_back_from_a_commit_is_in_the_next(
     threads[0].start()
     assert log.started.wait(PATIENCE)
     threads[1].start()
-    until(lambda: group._waiting)
+    until_waiting(group, 1)
     log.go.set()
     for thread in threads:
         thread.join(PATIENCE)
@@ -180,7 +175,7 @@ def test_an_interrupt_while_they_come_back_leaves_the_lead_to_the_next(
     def interrupt(_: float) -> None:
         monkeypatch.undo()
         next_one.start()
-        until(lambda: len(group._waiting) >= 2)
+        until_waiting(group, 2)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("persistence.duckdb._writer.sleep", interrupt)

@@ -35,7 +35,7 @@ from timeline.react import Limits, Tool, reading_tools
 from timeline.react._tools import Caller, CallResult
 
 FACT = "The gateway answers on port 48231, behind the blue door."
-ROUNDS = 25
+ROUNDS = 40
 LIMIT = 12_000
 
 
@@ -99,7 +99,7 @@ def test_a_run_reads_back_what_was_folded(practice: Practice) -> None:
     server = practice.serve(responder=responder())
     with Timeline.open("agent", window=12_000) as timeline:
         tools: list[Any] = [read_part, *reading_tools(timeline)]
-        agent = ReactAgent(timeline, practice.client(server), tools=tools, limits=Limits(rounds=40))
+        agent = ReactAgent(timeline, practice.client(server), tools=tools, limits=Limits(rounds=80))
         outcome = agent.run("Read all parts.")
         assert not server.refused
         check([event for _, event in timeline.events()], outcome.text)
@@ -112,7 +112,7 @@ def test_an_async_run_does_so_too(practice: Practice) -> None:
         timeline = await AsyncTimeline.open("agent", window=12_000)
         tools: list[Any] = [read_part, *reading_tools(timeline)]
         async with practice.aclient(server) as client:
-            agent = AsyncReactAgent(timeline, client, tools=tools, limits=Limits(rounds=40))
+            agent = AsyncReactAgent(timeline, client, tools=tools, limits=Limits(rounds=80))
             outcome = await agent.run("Read all parts.")
         check([event for _, event in await timeline.events()], outcome.text)
         await timeline.close()
