@@ -88,7 +88,7 @@ PAGES = {
         "Read, search, go back",
         "Nothing is lost: every block has a path, every version can be read, rendered and continued.",
         """
-        Timeline: read search events follow at render_at snapshot fork sibling
+        Timeline: read search events follow at render_at snapshot fork sibling for_model
         persistence: search_blocks
         """,
     ),
@@ -132,7 +132,7 @@ PAGES = {
         "Stores",
         "Where the events are: in memory, in a file or on a server.",
         """
-        persistence: open_store MemoryStore DuckDBStore SQLiteStore PostgresStore look copy_store verify repair
+        persistence: open_store MemoryStore DuckDBStore SQLiteStore PostgresStore look copy_store verify receipt repair
         Timeline: retain forget
         """,
     ),
