@@ -49,8 +49,8 @@ __all__ = [
 
 SEAL: Final = "thoughtSignature"
 """Gemini's name for the signature of a part."""
-_UNSIGNED: Final = "skip_thought_signature_validator"
-"""Gemini's signature for a call of another model."""
+_STANDARD: Final = str.maketrans("-_", "+/")
+"""From the alphabet of base64 for URLs to the standard one."""
 _MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 
 
@@ -83,17 +83,26 @@ def pieces_of(rendered: Rendered) -> Iterator[Piece]:
     for item in rendered.messages:
         for raw, alone in _blocks(item):
             for message in messages_in(alone, name):
-                for content in map(_own, message.content):
+                for content in map(_standard, message.content):
                     role = "tool" if isinstance(content, Result) else message.role
                     yield Piece(role, content, raw)
 
 
-def _own(content: Content) -> Content:
-    """A call without the signature that stands for none; frameworks set it themselves."""
-    if isinstance(content, Call) and content.provider.get(SEAL) == _UNSIGNED:
-        known = {name: value for name, value in content.provider.items() if name != SEAL}
-        return attrs.evolve(content, provider=known)
-    return content
+def _standard(content: Content) -> Content:
+    """The content with its signature in the standard alphabet of base64, the only one that frameworks decode. Google's
+    client writes it in the one for URLs, so that a signature which is a word, for a call of another model, stays it.
+    """
+    match content:
+        case (
+            Said(provider={"thoughtSignature": str(seal)})
+            | Call(provider={"thoughtSignature": str(seal)})
+        ):
+            known = {**content.provider, SEAL: seal.translate(_STANDARD)}
+            return attrs.evolve(content, provider=known)
+        case Thought(value={"thoughtSignature": str(seal)}):
+            return attrs.evolve(content, value={**content.value, SEAL: seal.translate(_STANDARD)})
+        case _:
+            return content
 
 
 def _blocks(item: Json) -> Iterator[tuple[Json, Json]]:

@@ -448,7 +448,7 @@ def test_an_effort_that_changes_is_the_requests(api: str, serve: Callable[..., F
     asyncio.run(play())
 
 
-@pytest.mark.parametrize("api", SENT[1:])
+@pytest.mark.parametrize("api", APIS[1:])
 def test_when_one_vendor_fails_the_request_is_rendered_for_the_next(
     api: str, serve: Callable[..., FakeServer], report: Callable[..., None]
 ) -> None:
