@@ -207,7 +207,8 @@ class Interrupted(MemoryStore):
         if self.later is not None and newest[0] == self.seen:
             if not self.later:
                 raise KeyboardInterrupt
-            text, self.later, later = self.later[0], None, self.later[1:]
+            text, *later = self.later
+            self.later = None
             Timeline.open(timeline_id, store=self, counter="estimate").steer(text)
             newest, self.later = super().tip(timeline_id), later
         self.seen = newest[0]
