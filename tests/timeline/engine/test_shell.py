@@ -67,7 +67,7 @@ def test_no_operation_is_left_out() -> None:
 @for_each("name", METHODS)
 def test_a_method_is_documented_where_it_is_asked_for(kind: type, name: str) -> None:
     method = getattr(kind, name)
-    home = "Shell" if name == "for_model" else kind.__name__  # which is written once, because it awaits nothing
+    home = "Shell" if name == "for_model" else kind.__name__  # written once: it awaits nothing
     assert method.__qualname__ == f"{home}.{name}"
     assert method.__module__ == kind.__module__
     assert inspect.getdoc(method)
