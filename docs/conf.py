@@ -25,7 +25,7 @@ TREE = {
     """,
     "How to": """
         how-to/approvals how-to/mcp how-to/sub-agents how-to/hooks traces how-to/pinned-notes how-to/hide-secrets
-        how-to/own-store how-to/own-rung how-to/own-importer
+        how-to/own-store how-to/own-rung how-to/own-importer high-availability
         gateway gateway-clients wrap agent testing integrations integrations/openai integrations/google-genai
         integrations/litellm integrations/openai-agents integrations/pydantic-ai
         integrations/langchain integrations/google-adk integrations/strands-agents
@@ -33,7 +33,7 @@ TREE = {
     """,
     "Concepts": """
         blocks-and-events render compaction ladder durability rehydration recovery caching
-        counting providers stores high-availability artifacts policies replay sessions foreign-messages
+        counting providers stores artifacts policies replay sessions foreign-messages
     """,
     "Reference": """
         reference reference/open reference/append reference/render reference/compact reference/policies

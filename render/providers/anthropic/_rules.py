@@ -94,7 +94,7 @@ class Rule(Enum):
     SHAPE = "Input should be a valid %s"
     # The types of the stable and the beta union are known here. A newer type needs a newer table; until then, an error
     # from this check is better than one from the server. [sdk]
-    # Of a message, and of a common block; thinking may have no mark. See `Violation.may_be_new`. [sdk, seen]
+    # Of a common block; thinking may have no mark. See `Violation.may_be_new`. [sdk, seen]
     EXTRA_FIELD = "Extra inputs are not permitted"
     UNKNOWN_BLOCK = "Input tag '%s' found using 'type' does not match any of the expected tags"
 
@@ -297,7 +297,6 @@ def _read_message(message: object, place: str, findings: Findings) -> _Message:
     if role not in ALLOWED:
         findings.add(Rule.ROLE, place, field="role")
         role = ""
-    _check_fields(fields, "", place, findings)
     content: object = fields.get("content")
     if isinstance(content, str):  # short for one text block
         content = [{"type": "text", "text": content}] if content else []
@@ -343,9 +342,9 @@ def _check_block(block: object, kinds: Checks, place: str, findings: Findings) -
 
 
 def _check_fields(known: Json, kind: str, place: str, findings: Findings) -> None:
-    """Check that a block of a common kind, or a message, has no other fields than the API knows."""
+    """Check that a block of a common kind has no other fields than the API knows."""
     for name in sorted(known.keys() - KNOWN_FIELDS[kind]) if kind in KNOWN_FIELDS else ():
-        findings.add(Rule.EXTRA_FIELD, place, field=f"{kind}.{name}".lstrip("."))
+        findings.add(Rule.EXTRA_FIELD, place, field=f"{kind}.{name}")
 
 
 def _check_mark(thing: Json, place: str, findings: Findings) -> None:
@@ -531,7 +530,6 @@ _SENT_BLOCKS: Final[Checks] = {**BLOCKS, **_SENT_TEXT}
 KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     kind: frozenset(names.split())
     for kind, names in {
-        "": "content role",
         "document": "cache_control citations context source title type",
         "image": "cache_control source transformations type",
         "text": "cache_control citations text type",
@@ -539,8 +537,8 @@ KNOWN_FIELDS: Final[Mapping[str, frozenset[str]]] = {
         "tool_use": "cache_control caller id input name toolset_name type",
     }.items()
 }
-"""The fields of a message, and of the common blocks, by the SDK. Thinking and blocks of the server's tools are sent back as
-they came, and are not checked."""
+"""The fields of the common blocks, by the SDK. Thinking and blocks of the server's tools are sent back as they came, and are
+not checked; nor are messages, to which Claude Code adds fields of its own (`output_config`). [seen]"""
 
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "user": frozenset(BLOCKS) - THINKING_TYPES - {"tool_use", "server_tool_use", "mcp_tool_use"},

@@ -406,13 +406,6 @@ MARKS: list[Case] = [
     ),
     (
         "extra_field",
-        "messages.0",
-        {**said(text()), "messages": [{**user(text()), "name": "Ann"}]},
-        said(text()),
-        None,
-    ),
-    (
-        "extra_field",
         "messages.0.content.0",
         said(text(words="a", annotations=[])),
         said(text(words="a")),
