@@ -33,7 +33,7 @@ TREE = {
     """,
     "Concepts": """
         blocks-and-events render compaction ladder durability rehydration recovery caching
-        counting providers stores artifacts policies replay sessions foreign-messages
+        counting providers stores high-availability artifacts policies replay sessions foreign-messages
     """,
     "Reference": """
         reference reference/open reference/append reference/render reference/compact reference/policies
