@@ -56,11 +56,11 @@ def test_a_damaged_file_is_not_held_and_says_the_same_again(path: Path) -> None:
         connection.execute("UPDATE events SET seq = 9 WHERE seq = 3")
     path.with_name(path.name + ".lock").unlink()
     for _ in range(2):
-        with pytest.raises(DamagedStoreError, match="has 3 events but 4"):
+        with pytest.raises(DamagedStoreError, match="3 events but 4 were acknowledged"):
             Timeline.open("talk", store=path)
-        with pytest.raises(DamagedStoreError, match="has 3 events but 4"):
+        with pytest.raises(DamagedStoreError, match="3 events but 4 were acknowledged"):
             asyncio.run(AsyncTimeline.open("talk", store=path))
-    assert_free(path)
+    duckdb.connect(str(path)).close()  # nobody holds it
 
 
 @pytest.mark.parametrize(
