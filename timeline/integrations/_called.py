@@ -1,6 +1,5 @@
 """The timeline for the model that a framework calls, which may be another one than the timeline's, such as a fallback."""
 
-import inspect
 from collections.abc import Awaitable, Collection
 from typing import TypeVar, cast
 
@@ -14,7 +13,9 @@ _R = TypeVar("_R")
 
 async def finished(result: Awaitable[_R] | _R) -> _R:
     """The result of an operation of a `Timeline` or an `AsyncTimeline`."""
-    return await result if inspect.isawaitable(result) else result
+    if isinstance(result, Awaitable):
+        return await cast("Awaitable[_R]", result)
+    return result
 
 
 def timeline_for(timeline: _T, name: str, apis: Collection[str] = ()) -> _T:
