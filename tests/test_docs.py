@@ -376,9 +376,7 @@ def labels(screen: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize(
-    "name", ["replay", "compared", "list", "show", "stats", "account", "propose", "models"]
-)
+@for_each("name", ["replay", "compared", "list", "show", "stats", "account", "propose", "models"])
 def test_the_glossary_has_what_is_on_the_screen(name: str, screens: dict[str, str]) -> None:
     glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     known = set(re.findall(r"`([^`]+)`", glossary))

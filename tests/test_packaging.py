@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from blocks import install_command
+from tests._table import for_each
 
 ROOT = Path(__file__).parent.parent
 SETTINGS: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -67,7 +68,7 @@ def test_what_is_required_is_what_is_said_to_be_supported() -> None:
     assert minors == list(range(min(minors), max(minors) + 1))
 
 
-@pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
+@for_each("extra", PROJECT["optional-dependencies"])
 def test_what_an_error_says_to_install_is_what_the_extra_declares(extra: str) -> None:
     """By name, so that it is true whether foldline came from an index, a wheel or a checkout."""
     pip, install, *packages = shlex.split(install_command(extra))

@@ -211,9 +211,7 @@ def test_a_host_tells_the_api_where_the_name_tells_no_vendor(
     assert not model.known
 
 
-@pytest.mark.parametrize(
-    "name", ["my-own-model", "nova-pro", "gptx-1", "command-r", "<synthetic>", ""]
-)
+@for_each("name", ["my-own-model", "nova-pro", "gptx-1", "command-r", "<synthetic>", ""])
 def test_a_name_of_no_known_vendor_has_no_price(name: str) -> None:
     model = model_named(name)
     assert (model.name, model.known) == (name or "unknown", False)

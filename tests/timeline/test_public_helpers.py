@@ -15,6 +15,7 @@ import timeline
 from blocks import FoldlineError, TimelineId
 from persistence import MemoryStore
 from tests._builders import LOOSE, Clock, open_timeline
+from tests._table import for_each
 
 STRANGE = object()
 JUNK = [None, 5, -1, 2.5, b"x", "junk", ["a"], {"a": 1}, {1}, print, True, 1j, STRANGE]
@@ -105,14 +106,14 @@ def test_every_public_name_is_here() -> None:
     assert {*HELPERS, *UNTOLD} == set(timeline.__all__)
 
 
-@pytest.mark.parametrize("name", HELPERS)
+@for_each("name", HELPERS)
 def test_every_parameter_is_here(name: str) -> None:
     if name not in ("aretry_with_compaction", "describe_model"):
         parameters = inspect.signature(HELPERS[name].call).parameters
         assert set(parameters) == set(HELPERS[name].valid)
 
 
-@pytest.mark.parametrize(("name", "parameter"), CASES)
+@for_each(("name", "parameter"), CASES)
 def test_a_wrong_type_is_one_typed_error(name: str, parameter: str) -> None:
     helper = HELPERS[name]
     for junk in JUNK:

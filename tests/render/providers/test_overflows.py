@@ -1,6 +1,5 @@
 """Overflow: every provider's and server's way to say that a prompt is too long, and what only looks like it."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -8,7 +7,7 @@ from render import OVERFLOW_TEXTS, Overflow, overflow_of
 from tests._table import for_each
 
 
-@pytest.mark.parametrize("number", range(len(OVERFLOW_TEXTS)))
+@for_each("number", range(len(OVERFLOW_TEXTS)))
 def test_every_text_of_the_table_is_recognised_with_the_numbers_that_it_has(number: int) -> None:
     text = OVERFLOW_TEXTS[number]
     overflow = text.overflow(text.example)

