@@ -201,7 +201,8 @@ def connected(path: Path, wait_seconds: float) -> sqlite3.Connection:
     raw = sqlite3.connect(path, timeout=wait_seconds, isolation_level=None, check_same_thread=False)
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA secure_delete = ON")
-    raw.execute("PRAGMA wal_autocheckpoint = 0")  # see `Folding`
+    raw.execute("PRAGMA wal_autocheckpoint = 0")  # see `Folding`, also for the next line
+    raw.execute("PRAGMA journal_size_limit = 0").fetchall()
     register(raw)
     return raw
 

@@ -5,19 +5,22 @@ Table `fold` says whether it is all there is.  Before the log is folded, it is s
 SQLite has folded all of it, which it does when the last connection closes.  A backup by SQLite itself (`VACUUM INTO`,
 `.backup`) reads the log, and says "yes".
 
-SQLite would fold the log by itself when it has 1,000 pages; `connected` forbids it.
+SQLite would fold the log by itself when it has 1,000 pages; `connected` forbids it, and lets SQLite cut the log off when it
+begins it anew, so that the log's size says how much is in it.
+
+No file of a database is opened here: closing it would release all locks that this process has on it, also those of SQLite
+(https://sqlite.org/howtocorrupt.html, 2.2).
 """
 
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
-from struct import Struct
 from typing import Final
 
 import attrs
 
-PAGES: Final = 1_000
-"""Pages in the log at which it is folded."""
+LOG_BYTES: Final = 4_000_000
+"""Bytes of the log at which it is folded: about 1,000 pages."""
 WRITES: Final = 32
 """How often a process looks, in writes."""
 HEADER_BYTES: Final = 32
@@ -28,8 +31,6 @@ CREATE: Final = (
 )
 _IS_WHOLE: Final = "SELECT is_whole FROM fold"
 _SET: Final = "UPDATE fold SET is_whole = ?"
-_MAX_FRAME: Final = Struct("=16xI")
-"""The beginning of the index of the log (`-shm`), in the byte order of the machine: the pages in the log."""
 
 
 @attrs.define(eq=False)
@@ -38,7 +39,7 @@ class Folding:
 
     _path: Path
     _due: int = 0
-    """Pages in the log at which it is folded; 0: the next write begins with it."""
+    """Bytes of the log at which it is folded; 0: the next write begins with it."""
     _writes: int = 0
     _is_half: bool = False
     """Whether the last time ended between "no" and "yes"."""
@@ -51,7 +52,7 @@ class Folding:
     def after(self, raw: sqlite3.Connection) -> None:
         """Call this after each transaction that has written."""
         self._writes += 1
-        if not self._writes % WRITES and _pages(self._path) >= self._due:
+        if not self._writes % WRITES and _log_bytes(self._path) >= self._due:
             self.fold(raw)
 
     def fold(self, raw: sqlite3.Connection) -> None:
@@ -63,7 +64,7 @@ class Folding:
                 raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             finally:
                 self.heal(raw)
-        self._due = _pages(self._path) + PAGES
+        self._due = _log_bytes(self._path) + LOG_BYTES
 
     def heal(self, raw: sqlite3.Connection) -> None:
         """Complete what was interrupted, in this process."""
@@ -74,10 +75,7 @@ class Folding:
 
 def has_log(path: Path) -> bool:
     """Whether there is a write-ahead log with pages beside the file."""
-    try:
-        return path.with_name(f"{path.name}-wal").stat().st_size > HEADER_BYTES
-    except FileNotFoundError:
-        return False
+    return _log_bytes(path) > HEADER_BYTES
 
 
 def lacks_log(path: Path, raw: sqlite3.Connection, *, had_log: bool) -> bool:
@@ -100,10 +98,8 @@ def accept(raw: sqlite3.Connection) -> None:
     raw.execute(_SET, [1])
 
 
-def _pages(path: Path) -> int:
+def _log_bytes(path: Path) -> int:
     try:
-        with path.with_name(f"{path.name}-shm").open("rb") as index:
-            found = index.read(_MAX_FRAME.size)
-    except OSError:  # the last connection is being closed
+        return path.with_name(f"{path.name}-wal").stat().st_size
+    except FileNotFoundError:
         return 0
-    return int(_MAX_FRAME.unpack(found)[0]) if len(found) == _MAX_FRAME.size else 0

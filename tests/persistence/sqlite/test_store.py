@@ -1,7 +1,8 @@
 """The SQLite store keeps the contract, and what only a file of many processes can promise."""
 
+import io
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from blocks import DamagedStoreError, MisuseError, StoreLockedError, TimelineId
 from persistence import DuckDBStore, EventStore, SQLiteStore, open_store, verify
 from persistence.sqlite._database import IDLE_MAX
+from persistence.sqlite._fold import LOG_BYTES, WRITES
 from persistence.testing import StoreContract
 from tests.persistence.contract import T, many, said, versions
 
@@ -31,6 +33,30 @@ class TestSQLiteStore(StoreContract):
     def store(self, path: Path) -> Iterator[EventStore]:
         with SQLiteStore(path) as store:
             yield store
+
+
+def test_the_log_is_folded_and_no_file_is_opened_beside_sqlite(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To close a file releases the locks that SQLite has on it in this process; then another process would take the
+    index of the log for its own, and cut it off under us."""
+    opened: list[str] = []
+
+    def noted(file: object, *args: object, **named: object) -> object:
+        opened.append(str(file))
+        return really(file, *args, **named)
+
+    really: Callable[..., object] = io.open
+    with SQLiteStore(path) as store:
+        monkeypatch.setattr(io, "open", noted)
+        monkeypatch.setattr("builtins.open", noted)
+        largest = 0
+        for n in range(6 * WRITES):
+            store.append(T, [said(f"{n} {'x' * 30_000}")], expected_version=n)
+            largest = max(largest, path.with_name(f"{path.name}-wal").stat().st_size)
+        assert store.verify().ok
+    assert LOG_BYTES < largest < 3 * LOG_BYTES < path.stat().st_size
+    assert [name for name in opened if path.name in name] == []
 
 
 def test_what_is_no_store_is_refused_and_left_as_it_is(path: Path) -> None:
