@@ -199,7 +199,7 @@ def test_a_bound_that_no_session_can_check_is_refused() -> None:
     ("at_least", "message"),
     [
         ({}, "give a bound for at least one of far, "),
-        ({"surroundings": 0.5}, "'surroundings' alone is no aim"),
+        ({"surroundings": 0.5}, "'surroundings' alone is not enough"),
         ({"quote": 0.5}, "no measure 'quote'; did you mean 'quotes'?"),
         ({"far": 1.5}, "'far' must be a share from 0 to 1"),
         ({"far": float("nan")}, "'far' must be a share from 0 to 1"),
