@@ -132,6 +132,9 @@ COMPUTED_SHARE: Final = 0.05
 COMPUTED_MAX: Final = 4000
 """Share of the limit, and the most tokens, that the instruction has for the computed sections. They are there so that they
 are not repeated; the model has seen what they are computed from."""
+WORTH: Final = 0.02
+"""Share of the limit up to which a written part is worth having, however little is folded: a first fold may fold no more
+than a short prompt, and what the model says of it is asked for only once."""
 _LEFT_OUT: Final = frozenset({WORKING, *SET_ASIDE.values()})
 """Titles of the computed sections that are not shown: they only quote, or name what can be read back."""
 WORDS: Final = 100
@@ -373,7 +376,7 @@ def parse_answer(
 
     Raises:
         RejectedAnswerError: the answer has no JSON object, or nothing in it can be used, or the written part would be larger
-            than the blocks that are folded.
+            than the blocks that are folded and than `WORTH` of the limit.
     """
     before = asking.before if before is None else before
     context, fold = asking.context, asking.fold
@@ -386,7 +389,7 @@ def parse_answer(
     if not asking.goes_on:
         summary = msgspec.structs.replace(summary, turn_context="")
     written, was = (context.counter.count(format_written(s)) for s in (summary, before))
-    if written - was >= max(_folded_tokens(fold, context), 1):
+    if written - was >= max(_folded_tokens(fold, context), int(WORTH * context.limit), 1):
         raise RejectedAnswerError(f"{written - was} tokens, more than what it would replace")
     return merge_summaries(before, summary, SummaryRoom.of(context)), notices
 

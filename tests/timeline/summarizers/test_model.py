@@ -10,6 +10,7 @@ import pytest
 from blocks import RangeCompacted, StructuredSummary, TextPart
 from render import PROMPT_VERSION, Json, Policy, SummaryRoom
 from tests._builders import response, result, text_in, tool_use
+from tests._builders import text as said
 from tests._practice import Practice
 from timeline import ModelSummarizer, Timeline, model_named
 from timeline.fake_provider import FakeServer, Reply, summary_reply
@@ -272,6 +273,24 @@ def test_an_answer_that_is_too_long_is_cut_by_rule(practice: Practice) -> None:
     assert 0 < len(kept) < 75
     newest = [outcome["outcome"] for outcome in outcomes[-len(kept) :]]
     assert kept[1:] == newest[1:], "the last to go may be cut"
+
+
+def test_a_short_answer_is_taken_however_little_is_folded(practice: Practice) -> None:
+    """The first fold may take in no more than a short prompt; what the model is told once is not asked for again."""
+    answer: Json = {
+        "constraints": ["Never touch db-2!"],
+        "facts": [f"The account {n} is settled and signed." for n in range(15)],
+    }
+    server = practice.serve(responder=answering(answer))
+    timeline = opened(practice.client(server))
+    timeline.user("Hello.")
+    timeline.record(response(said("Hello."), id="hello"))
+    talk(timeline, 1, lines=400)
+    timeline.compact(system=SYSTEM)
+    event = event_of(timeline)
+    assert not event.summary.degraded
+    assert event.summary.summary.constraints == ("Never touch db-2!",)
+    assert len(summary_requests(server)) == 1
 
 
 # Provenance.
