@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 
-from blocks import ENCRYPTED, FoldlineError, ToolCall, checked_calls
+from blocks import ENCRYPTED, ClosedError, FoldlineError, ToolCall, checked_calls
 from blocks.formats import as_json
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
@@ -76,7 +76,7 @@ class ReactAgent(AgentSettings):
         """
         return _last(self.run_events(prompt, *parts))
 
-    def run_events(self, prompt: str, *parts: Given) -> Iterator[AgentEvent]:
+    def run_events(self, prompt: str, *parts: Given) -> Generator[AgentEvent, None, None]:
         """As `run`, but one event after the other as it happens; the last one is the `Outcome`.
 
         The run goes on while the iterator is read. Closing it (or leaving the loop that reads it) interrupts the run as
@@ -100,7 +100,7 @@ class ReactAgent(AgentSettings):
         """
         return _last(self.resume_events())
 
-    def resume_events(self) -> Iterator[AgentEvent]:
+    def resume_events(self) -> Generator[AgentEvent, None, None]:
         """As `resume`, but one event after the other, as `run_events`."""
         return self._play(Loop(self.timeline, self).resume())
 
@@ -145,6 +145,8 @@ class ReactAgent(AgentSettings):
         """Close interrupted calls. An error here is only logged, because the earlier error matters more."""
         try:
             Loop(self.timeline, self).settle()
+        except ClosedError:
+            pass  # by the run above, which was interrupted: `resume` closes them
         except FoldlineError:
             log.exception("open calls are still open; `resume` closes them")
 
@@ -180,16 +182,20 @@ class ReactAgent(AgentSettings):
 
     def _run_tools(self, effect: RunTools) -> Performed:
         """Run the calls, several at once in threads; each result is appended as soon as it arrives, by this thread alone,
-        so that nothing is appended after an interrupt."""
+        and if this is interrupted, the threads append nothing any more and begin no further call."""
         suspended: list[Suspension] = []
         several = len(effect.calls) > 1 and self.parallel_max > 1
-        for result in (self._concurrent if several else self._in_order)(effect):
-            if isinstance(result, ToolStarted):
-                yield from self._report(result)
-            elif isinstance(result, CallResult):
-                yield from self._report(_append(self, result)[1])
-            else:
-                suspended.append(result)
+        try:
+            for result in (self._concurrent if several else self._in_order)(effect):
+                if isinstance(result, ToolStarted):
+                    yield from self._report(result)
+                elif isinstance(result, CallResult):
+                    yield from self._report(_append(self, result)[1])
+                else:
+                    suspended.append(result)
+        except BaseException:
+            effect.meter.give_up()
+            raise
         return suspended
 
     def _in_order(self, effect: RunTools) -> Iterator[ToolStarted | CallResult | Suspension]:
@@ -202,6 +208,8 @@ class ReactAgent(AgentSettings):
 
         def work(one: ToolCall) -> CallResult | Suspension:
             with room:
+                if effect.meter.is_given_up:
+                    raise ClosedError("the run was interrupted before this call began")
                 return self._call_tool(one, effect.meter)
 
         for each in effect.calls:

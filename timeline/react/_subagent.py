@@ -58,7 +58,10 @@ class SubAgent(AgentSettings):
         return attrs.evolve(made, delegate=self)
 
     def _run(self, task: str, context: RunContext) -> ToolReply | Suspension:
-        with self._opened(context.timeline, context.call.call_id) as timeline:
+        with (
+            self._opened(context.timeline, context.call.call_id) as timeline,
+            context.meter.serving(timeline),
+        ):
             outcome = ReactAgent(timeline, self.client, **self._settings)._as_child(  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- one of ours
                 task, context.meter
             )
