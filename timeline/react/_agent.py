@@ -34,7 +34,7 @@ from timeline.observe._traces import (
     usage_attributes,
 )
 from timeline.react._approvals import Approval, Suspension
-from timeline.react._events import AgentEvent, Outcome, TextDelta, ToolDone, ToolStarted
+from timeline.react._events import AgentEvent, Outcome, OutputT, TextDelta, ToolDone, ToolStarted
 from timeline.react._limits import Meter
 from timeline.react._loop import Ask, Flow, Loop, RunTools
 from timeline.react._settings import AgentSettings, is_kind, text_in
@@ -51,7 +51,7 @@ Performed: TypeAlias = Generator[AgentEvent, None, Any]
 
 @checked_calls()
 @attrs.frozen
-class ReactAgent(AgentSettings):
+class ReactAgent(AgentSettings[OutputT]):
     """An agent on a timeline: calls the model and runs its tools until the model is done.
 
     If it is interrupted at any point (Ctrl-C, an error of the provider, a crash), the log stays valid, and
@@ -66,7 +66,7 @@ class ReactAgent(AgentSettings):
         super().__attrs_post_init__()
         self._api.check(self.client)
 
-    def run(self, prompt: str, *parts: Given) -> Outcome:
+    def run(self, prompt: str, *parts: Given) -> Outcome[OutputT]:
         """Append the user's prompt, and run until the model ends its turn.
 
         Raises:
@@ -88,7 +88,7 @@ class ReactAgent(AgentSettings):
         checked_prompt(prompt, parts, "run()")
         return self._play(Loop(self.timeline, self).run(prompt, *parts))
 
-    def resume(self) -> Outcome:
+    def resume(self) -> Outcome[OutputT]:
         """Continue a run that stopped or that ended early: with what was approved and denied, and with a new allowance.
 
         A call that may have been begun, and has no result, is closed as interrupted; one of an `idempotent` tool is made
@@ -122,7 +122,7 @@ class ReactAgent(AgentSettings):
         """
         drive(Loop(self.timeline, self).decide(_id(approval), "denied", None, reason))
 
-    def _as_child(self, task: str, above: Meter) -> Outcome:
+    def _as_child(self, task: str, above: Meter) -> Outcome[OutputT]:
         """Begin a task, or go on with it, for the agent whose meter is given."""
         loop = Loop(self.timeline, self, above)
         return _last(self._play(loop.resume() if self.timeline.version else loop.run(task)))
@@ -131,7 +131,7 @@ class ReactAgent(AgentSettings):
     def _api(self) -> Api:
         return api_of(self.timeline.settings.provider.name)
 
-    def _play(self, flow: Flow[Outcome]) -> Generator[AgentEvent, None, None]:
+    def _play(self, flow: Flow[Outcome[OutputT]]) -> Generator[AgentEvent, None, None]:
         with run_span(self.timeline, self.name) as span:
             try:
                 with closing(play(flow, self._perform)) as events:
@@ -224,9 +224,9 @@ class ReactAgent(AgentSettings):
             return end_tool(span, self.caller.call(tool_call, context))
 
 
-def _last(events: Iterator[AgentEvent]) -> Outcome:
+def _last(events: Iterator[AgentEvent]) -> Outcome[Any]:
     """The outcome of a run, which is read to its end: closing it before would interrupt it."""
-    return cast("Outcome", deque(events, maxlen=1).pop())
+    return cast("Outcome[Any]", deque(events, maxlen=1).pop())
 
 
 def _id(approval: Approval | str) -> str:
@@ -235,7 +235,7 @@ def _id(approval: Approval | str) -> str:
 
 @checked_calls()
 @attrs.frozen
-class AsyncReactAgent(AgentSettings):
+class AsyncReactAgent(AgentSettings[OutputT]):
     """`ReactAgent` for asyncio: the tools of one round run concurrently, sync tools in threads."""
 
     timeline: AsyncTimeline = attrs.field(validator=is_kind(AsyncTimeline, "an AsyncTimeline"))
@@ -246,7 +246,7 @@ class AsyncReactAgent(AgentSettings):
         super().__attrs_post_init__()
         self._api.check(self.client)
 
-    async def run(self, prompt: str, *parts: Given) -> Outcome:
+    async def run(self, prompt: str, *parts: Given) -> Outcome[OutputT]:
         """See `ReactAgent.run`."""
         return await _alast(self.run_events(prompt, *parts))
 
@@ -255,7 +255,7 @@ class AsyncReactAgent(AgentSettings):
         checked_prompt(prompt, parts, "run()")
         return self._play(Loop(self.timeline, self).run(prompt, *parts))
 
-    async def resume(self) -> Outcome:
+    async def resume(self) -> Outcome[OutputT]:
         """See `ReactAgent.resume`."""
         return await _alast(self.resume_events())
 
@@ -271,7 +271,7 @@ class AsyncReactAgent(AgentSettings):
         """See `ReactAgent.deny`."""
         await adrive(Loop(self.timeline, self).decide(_id(approval), "denied", None, reason))
 
-    async def _as_child(self, task: str, above: Meter) -> Outcome:
+    async def _as_child(self, task: str, above: Meter) -> Outcome[OutputT]:
         loop = Loop(self.timeline, self, above)
         return await _alast(self._play(loop.resume() if self.timeline.version else loop.run(task)))
 
@@ -279,7 +279,7 @@ class AsyncReactAgent(AgentSettings):
     def _api(self) -> Api:
         return api_of(self.timeline.settings.provider.name)
 
-    async def _play(self, flow: Flow[Outcome]) -> AsyncGenerator[AgentEvent, None]:
+    async def _play(self, flow: Flow[Outcome[OutputT]]) -> AsyncGenerator[AgentEvent, None]:
         with run_span(self.timeline, self.name) as span:
             try:
                 async with aclosing(aplay(flow, self._perform)) as events:
@@ -378,15 +378,17 @@ class AsyncReactAgent(AgentSettings):
         return done
 
 
-async def _alast(events: AsyncGenerator[AgentEvent, None]) -> Outcome:
+async def _alast(events: AsyncGenerator[AgentEvent, None]) -> Outcome[Any]:
     last: AgentEvent | None = None
     async with aclosing(events):
         async for event in events:
             last = event
-    return cast("Outcome", last)
+    return cast("Outcome[Any]", last)
 
 
-def _append(agent: ReactAgent | AsyncReactAgent, result: CallResult) -> tuple[Any, ToolDone]:
+def _append(
+    agent: ReactAgent[Any] | AsyncReactAgent[Any], result: CallResult
+) -> tuple[Any, ToolDone]:
     """Append the result of a call; with an async agent, await the first of the two."""
     if result.envelope.sensitivity in ENCRYPTED and not agent.timeline.settings.can_seal:
         result = withheld(result)
@@ -424,7 +426,9 @@ def end_run(span: Span, event: AgentEvent) -> AgentEvent:
     return event
 
 
-def chat_span(agent: ReactAgent | AsyncReactAgent, arguments: Json) -> AbstractContextManager[Span]:
+def chat_span(
+    agent: ReactAgent[Any] | AsyncReactAgent[Any], arguments: Json
+) -> AbstractContextManager[Span]:
     """The span of one call to the model."""
     timeline: Shell = agent.timeline
     if not timeline.traces.are_on:
