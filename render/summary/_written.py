@@ -150,8 +150,8 @@ def line_of(item: Item) -> str:
     match item:
         case Decision():
             turn = f" ({item.turn})" if item.turn else ""
-            rejected = f"; rejected: {item.rejected}" if item.rejected else ""
-            return _joined(", because ", item.decision, item.reason) + rejected + turn
+            reasoned = _joined(", because ", item.decision, item.reason)
+            return _joined("; rejected: ", reasoned, item.rejected) + turn
         case Work(action="found"):  # a statement of the agent, which older releases quoted
             return _joined(": ", item.component, item.description)
         case Work():
@@ -173,7 +173,11 @@ def line_of(item: Item) -> str:
 
 
 def _joined(between: str, first: str, second: str) -> str:
-    return between.join(filter(None, (first, second)))
+    """Both in one line, without the full stop between them; the one that there is, as it is."""
+    if not (first and second):
+        return first or second
+    is_stopped = first.endswith(".") and not first.endswith("..")
+    return f"{first[:-1] if is_stopped else first}{between}{second}"
 
 
 # The update.

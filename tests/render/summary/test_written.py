@@ -80,7 +80,7 @@ def test_what_an_update_does_not_mention_stays_word_for_word() -> None:
         (
             {"id": "d1", "rejected": "EUR and USD"},
             {"decisions"},
-            "d1. Use CHF., because the bank does; rejected: EUR and USD",
+            "d1. Use CHF, because the bank does; rejected: EUR and USD",
         ),
         ({"id": "o2", "priority": "low"}, {"open_items"}, "o2. [low] Account 5"),
         ({"id": "[O2]", "item": "Account 6"}, {"open_items"}, "o2. [medium] Account 6"),
@@ -229,7 +229,7 @@ def test_each_entry_has_an_id_and_stands_under_its_heading() -> None:
     assert sections["Goal"] == "Settle the books."
     assert sections["Open items"] == "- [high] Account 4\n- [medium] Account 5"
     assert sections["Lists"] == "- Accounts:\n  - 1 done\n  - 2 open\n  - 3 open"
-    assert "d1. Use CHF., because the bank does; rejected: EUR: rounded" in numbered(BEFORE)
+    assert "d1. Use CHF, because the bank does; rejected: EUR: rounded" in numbered(BEFORE)
 
 
 @given(summaries(), st.integers(0, 300))

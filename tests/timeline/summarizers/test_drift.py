@@ -164,7 +164,7 @@ def test_a_model_that_talks_too_much_does_not_push_out_what_it_decided(
     assert not event.summary.degraded
     assert [d.decision for d in event.summary.summary.decisions] == ["Use CHF."]
     assert event.summary.summary.facts == FACTS
-    assert "- Use CHF., because the bank does" in shown
+    assert "- Use CHF, because the bank does" in shown
     assert event.summary.summary.state.endswith("…")
 
 
