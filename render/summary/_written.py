@@ -91,9 +91,7 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 CONTEXT_TITLE: Final = "Turn Context (split turn)"
 _PRIORITIES: Final = ("high", "medium", "low")
 DONE: Final = "done"
-"""The action of work that a model reports."""
-CLOSED: Final = "closed"
-"""The action of an open item that a model closes, in the list of completed work."""
+"""The action of work that a model reports, and of an open item that it closes with an outcome."""
 
 # The text.
 
@@ -289,7 +287,7 @@ def _close(given: Mapping[str, Any], pages: _Pages) -> None:
         case NamedList() if item is not None:
             pages.lists[field][index] = _with_item(old, item, "")
         case OpenItem() if outcome:
-            work = Work(component=old.item, action=CLOSED, description=outcome)
+            work = Work(component=old.item, action=DONE, description=outcome)
             pages.lists["completed"].append(work)
         case ErrorRecord(resolution="") if outcome:
             pages.lists[field][index] = structs.replace(old, resolution=outcome)

@@ -11,7 +11,6 @@ from blocks import Decision, ErrorRecord, NamedList, OpenItem, StructuredSummary
 from render import SummaryRoom, merge_summaries
 from render.summary._merge import GAP, HELD, HELD_FAST
 from render.summary._written import (
-    CLOSED,
     format_written,
     numbered,
     report_history,
@@ -103,7 +102,7 @@ def test_an_entry_is_changed_by_its_id_in_the_fields_that_are_named(
 def test_an_open_item_that_is_closed_is_work_with_its_outcome() -> None:
     summary = after(close=[{"id": "o1", "outcome": "settled"}])
     assert summary.open_items == BEFORE.open_items[1:]
-    closed = Work(component="Account 4", action=CLOSED, description="settled")
+    closed = Work(component="Account 4", action="done", description="settled")
     assert closed in summary.completed
     assert after(close=["o1"]).completed == BEFORE.completed, "without an outcome it just goes"
 

@@ -152,7 +152,7 @@ def test_a_model_that_talks_too_much_does_not_push_out_what_it_decided(
     practice: Practice,
 ) -> None:
     """A long state, plan or turn context is cut before any fact or decision goes."""
-    long = "And so it goes on. " * 80
+    long = "And so it goes on. " * 160
     decided = [{"decision": "Use CHF.", "reason": "the bank does"}]
     told = {"decisions": decided, "facts": FACTS, "state": long, "plan": long}
     server = practice.serve(responder=lambda _: Reply(text=json.dumps(told)))
