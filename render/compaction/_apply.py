@@ -58,7 +58,7 @@ from blocks import (
 )
 from blocks.formats import appended_texts
 from render.policy._context import Context
-from render.stages._budget import account, fixed_tokens, target_of, total_tokens
+from render.stages._budget import account, target_of, total_tokens
 from render.stages._visibility import HEAD_SHARE, cut_text
 from render.summary import _findings, _turns
 from render.summary._actions import advance as advance_actions
@@ -774,7 +774,7 @@ def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
 def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> PageRoom:
     """The rooms of the computed parts: by the policy, or less if the target leaves less beside the rest."""
     carried = _carried(fold, context) + _carried(fold, context, standing=True)
-    rest = fixed_tokens(context) + fold.kept_tokens + carried + written
+    rest = context.prefix.tokens + fold.kept_tokens + carried + written
     sizes = account(view, context)
     target = (target_of(context) - sizes.prefix) / sizes.ratio  # in tokens as they are counted here
     before = _page_tokens(view, context)

@@ -25,7 +25,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import compress, count
 from operator import attrgetter, is_not
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 
 import attrs
 from msgspec import Struct
@@ -63,6 +63,9 @@ from blocks import (
     tag_of,
     text_of,
 )
+
+if TYPE_CHECKING:
+    from render.view._view import Shown
 
 # Content blocks that only the provider understands, and that are sent back unchanged.
 #
@@ -368,6 +371,23 @@ def _same(old: Sequence[object], new: Sequence[object]) -> int:
     if shared and old[: shared - 1] == new[: shared - 1]:
         return shared - (old[shared - 1] is not new[shared - 1])
     return next(compress(count(), map(is_not, old, new)), shared)
+
+
+@attrs.frozen
+class Encoder(Generic[_T]):
+    """Encodes groups, each once, because what it gives is kept with the group."""
+
+    key: tuple[object, ...]
+    """Encoders with equal keys give equal pieces."""
+    encode: Callable[[Group], _T]
+
+    def pieces(self, shown: "Shown") -> tuple[_T, ...]:
+        """Every group, encoded, with its hidden blocks replaced."""
+        return shown.group_memo.each(self.key, shown.groups, self.shown)
+
+    def shown(self, group: Group) -> _T:
+        """The group, encoded, with its hidden blocks replaced."""
+        return group.memo(self.key, lambda: self.encode(as_shown(group)))
 
 
 def was_paused(entries: Sequence[Entry]) -> bool:

@@ -75,13 +75,11 @@ from render import (
     Summary,
     View,
     commit,
-    compaction_due,
     decide,
     handed_out,
     open_view,
     render,
     total_tokens,
-    wanted,
 )
 from timeline._arguments import TIME, checked, checked_blocks
 from timeline._flow import CallHook, Flow, Pause, blocking
@@ -222,9 +220,9 @@ class Engine:
     def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow[Made]:
         """Decide and render, and commit the decisions."""
         before, version = self.view, self.version
-        stages = render(before, context)
-        forced = force and attempt.is_first(before)
-        decided = yield from self._driven(stages, context, attempt, force=forced)
+        trigger: Trigger | None = "forced" if force and attempt.is_first(before) else None
+        stages = render(before, context, trigger)
+        decided = yield from self._driven(stages, context, attempt)
         rendered = decided.rendered
         made = Made(before=before, tokens=decided.tokens, rendered=rendered)
         try:
@@ -249,8 +247,6 @@ class Engine:
         stages: Generator[Need, Any, Decided],
         context: Context,
         attempt: Attempt,
-        *,
-        force: bool,
     ) -> Flow[Decided]:
         """The result of the pipeline; this answers its requests for compactions and artifacts."""
         answer: object = None
@@ -260,15 +256,10 @@ class Engine:
             except StopIteration as stop:
                 return cast("Decided", stop.value)
             match need:
-                case Compact(view):
-                    trigger = "forced" if force else compaction_due(view, context)
-                    answer = view
-                    if trigger and context.policy.compacts:
-                        answer = yield from self._compacted(view, context, attempt, trigger)
-                case BringBack(view):
-                    service, answer = self.artifact_service, ()
-                    if service.opener and (named := wanted(view, context.policy)):
-                        answer = yield from service.bring_back(view, context, named)
+                case Compact(view, trigger):
+                    answer = yield from self._compacted(view, context, attempt, trigger)
+                case BringBack(view, named):
+                    answer = yield from self.artifact_service.bring_back(view, context, named)
 
     def _compacted(
         self, view: View, context: Context, attempt: Attempt, trigger: Trigger
@@ -440,7 +431,7 @@ class Engine:
             self._hold(e for e in decided if is_true or not isinstance(e, SummaryPrepared))
             raise
         if not decided:
-            self.view = view.settled()
+            self.view = view
             return self.version
         try:
             yield from self._write((*self.pending, *decided), self.version)

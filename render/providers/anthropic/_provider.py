@@ -35,7 +35,6 @@ from blocks import (
 from blocks.formats import SHAPES, anthropic_usage_in, items, obj, string
 from render.policy._context import (
     Answer,
-    Encoder,
     Limits,
     Model,
     Piece,
@@ -85,7 +84,7 @@ from render.providers.anthropic._kinds import (
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
 )
-from render.view._group import Entry, Group, Json, Place, verbatim
+from render.view._group import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["anthropic"]
 PICTURE_BYTES_MAX: Final = 24_000_000
@@ -158,7 +157,7 @@ def rates(model: Model, prompt_tokens: int) -> Rates:
 
 def encoder(
     refuses: Refuses, counter: TokenCounter, model: Model, *, keep_thinking: bool
-) -> Encoder:
+) -> Encoder[Piece]:
     """An encoder into messages of assistant and user."""
     leads = keep_thinking and "leads" in _thinking_rules(model)
     roles = frozenset({OPERATOR}) if model.system_messages else frozenset[str]()

@@ -23,7 +23,7 @@ from blocks import (
     in_words,
 )
 from blocks.formats import CLIENT_TOOLS, SHAPES, client_call, client_result, usage_in
-from render.policy._context import Answer, Encoder, Model, Piece, Provider, TokenCounter, Violations
+from render.policy._context import Answer, Model, Piece, Provider, TokenCounter, Violations
 from render.providers._answers import (
     answer_in,
     check_name,
@@ -67,7 +67,7 @@ from render.providers.openai._shared import (
     texts_of,
     tool_tokens,
 )
-from render.view._group import Entry, Group, Json, Place, response_of, verbatim
+from render.view._group import Encoder, Entry, Group, Json, Place, response_of, verbatim
 
 SHAPE: Final = SHAPES["openai.responses"]
 PROMPT: Final = "developer"
@@ -102,7 +102,7 @@ def provider(violations: Violations) -> Provider:
     )
 
 
-def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:
     """An encoder into input items."""
     listed = limits_of(model).marks_max > 0
     encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
