@@ -69,6 +69,11 @@ def kind_of(event: Event) -> str:
     return str(event.__struct_config__.tag)
 
 
+def labels_of(event: Event) -> tuple[str, str]:
+    """The id and the kind of an event, as they are stored."""
+    return clean_json(event.id), clean_json(kind_of(event))
+
+
 def encode_event(event: Event) -> bytes:
     """The event as JSON text in UTF-8.
 

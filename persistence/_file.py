@@ -213,9 +213,8 @@ def permissions(database: Path) -> int:
 def create_beside(file: Path, database: Path) -> None:
     """Create an empty file with these permissions, unless there is one; a database would create it with those that the
     process gives to any file. If it cannot be created, the database says why."""
-    if not file.exists():
-        with suppress(OSError):
-            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions(database)))
+    with suppress(OSError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions(database)))
 
 
 @contextmanager

@@ -39,10 +39,10 @@ from blocks import (
     TooLargeError,
     UnknownTimelineError,
     VersionConflictError,
-    clean_json,
     decode_event,
     encode_event,
     kind_of,
+    labels_of,
     tag_of,
 )
 
@@ -133,9 +133,10 @@ def store_event(event: Event) -> StoredEvent:
     Raises:
         CodecError: the event holds a value that cannot be encoded.
     """
+    own, kind = labels_of(event)
     return StoredEvent(
-        id=clean_json(event.id),
-        kind=clean_json(kind_of(event)),
+        id=own,
+        kind=kind,
         at=float(event.at),
         ref=ref_of(event),
         data=encode_event(event),

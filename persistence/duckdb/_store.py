@@ -197,7 +197,7 @@ class DuckDBStore(RelationalStore):
 
     def _known(self, timeline_id: TimelineId) -> Known:
         self._refuse_if_not_ours()
-        return self._reader.known(timeline_id)
+        return self._writer.heads.held(timeline_id) or self._reader.known(timeline_id)
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         append = Append(timeline=target, expected=0, events=checked_events(target, [event], 0))

@@ -199,18 +199,18 @@ def _laid_down(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 def replaced(entries: Sequence[Entry], kept: Sequence[Entry]) -> set[int]:
     """Versions of the standing instructions that a later one replaces; `kept` follows `entries`."""
-    newest = {standing_of(e.source): e.version for e in (*entries, *kept) if standing_of(e.source)}
+    newest = {e.standing: e.version for e in (*entries, *kept) if e.standing}
     current = set(newest.values())
-    return {e.version for e in entries if standing_of(e.source) and e.version not in current}
+    return {e.version for e in entries if e.standing and e.version not in current}
 
 
 def _standing(entries: Sequence[Entry], kept: Sequence[Entry], context: Context) -> list[Carried]:
     """The standing instructions that apply, shortened where they exceed their room."""
     gone = replaced(entries, kept)
-    standing = [e for e in entries if standing_of(e.source) and e.version not in gone]
+    standing = [e for e in entries if e.standing and e.version not in gone]
     room = int(context.policy.standing_ratio * context.capacity)
     sizes = [context.counter.count(_standing_text(entry)) for entry in standing]
-    lists = [standing_of(entry.source).startswith("list:") for entry in standing]
+    lists = [entry.standing.startswith("list:") for entry in standing]
     limits = _standing_limits(sizes, lists, room)
     return [
         _shortened(entry, size, limit, context)
@@ -735,7 +735,7 @@ def _with_past(
     count: Callable[[str], int],
 ) -> Digest:
     """The digest with what was found and done in everything that is folded."""
-    folded = [entry for entry in fold.folded if not standing_of(entry.source)]
+    folded = [entry for entry in fold.folded if not entry.standing]
     running = fold.kept[0].block.turn
     findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
     share = BESIDE_WRITTEN if block.summary.complete else 1.0

@@ -51,7 +51,6 @@ from blocks import (
     UserAttachment,
     UserPrompt,
     encode_block,
-    standing_of,
 )
 from render.compaction._apply import FoldRange, Summary, apply_range, carry, extractive, replaced
 from render.compaction._draft import Proposal
@@ -334,7 +333,7 @@ def _seen(group: Group) -> tuple[bool, ...]:
 
 def _may_cut(entry: Entry) -> bool:
     is_content = isinstance(entry.block, ToolResult | UserAttachment)
-    return is_content and entry.replacement is None and not standing_of(entry.source)
+    return is_content and entry.replacement is None and not entry.standing
 
 
 def _last_seen(view: View) -> int:

@@ -267,8 +267,8 @@ class Scale:
 def returned(group: Group, notices: list[str]) -> list[Returned]:
     """The answer to each call, in the order of the calls."""
     answers: list[Returned] = []
-    results = {entry.pair: entry for entry in group.placed(Place.RESULT)}
-    for call in group.placed(Place.RESPONSE):
+    results = {entry.pair: entry for entry in group.placed[Place.RESULT]}
+    for call in group.placed[Place.RESPONSE]:
         if not isinstance(call.block, ToolCall):
             continue
         result = results.get(call.pair)
@@ -312,10 +312,10 @@ def others(
         for other in shown
     )
     if not answered and not early:
-        newest = group.placed(Place.RESPONSE)[-1].version
+        newest = group.placed[Place.RESPONSE][-1].version
         yield Other(newest, "user", (TextPart(text=CONTINUE),))
     yield from (other for other in shown if other.parts)
-    orphans = group.placed(Place.ORPHAN)
+    orphans = group.placed[Place.ORPHAN]
     notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
 
 

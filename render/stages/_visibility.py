@@ -41,7 +41,6 @@ from blocks import (
     images_of,
     is_sealed,
     leaves,
-    standing_of,
     text_of,
 )
 from blocks.formats import appended_texts, lays_down, obj, objs, string
@@ -199,10 +198,10 @@ def _clipped_to(view: View, context: Context, room: int) -> View:
     """The view with its new results clipped, unless they have room; `room` is what would be left beside them."""
     new = list(_unseen(view.groups[-1], context))
     room += sum(tokens for _, tokens in new)
-    standing = sum(tokens for entry, tokens in new if standing_of(entry.source))
+    standing = sum(tokens for entry, tokens in new if entry.standing)
     if standing <= room:  # instructions are whole as long as they fit alone
         room -= standing
-        new = [(entry, tokens) for entry, tokens in new if not standing_of(entry.source)]
+        new = [(entry, tokens) for entry, tokens in new if not entry.standing]
     if sum(tokens for _, tokens in new) <= room:
         return view
     sizes = [tokens for _, tokens in new]
@@ -581,7 +580,7 @@ def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterat
 def _misplaced(before: bytes, group: Group, piece: Piece) -> tuple[Entry, ...]:
     entries: list[Entry] = []
     there = {spot.version for spot in piece.spots}
-    said = as_shown(group).placed(Place.RESPONSE)
+    said = as_shown(group).placed[Place.RESPONSE]
     for entry in said:
         asked = entry.asked
         if isinstance(entry.block, AssistantThinking) and asked and asked.sent:

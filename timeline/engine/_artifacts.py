@@ -449,7 +449,7 @@ def _artifacts(events: Iterable[Event]) -> set[ArtifactId]:
 def _tool_of(block: ToolResult, view: View) -> str:
     """The name of the tool that was called; empty if the view does not show the call."""
     for group in reversed(view.groups):
-        for entry in group.placed(Place.RESPONSE):
+        for entry in group.placed[Place.RESPONSE]:
             if isinstance(entry.block, ToolCall) and entry.block.call_id == block.call_id:
                 return entry.block.name
     return ""

@@ -82,7 +82,7 @@ from render import (
     total_tokens,
 )
 from timeline._arguments import TIME, checked, checked_blocks
-from timeline._flow import CallHook, Flow, Pause, blocking
+from timeline._flow import CallHook, Flow, Pause, RunBlocking, blocking
 from timeline.engine._artifacts import ArtifactService, Sealing
 from timeline.engine._compaction import Compactor
 from timeline.engine._following import Signal
@@ -504,10 +504,12 @@ class Engine:
     def _stored(self, name: str, call: Callable[[], _T], events: int | None = None) -> Flow[_T]:
         """The answer of the store to a call, in a span if there is a tracer. `events` is the number of events that it
         writes; None: it reads some."""
+        answer: _T
         if self.traces.tracer is None:
-            return (yield from blocking(call))
+            answer = yield RunBlocking(call)
+            return answer
         with self.traces.call(name, self.store, events or 0) as span:
-            answer = yield from blocking(call)
+            answer = yield RunBlocking(call)
             if events is None:
                 page: Any = answer
                 read = page.events if isinstance(page, LogWindow) else page
@@ -540,7 +542,7 @@ class Engine:
         Raises:
             LogRewoundError: the store lacks events of the view.
         """
-        head, last = yield from blocking(self.store.tip, self.id)
+        head, last = yield RunBlocking(partial(self.store.tip, self.id))
         if head <= self.version:
             self._check_seen(head, last)
         expiry = self.sealing.next_expiry
@@ -556,7 +558,9 @@ class Engine:
     def _check_seen(self, head: int, there: str) -> None:
         """Check that the log still has the newest event of the view; the log ends at version `head`, and `there` is
         the id of its event at the view's version, or of its last one."""
-        if self.version and (head < self.version or there != (_newest_id(self._durable) or there)):
+        own = _newest_id(self._durable) if self.version else ""
+        is_there = not own or there == own or there == clean_json(own)
+        if head < self.version or not is_there:
             raise LogRewoundError(self.id, seen=self.version, found=head)
 
     def _since_seen(self, last: int, head: int) -> Flow[list[Recorded]]:
@@ -712,11 +716,10 @@ class Engine:
 
 
 def _newest_id(view: View) -> str:
-    """The id, as it is stored, of the newest event of a view; empty: a decision made here, which got its id when it was
-    written."""
+    """The id of the newest event of a view; empty: a decision made here, which got its id when it was written."""
     compaction: list[Recorded] = [(each.version, each.event) for each in (view.compaction,) if each]
     recorded = (*compaction, *view.events_since_cut[-1:])
-    return next((clean_json(e.id) for version, e in recorded if version == view.version), "")
+    return next((str(e.id) for version, e in recorded if version == view.version), "")
 
 
 # One render.

@@ -235,7 +235,7 @@ class Encoding:
         """The content of the assistant message, with versions."""
         contents: list[Numbered] = []
         replayed = False
-        for entry in group.placed(Place.RESPONSE):
+        for entry in group.placed[Place.RESPONSE]:
             match entry.block:
                 case ToolCall() as call:
                     contents.append((entry.version, _tool_use(entry, call)))
@@ -324,7 +324,7 @@ def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
     stand outside of one."""
     calls = {
         wire_id(entry.pair): entry.block
-        for entry in group.placed(Place.RESPONSE)
+        for entry in group.placed[Place.RESPONSE]
         if isinstance(entry.block, ToolCall)
     }
     for version, result in results:
@@ -614,21 +614,23 @@ def _as_one(run: Sequence[Json]) -> Json:
     return {"role": run[0]["role"], "content": list(contents)}
 
 
-def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
+def _marked(piece: Piece, spots: frozenset[int]) -> list[Json]:
     """The piece's messages with marks; messages without marks are the same objects."""
+    messages: list[Json] = []
     spot = 0
     for message in piece.items:
         content: list[Json] = message["content"]
         places = range(spot, spot + len(content))
         spot += len(content)
         if spots.isdisjoint(places):
-            yield message
+            messages.append(message)
         else:
             marked = [
                 with_mark(part) if place in spots else part
                 for place, part in zip(places, content, strict=True)
             ]
-            yield {**message, "content": marked}
+            messages.append({**message, "content": marked})
+    return messages
 
 
 def with_mark(content: Json, ttl: str = "5m") -> Json:

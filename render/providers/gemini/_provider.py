@@ -189,7 +189,7 @@ class Encoding:
         )
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
-        for entry in group.placed(Place.RESPONSE):
+        for entry in group.placed[Place.RESPONSE]:
             part = self._part(entry)
             if part is not None:
                 yield entry.version, part

@@ -201,7 +201,7 @@ def _encoded(group: Group, counter: TokenCounter) -> Piece:
 
 
 def _lines(group: Group) -> Iterator[tuple[int, Json]]:
-    answered = {entry.pair for entry in group.placed(Place.RESULT)}
+    answered = {entry.pair for entry in group.placed[Place.RESULT]}
     for entry in group.entries:
         block = entry.block
         texts = (format_summary(block),) if isinstance(block, RangeSummary) else (_text(entry),)

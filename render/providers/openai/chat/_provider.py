@@ -190,7 +190,7 @@ class Encoding:
         thoughts: list[tuple[int, Json]] = []
         texts: list[tuple[int, Json]] = []
         calls: list[tuple[int, Json]] = []
-        for entry in group.placed(Place.RESPONSE):
+        for entry in group.placed[Place.RESPONSE]:
             match entry.block:
                 case ToolCall() as call:
                     calls.append((entry.version, _call(entry, call)))

@@ -259,7 +259,7 @@ def _call(entry: Entry, call: ToolCall) -> Json:
 
 def _ran(group: Group) -> Iterator[str]:
     """The calls of tools that the server has run itself: the response has each of them with its result."""
-    items = (verbatim(entry.block) or {} for entry in group.placed(Place.RESPONSE))
+    items = (verbatim(entry.block) or {} for entry in group.placed[Place.RESPONSE])
     ids = Counter(str(own.get("call_id")) for own in items if own.get("type") in RUN)
     return (call_id for call_id, count in ids.items() if count == 2)  # noqa: PLR2004
 
