@@ -55,6 +55,7 @@ from blocks import (
     standing_of,
     text_of,
     version_in,
+    words_of,
 )
 from blocks.formats import appended_texts
 from render.policy._context import Context
@@ -66,7 +67,6 @@ from render.summary._actions import fitted as fitted_actions
 from render.summary._copies import followed
 from render.summary._digest import counted
 from render.summary._digest import fitted as fitted_lists
-from render.summary._findings import words_of
 from render.summary._identifiers import searched
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._prose import is_prose_line

@@ -53,7 +53,12 @@ ThinkingRule: TypeAlias = Literal["bound", "leads", "paired", "whole"]
 """
 
 
-# Not `tuple` itself as the converter: type checkers would not know the type of its items.
+# Not `tuple` itself as the converter: type checkers would not know the type of its items, and attrs would parse its
+# signature, which takes longer than to import this module.
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(names)
+
+
 def _modes(modes: Iterable[ThinkingMode]) -> tuple[ThinkingMode, ...]:
     return tuple(modes)
 
@@ -85,7 +90,7 @@ class Model:
 
     name: str = attrs.field(validator=min_len(1))
     """The model's name in requests."""
-    aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    aliases: tuple[str, ...] = attrs.field(default=(), converter=_names)
     """Other names of the same model, dated ids among them."""
     provider: str = attrs.field(default="anthropic", validator=min_len(1))
     """The API that serves it."""

@@ -45,11 +45,10 @@ from blocks import (
     is_web_url,
     text_of,
     text_of_parts,
+    words_of,
 )
 from render.policy._context import Piece, Spot, TokenCounter
-from render.summary._findings import words_of
 from render.summary._quote import quoted
-from render.summary._text import format_summary
 from render.view._group import Entry, Group, Json, Place, verbatim
 
 # Parts, ids and tool names in a form that every provider accepts, and the texts that replace what none accepts.
@@ -91,7 +90,13 @@ def user_parts(entry: Entry, notices: list[str]) -> Iterator[Part]:
 
 
 def _texts(entry: Entry, block: Block) -> Sequence[str]:
-    return (format_summary(block),) if isinstance(block, RangeSummary) else (_text(entry, block),)
+    if not isinstance(block, RangeSummary):
+        return (_text(entry, block),)
+    from render.summary._text import (
+        format_summary,  # here, because only a folded log has one
+    )
+
+    return (format_summary(block),)
 
 
 def _text(entry: Entry, block: Block) -> str:

@@ -31,10 +31,10 @@ from blocks import (
     label_of,
     text_of,
     tool_kind,
+    words_of,
 )
 from render.summary._edits import NAMES_MAX, WHOLE, changes_after, less
 from render.summary._files import shared_folder
-from render.summary._findings import words_of
 from render.summary._identifiers import one_line
 from render.summary._runs import (
     Run,

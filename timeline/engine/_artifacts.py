@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import attrs
 import msgspec
 
+import render
 from blocks import (
     ENCRYPTED,
     AccessRefusedError,
@@ -59,8 +60,6 @@ from render import (
     Proposal,
     Returned,
     View,
-    redaction_of,
-    replayable_calls,
     returned,
     total_tokens,
 )
@@ -237,7 +236,7 @@ class ArtifactService:
         built_in = {"externalize", "summarize", "drop"}  # none of these needs the sources
         if built_in.issuperset(context.policy.rungs):
             return states
-        for call in replayable_calls(view, context):
+        for call in render.replayable_calls(view, context):
             state = yield from blocking(self._look, call)
             if state is not None:
                 states[call.call_id] = state
@@ -429,7 +428,7 @@ def unquoted(summary: StructuredSummary, view: View) -> StructuredSummary:
         text = leaves(msgspec.to_builtins(view.compaction.event.summary))
         shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
         shown += [entry.block for entry in view.compaction.head.entries]
-    return redaction_of(secret, [summary], shown).redacted(summary)
+    return render.redaction_of(secret, [summary], shown).redacted(summary)
 
 
 def confidential(what: str) -> str:

@@ -16,13 +16,11 @@ from __future__ import annotations
 import logging
 import os
 import time
-import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from functools import partial
 from itertools import count
-from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 from zlib import crc32
 
@@ -69,10 +67,8 @@ from render import (
     Compact,
     Context,
     Decided,
-    FoldRange,
     Need,
     Rendered,
-    Summary,
     View,
     commit,
     decide,
@@ -91,6 +87,9 @@ from timeline.engine._removal import Retention, window_until
 from timeline.observe._hooks import Edit
 from timeline.observe._steps import Observer, StepKind, steps_of
 from timeline.observe._traces import Span, Traces, compacted_attributes
+
+if TYPE_CHECKING:
+    from render import FoldRange, Summary
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -662,6 +661,7 @@ class Engine:
 
     def unknown(self, path: str) -> Flow[UnknownPathError]:
         """The error for a path that does not exist; it names similar paths."""
+        from difflib import get_close_matches  # here, because only an error needs it
 
         view, entries = self.view, self.view.entries
         head = view.compaction.head.entries if view.compaction else ()
@@ -736,7 +736,7 @@ class Made:
     rendered: Rendered
 
 
-_Answers: TypeAlias = dict[str, tuple[int, dict[BlockId, ArtifactId], Summary]]
+_Answers: TypeAlias = dict[str, tuple[int, dict[BlockId, ArtifactId], "Summary"]]
 
 
 @attrs.define(kw_only=True)
@@ -903,5 +903,7 @@ def time_ordered() -> str:
 
 def counted() -> IdFactory:
     """Ids 1, 2, 3, ... in the form of UUIDs: the same on every machine."""
+    from uuid import UUID  # here, because the ids of a real timeline do not need it
+
     numbers = count(1)
-    return lambda: str(uuid.UUID(int=next(numbers)))
+    return lambda: str(UUID(int=next(numbers)))
