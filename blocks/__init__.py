@@ -158,9 +158,9 @@ from blocks._codec import encode_event as encode_event
 from blocks._codec import fault_in as fault_in
 from blocks._codec import is_sealed as is_sealed
 from blocks._codec import kind_of as kind_of
-from blocks._codec import labels_of as labels_of
 from blocks._codec import sealed as sealed
 from blocks._codec import stands_for as stands_for
+from blocks._codec import stored_form as stored_form
 from blocks._codec import without_content as without_content
 from blocks._errors import Refusal as Refusal
 from blocks._errors import RungError as RungError

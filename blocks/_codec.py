@@ -69,11 +69,6 @@ def kind_of(event: Event) -> str:
     return str(event.__struct_config__.tag)
 
 
-def labels_of(event: Event) -> tuple[str, str]:
-    """The id and the kind of an event, as they are stored."""
-    return clean_json(event.id), clean_json(kind_of(event))
-
-
 def encode_event(event: Event) -> bytes:
     """The event as JSON text in UTF-8.
 
@@ -81,6 +76,15 @@ def encode_event(event: Event) -> bytes:
         CodecError: the event has a value that is not data (a function, an open file), or is nested too deeply.
     """
     return _encode(event)
+
+
+def stored_form(event: Event) -> tuple[str, str, bytes]:
+    """The id and the kind of an event as they are stored, and its JSON.
+
+    Raises:
+        CodecError: as from `encode_event`.
+    """
+    return clean_json(event.id), clean_json(kind_of(event)), _encode(event)
 
 
 def encode_block(block: Block) -> bytes:

@@ -40,9 +40,8 @@ from blocks import (
     UnknownTimelineError,
     VersionConflictError,
     decode_event,
-    encode_event,
     kind_of,
-    labels_of,
+    stored_form,
     tag_of,
 )
 
@@ -133,14 +132,8 @@ def store_event(event: Event) -> StoredEvent:
     Raises:
         CodecError: the event holds a value that cannot be encoded.
     """
-    own, kind = labels_of(event)
-    return StoredEvent(
-        id=own,
-        kind=kind,
-        at=float(event.at),
-        ref=ref_of(event),
-        data=encode_event(event),
-    )
+    own, kind, data = stored_form(event)
+    return StoredEvent(id=own, kind=kind, at=float(event.at), ref=ref_of(event), data=data)
 
 
 def store_bytes(data: bytes) -> StoredEvent:

@@ -106,10 +106,13 @@ def show(view: View, context: Context, returned: Sequence[Returned] = ()) -> Ren
     """
     provider, shown, prefix = context.provider, view.shown, context.prefix
     pieces = context.encoder.pieces(shown)
+    sizes = account(view, context, sum([artifact.tokens for artifact in returned]))
+    misfit = cannot_fit(shown, sizes, context, _not_compacted(view, context))
     points = place_cache_points(shown, pieces, context)
+    notices = notices_of(view, pieces, sizes, context)
     marks = [(point.piece, point.spot) for point in points]
     messages = provider.messages(pieces, marks, [artifact.text for artifact in returned])
-    sizes = account(view, context, sum(artifact.tokens for artifact in returned))
+    sent = sent_hash(shown, pieces, returned, context)
     rendered = Rendered(
         messages=tuple(messages),
         system=prefix.system,
@@ -122,12 +125,12 @@ def show(view: View, context: Context, returned: Sequence[Returned] = ()) -> Ren
         cache_points=points,
         content_hash=_hash(prefix.digest, [piece.digest for piece in pieces], points, returned),
         prefix_hash=prefix.digest,
-        sent=sent_hash(shown, pieces, returned, context),
+        sent=sent,
         shown=view.version,
         decisions=view.decisions,
         rehydrated=tuple(artifact.artifact for artifact in returned),
-        notices=(*context.notices, *notices_of(view, pieces, sizes, context)),
-        cannot_fit=cannot_fit(shown, sizes, context, _not_compacted(view, context)),
+        notices=(*context.notices, *notices),
+        cannot_fit=misfit,
     )
     if context.validate and rendered.violations:
         raise InvalidRequestError(provider.name, rendered.violations)

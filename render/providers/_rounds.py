@@ -47,7 +47,7 @@ from blocks import (
     text_of_parts,
     words_of,
 )
-from render.policy._context import Piece, Spot, TokenCounter
+from render.policy._context import Piece, Spot
 from render.summary._quote import quoted
 from render.view._group import Entry, Group, Json, Place, verbatim
 
@@ -259,8 +259,8 @@ class Returned:
 class Scale:
     """How the tokens of contents are counted."""
 
-    tokens: Callable[[Json, TokenCounter], int]
-    counter: TokenCounter
+    tokens: Callable[[Sequence[Json]], Sequence[int]]
+    """The tokens of each content."""
     envelope: int = 0
     """Tokens of a message in addition to its contents."""
     kind: Callable[[Json], str] = lambda content: str(content.get("type"))
@@ -355,10 +355,12 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
     except UnicodeEncodeError:  # not cleaned by a store
         sent = [_sendable(each) for each in sent]
         digest = _digest(sent)
-    spots = tuple(spot for each in sent for spot in _spots(each, scale))
+    contents = [content for each in sent for _, content in each.contents]
+    sizes = iter(scale.tokens(contents))
+    spots = tuple([spot for each in sent for spot in _spots(each, scale, sizes)])
     notes = {e.version for e in group.entries if isinstance(e.block, Note)}
     return Piece(
-        contents=tuple(content for each in sent for _, content in each.contents),
+        contents=tuple(contents),
         items=tuple(each.item for each in sent),
         spots=spots,
         tokens=sum(spot.tokens for spot in spots),
@@ -369,11 +371,11 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
     )
 
 
-def _spots(sent: Sent, scale: Scale) -> Iterator[Spot]:
+def _spots(sent: Sent, scale: Scale, sizes: Iterator[int]) -> Iterator[Spot]:
     role = "assistant" if sent.by_model else "user"
     envelope = scale.envelope
     for version, content in sent.contents:
-        tokens = envelope + scale.tokens(content, scale.counter)
+        tokens = envelope + next(sizes)
         kind = scale.said * sent.by_model + scale.kind(content)
         yield Spot(version=version, role=role, tokens=tokens, kind=kind)
         envelope = 0

@@ -356,20 +356,20 @@ def _fresh(value: Any) -> Any:
 # accept: the request contains only the names of these, and the log keeps the originals.
 
 
-def notices_of(
-    view: View, pieces: Sequence[Piece], sizes: Account, context: Context
-) -> Iterator[str]:
+def notices_of(view: View, pieces: Sequence[Piece], sizes: Account, context: Context) -> list[str]:
     """The notices of a request, from these three sources."""
+    notices: list[str] = []
     if sizes.standing_cut:
-        yield (
+        notices.append(
             f"standing instructions have room for {sizes.standing} tokens; {sizes.standing_cut} more were cut: take a "
             f"larger window, or a policy with a larger standing_ratio"
         )
-    yield from _once([piece.notices for piece in pieces if piece.notices])
+    notices += _once([piece.notices for piece in pieces if piece.notices])
     if view.pictured:
         find = partial(_unread_of, provider=context.provider)
         shown, key = view.shown, ("unread", context.provider.name)
-        yield from _once(shown.group_memo.each(key, shown.groups, find))
+        notices += _once(shown.group_memo.each(key, shown.groups, find))
+    return notices
 
 
 def _once(notices: Sequence[Sequence[str]]) -> Iterator[str]:

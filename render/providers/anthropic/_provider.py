@@ -228,8 +228,10 @@ class Encoding:
         sent = by_role(
             {"assistant": said, "user": heard, "system": operator}, "assistant", "content"
         )
-        scale = Scale(tokens=content_tokens, counter=self.counter)
-        return piece_of(group, sent, scale, notices)
+        return piece_of(group, sent, Scale(tokens=self._sizes), notices)
+
+    def _sizes(self, contents: Sequence[Json]) -> list[int]:
+        return [content_tokens(content, self.counter) for content in contents]
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
         """The content of the assistant message, with versions."""

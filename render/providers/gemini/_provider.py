@@ -184,9 +184,10 @@ class Encoding:
 
     @property
     def _scale(self) -> Scale:
-        return Scale(
-            tokens=part_tokens, counter=self.counter, envelope=MESSAGE_TOKENS, kind=kind_of
-        )
+        return Scale(tokens=self._sizes, envelope=MESSAGE_TOKENS, kind=kind_of)
+
+    def _sizes(self, parts: Sequence[Json]) -> list[int]:
+        return [part_tokens(part, self.counter) for part in parts]
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
         for entry in group.placed[Place.RESPONSE]:
