@@ -29,7 +29,6 @@ from blocks import (
     ArtifactId,
     Block,
     BlockAppended,
-    BlockId,
     CallId,
     Determinism,
     Event,
@@ -38,15 +37,12 @@ from blocks import (
     Recorded,
     SealedContent,
     Sensitivity,
-    StructuredSummary,
-    SystemMessage,
     TimelineId,
     ToolCall,
     ToolResult,
     TurnId,
     decode_content,
     encode_content,
-    leaves,
     path_of,
     text_of,
     without_content,
@@ -413,22 +409,6 @@ class Sealing:
     def drop(self) -> None:
         """Discard all contents that were read, because some may have been forgotten."""
         self._known, self.next_expiry = {}, None
-
-
-def unquoted(summary: StructuredSummary, view: View) -> StructuredSummary:
-    """A model's summary without what comes only from confidential results in the view, which the model has read in its
-    prompt."""
-    secret = [
-        msgspec.structs.replace(entry.opened, artifact=ArtifactId(""))
-        for entry in view.entries
-        if isinstance(entry.opened, ToolResult)
-    ]
-    shown = [entry.block for entry in view.entries]
-    if secret and view.compaction is not None:
-        text = leaves(msgspec.to_builtins(view.compaction.event.summary))
-        shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
-        shown += [entry.block for entry in view.compaction.head.entries]
-    return render.redaction_of(secret, [summary], shown).redacted(summary)
 
 
 def confidential(what: str) -> str:

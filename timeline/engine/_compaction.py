@@ -26,6 +26,7 @@ import msgspec
 import render
 from blocks import (
     AccessRefusedError,
+    ArtifactId,
     BlockId,
     BlocksHidden,
     Event,
@@ -37,9 +38,13 @@ from blocks import (
     StructuredSummary,
     SummaryPrepared,
     SummaryRequested,
+    SystemMessage,
+    ToolResult,
     Trigger,
+    TurnId,
     artifact_id,
     label_of,
+    leaves,
     version_in,
 )
 from render import (
@@ -54,7 +59,7 @@ from render import (
 )
 from timeline._flow import Await, Begin, CallHook, Flow, blocking
 from timeline._models import model_named, traced_provider
-from timeline.engine._artifacts import ArtifactService, unquoted
+from timeline.engine._artifacts import ArtifactService
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
@@ -285,7 +290,7 @@ class Compactor:
                 raise
             span.set_attributes(spent_attributes(summary.provenance))
             self.traces.summarized(summary.provenance, provider)
-        return attrs.evolve(summary, summary=unquoted(summary.summary, request.view))
+        return attrs.evolve(summary, summary=_without_secrets(summary.summary, request.view))
 
     def failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
         """The cost of calls that gave no summary, as the error says or as far as the model is known; None: neither says
@@ -463,6 +468,24 @@ def with_request(event: SummaryPrepared) -> tuple[SummaryRequested | SummaryPrep
     if not event.provenance.reused:
         return (event,)
     return SummaryRequested(id=EventId(""), at=event.at, calls=0), event
+
+
+def _without_secrets(summary: StructuredSummary, view: View) -> StructuredSummary:
+    """A model's summary without what comes only from confidential results in the view, which the model has read in its
+    prompt."""
+    secret = [
+        msgspec.structs.replace(entry.opened, artifact=ArtifactId(""))
+        for entry in view.entries
+        if isinstance(entry.opened, ToolResult)
+    ]
+    if not secret:
+        return summary
+    shown = [entry.block for entry in view.entries]
+    if view.compaction is not None:
+        text = leaves(msgspec.to_builtins(view.compaction.event.summary))
+        shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
+        shown += [entry.block for entry in view.compaction.head.entries]
+    return render.redaction_of(secret, [summary], shown).redacted(summary)
 
 
 # Edits of hooks.
