@@ -1,11 +1,12 @@
 """Rendering: the steps from the view of a log to the next request.
 
-    decide:  prune -> clip -> limit images -> compact -> strip unbound thinking
-    show:    slice -> replace hidden, encode -> cache points -> assemble -> check, if the context asks for it
+    decide:  prune -> clip -> limit images -> compact -> strip unbound thinking -> bring artifacts back
+    show:    slice -> replace hidden, encode -> account -> cache points, notices -> assemble -> check, if the context
+             asks for it
 
 Decisions are recorded as events, so the next render repeats them. The second step is a pure function of the
-log and of the returned artifacts. Nothing here waits: work that may need I/O or a model is yielded to the
-caller as a `Need`.
+log and of the returned artifacts. Nothing here waits: a compaction that is due, and artifacts that are named, may
+need I/O or a model, and are yielded to the caller as a `Need`.
 """
 
 from collections.abc import Generator, Iterable, Sequence
