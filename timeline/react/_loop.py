@@ -488,7 +488,7 @@ def is_done(view: View) -> bool:
     if not view.groups:
         return True
     group = view.groups[-1]
-    answer = [entry.block for entry in group.placed(Place.RESPONSE)]
+    answer = [entry.block for entry in group.placed[Place.RESPONSE]]
     if not answer or any(entry.place is Place.USER for entry in group.entries):
         return False
     is_paused = isinstance(answer[-1], OpaqueBlock)
@@ -497,7 +497,7 @@ def is_done(view: View) -> bool:
 
 def last_text(view: View) -> str:
     """The text of the newest answer."""
-    answer = view.groups[-1].placed(Place.RESPONSE) if view.groups else ()
+    answer = view.groups[-1].placed[Place.RESPONSE] if view.groups else ()
     return "".join(e.block.text for e in answer if isinstance(e.block, AssistantCompletion))
 
 
