@@ -1,6 +1,5 @@
-"""`foldline replay` of several: rows, means, the front, a plot in the terminal and one in a file."""
+"""`foldline replay` of several: rows, means, the front, a plot in the terminal."""
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -13,9 +12,6 @@ from timeline.replay import Means
 
 SMALL = ("--window", 3000, "--counter", "estimate")
 TIGHT = "name = 'tight'\ntrigger_ratio = 0.6\ntarget_ratio = 0.5\npage_tokens = 0\n"
-needs_matplotlib = pytest.mark.skipif(
-    importlib.util.find_spec("matplotlib") is None, reason="foldline[plot] is not installed"
-)
 
 
 @pytest.fixture
@@ -103,39 +99,6 @@ def test_sessions_that_fit_are_left_out_of_the_means(
     assert "means over 1 session of 2; each of the others fits the window" in out
     out = run("replay", short, short, *SMALL, *policies).out
     assert "No recall to compare: every session fits the window" in out
-
-
-@pytest.mark.parametrize(
-    ("found", "file", "message"),
-    [
-        (True, "front.pdf", "--plot front.pdf: give the name of a .png or .svg file"),
-        (False, "front.png", "--plot needs matplotlib: pip install 'matplotlib>=3.11'"),
-    ],
-)
-def test_a_plot_that_cannot_be_drawn_is_refused_before_the_work(
-    run: Run, session: Path, monkeypatch: pytest.MonkeyPatch, found: object, file: str, message: str
-) -> None:
-    spec = object() if found else None
-    monkeypatch.setattr("timeline.cli._results.find_spec", lambda _: spec)
-    ran = run("replay", session, *SMALL, "--plot", file)
-    assert (ran.code, ran.out, ran.err) == (2, "", f"foldline: {message}\n")
-
-
-@needs_matplotlib
-@pytest.mark.parametrize(("file", "magic"), [("front.png", b"\x89PNG"), ("front.svg", b"<?xml")])
-def test_a_plot_goes_into_a_file(
-    run: Run, policies: tuple[str, ...], long: Path, file: str, magic: bytes
-) -> None:
-    assert run("replay", long, *SMALL, *policies, "--plot", file).code == 0
-    assert Path(file).read_bytes().startswith(magic)
-
-
-@needs_matplotlib
-def test_no_plot_when_nothing_was_measured(run: Run, session: Path) -> None:
-    ran = run("replay", session, "--window", 100_000, "--plot", "front.svg")
-    assert ran.code == 1
-    assert "no session exceeds the window and uses older names" in ran.err
-    assert not Path("front.svg").exists()
 
 
 # The plot itself.
