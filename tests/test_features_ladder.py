@@ -176,7 +176,7 @@ def test_001_2_each_rung_alone_says_what_it_would_free_and_frees_it(rung: RungNa
     """001-2: each strategy proposes (span, tokens freed, reason), then executes."""
     timeline = busy(policy=only(rung))
     draft = timeline.propose()
-    assert draft.rungs == (rung,)
+    assert draft.rungs == (rung,), f"give busy() above something that {rung!r} takes"
     for proposal in draft.proposals:
         assert proposal.blocks
         assert 0 < proposal.first <= proposal.last <= timeline.version
