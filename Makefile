@@ -129,7 +129,7 @@ bench: $(TESTING) ## measure (minutes; nothing else should run); KEEP=1: for the
 	$(BIN)/python -m pytest -q -p benchmark --benchmark-quiet $(if $(KEEP),--keep) benchmarks/bench_*.py
 
 tune: $(TESTING) ## look for the cheapest policy that keeps enough, on the recorded sessions (ten minutes)
-	$(BIN)/python benchmarks/tune.py
+	$(BIN)/python -m benchmarks.tune
 
 ladder: $(TESTING) ## what each rung and each order of rungs costs and keeps (a quarter of an hour)
 	$(BIN)/python -m benchmarks.ladder

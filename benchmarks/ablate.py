@@ -22,14 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.results import keep_all
-from benchmarks.tune import FIGURES, options, sessions
-from blocks import FoldlineError
-from persistence.sessions import Session, read_session
+from benchmarks.trials import FIGURES, Bench, Trial, in_folder, read, sessions
+from persistence.sessions import Session
 from render import Policy
 from timeline import policy_named
-from timeline.cli._console import progress_bar
-from timeline.replay import Trial
-from timeline.replay._tune import Bench, worker_map
 
 PARTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "default": {},
@@ -45,28 +41,11 @@ COLUMNS: Final = tuple(FIGURES.values())
 GAP: Final = "gap"
 
 
-def in_folder(folder: Path) -> list[Path]:
-    """The files in a folder that may be sessions."""
-    return sorted(path for path in folder.glob("*.json*") if path.name != "MANIFEST.json")
-
-
-def read(paths: Sequence[Path], console: Console) -> Iterator[Session]:
-    """The sessions in these files; says which files have none."""
-    for path in paths:
-        try:
-            yield read_session(path)
-        except FoldlineError as error:
-            console.print(f"{path.name}: {error}", markup=False)
-
-
 def tried(
     found: Sequence[Session], policies: Mapping[str, Policy], window: int, jobs: int
 ) -> dict[str, Trial]:
     """Try each policy on the sessions that exceed the window."""
-    first, *others = [(policy, dict[str, Any]()) for policy in policies.values()]
-    with progress_bar("replays", 0) as progress, worker_map(jobs) as mapped:
-        bench = Bench(mapped=mapped, options=options(window), progress=progress)
-        trials = [bench.first(found, first, len(policies)), *bench.evaluate(others)]
+    trials = Bench(found, window, jobs).trials([(policy, {}) for policy in policies.values()])
     return dict(zip(policies, trials, strict=True))
 
 

@@ -19,10 +19,9 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.tune import FIGURES, figures, tried
+from benchmarks.trials import FIGURES, Bench, Trial, read, sessions
 from render import Policy, RungName
 from timeline import policy_named
-from timeline.replay import Trial
 
 RUNGS: tuple[RungName, ...] = ("externalize", "summarize", "clear", "drop")
 COLUMNS = (*FIGURES.values(), "folds/100")
@@ -39,7 +38,7 @@ def rows(trials: Sequence[Trial]) -> Iterator[list[str]]:
     """The figures of each ladder, in the order of the trials."""
     for trial in trials:
         folds = fmean(100 * result.folds / max(result.calls, 1) for result in trial.results)
-        yield [", ".join(map(str, trial.policy.rungs)), *figures(trial), f"{folds:.3f}"]
+        yield [", ".join(map(str, trial.policy.rungs)), *trial.figures(), f"{folds:.3f}"]
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -59,7 +58,7 @@ def main() -> None:
     given = parser.parse_args()
     console, ladders = Console(), list(policies(given.policy))
     for window in given.window or (30_000, 60_000):
-        lines = list(rows(tried(ladders, window, given.jobs)))
+        lines = list(rows(Bench([*read(sessions(), console)], window, given.jobs).trials(ladders)))
         if given.markdown:
             print(f"\nWindow {window:,}\n", *markdown(lines), sep="\n")
             continue

@@ -18,7 +18,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.tune import sessions
+from benchmarks.trials import sessions
 from persistence.sessions import read_session
 from render import PROVIDERS
 from timeline.replay import ReplayOptions, ReplayResult, replay

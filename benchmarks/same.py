@@ -20,7 +20,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.tune import sessions
+from benchmarks.trials import sessions
 
 HERE = Path(__file__).resolve().parents[1]
 WINDOWS = (30_000, 60_000)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import msgspec
 
 from benchmarks.results import keep, kept
-from benchmarks.tune import options, sessions
+from benchmarks.trials import options, sessions
 from persistence.sessions import read_session
 from timeline.replay import Sent, replay
 from timeline.replay._recall import Need, RequestTexts, needs_of, share_around

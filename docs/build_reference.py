@@ -178,7 +178,7 @@ PAGES = {
         "What a recorded session of another agent would have sent and cost with a policy.",
         """
         persistence.sessions: read_session Session
-        timeline.replay: replay ReplayOptions ReplayResult tune Tuning
+        timeline.replay: replay ReplayOptions ReplayResult
         """,
     ),
     "report": Page(

@@ -6,7 +6,7 @@ Take it into a folder with `from tests._practice import practice` in its conftes
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import pytest
@@ -20,6 +20,13 @@ from timeline.fake_provider import FakeProvider, FakeServer
 
 RETRY_DELAY_SECONDS = 0.01
 """How long a client waits before it tries again: half a second otherwise, and twice that the next time."""
+CLIENTS: Final = {
+    "anthropic": "client",
+    "openai.chat": "openai",
+    "openai.responses": "openai",
+    "gemini": "google",
+}
+"""By provider: the method of `Practice` that opens its client; the one with an `a` before it is for asyncio."""
 
 
 @attrs.define

@@ -130,20 +130,24 @@ def _items(line: Line, own: str) -> list[Json]:
             return [thought, *([said] if text else []), *asked]
 
 
-_ONE: Mapping[Format, Callable[[Line, str], Json]] = {
-    "anthropic": _anthropic,
-    "openai.chat": _chat,
-    "gemini": _gemini,
-    "langchain": _langchain,
-    "pydantic_ai": _pydantic_ai,
+def _whole(message: Callable[[Line, str], Json]) -> Callable[[Line, str], list[Json]]:
+    return lambda line, name: [message(line, f"m{name}")]
+
+
+EXAMPLES: Mapping[Format, Callable[[Line, str], list[Json]]] = {
+    "anthropic": _whole(_anthropic),
+    "openai.chat": _whole(_chat),
+    "openai.responses": lambda line, name: _items(line, f"i{name}"),
+    "gemini": _whole(_gemini),
+    "langchain": _whole(_langchain),
+    "pydantic_ai": _whole(_pydantic_ai),
 }
+"""What a line of a conversation is in each format."""
 
 
 def written(talk: Sequence[Line], name: Format) -> list[Json]:
     """The messages of a conversation."""
-    if name == "openai.responses":
-        return [item for n, line in enumerate(talk) for item in _items(line, f"i{n}")]
-    return [_ONE[name](line, f"m{number}") for number, line in enumerate(talk)]
+    return [item for n, line in enumerate(talk) for item in EXAMPLES[name](line, str(n))]
 
 
 def responded(line: Model, name: Format, own: str) -> Json:

@@ -19,6 +19,7 @@ from persistence.sessions._read import FORMATS
 from render import PROVIDERS, Rendered
 from render.compaction._rungs import RUNGS
 from render.policy._policy import RungName
+from tests._practice import CLIENTS
 from tests._table import for_each
 from tests.timeline.integrations._frameworks import FRAMEWORKS, suite_of
 from timeline import Hooks, known_models
@@ -80,9 +81,9 @@ def test_a_provider_is_named_in_its_folder_in_the_table_and_by_its_models() -> N
     for name in ("gemini", "openai"):
         assert naming(f"render.providers.{name}", f"render/providers/{name}/") == {table}
     folders = (ROOT / "render/providers").iterdir()
-    assert {path.name for path in folders if (path / "__init__.py").exists()} == {
-        name.partition(".")[0] for name in PROVIDERS
-    }
+    vendors = {path.name for path in folders if (path / "__init__.py").exists()}
+    without = vendors - {name.partition(".")[0] for name in PROVIDERS}
+    assert without == set(), f"add its provider to PROVIDERS in {table}"
     assert {model.provider for model in known_models()} <= set(PROVIDERS)
 
 
@@ -141,11 +142,12 @@ def test_a_wire_is_in_every_table(wire: str) -> None:
     """In the order of `docs/providers.md#add-a-wire`."""
     method = wire.replace(".", "_")
     assert wire in get_args(Format), "add it to Format in blocks/formats/_message.py"
-    assert wire in SHAPES, "add its Shape to SHAPES in blocks/formats/_formats.py"
+    assert wire in SHAPES, "add its Shape to its row in _READERS in blocks/formats/_formats.py"
     assert hasattr(Rendered, method), f"add {method}() to Rendered in render/stages/_rendered.py"
     assert wire in APIS, "add its client to APIS in timeline/_apis.py"
     wires = {each.provider for each in WIRES}
     assert wire in wires, "add it to WIRES in timeline/fake_provider/wires/__init__.py"
+    assert wire in CLIENTS, "add its client for tests to CLIENTS in tests/_practice.py"
 
 
 def test_a_block_kind_is_known_where_the_row_says() -> None:

@@ -5,8 +5,8 @@ Rows about checkpoints in a command line:
     000-1   timeline/test_policies.py (checkpoint), timeline/summarizers/test_model.py (another model)
     000-2   here, timeline/summarizers/test_model.py (provenance), persistence/duckdb/test_views.py
     000-3   here
-    000-4   timeline/summarizers/test_failures.py
-    000-5   timeline/summarizers/test_failures.py
+    000-4   timeline/summarizers/test_summarizer.py
+    000-5   timeline/summarizers/test_summarizer.py
     000-6   here, timeline/engine/test_prepare_summary.py
     000-7   timeline/react/test_snapshot.py
     000-8   here
@@ -21,25 +21,25 @@ Rows about compaction inside an agent loop:
     002-5   timeline/summarizers/test_model.py, here (rounds)
     002-6   here, timeline/summarizers/test_model.py
     002-7   timeline/summarizers/test_model.py (quoted chunks)
-    002-8   timeline/summarizers/test_failures.py
+    002-8   timeline/summarizers/test_summarizer.py
     002-9   here
-    002-10  timeline/react/test_stops.py, timeline/react/test_long.py
+    002-10  timeline/react/test_loop.py, timeline/react/test_long.py
 
 Rows about proactive and reactive compaction:
 
-    004-1   timeline/react/test_stops.py, timeline/test_policies.py (forty)
-    004-2   timeline/react/test_stops.py
+    004-1   timeline/react/test_loop.py, timeline/test_policies.py (forty)
+    004-2   timeline/react/test_loop.py
     004-3   here
     004-4   timeline/test_policies.py (forty)
     004-5   here
-    004-6   timeline/summarizers/test_failures.py
-    004-7   timeline/react/test_stops.py
-    004-8   timeline/react/test_faults.py, timeline/summarizers/test_failures.py
+    004-6   timeline/summarizers/test_summarizer.py
+    004-7   timeline/react/test_loop.py
+    004-8   timeline/react/test_loop.py, timeline/summarizers/test_summarizer.py
 
 Rows of the block timeline that need a model, a hook or a threshold:
 
     003-1   here
-    003-2   timeline/react/test_faults.py
+    003-2   timeline/react/test_loop.py
     003-9   timeline/summarizers/test_model.py
     003-15  timeline/observe/test_hooks.py
 

@@ -4,8 +4,8 @@
 001-2   here, test_features_recorded.py, render/compaction/
 001-3   here, test_features_recorded.py, render/compaction/test_draft.py
 001-4   here, render/summary/test_merge.py, timeline/summarizers/test_model.py
-001-5   here, test_features_recorded.py, blocks/test_envelope.py, persistence/sessions/test_envelopes.py
-001-6   here, test_features_recorded.py, render/compaction/test_durability.py, timeline/react/test_declared.py
+001-5   here, test_features_recorded.py, blocks/test_block.py, persistence/sessions/test_envelopes.py
+001-6   here, test_features_recorded.py, render/compaction/test_durability.py, timeline/react/test_tools.py
 001-7   here, test_features_recorded.py, render/stages/test_rehydrate.py, timeline/react/test_reading.py
 001-8   here, test_features_recorded.py, render/stages/test_budget.py
 001-9   here, timeline/tokens/, render/view/test_calibration.py
@@ -15,7 +15,7 @@
 001-13  here, test_features_recorded.py, timeline/observe/test_steps.py
 001-14  here, timeline/test_policies.py
 001-15  here, persistence/artifacts/
-001-16  here, test_features_recorded.py, persistence/search/test_search.py, timeline/engine/test_queries.py
+001-16  here, test_features_recorded.py, persistence/search/test_index.py, timeline/engine/test_queries.py
 001-17  here, test_features_recorded.py, render/test_snapshots.py
 001-18  here, timeline/observe/test_quality.py
 001-19  here, test_features_recorded.py, timeline/summarizers/test_drift.py, timeline/react/test_long.py
@@ -176,7 +176,7 @@ def test_001_2_each_rung_alone_says_what_it_would_free_and_frees_it(rung: RungNa
     """001-2: each strategy proposes (span, tokens freed, reason), then executes."""
     timeline = busy(policy=only(rung))
     draft = timeline.propose()
-    assert draft.rungs == (rung,)
+    assert draft.rungs == (rung,), f"give busy() above something that {rung!r} takes"
     for proposal in draft.proposals:
         assert proposal.blocks
         assert 0 < proposal.first <= proposal.last <= timeline.version

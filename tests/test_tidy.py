@@ -57,8 +57,11 @@ def names_in(node: ast.AST | None) -> set[str]:
 
 def test_the_house_does_not_grow() -> None:
     lines = sum(len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in FILES)
-    assert len(FILES) <= FILES_MAX
-    assert lines <= LINES_MAX
+    budget = (
+        "make room elsewhere; or raise {} in tests/test_tidy.py, with the reason in CHANGELOG.md"
+    )
+    assert len(FILES) <= FILES_MAX, budget.format("FILES_MAX")
+    assert lines <= LINES_MAX, budget.format("LINES_MAX")
 
 
 def test_a_file_says_what_it_is() -> None:

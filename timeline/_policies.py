@@ -1,11 +1,8 @@
 """Named policies, and policies from TOML files."""
 
-import json
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
-
-import attrs
+from typing import Any
 
 from blocks import ArgumentError, PolicyError, did_you_mean, in_words
 from render import Policy
@@ -55,34 +52,6 @@ def policy_from(path: Path) -> Policy:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PolicyError(f"policy file {path}: {error}") from error
     return _policy(path.stem, values, str(path))
-
-
-def policy_toml(policy: Policy) -> str:
-    """The TOML from which `policy_from` reads this policy: the fields that differ from `Policy()`.
-
-    The name is left out, because it is the file's name. The caller's own rungs cannot be written to a file.
-    """
-    changed = attrs.asdict(policy, recurse=False, filter=_is_changed)
-    tools = changed.pop("tools", {})
-    lines = [f"{field} = {_toml(value)}" for field, value in changed.items()]
-    for tool, given in tools.items():
-        lines += ["", f"[tools.{_toml(tool)}]"]
-        fields = attrs.asdict(given, recurse=False, filter=_is_changed)
-        lines += [f"{field} = {_toml(value)}" for field, value in fields.items()]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _is_changed(attribute: "attrs.Attribute[Any]", value: object) -> bool:
-    default: Any = attribute.default
-    usual = default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]  # mypy takes Factory for a function
-    return attribute.name != "name" and value != usual
-
-
-def _toml(value: Any) -> str:
-    """A value in TOML, which is nearly JSON."""
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_toml, cast('tuple[Any, ...]', value)))}]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _policy(name: str, values: dict[str, Any], where: str) -> Policy:

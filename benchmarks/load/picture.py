@@ -2,7 +2,7 @@
 
     python -m benchmarks.load.picture load.json docs/images/stores.svg
 
-Needs matplotlib, the extra `foldline[plot]`, and nothing else of the project.
+Needs matplotlib (`pip install 'matplotlib>=3.11'`) and nothing else of the project.
 """
 
 import json

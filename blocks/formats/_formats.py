@@ -10,16 +10,6 @@ from blocks._errors import ArgumentError, did_you_mean, in_short, in_words
 from blocks.formats import _anthropic, _chat, _gemini, _langchain, _pydantic_ai, _responses
 from blocks.formats._message import Format, Json, Message, Response, Shape, dumped, parts_of, plain
 
-SHAPES: Final[Mapping[str, Shape]] = {
-    shape.name: shape
-    for shape in (
-        _anthropic.ANTHROPIC_SHAPE,
-        _chat.CHAT_SHAPE,
-        _responses.RESPONSES_SHAPE,
-        _gemini.GEMINI_SHAPE,
-    )
-}
-"""The names that each API gives to things, by the API's own name."""
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
 
@@ -47,16 +37,26 @@ class _Reader:
     response: Callable[[Json], Response | None]
     stream: Callable[[], Stream] | None = None
     """A new stream of events; None: the format has none."""
+    shape: Shape | None = None
+    """The names that an API gives to things; None: the format is a framework's."""
 
 
 _READERS: Final[Mapping[str, _Reader]] = {
-    "anthropic": _Reader(_anthropic.read, _anthropic.response, _anthropic.AnthropicStream),
-    "openai.chat": _Reader(_chat.read, _chat.response, _chat.ChatStream),
-    "openai.responses": _Reader(_responses.read, _responses.response, _responses.ResponsesStream),
-    "gemini": _Reader(_gemini.read, _gemini.response, _gemini.GeminiStream),
+    "anthropic": _Reader(
+        _anthropic.read, _anthropic.response, _anthropic.AnthropicStream, _anthropic.ANTHROPIC_SHAPE
+    ),
+    "openai.chat": _Reader(_chat.read, _chat.response, _chat.ChatStream, _chat.CHAT_SHAPE),
+    "openai.responses": _Reader(
+        _responses.read, _responses.response, _responses.ResponsesStream, _responses.RESPONSES_SHAPE
+    ),
+    "gemini": _Reader(_gemini.read, _gemini.response, _gemini.GeminiStream, _gemini.GEMINI_SHAPE),
     "langchain": _Reader(_langchain.read, _langchain.response),
     "pydantic_ai": _Reader(_pydantic_ai.read, _pydantic_ai.response),
 }
+SHAPES: Final[Mapping[str, Shape]] = {
+    name: reader.shape for name, reader in _READERS.items() if reader.shape
+}
+"""The names that each API gives to things, by the API's own name."""
 
 
 def checked_format(name: object, call: str) -> Format:

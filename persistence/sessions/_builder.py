@@ -42,7 +42,7 @@ from blocks import (
     tool_kind,
     written_paths,
 )
-from blocks.formats import Json, client_text, operator_text
+from blocks.formats import Json, client_text, count, operator_text
 from persistence.sessions._session import Arrived, Item, Notice, Responded, Session
 from persistence.sessions._source import Source
 
@@ -64,13 +64,15 @@ class Returned:
 
     parts: tuple[Part, ...] = ()
     is_error: bool = False
-    key_fields: Json = attrs.field(factory=dict[str, Any])
-    """What the log says beside the content; `envelope` adds what it finds in the call and the text."""
+    exit_code: Any = None
+    """What the log has beside the content; without a number there, `envelope` looks for it in the text."""
     line: int = 0
 
     def envelope(self, call: ToolCall, started_at: float, ended_at: float) -> Envelope:
         """The envelope of this result of `call`; a time of 0 is unknown."""
-        key_fields = {**_key_fields(call, self.parts), **self.key_fields}
+        key_fields = _key_fields(call, self.parts)
+        if isinstance(self.exit_code, int):
+            key_fields["exit_code"] = self.exit_code
         failed = self.is_error or key_fields.get("exit_code", 0) != 0
         durability = default_durability(call.name, call.input)
         can_verify = durability == "replayable" and not failed
@@ -177,6 +179,18 @@ class Stretch:
         self.blocks.append(
             AssistantThinking(id=NEW, turn=self.turn, response=self.id, provider=provider)
         )
+
+    def reason(self, text: str, signature: str) -> None:
+        """Add thinking in the form that Anthropic sends; without a signature if it is empty."""
+        signed = {"signature": signature} if signature else {}
+        self.think({"type": "thinking", "thinking": text, **signed})
+
+    def use(self, usage: Json, names: tuple[str, str, str, str]) -> None:
+        """Set the usage from the fields with the tokens that were not cached, read from the cache, answered, and
+        written to the cache; not if all are zero, because the response was interrupted."""
+        uncached, cached, output, written = (count(usage.get(name)) for name in names)
+        if any((uncached, cached, output, written)):
+            self.usage = self.spent(uncached + cached, cached, output, written)
 
     def spent(self, prompt: int, cached: int, output: int, written: int = 0) -> UsageRecorded:
         """The usage of the response. `prompt` includes the tokens read from the cache (`cached`), but not those written
@@ -331,6 +345,8 @@ class Builder:
     _asked: list[Asked] = attrs.field(factory=list[Asked], init=False)
     """Calls in the current line; they get its time in `tick`."""
     _response_ids: set[str] = attrs.field(factory=set[str], init=False)
+    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
+    """By the log's ids."""
     _turn: TurnId = attrs.field(default=TurnId(""), init=False)
     _turns: int = attrs.field(default=0, init=False)
     _fresh: bool = attrs.field(default=False, init=False)
@@ -424,6 +440,13 @@ class Builder:
         response_id = unused(response_id or f"r{len(self._stretches)}", self._response_ids)
         self._stretches.append(Stretch(id=response_id, turn=self._turn, at=self.clock))
         return self.latest
+
+    def response(self, raw_id: str) -> Stretch:
+        """The response with this id, which the log may have in pieces; it begins if it is new, or has no id."""
+        response = self._responses.get(raw_id) if raw_id else None
+        if response is None:
+            response = self._responses[raw_id] = self.respond(raw_id)
+        return response
 
     def call(self, response: Stretch, raw_id: str, name: str, tool_input: Json) -> None:
         """Add a tool call to the response."""

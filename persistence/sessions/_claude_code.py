@@ -70,7 +70,6 @@ class _Reader:
     builder: Builder
     _named: str = attrs.field(default="", init=False)
     _titled: str = attrs.field(default="", init=False)
-    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
 
     def about(self, line: Json) -> None:
         """Note what the line says of the session: the user's title takes precedence over the agent's own."""
@@ -105,11 +104,7 @@ class _Reader:
         message = obj(line.get("message"))
         if message.get("model") == "<synthetic>" or line.get("isApiErrorMessage"):
             return  # a message of Claude Code itself, not of the model
-        response_id = string(message.get("id")) or string(line.get("uuid"))
-        response = self._responses.get(response_id)
-        if response is None:
-            response = self.builder.respond(response_id)
-            self._responses[response_id] = response
+        response = self.builder.response(string(message.get("id")) or string(line.get("uuid")))
         add_claude_response(self.builder, response, message.get("content"))
         response.model = response.model or string(message.get("model"))
         response.usage = _usage(response, obj(message.get("usage"))) or response.usage

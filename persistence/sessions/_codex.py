@@ -168,9 +168,7 @@ class _Reader:
 
 def _returned(parts: tuple[Part, ...], line: int) -> Returned:
     match = _EXIT.search(text_of_parts(parts[:1])[:_HEADER_CHARS])
-    return Returned(
-        parts=parts, key_fields={"exit_code": int(match[1])} if match else {}, line=line
-    )
+    return Returned(parts=parts, exit_code=int(match[1]) if match else None, line=line)
 
 
 def _usage(response: Stretch, usage: Json) -> UsageRecorded:

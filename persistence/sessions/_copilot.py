@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import attrs
 
 from blocks.formats import Json, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, seconds
 
@@ -62,7 +62,6 @@ class _Reader:
     _model: str = attrs.field(default="", init=False)
     _thoughts: list[str] = attrs.field(factory=list[str], init=False)
     """Reasoning that precedes its message."""
-    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
     _at_work: bool = attrs.field(default=False, init=False)
     """Whether the last message called tools, so that a user's message now is a steer."""
 
@@ -105,27 +104,19 @@ class _Reader:
                 pass  # hooks, beginnings, ends, and events only for display
 
     def _respond(self, data: Json) -> None:
-        response = self._response(string(data.get("apiCallId")) or string(data.get("messageId")))
+        response_id = string(data.get("apiCallId")) or string(data.get("messageId"))
+        response = self.builder.response(response_id)
         response.model = string(data.get("model")) or self._model
         thought = string(data.get("reasoningText")) or "".join(self._thoughts)
         self._thoughts = []
         if thought:
-            sealed = string(data.get("reasoningOpaque"))
-            signed = {"signature": sealed} if sealed else {}
-            response.think({"type": "thinking", "thinking": thought, **signed})
+            response.reason(thought, string(data.get("reasoningOpaque")))
         response.say(string(data.get("content")))
         requests = objs(data.get("toolRequests"))
         for request in requests:
             call_id, name = string(request.get("toolCallId")), string(request.get("name"))
             self.builder.call(response, call_id, name, tool_input(request.get("arguments")))
         self._at_work = bool(requests)
-
-    def _response(self, response_id: str) -> Stretch:
-        """The response for messages with this id of an API call."""
-        response = self._responses.get(response_id)
-        if response is None or not response_id:
-            response = self._responses[response_id] = self.builder.respond(response_id)
-        return response
 
 
 def _returned(data: Json, line: int) -> Returned:

@@ -2,13 +2,13 @@
 
 import attrs
 
-from blocks import UsageRecorded
-from blocks.formats import Json, count, obj, parts_of, string, tool_input
+from blocks.formats import Json, obj, parts_of, string, tool_input
 from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Source, seconds
 
 NAME = "kimi"
+_USAGE = ("inputOther", "inputCacheRead", "output", "inputCacheCreation")
 
 
 def _looks(source: Source) -> bool:
@@ -108,7 +108,7 @@ class _Reader:
     def _end(self, event: Json) -> None:
         self._at_work = event.get("finishReason") == "tool_use"
         if response := self._steps.get(string(event.get("uuid"))):
-            response.usage = _usage(response, obj(event.get("usage")))
+            response.use(obj(event.get("usage")), _USAGE)
 
 
 def _add(response: Stretch, part: Json) -> None:
@@ -125,11 +125,3 @@ def _add(response: Stretch, part: Json) -> None:
 def _returned(result: Json, line: int) -> Returned:
     parts = parts_of(result.get("output"))
     return Returned(parts=parts, is_error=result.get("isError") is True, line=line)
-
-
-def _usage(response: Stretch, usage: Json) -> UsageRecorded | None:
-    names = ("inputOther", "inputCacheRead", "output", "inputCacheCreation")
-    uncached, cached, output, written = (count(usage.get(name)) for name in names)
-    if not any((uncached, cached, written)):
-        return None
-    return response.spent(uncached + cached, cached, output, written)

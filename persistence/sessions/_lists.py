@@ -298,9 +298,7 @@ def _read_mini(source: Source) -> Session:
             case "assistant":
                 _add_mini_response(builder, message, obj(extra.get("response")), at)
             case "tool":
-                code = extra.get("returncode")
-                key_fields = {"exit_code": code} if isinstance(code, int) else {}
-                returned = Returned(parts=parts, key_fields=key_fields)
+                returned = Returned(parts=parts, exit_code=extra.get("returncode"))
                 builder.result(string(message.get("tool_call_id")), returned, at)
             case _:
                 pass  # `exit`: the end of the run, which no model saw

@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 
 import attrs
 
-from blocks import UsageRecorded
 from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
@@ -123,7 +122,8 @@ class _Reader:
             case "text":
                 self._response(info, times).say(string(part.get("text")))
             case "reasoning":
-                self._response(info, times).think(_thinking(part))
+                sealed = obj(obj(part.get("metadata")).get("anthropic")).get("signature")
+                self._response(info, times).reason(string(part.get("text")), string(sealed))
             case "tool":
                 self._call(info, part)
             case "step-start":
@@ -156,7 +156,10 @@ class _Reader:
         """Set the usage at the end of a step or of the message. Both report it; a step's is more precise, and comes
         first."""
         if self._unpaid is not None:
-            self._unpaid.usage = _usage(self._unpaid, obj(told.get("tokens")))
+            tokens = obj(told.get("tokens"))  # `output` is without the reasoning
+            output = count(tokens.get("output")) + count(tokens.get("reasoning"))
+            usage = {**tokens, **obj(tokens.get("cache")), "output": output}
+            self._unpaid.use(usage, ("input", "read", "output", "write"))
         self._open, self._unpaid, self._ended = None, None, 0.0
 
 
@@ -169,30 +172,10 @@ def _typed(part: Json) -> Json:
     return {**part, "media_type": part.get("mime")}
 
 
-def _thinking(part: Json) -> Json:
-    sealed = string(obj(obj(part.get("metadata")).get("anthropic")).get("signature"))
-    signed = {"signature": sealed} if sealed else {}
-    return {"type": "thinking", "thinking": string(part.get("text")), **signed}
-
-
 def _returned(state: Json) -> Returned:
-    code = obj(state.get("metadata")).get("exit")
     is_error = state.get("status") == "error"
     return Returned(
         parts=parts_of(state.get("error" if is_error else "output")),
         is_error=is_error,
-        key_fields={"exit_code": code} if isinstance(code, int) else {},
+        exit_code=obj(state.get("metadata")).get("exit"),
     )
-
-
-def _usage(response: Stretch, tokens: Json) -> UsageRecorded | None:
-    """The usage; None if it is zero. In the log, the input excludes tokens read from and written to the cache, and the
-    output excludes reasoning."""
-    cache = obj(tokens.get("cache"))
-    uncached, cached, written = (
-        count(found) for found in (tokens.get("input"), cache.get("read"), cache.get("write"))
-    )
-    if not any((uncached, cached, written)):
-        return None
-    output = count(tokens.get("output")) + count(tokens.get("reasoning"))
-    return response.spent(uncached + cached, cached, output, written)

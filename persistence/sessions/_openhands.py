@@ -9,7 +9,7 @@ import attrs
 
 from blocks import text_of_parts
 from blocks.formats import Json, items, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, Returned
 from persistence.sessions._messages import chat_usage, definitions
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Source, seconds
@@ -57,7 +57,6 @@ def _events(history: Any) -> list[Json]:
 @attrs.define
 class _Reader:
     builder: Builder
-    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
     _calls: set[str] = attrs.field(factory=set[str], init=False)
     _last: str = attrs.field(default="", init=False)
 
@@ -93,15 +92,11 @@ class _Reader:
         completion = obj(metadata.get("model_response"))
         args = obj(event.get("args"))
         message = _message(completion)
-        response_id = string(completion.get("id"))
-        response = self._responses.get(response_id)
-        if response is None:
-            response = self.builder.respond(response_id)
+        response = self.builder.response(string(completion.get("id")))
+        if not response.blocks:
             response.model = string(completion.get("model"))
             response.usage = chat_usage(response, completion)
             response.say(text_of_parts(parts_of(message.get("content", args.get("thought")))))
-            if response_id:
-                self._responses[response_id] = response
         self._last = _key(event.get("id", len(self._calls)))
         self._calls.add(self._last)
         name = string(metadata.get("function_name")) or action
@@ -114,12 +109,11 @@ class _Reader:
         kind = event.get("observation")
         if kind == "agent_state_changed":
             return
-        metadata = obj(obj(event.get("extras")).get("metadata"))
-        code = metadata.get("exit_code", obj(event.get("extras")).get("exit_code"))
+        extras = obj(event.get("extras"))
         returned = Returned(
             parts=parts_of(event.get("content")),
             is_error=kind == "error",
-            key_fields={"exit_code": code} if isinstance(code, int) else {},
+            exit_code=obj(extras.get("metadata")).get("exit_code", extras.get("exit_code")),
         )
         self.builder.result(key, returned, at)
 

@@ -4,7 +4,7 @@ import attrs
 
 from blocks import text_of_parts
 from blocks.formats import Json, obj, objs, parts_of, string, tool_input
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, Returned
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Source, seconds
 
@@ -31,7 +31,6 @@ OPENHANDS_V1 = Importer(NAME, _looks, _read)
 @attrs.define
 class _Reader:
     builder: Builder
-    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
 
     def event(self, number: int, event: Json) -> None:
         at = seconds(event.get("timestamp"))
@@ -53,40 +52,30 @@ class _Reader:
     def _message(self, event: Json, at: float | None) -> None:
         parts = parts_of(obj(event.get("llm_message")).get("content"))
         if event.get("source") == "agent":
-            self._response(event).say(text_of_parts(parts))
+            self.builder.response(string(event.get("llm_response_id"))).say(text_of_parts(parts))
             self.builder.tick(at)
         else:
             self.builder.user(parts, at)
 
     def _act(self, event: Json) -> None:
-        response = self._response(event)
+        response = self.builder.response(string(event.get("llm_response_id")))
         for block in objs(event.get("thinking_blocks")):
             response.think(block)
         response.say(text_of_parts(parts_of(event.get("thought"))))
         call = obj(event.get("tool_call"))
         arguments = call.get("arguments", obj(call.get("function")).get("arguments"))
-        given = event.get("action") if arguments is None else arguments
-        name = string(event.get("tool_name"))
-        call_id = string(event.get("tool_call_id"))
-        self.builder.call(response, call_id, name, tool_input(given))
-
-    def _response(self, event: Json) -> Stretch:
-        """The response of an event; parallel calls have the same response id."""
-        response_id = string(event.get("llm_response_id"))
-        response = self._responses.get(response_id)
-        if response is None or not response_id:
-            response = self.builder.respond(response_id)
-            self._responses[response_id] = response
-        return response
+        if arguments is None:
+            arguments = event.get("action")
+        call_id, name = string(event.get("tool_call_id")), string(event.get("tool_name"))
+        self.builder.call(response, call_id, name, tool_input(arguments))
 
 
 def _returned(event: Json, line: int) -> Returned:
     observation = obj(event.get("observation"))
     content = observation.get("content", event.get("error", event.get("rejection_reason")))
-    code = observation.get("exit_code")
     return Returned(
         parts=parts_of(content),
         is_error=observation.get("is_error") is True or event.get("kind") != "ObservationEvent",
-        key_fields={"exit_code": code} if isinstance(code, int) else {},
+        exit_code=observation.get("exit_code"),
         line=line,
     )

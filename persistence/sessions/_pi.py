@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import attrs
 from msgspec.structs import replace
 
-from blocks import TurnId, UsageRecorded
-from blocks.formats import Json, count, obj, objs, parts_of, string, tool_input
+from blocks import TurnId
+from blocks.formats import Json, obj, objs, parts_of, string, tool_input
 from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, path_to, seconds
 
 NAME = "pi"
+_USAGE = ("input", "cacheRead", "output", "cacheWrite")
 
 
 def _looks(source: Source) -> bool:
@@ -99,10 +100,10 @@ class _Reader:
         message, name = obj(entry.get("message")), f"line {number}"
         model = string(message.get("model"))
         response = Stretch(id=name, turn=TurnId(""), at=0.0, model=model)
-        if message.get("role") == "assistant" and (
-            used := _usage(response, obj(message.get("usage")))
-        ):
-            self.builder.aside[name] = replace(used, at=seconds(entry.get("timestamp")) or 0.0)
+        response.use(obj(message.get("usage")), _USAGE)
+        if message.get("role") == "assistant" and response.usage:
+            at = seconds(entry.get("timestamp")) or 0.0
+            self.builder.aside[name] = replace(response.usage, at=at)
 
     def _message(self, number: int, message: Json, at: float | None) -> None:
         parts = parts_of(message.get("content"))
@@ -134,24 +135,9 @@ class _Reader:
                     name = string(block.get("name"))
                     self.builder.call(response, string(block.get("id")), name, arguments)
                 case "thinking":
-                    response.think(_thinking(block))
+                    text, signature = block.get("thinking"), block.get("thinkingSignature")
+                    response.reason(string(text), string(signature))
                 case _:
                     pass
-        response.usage = _usage(response, obj(message.get("usage")))
+        response.use(obj(message.get("usage")), _USAGE)
         self._at_work = message.get("stopReason") == "toolUse"
-
-
-def _thinking(block: Json) -> Json:
-    """The block in the form in which its provider sent it."""
-    signature = string(block.get("thinkingSignature"))
-    signed = {"signature": signature} if signature else {}
-    return {"type": "thinking", "thinking": string(block.get("thinking")), **signed}
-
-
-def _usage(response: Stretch, usage: Json) -> UsageRecorded | None:
-    """The usage; None if it is zero, because the response was interrupted."""
-    keys = ("input", "cacheRead", "output", "cacheWrite")
-    uncached, cached, output, written = (count(usage.get(key)) for key in keys)
-    if not any((uncached, cached, output, written)):
-        return None
-    return response.spent(uncached + cached, cached, output, written)

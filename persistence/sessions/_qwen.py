@@ -15,7 +15,7 @@ from blocks.formats import (
     parts_in,
     string,
 )
-from persistence.sessions._builder import Builder, Returned, Stretch
+from persistence.sessions._builder import Builder, Returned
 from persistence.sessions._messages import add_said
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, path_to, seconds
@@ -63,7 +63,6 @@ def _leads(record: Json) -> bool:
 @attrs.define
 class _Reader:
     builder: Builder
-    _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
 
     def record(self, number: int, record: Json) -> None:
         at = seconds(record.get("timestamp"))
@@ -88,10 +87,7 @@ class _Reader:
             self.builder.attach(parts, at, subtype)
 
     def _respond(self, record: Json) -> None:
-        own = string(record.get("uuid"))
-        response = self._responses.get(own)
-        if response is None or not own:
-            response = self._responses[own] = self.builder.respond(own)
+        response = self.builder.response(string(record.get("uuid")))
         response.model = response.model or string(record.get("model"))
         add_said(self.builder, response, _content(record, "model"))
         if used := gemini_usage_in(obj(record.get("usageMetadata"))):

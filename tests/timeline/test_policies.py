@@ -8,11 +8,9 @@ import pytest
 
 from blocks import RangeCompacted
 from persistence.sessions import Session, read_session
-from render import Policy, ToolPolicy
+from render import Policy
 from tests._builders import events_of, open_timeline, response, text, text_in
-from tests._table import for_each
 from timeline import named_policies, policy_named
-from timeline._policies import policy_toml
 from timeline.replay import ReplayOptions, replay
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "invoice-service.jsonl"
@@ -30,18 +28,6 @@ def test_the_example_session_stays_valid_and_within_its_window(name: str, sessio
     assert result.problems == ()
     assert result.over_window_calls == 0
     assert result.compactions > 0
-
-
-@for_each("name", sorted(named_policies()))
-def test_a_policy_written_into_a_file_is_read_back_as_it_was(name: str, tmp_path: Path) -> None:
-    tools = {
-        'read "all"\x7f\n': ToolPolicy(key_fields=("a\\b", "é"), externalize_tokens=5),
-        "plain": ToolPolicy(),
-    }
-    for policy in (policy_named(name), attrs.evolve(policy_named(name), tools=tools)):
-        path = tmp_path / f"{name}.toml"
-        path.write_text(policy_toml(policy), encoding="utf-8")
-        assert policy_named(str(path)) == policy
 
 
 def test_checkpoint_is_the_one_of_the_command_line() -> None:

@@ -88,10 +88,10 @@ HELPERS = {
 }  # fmt: skip
 UNTOLD = {
     "named_policies": "takes nothing",
-    "tool": "tests/timeline/react/test_declared.py",
+    "tool": "tests/timeline/react/test_tools.py",
     **dict.fromkeys(("ReactAgent", "AsyncReactAgent"), "tests/timeline/react/test_misuse.py"),
     **dict.fromkeys(("Timeline", "AsyncTimeline"), "tests/timeline/test_misuse.py"),
-    "Edit": "is checked where it is applied: tests/timeline/observe/test_hooks_at_work.py",
+    "Edit": "is checked where it is applied: tests/timeline/observe/test_hooks.py",
     "Policy": "tests/render/policy/test_policy.py",
     "ExtractiveSummarizer": "takes nothing",
     "Summarizer": "a protocol",

@@ -25,15 +25,12 @@ from timeline.cli._options import (
     tokens_or_auto,
 )
 from timeline.cli._report import write_report
-from timeline.cli._results import check_chart, tell, write_chart
+from timeline.cli._results import tell
 from timeline.cli._sessions import FILES, SESSION, File, session_files, session_of, tell_passed_over
 from timeline.cli._terminal import DONE, FAILED, complain, say, short
-from timeline.cli._tuning import TUNING, check_tuning, tune_and_tell
 from timeline.replay import (
     Replayed,
     ReplayOptions,
-    ReplayResult,
-    compared,
     dump_to,
     replay_with_log,
     telling_window,
@@ -74,10 +71,6 @@ KEYS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     option(
         "--html", type=Path, metavar="FILE", help="write a report: one HTML file that opens offline"
     ),
-    option(
-        "--plot", type=Path, metavar="FILE", help="draw cost against recall: a .png or .svg file"
-    ),
-    *TUNING,
     *SESSION,
     *FIXED,
     epilog="""\
@@ -86,22 +79,15 @@ examples:
   foldline replay session.jsonl --window auto
   foldline replay ~/.codex/sessions 'logs/**/*.jsonl' --window 100k
   foldline replay a.jsonl b.jsonl --policy default --policy mine.toml
-  foldline replay a.jsonl b.jsonl --policy frugal --policy generous --plot front.svg
-  foldline replay --tune a.jsonl b.jsonl --at-least far=0.95,quotes=0.85 --output mine.toml
   foldline replay session.jsonl --counter o200k --dump requests.jsonl --json
 """,
 )
 def replay(options: Values) -> int:
     """Replay every file with every policy."""
     policies = options.policy or ("default",)
-    check_tuning(options)
     with session_files(options.files) as files:
         _check(options, len(policies), len(files))
         passed: list[str] = []
-        if options.tune:
-            sessions = _sessions(files, options, passed)
-            tell_passed_over(passed)
-            return tune_and_tell(sessions, _replay_options(policies[0], options), options)
         replays = _replays(list(product(files, policies)), options, passed)
         tell_passed_over(list(dict.fromkeys(passed)))
         is_told = _tell_all(replays, options)
@@ -114,31 +100,12 @@ def _check(options: Values, policies: int, files: int) -> None:
         raise UsageError(f"--summarizer anthropic needs a key: set {KEYS[0]}")
     if options.base_url and options.summarizer != "anthropic":
         raise UsageError("--base-url works only with --summarizer anthropic")
-    if options.plot:
-        check_chart(options.plot)
     if files * policies > 1:
         for name in ("dump", "name"):
             if getattr(options, name):
                 raise UsageError(f"--{name} works with one session and one policy only")
         if options.store and policies > 1:
             raise UsageError("--store works with one policy only")
-
-
-def _sessions(files: list[File], options: Values, passed: list[str]) -> list[Session]:
-    """The sessions; errors of files in folders, which need not be sessions, are added to `passed`.
-
-    Raises:
-        SessionFormatError: a file named on the command line cannot be read.
-    """
-    sessions: list[Session] = []
-    for file in files:
-        try:
-            sessions.append(session_of(file.path, options))
-        except SessionFormatError as error:
-            if not file.is_found:
-                raise
-            passed.append(str(error))
-    return sessions
 
 
 def _replays(pairs: list[tuple[File, str]], options: Values, passed: list[str]) -> list[Replayed]:
@@ -204,7 +171,7 @@ def _replay_options(policy: str, options: Values) -> ReplayOptions:
 
 
 def _tell_all(replays: list[Replayed], options: Values) -> bool:
-    """Print the results, write report and chart; False if there is a problem, or nothing to draw."""
+    """Print the results and write the report; False if there is a problem."""
     results = [each.result for each in replays]
     if options.json:
         for result in results:
@@ -217,18 +184,7 @@ def _tell_all(replays: list[Replayed], options: Values) -> bool:
         write_report(options.html, page)
         if not options.json:
             say(f"report: {options.html}")
-    is_drawn = not options.plot or _draw(options.plot, results)
     for result in results:
         for problem in result.problems:
             complain(f"{result.session}: {problem}")
-    return is_drawn and not any(result.problems for result in results)
-
-
-def _draw(path: Path, results: list[ReplayResult]) -> bool:
-    """Write the chart; False if no replay has a recall to draw."""
-    means = compared(results)
-    if not means:
-        complain("--plot: nothing to draw: no session uses older names after exceeding the window")
-        return False
-    write_chart(path, means, results)
-    return True
+    return not any(result.problems for result in results)

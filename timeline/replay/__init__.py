@@ -2,12 +2,13 @@
 
 from timeline.replay._options import ReplayOptions
 from timeline.replay._replay import ReplayResult, replay
-from timeline.replay._tune import Tuning, tune
 
-__all__ = ["ReplayOptions", "ReplayResult", "Tuning", "replay", "tune"]
+__all__ = ["ReplayOptions", "ReplayResult", "replay"]
 
 # For the rooms of this house; not public.
 from timeline.replay._coverage import places as places
+from timeline.replay._means import Means as Means
+from timeline.replay._means import compared as compared
 from timeline.replay._output import Sent as Sent
 from timeline.replay._output import atomic_write as atomic_write
 from timeline.replay._output import dump_to as dump_to
@@ -16,7 +17,3 @@ from timeline.replay._replay import Point as Point
 from timeline.replay._replay import Replayed as Replayed
 from timeline.replay._replay import replay_with_log as replay_with_log
 from timeline.replay._replay import telling_window as telling_window
-from timeline.replay._tune import Means as Means
-from timeline.replay._tune import Trial as Trial
-from timeline.replay._tune import Tuned as Tuned
-from timeline.replay._tune import compared as compared

@@ -38,7 +38,7 @@ from blocks.formats import (
 )
 from tests._mutations import mutated_value
 from tests._table import for_each
-from tests.foreign import Talk, talks, told, written
+from tests.foreign import EXAMPLES, Talk, talks, told, written
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 PICTURE = b64encode(b"picture").decode()
@@ -83,6 +83,16 @@ def said_in(messages: list[Message]) -> list[tuple[str, ...]]:
                 case _:
                     pass
     return found
+
+
+def test_a_format_has_its_examples() -> None:
+    """They stand in three tables; what is tried in every format is tried with them."""
+    for table, place in (
+        (EXAMPLES, "EXAMPLES in tests/foreign.py"),
+        (STOPPED, "STOPPED in tests/blocks/formats/test_formats.py"),
+        (HEARD, "HEARD in tests/blocks/formats/test_formats.py"),
+    ):
+        assert set(FORMATS) - set(table) == set(), f"add an example in this format to {place}"
 
 
 @given(talks())

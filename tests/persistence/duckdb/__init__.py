@@ -1,6 +1,6 @@
 """Tests of `persistence/duckdb`: a module's suite has its name, or is given here.
 
-_dialect: ../search/test_search.py, ../search/test_paths.py, test_views.py
+_dialect: ../search/test_index.py, test_views.py
 _file: test_file_lock.py, test_store.py
 _quality: ../../timeline/observe/test_quality.py
 _reader: test_store.py, ../../timeline/test_large.py

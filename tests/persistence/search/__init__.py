@@ -1,4 +1,4 @@
 """Tests of `persistence/search`: a module's suite has its name, or is given here.
 
-_index: test_search.py, test_paths.py
+_paths, _search: test_index.py
 """

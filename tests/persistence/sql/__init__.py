@@ -1,6 +1,6 @@
 """Tests of `persistence/sql`: a module's suite has its name, or is given here.
 
-_database: test_format.py, test_patience.py
-_index: ../search/test_search.py, ../search/test_paths.py
+_database: test_database.py
+_index: ../search/test_index.py
 _rows: test_store.py
 """

@@ -1,1 +1,1 @@
-"""Tests of `timeline/billing`: each module has a suite of its name; `test_flattener.py` is of `_prompt_cache`, too."""
+"""Tests of `timeline/billing`: each module has a suite of its name."""

@@ -73,9 +73,7 @@ def test_a_named_file_that_cannot_be_read_fails_and_does_not_stop_the_others(
 def test_a_folder_is_replayed_session_by_session(run: Run, folder: Path) -> None:
     lines = run("replay", folder, *SMALL, "--json").out.splitlines()
     assert [json.loads(line)["session"] for line in lines] == ["one", "two"]
-    ran = run("replay", "--tune", folder, *SMALL)
-    assert "1 file passed over: logs/package.json" in ran.err
-    assert "nothing to tune on" in ran.err
+    assert "1 file passed over: logs/package.json" in run("replay", folder, *SMALL).err
 
 
 @pytest.mark.parametrize(
@@ -120,4 +118,3 @@ def test_a_window_can_be_chosen_in_which_something_happens(run: Run) -> None:
     ran = run("replay", short, "--window", "auto", "--json")
     assert json.loads(ran.out)["compactions"] == 0
     assert "too small for a compaction; --window auto uses its own window, 992,000" in ran.err
-    assert run("replay", "--tune", long, "--window", "auto").code == 2

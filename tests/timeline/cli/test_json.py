@@ -14,7 +14,6 @@ import pytest
 from blocks import Bill, EventId, TimelineId, UsageRecorded
 from persistence import open_store
 from tests.timeline.cli.conftest import Run
-from tests.timeline.replay.invented import invented, session_file
 from timeline.cli._main import COMMANDS
 
 PAGE = Path(__file__).parents[3] / "docs" / "command-line.md"
@@ -81,7 +80,6 @@ def billed() -> None:
 
 def said_by(command: str, run: Run, session: Path) -> list[Any]:
     """What a command prints, value by value."""
-    long = session_file(session.with_name("long.jsonl"), invented(rounds=8))
     small = {
         "account": ("account", "invented"),
         "bill": ("bill",),
@@ -95,10 +93,6 @@ def said_by(command: str, run: Run, session: Path) -> list[Any]:
         "propose": ("propose", "example", "--window", "15k"),
         "repair": ("repair", "new.duckdb"),
         "replay": ("replay", session, *SMALL),
-        "replay --tune": (
-            *("replay", "--tune", long, long, *SMALL),
-            *("--at-least", "far=0.1", "--trials", 2),
-        ),
         "report": ("report", "invented", "--output", "r.html"),
         "retain": ("retain", "invented", "--forget"),
         "savings": ("savings", "--by", "conversation"),

@@ -21,7 +21,7 @@ from tests import _builders as make
 from tests._sizes import PATIENCE
 from tests.persistence.test_look import HOLD, other_process
 from tests.timeline.cli.conftest import Run
-from tests.timeline.cli.test_process import FOLDLINE
+from tests.timeline.cli.test_main import FOLDLINE
 from timeline import Options, Timeline
 from timeline.cli import main
 

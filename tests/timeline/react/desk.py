@@ -11,7 +11,7 @@ import pytest
 from blocks import Block, BlockAppended, ToolResult, text_of
 from persistence import MemoryStore
 from render import PROVIDERS, Model
-from tests._practice import Practice
+from tests._practice import CLIENTS, Practice
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, model_named
 from timeline.fake_provider import FakeServer
 from timeline.react import Outcome
@@ -97,12 +97,10 @@ class Desk:
         return self._client
 
     def _made(self) -> Any:
-        made: dict[str, Any] = {"anthropic": self.practice.client, "gemini": self.practice.google}
-        return made.get(self.provider, self.practice.openai)(self.server)
+        return getattr(self.practice, CLIENTS[self.provider])(self.server)
 
     def aclient(self) -> Any:
-        made: dict[str, Any] = {"anthropic": self.practice.aclient, "gemini": self.practice.agoogle}
-        return made.get(self.provider, self.practice.aopenai)(self.server)
+        return getattr(self.practice, f"a{CLIENTS[self.provider]}")(self.server)
 
     # What is in the log.
 

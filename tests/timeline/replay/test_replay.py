@@ -1,21 +1,69 @@
 """Replaying an invented session: what is counted, priced, dumped and kept."""
 
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
+import msgspec
 import pytest
 
-from blocks import MisuseError, StoreLockedError, TimelineId
-from persistence import DuckDBStore
+from blocks import (
+    BlockAppended,
+    BlockId,
+    CallId,
+    Digest,
+    Event,
+    EventId,
+    MisuseError,
+    Note,
+    RangeCompacted,
+    RangeSummary,
+    Recorded,
+    StoreLockedError,
+    StructuredSummary,
+    TimelineId,
+    ToolCall,
+    ToolResult,
+    TurnId,
+    UserPrompt,
+    window_of,
+)
+from persistence import DuckDBStore, MemoryStore
 from persistence.sessions import Responded, read_session
-from render import Policy, provider_of, validate_request
+from render import (
+    PROVIDERS,
+    Model,
+    Policy,
+    Provider,
+    View,
+    open_view,
+    provider_of,
+    validate_request,
+)
+from tests._sizes import sized
+from tests._table import for_each
+from tests.render.providers.plain import LONG, plain_text
 from tests.timeline.replay.invented import START, invented
+from timeline import Timeline
 from timeline._models import model_named
-from timeline.billing import Flattener, PromptCache
-from timeline.replay import ReplayOptions, ReplayResult, dump_to, replay, telling_window
+from timeline.billing import Flattener, PromptCache, SummaryCall, price
+from timeline.billing._prices import summary_price, summary_units
+from timeline.engine._engine import counted
+from timeline.replay import (
+    ReplayOptions,
+    ReplayResult,
+    Sent,
+    dump_to,
+    places,
+    replay,
+    telling_window,
+)
+from timeline.replay._coverage import coverage
 from timeline.replay._options import ROOM_TOKENS_MIN, SYSTEM
+from timeline.replay._replay import EVERYTHING, Clock, Replay
 from timeline.tokens import counter_for
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "invoice-service.jsonl"
@@ -252,3 +300,239 @@ def test_progress_is_told_call_by_call() -> None:
     told: list[tuple[int, int]] = []
     replay(invented(turns=1), SMALL, progress=lambda done, total: told.append((done, total)))
     assert told == [(n, 6) for n in range(1, 7)]
+
+
+# A replay knows no API: it prices the requests of another provider by what that provider says.
+
+
+STEADY = attrs.evolve(EVERYTHING, name="steady", trigger_tokens=3_000)
+"""Compacts long before the window is full, and prunes nothing."""
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> Provider:
+    provider = plain_text()
+    monkeypatch.setitem(PROVIDERS.loaded, "anthropic", provider)
+    return provider
+
+
+@pytest.mark.usefixtures("plain")
+@for_each("summarizer", ["extractive", "stand-in"])
+def test_a_session_is_replayed_and_priced_with_a_provider_of_plain_text(summarizer: Any) -> None:
+    sent: list[Sent] = []
+    options = ReplayOptions(policy=STEADY, counter="estimate", summarizer=summarizer)
+    result = replay(invented(), options, dump=sent.append)
+    assert result.problems == ()
+    assert result.calls == len(sent) == 24
+    assert result.folds
+    assert all(list(one.rendered.request()) == ["prompt"] for one in sent)
+    billed = result.cache
+    assert billed.read + billed.write + billed.uncached == sum(one.rendered.tokens for one in sent)
+    units = billed.uncached + billed.write + billed.read / 2
+    assert result.units.prompt == pytest.approx(units)
+    assert bool(result.units.summaries) == (summarizer == "stand-in")
+    assert result.warm_busts == result.folds  # sent within seconds, so what was cut was still there
+
+
+@pytest.mark.usefixtures("plain")
+def test_what_the_agent_could_read_in_a_request_its_provider_says() -> None:
+    options = ReplayOptions(policy=STEADY, window=3_000, counter="estimate")
+    result = replay(invented(), options)
+    assert result.recall.near == 1, "the newest rounds are in every request"
+    tools = cast("Any", options.tools_for(invented()))
+    assert tools == [{"name": "bash"}, {"name": "read file"}], "names as this provider takes them"
+
+
+@pytest.mark.usefixtures("plain")
+def test_what_two_requests_have_in_common_is_read_by_the_providers_rules() -> None:
+    """All of the last one; a prompt below the minimum of the model (512) is no entry."""
+    replayed = Replay.begin(invented(turns=1), ReplayOptions(counter="estimate"), MemoryStore())
+    replayed.run()
+    bill, full = replayed.bill, [point.full_tokens for point in replayed.points]
+    entries = [tokens for tokens in full if tokens >= 512]
+    assert len(entries) == 4
+    assert bill.busts == 0
+    assert bill.read == sum(entries[:-1])
+    assert bill.write == entries[-1]
+    assert bill.uncached == sum(full) - sum(entries)
+
+
+@pytest.mark.usefixtures("plain")
+def test_the_provider_says_what_a_long_prompt_costs() -> None:
+    model = Model(name="plain", price_input=2.0, price_output=10.0)
+    step = Replay.begin(invented(turns=1), ReplayOptions(), MemoryStore()).bill._cache.step(0, [])
+    assert price(step, model) == 0
+    call = SummaryCall(input_tokens=LONG, cached_prefix_tokens=1_000, output_tokens=100)
+    assert summary_price(call, model) == pytest.approx((4_000 * 2 + 1_000 + 100 * 10) / 1e6)
+    assert summary_units(call, model) == pytest.approx(4_000 + 500 + 500)
+    long = SummaryCall(input_tokens=LONG + 1)
+    assert summary_price(long, model) == pytest.approx(6 * (LONG + 1) / 1e6)
+
+
+# What holds for every recorded session, replayed into a window that is too small for it.
+
+
+RECORDED = Path(
+    os.environ.get("FOLDLINE_SESSIONS", Path(__file__).parents[3].parent / "shared/data/sessions")
+)
+FILES = sorted(
+    path.name for kind in ("cc", "codex", "pi", "mini") for path in RECORDED.glob(f"{kind}-*.json*")
+)
+
+
+@pytest.mark.recorded
+@pytest.mark.skipif(not FILES, reason=f"no recorded sessions in {RECORDED}")
+@for_each("window", sized([30_000], [60_000, 30_000]))
+@for_each("name", FILES)
+def test_every_promise_is_kept_on_a_recorded_session(name: str, window: int) -> None:
+    session = read_session(RECORDED / name)
+    options = ReplayOptions(window=window, counter="o200k", keep_thinking=False)
+    result = replay(session, options)
+    assert result.calls == len(session.calls)
+    assert result.problems == ()
+    assert result.validity_violations == 0
+    assert result.over_window_calls == 0
+    assert result.reopened_equal
+    blocks = sum(len(item.blocks) for item in session.items)
+    assert blocks <= result.coverage.blocks <= blocks + result.prunes, "a prune adds one notice"
+
+
+# The coverage invariant notices each way in which a block can be lost or doubled.
+
+
+@pytest.fixture(scope="module")
+def lived() -> tuple[list[Recorded], View]:
+    """A timeline with a note that was compacted at least twice."""
+    clock = Clock()
+    timeline = Timeline.open(
+        "x", store=MemoryStore(), window=3_000, counter="estimate", clock=clock, ids=counted()
+    )
+    noted = False
+    for item in invented().items:
+        clock.now = item.at
+        if isinstance(item, Responded):
+            timeline.render()
+        timeline.append(*item.blocks)
+        if not noted:
+            timeline.note("The build needs Python 3.11.")
+            noted = True
+    events = list(timeline.events())
+    assert sum(isinstance(event, RangeCompacted) for _, event in events) >= 2
+    return events, timeline.view
+
+
+def problems(events: Sequence[Recorded], view: View) -> str:
+    return "; ".join(coverage(events, view).problems)
+
+
+def replaced(events: Sequence[Recorded], version: int, event: Event) -> list[Recorded]:
+    return [(v, event if v == version else e) for v, e in events]
+
+
+def test_what_the_engine_did_is_without_fault(lived: tuple[list[Recorded], View]) -> None:
+    events, view = lived
+    found = coverage(events, view)
+    assert found.problems == ()
+    assert found.blocks == sum(isinstance(event, BlockAppended) for _, event in events)
+    assert found.carried
+    assert found.folded
+    assert found.visible
+    assert (found.tool_calls, found.tool_results) == (20, 20)
+
+
+def test_every_block_has_exactly_one_place(lived: tuple[list[Recorded], View]) -> None:
+    events, _ = lived
+    where = places(events)
+    assert where.keys() == {v for v, event in events if isinstance(event, BlockAppended)}
+    assert set(where.values()) <= {"visible", "hidden", "folded", "carried"}
+
+
+def test_a_block_missing_in_the_view_is_noticed(lived: tuple[list[Recorded], View]) -> None:
+    events, view = lived
+    assert "missing in the view" in problems(events, attrs.evolve(view, groups=view.groups[:-1]))
+
+
+def test_a_block_twice_in_the_view_is_noticed(lived: tuple[list[Recorded], View]) -> None:
+    events, view = lived
+    twice = attrs.evolve(view, groups=(*view.groups, view.groups[-1]))
+    assert "stands in the view twice" in problems(events, twice)
+
+
+def test_a_changed_block_is_noticed(lived: tuple[list[Recorded], View]) -> None:
+    events, view = lived
+    version, event = next((v, e) for v, e in reversed(events) if isinstance(e, BlockAppended))
+    other = UserPrompt(id=event.block.id, turn=event.block.turn, text="something else")
+    changed = msgspec.structs.replace(event, block=other)
+    assert f"version {version} is not what was appended" in problems(
+        replaced(events, version, changed), view
+    )
+
+
+def test_blocks_between_two_ranges_are_noticed(lived: tuple[list[Recorded], View]) -> None:
+    """What an engine loses that keeps a tail at the first compaction and forgets it at the second."""
+    events, view = lived
+    version, event = [(v, e) for v, e in events if isinstance(e, RangeCompacted)][-1]
+    gap = msgspec.structs.replace(event, start=event.start + 1)
+    assert "is in 0 folded ranges" in problems(replaced(events, version, gap), view)
+    overlap = msgspec.structs.replace(event, start=1)
+    assert "is in 2 folded ranges" in problems(replaced(events, version, overlap), view)
+
+
+def test_a_note_left_behind_by_a_cut_is_noticed(lived: tuple[list[Recorded], View]) -> None:
+    events, _ = lived
+    version, event = [(v, e) for v, e in events if isinstance(e, RangeCompacted)][-1]
+    without = tuple(c for c in event.carried if not isinstance(c.block, Note))
+    assert len(without) < len(event.carried)
+    changed = replaced(events, version, msgspec.structs.replace(event, carried=without))
+    assert "did not outlive the cut" in problems(changed, open_view(window_of(changed)))
+
+
+def test_a_view_of_another_compaction_is_noticed(lived: tuple[list[Recorded], View]) -> None:
+    events, view = lived
+    assert "the view starts from compaction 0" in problems(
+        events, attrs.evolve(view, compaction=None)
+    )
+
+
+def test_a_hidden_block_that_the_view_shows_is_noticed() -> None:
+    timeline = Timeline.open("x", ids=counted())
+    timeline.user("Hello.")
+    shown = timeline.view
+    timeline.hide("ar:t1.user.prompt")
+    assert coverage(timeline.events(), timeline.view).problems == ()
+    assert coverage(timeline.events(), timeline.view).hidden == 1
+    assert "not hidden as the log says" in problems(timeline.events(), shown)
+    timeline.restore("ar:t1.user.prompt")
+    assert coverage(timeline.events(), timeline.view).hidden == 0
+
+
+def test_undoing_a_compaction_makes_everything_visible_again() -> None:
+    timeline = Timeline.open("x", ids=counted(), counter="estimate", window=3_000)
+    for item in invented(turns=2).items:
+        timeline.append(*item.blocks)
+    timeline.compact()
+    assert coverage(timeline.events(), timeline.view).folded
+    timeline.expand()
+    found = coverage(timeline.events(), timeline.view)
+    assert (found.folded, found.problems) == (0, ())
+
+
+def test_a_result_whose_call_was_folded_is_noticed() -> None:
+    call = ToolCall(
+        id=BlockId("a"), turn=TurnId("t1"), response="r", call_id=CallId("c"), name="ls", input={}
+    )
+    result = ToolResult(id=BlockId("b"), turn=TurnId("t1"), call_id=CallId("c"))
+    timeline = Timeline.open("x", ids=counted())
+    timeline.user("Hello.")
+    timeline.append(call, result)
+    events = list(timeline.events())
+    alone = open_view(window_of([e for e in events if e[0] != 3]))
+    fold = RangeCompacted(id=EventId("f"), at=0.0, start=1, cut=4, summary=_summary())
+    view = attrs.evolve(alone, compaction=None)
+    assert "lost its call to a fold" in problems([*events, (5, fold)], view)
+
+
+def _summary() -> RangeSummary:
+    return RangeSummary(
+        id=BlockId("s"), turn=TurnId("t1"), summary=StructuredSummary(), digest=Digest()
+    )

@@ -20,7 +20,7 @@ from persistence import MemoryStore
 from persistence.sessions import Responded, read_session
 from tests._sizes import PATIENCE
 from tests.conftest import SCREENSHOTS
-from tests.timeline.replay.test_recorded import FILES, RECORDED
+from tests.timeline.replay.test_replay import FILES, RECORDED
 from tests.timeline.report.long_log import long_log
 from tests.timeline.report.serving import serving
 from timeline import Timeline, model_named

@@ -2,5 +2,5 @@
 
 Summaries by a model: asked of the fake provider through the real client.
 
-_summarizer: test_failures.py, test_patience.py
+_summarizer: test_summarizer.py
 """

@@ -1,7 +1,7 @@
 """Tests of `render/providers/anthropic`: a module's suite has its name, or is given here.
 
 _kinds: test_encode.py, test_provider.py
-_provider: test_provider.py, test_assemble.py, test_count.py, test_flatten.py, test_prices.py
-_provider: test_encode.py, test_lead.py, test_server_tools.py, test_wire_ids.py
+_provider: test_provider.py
+_provider: test_encode.py, test_provider.py
 _provider: ../../../timeline/test_timeline.py, ../../../timeline/test_misuse.py
 """

@@ -1,4 +1,4 @@
 """Tests of `render/providers/openai/chat`: a module's suite has its name, or is given here.
 
-_provider: test_provider.py, test_encode.py, test_read.py
+_provider: test_provider.py
 """
