@@ -74,7 +74,7 @@ from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
 from render.summary._text import computed_sections, format_summary
-from render.summary._working_set import oldest_of, working_set
+from render.summary._working_set import oldest_of, shown_lines, working_set
 from render.summary._written import format_written
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place, response_of
@@ -737,7 +737,8 @@ def _with_past(
     """The digest with what was found and done in everything that is folded."""
     folded = [entry for entry in fold.folded if not standing_of(entry.source)]
     running = fold.kept[0].block.turn
-    findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
+    asked = "\n".join(_said(fold))
+    findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold), asked)
     share = BESIDE_WRITTEN if block.summary.complete else 1.0
     findings = _turns.fitted(findings, int(share * room.found), count)
     actions = advance_actions(digest.actions, folded)
@@ -750,14 +751,11 @@ def _told(digest: Digest) -> list[str]:
     return [text for _, text in computed_sections(digest) if text]
 
 
-def _shown(fold: FoldRange) -> set[int]:
-    """Versions of the kept blocks that the request shows as they are."""
-    cut = {hidden.block for hidden in fold.cuts}
-    return {
-        entry.version
-        for entry in fold.kept
-        if entry.replacement is None and entry.block.id not in cut
-    }
+def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:
+    """The lines that the request shows of each kept block, by its version; None: all."""
+    cut = {hidden.block: hidden.replacement for hidden in fold.cuts}
+    left = {e.version: cut.get(e.block.id, e.replacement) for e in fold.kept}
+    return {v: None if text is None else shown_lines(text) for v, text in left.items()}
 
 
 def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:

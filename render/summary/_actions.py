@@ -16,7 +16,7 @@ The others are a number. A command is told in full if it is new or was run again
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -63,6 +63,8 @@ OUTCOME_MAX: Final = 240
 """Characters of an outcome: an output that is no longer is told itself."""
 LINE_SAID_MAX: Final = 120
 """Characters of a line that is told of a longer output, and of an outcome that is no longer new."""
+LAST: Final = ", the last: "
+"""Between the number of lines of an output and its last lines."""
 NOTHING: Final = "no matches"
 """The outcome of a search that found nothing."""
 LINE_MAX: Final = 220
@@ -177,14 +179,14 @@ def _of_others(call: ToolCall, result: ToolResult | None, output: str, failure: 
     kind, target = tool_kind(call.name, call.input, known), tool_target(call.input, known)
     if kind == "command" and (command := command_of(call, known)):
         return _ran(command, call, result, output)
-    verb, said = "web" if kind == "web" else call.name, failure or _short(output, 0)
+    verb, said = "web" if kind == "web" else call.name, failure or _short(output, is_look=True)
     if kind == "search":
         query, where = _first(call.input, _QUERIES), _first(call.input, _WHERES)
         target = " in ".join(filter(None, (f'"{query}"' if query else "", where))) or target
         verb, said = "search" if query else "list", _NOTHING.sub(NOTHING, said) or NOTHING
     elif asks_user(call.name) and not failure:
         said = ""  # the user's words stand elsewhere
-    weight = 0 if kind == "search" else 1 + bool(failure)
+    weight = 0 if kind == "search" else 1
     return Action(
         verb=verb, target=target or main_argument(call.input), outcome=said, weight=weight
     )
@@ -208,12 +210,12 @@ def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: st
     elif is_commit and (made := COMMITTED.search(output)):
         said = f"{made[1]} {made[2]}"
     else:
-        said = tests or (_short(output, 0 if is_look else -1) if result else status)
+        said = tests or (_short(output, is_look=is_look) if result else status)
     line, about = shown_command(command, TARGET_MAX), call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)
         line = shortened(line, TARGET_MAX - len(about)) + about
-    weight = 3 if tests or (is_commit and not is_bad) else 0 if is_look else 1 + is_bad
+    weight = 3 if tests or (is_commit and not is_bad) else 0 if is_look else 1
     return Action(verb="$", target=line, folder=command.folder, outcome=said, weight=weight)
 
 
@@ -223,18 +225,30 @@ def _old(target: str) -> str:
     return shortened(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
 
 
-def _short(output: str, telling: int) -> str:
-    """An output in few words: itself if it is short, else the number of its lines and the telling one of them: 0 for the
-    first, -1 for the last."""
+def _short(output: str, *, is_look: bool) -> str:
+    """An output in few words: itself if it is short. Else the number of its lines; of a program
+    with the last ones, where it says its results."""
     lines = [" ".join(line.split()) for line in output.split("\n") if re.search(r"\w", line)]
     whole = " / ".join(lines)
     if len(whole) <= OUTCOME_MAX:
         return "" if _NO_OUTPUT.fullmatch(whole) else whole
     if lines[0][0] in "{[" and lines[-1][-1] in "]}":
-        return f"JSON, {len(output)} characters: {one_line(whole, LINE_SAID_MAX)}"
+        return f"JSON, {len(output)} characters"
     if len(lines) == 1:
         return one_line(lines[0], LINE_SAID_MAX)
-    return f"{len(lines)} lines: {one_line(lines[telling], LINE_SAID_MAX)}"
+    if is_look:
+        return f"{len(lines)} lines"
+    sizes = accumulate(len(line) + 3 for line in reversed(lines))
+    last = max(sum(size <= OUTCOME_MAX for size in sizes), 1)
+    return f"{len(lines)} lines{LAST}{one_line(' / '.join(lines[-last:]), OUTCOME_MAX)}"
+
+
+def _end_of(outcome: str) -> str:
+    """An outcome as it is told when it is no longer new: its end says most."""
+    if len(outcome) <= LINE_SAID_MAX:
+        return outcome
+    head, mark, told = outcome.rpartition(LAST)
+    return f"{head}{mark}…{told[len(head + mark) + 1 - LINE_SAID_MAX :]}"
 
 
 def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -268,8 +282,7 @@ def fitted(
     for place, action in enumerate(told[: -NEW or None]):
         if action.verb not in FILES:
             target = _old(action.target) if action.runs == 1 else action.target
-            outcome = shortened(action.outcome, LINE_SAID_MAX)
-            told[place] = structs.replace(action, target=target, outcome=outcome)
+            told[place] = structs.replace(action, target=target, outcome=_end_of(action.outcome))
     runs, kept = sum(action.runs for action in actions), _within(told, tokens_max, count)
     while kept:
         shown = [told[place] for place in sorted(kept)]

@@ -5,17 +5,21 @@ A *finding* is a text condensed to its statements (see `_prose`), with the block
     report     the agent's last words in a turn that ended, or before the user spoke again: they sum the turn up
     found      a statement on the way: a cause, a result, a decision with its reason
     agent      the report of a sub-agent
-    document   what was read: a design, an issue, a page; the newest reading of each
+    document   a document that the user named and the agent read: a design, an issue, a page; the newest reading of each
     doing      what the agent was doing last in a turn that has no report, or goes on
 
 A report is taken by its position alone. Of the other statements only the most telling are kept, judged by their form (names,
-numbers) and by a few English words, which only add. What a later statement repeats, or takes back, goes.
+numbers) and by a few English words. Guesses, conditions and states of a moment ("still running") are no findings. What a later
+statement repeats, or takes back, goes; a report that the next words contradict says so; a question that closed a turn goes
+when the user's next words have answered it.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
+from posixpath import basename
 from typing import Final
 
 import attrs
@@ -37,9 +41,10 @@ from blocks import (
     text_of,
     tool_kind,
     tool_target,
+    written_paths,
 )
 from blocks.formats import without_reminders
-from render.summary._identifiers import identifiers, one_line, output_of
+from render.summary._identifiers import identifiers, listed, one_line, output_of
 from render.summary._prose import (
     Piece,
     is_prose_line,
@@ -59,41 +64,91 @@ def advance(
     entries: Sequence[Entry],
     running: str = "",
     cut: Iterable[tuple[int, Block, str]] = (),
+    asked: str = "",
 ) -> tuple[Finding, ...]:
     """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any.
 
-    `cut` are the user's texts that are no longer shown whole, each with its version and what is shown of it.
+    `cut` are the user's texts that are no longer shown whole, each with its version and what is shown of it; `asked` is all
+    that the user said.
     """
     shown = [e for e in entries if e.original is None and not is_sealed(e.block)]
     rules = [rule for version, block, left in cut for rule in _rules(version, block, left)]
     again = {rule.version for rule in rules}
     known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
-    findings = [*known, *rules, *_told(shown, running), *_given(shown)]
-    return tuple(_disputed([*_settled(sorted(findings, key=attrgetter("version")))], shown))
+    changed = {basename(file) for entry in shown for file in _written(entry.block)}
+    findings = [*known, *rules, *_told(shown, running), *_given(shown, asked)]
+    findings = [e for e in findings if e.kind != "document" or basename(e.source) not in changed]
+    settled = sorted(
+        _settled(sorted(findings, key=attrgetter("version"))), key=attrgetter("version")
+    )
+    return tuple(_replied(settled, shown))
 
 
-def _disputed(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[Finding]:
-    """The findings; a report that the user's next words contradict has their turn."""
-    turns: dict[int, str] = {}
+# What the next words do to a report.
+
+
+def _replied(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[Finding]:
+    """The findings; a report that the next words contradict has their turn, one whose question they answer loses it."""
+    reports = {each.version: each for each in findings if each.kind == "report"}
+    versions = [each.version for each in findings]
     for entry in entries:
-        said = words_of(entry.block).strip()
-        if len(said) <= OBJECTION_CHARACTERS and _OBJECTION.match(said):
-            before = (each.version for each in findings if each.version < entry.version)
-            turns[max(before, default=0)] = entry.block.turn
-    for each in findings:
-        # A "no" to a question is an answer.
-        is_disputed = each.kind == "report" and each.version in turns and "?" not in each.text[-3:]
-        yield structs.replace(each, disputed=turns[each.version]) if is_disputed else each
+        said, block = words_of(entry.block).strip(), entry.block
+        before = versions[bisect_left(versions, entry.version) - 1] if versions else 0
+        if not (report := reports.get(before)) or before >= entry.version:
+            continue
+        is_question = report.text.endswith(("?", "？"))
+        if isinstance(block, AssistantCompletion):
+            is_contested = _CONCESSION.match(block.text)
+        else:  # a "no" to a question is an answer
+            is_objection = 0 < len(said) <= OBJECTION_CHARACTERS and _OBJECTION.match(said)
+            is_contested = is_objection and not is_question
+        if is_contested:
+            report = structs.replace(report, disputed=block.turn)
+        if said and is_question and (is_assent(said) or len(said) > ANSWER_CHARACTERS):
+            report = structs.replace(report, text=_without_questions(report.text))
+        reports[before] = report
+    yield from (reports.get(e.version, e) if e.kind == "report" else e for e in findings)
 
 
+def _without_questions(told: str) -> str:
+    """The report without the questions at its end; all of it if it has nothing else."""
+    pieces = list(read_prose(told))
+    while pieces and pieces[-1].form == "sentence" and pieces[-1].text.endswith(("?", "？")):
+        left = [each for each in sentences_of(pieces[-1].text) if "?" not in each[-3:]]
+        pieces[-1:] = [attrs.evolve(pieces[-1], text=" ".join(left).strip())] if left else []
+    return text_of_pieces(tidy(pieces)) or told
+
+
+def is_assent(words: str) -> bool:
+    """Whether the user only agrees, or tells the agent to go on."""
+    return set(re.findall(r"[^\W\d_]+", words[:400].lower())) <= _ASSENT
+
+
+_ASSENT: Final = listed(
+    "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
+    " great i is it just keep let lets like looks me nice no now ok okay on perfect please pls proceed right s so sounds"
+    " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
+)
+"""English words with which a user only agrees, or tells the agent to go on."""
 OBJECTION_CHARACTERS: Final = 600
 """A longer message says more than that the report is wrong."""
+ANSWER_CHARACTERS: Final = 40
+"""A longer message makes sense without the question that it answers."""
+_CONCESSION: Final = re.compile(
+    r"\W*(?:(?:ah|oh|yes|ok(?:ay)?|hmm|sorry|apologies)\b\W*)*(?:you(?:'|’)re (?:absolutely |completely |totally )?(?:right|correct)"
+    r"|you are (?:absolutely )?(?:right|correct)|i was (?:wrong|mistaken)|i (?:misread|misunderstood)|my mistake)\b",
+    re.IGNORECASE,
+)
+"""The beginning of an English answer that takes back the report before it."""
 _OBJECTION: Final = re.compile(
     r"(?:no|nope|wrong|not (?:true|right|correct|working|quite))\s*[,.!;]|that(?:'|’)?s (?:not|wrong)\b"
     r"|(?:(?:it|this|that)(?:'|’)?s? )?(?:still (?:not|does ?n|fail|broken|wrong|the same)|does(?:n(?:'|’)?t| not) work)",
     re.IGNORECASE,
 )
 """The beginning of a short English message that contradicts the report before it."""
+
+
+# The user's words.
 
 
 DEMAND_CHARACTERS: Final = 240
@@ -189,9 +244,16 @@ def _on_the_way(entry: Entry) -> Iterator[str]:
             wholes[-1].append(piece)
         else:
             wholes.append([piece])
-    for whole in wholes:
+    for whole in filter(is_sure, wholes):
         if worth(" ".join(piece.text for piece in whole)) >= WORTH_MIN:
             yield text_of_pieces(whole)
+
+
+def is_sure(whole: Sequence[Piece]) -> bool:
+    """Whether a statement on the way says what is so and stays so: a guess in it makes it a guess, a condition all of it
+    conditional, and the state of a moment is over."""
+    is_guess = any(_UNSURE.search(piece.text) for piece in whole)
+    return not is_guess and (whole[0].is_listed or not _PASSING.search(whole[0].text))
 
 
 # What a statement is worth.
@@ -221,23 +283,36 @@ _RESULT: Final = re.compile(
 )
 """English words for results and limits."""
 _UNSURE: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|i (?:think|guess|suspect|wonder)|hmm)\b|[?？]$|\A\[[ xX]\]",
+    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|presumably|apparently|seems?|appears?|suspect(?:ed)?|must be|assum(?:e|ing)"
+    r"|i (?:think|guess|wonder)|hypothes[ie]s|whether|hmm|wait)\b|[?？]$|\A\[[ xX]\]|\A\W*(?:if|suppose|what if|unless)\b",
     re.IGNORECASE,
 )
-"""English words for what is not known; a question; the box of a plan's step."""
+"""English words for what is not known; a question; a condition; the box of a plan's step."""
+_PASSING: Final = re.compile(
+    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|for now|currently|waiting|watching"
+    r"|queued|yet)\b",
+    re.IGNORECASE,
+)
+"""English words for the state of a moment, which has passed when it is read."""
 _REASON: Final = re.compile(
     r"\b(?:because|since|instead of|rather than|so that|due to)\b", re.IGNORECASE
 )
 """English words with which an announcement gives its reason."""
+_BEGUN: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
 _ANNOUNCED: Final = re.compile(
-    r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
-    r"(?:let me|let(?:'|’)?s|let us|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
-    r"|(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?\w+ing\b|still \w+ing\b"
-    r"|(?:now|next),? (?:to |i |we |add|update|fix|run|implement|create|write|check|read|look|test|verify|clear|set)\b"
-    r"|(?:running|checking|looking|waiting|trying|reading|continuing)\b)",
+    _BEGUN + r"(?:let me|let(?:'|’)?s|let us"
+    r"|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
+    r"|(?:now|next),? (?:to |i |we |add|update|fix|run|implement|create|write|check|read|look|test|verify|clear|set)\b)",
     re.IGNORECASE,
 )
 """The beginning of an English sentence that says what the agent is about to do."""
+_DOING: Final = re.compile(
+    rf"{_BEGUN}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
+    r"|(?:.*[,;:]\s*(?:so |and |but |now )*)?(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?"
+    r"(?!missing|seeing|getting|hitting)\w+ing\b",
+    re.IGNORECASE,
+)
+"""An English sentence that says what the agent is just doing."""
 _OFFER: Final = re.compile(
     r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like"
     r"|do you want|want me to|shall i|should i|let me know|feel free|happy to|what would you like|is there anything"
@@ -246,9 +321,9 @@ _OFFER: Final = re.compile(
 )
 """The beginning of an English offer."""
 _EXCLAMATION: Final = re.compile(
-    r"\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！]\W*|[a-z]+\W*)", re.IGNORECASE
+    r"\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！.]\W*|[a-z]+\W*)", re.IGNORECASE
 )
-"""A greeting; one or two words with an exclamation mark; one English word."""
+"""A greeting; one or two words that are a sentence; one English word."""
 
 
 @lru_cache(maxsize=4096)
@@ -258,7 +333,7 @@ def worth(statement: str) -> int:
     cues = 3 * bool(_CAUSE.search(statement)) + 2 * bool(_RESULT.search(statement))
     if not (names or numbers) and len(statement) < NAMELESS_CHARACTERS:
         cues = min(cues, 1)
-    unsure = 3 * bool(_UNSURE.search(statement)) + 3 * bool(_ANNOUNCED.match(statement))
+    unsure = 3 * bool(_UNSURE.search(statement)) + 3 * announces(statement)
     return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - unsure
 
 
@@ -269,9 +344,15 @@ def density(told: str) -> float:
     return float(worths / max(len(told), LENGTH_MIN) ** LENGTH_POWER)
 
 
+def announces(statement: str) -> bool:
+    """Whether it only says what the agent does or is about to do."""
+    return bool(_ANNOUNCED.match(statement) or _DOING.match(statement))
+
+
 def offers(statement: str) -> bool:
-    """Whether it offers, greets, exclaims, or announces without a reason."""
-    is_announced = _ANNOUNCED.match(statement) and not _REASON.search(statement)
+    """Whether it offers, greets, exclaims, or announces; a plan with its reason is a decision."""
+    is_decision = _REASON.search(statement) and not _DOING.match(statement)
+    is_announced = announces(statement) and not is_decision
     return bool(is_announced or _OFFER.match(statement)) or exclaims(statement)
 
 
@@ -307,6 +388,13 @@ _TAKES_BACK: Final = re.compile(
 """English words with which a statement takes back an earlier one."""
 
 
+_ACTUAL: Final = re.compile(
+    r"\b(?:actual|real|true) (?:root )?(?:cause|bug|issue|problem|reason|culprit)\b", re.IGNORECASE
+)
+_CULPRIT: Final = re.compile(r"\b(?:cause|bug|issue|problem|reason|culprit)\b", re.IGNORECASE)
+"""English words for a cause, and for one that says that what was taken for it in the same turn before is none."""
+
+
 def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     """The findings without what a later one repeats, takes back or replaces, and of each turn the most telling; every turn
     that has one keeps one."""
@@ -314,7 +402,10 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     later: list[str] = []
     for finding in reversed(findings):
         kept = turns.get(finding.turn, [])
-        is_gone = finding.kind == "found" and any(supersedes(each, finding.text) for each in later)
+        is_gone = finding.kind == "found" and (
+            any(supersedes(each, finding.text) for each in later)
+            or (_CULPRIT.search(finding.text) and any(_ACTUAL.search(e.text) for e in kept))
+        )
         is_over = finding.kind == "doing" and any(e.version > finding.version for e in kept)
         is_reread = finding.kind == "document" and finding.source in later
         if is_reread or (kept and (is_gone or is_over)):
@@ -385,8 +476,14 @@ _NOTIFIED: Final = re.compile(
 """The report of a sub-agent that ran in the background (Claude Code); it comes in the place of the user's words."""
 
 
-def _given(entries: Sequence[Entry]) -> Iterator[Finding]:
-    """The reports of sub-agents, and the documents that were read."""
+def _written(block: Block) -> Sequence[str]:
+    """The files that a call writes: they are the work, not what it is made from."""
+    return written_paths(block.name, block.input) if isinstance(block, ToolCall) else ()
+
+
+def _given(entries: Sequence[Entry], asked: str) -> Iterator[Finding]:
+    """The reports of sub-agents, and the documents that were read and that the user named: they are a part of the task. What
+    others say, the agent tells in its own words, and it can be read again."""
     calls = {entry.pair: entry.block for entry in entries if isinstance(entry.block, ToolCall)}
     for entry in entries:
         call = calls.get(entry.pair) if entry.pair else None
@@ -396,7 +493,8 @@ def _given(entries: Sequence[Entry]) -> Iterator[Finding]:
             kind, told, source = "agent", notified[2] or "", notified[1]
         else:
             continue
-        if condensed := _condensed(told):
+        is_known = kind == "agent" or (source and basename(source) in asked)
+        if is_known and (condensed := _condensed(told)):
             yield _finding(entry, kind, condensed, one_line(source, SOURCE_CHARACTERS))
 
 

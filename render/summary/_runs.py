@@ -32,14 +32,9 @@ from blocks import (
     tool_target,
 )
 from render.summary._commands import WENT_WELL, command_of, outcome, status_of, telling_error
-from render.summary._identifiers import one_line, output_of, searched
+from render.summary._identifiers import listed, one_line, output_of, searched
 
 COMMAND_CHARACTERS: Final = 160
-
-
-def listed(words: str) -> frozenset[str]:
-    """The words of a table, which are separated by white space."""
-    return frozenset(words.split())
 
 
 # A finished call, and the commands of its script.

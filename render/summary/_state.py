@@ -35,13 +35,12 @@ from blocks import (
 )
 from render.summary._edits import NAMES_MAX, WHOLE, changes_after, less
 from render.summary._files import shared_folder
-from render.summary._findings import words_of
-from render.summary._identifiers import one_line
+from render.summary._findings import is_assent, words_of
+from render.summary._identifiers import listed, one_line
 from render.summary._runs import (
     Run,
     checks_after,
     git_after,
-    listed,
     noticed,
     processes_after,
     run_of,
@@ -93,12 +92,6 @@ def _after(state: Progress, run: Run) -> Progress:
 
 
 GOAL_CHARACTERS: Final = 240
-_ASSENT: Final = listed(
-    "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
-    " great i is it just keep let lets like looks me nice no now ok okay on perfect please pls proceed right s so sounds"
-    " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
-)
-"""Words with which a user only agrees, or tells the agent to go on; a text of nothing else is no goal."""
 _ELEMENT: Final = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
 _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash-)")
 """How a text begins that a client writes in the user's place: Claude Code."""
@@ -107,8 +100,7 @@ _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash
 def _asked(state: Progress, entry: Entry, words: str) -> Progress:
     """The state after a text of the user: its goal, unless it only agrees."""
     state = replace(state, processes=noticed(state.processes, words))
-    spoken = set(re.findall(r"[^\W\d_]+", words[:400].lower()))
-    if entry.block.author != "user" or _NOTICE.match(words) or spoken <= _ASSENT:
+    if entry.block.author != "user" or _NOTICE.match(words) or is_assent(words):
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)

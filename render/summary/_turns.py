@@ -13,6 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
+import attrs
 from msgspec import structs
 
 from blocks import Finding, label_of
@@ -37,9 +38,17 @@ LABELS: Final[Mapping[str, str]] = {
 """What stands before the source or text of a finding."""
 
 
+ORDER: Final = (
+    "(By turn: its report, then what was found on the way to it, oldest first. Where two differ, the report and the later one"
+    " hold.)"
+)
+
+
 def text(findings: Sequence[Finding]) -> str:
     """The section: for each turn its reports, then the rest in order."""
-    return "\n".join(map(_turn_text, _turns(findings)))
+    turns = _turns(findings)
+    told = [ORDER] if any(len(turn) > 1 for turn in turns) else []
+    return "\n".join([*told, *map(_turn_text, turns)])
 
 
 def _turns(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -62,7 +71,7 @@ def _turn_text(turn: Sequence[Finding]) -> str:
 def _one(finding: Finding) -> str:
     """A finding with its label; its further lines are indented below the first."""
     source = f"{finding.source}: " if finding.source else ""
-    source += f"(user disagreed: {finding.disputed}) " if finding.disputed else ""
+    source += f"(contested in {finding.disputed}) " if finding.disputed else ""
     body = "\n  ".join(filter(None, finding.text.split("\n")))
     body += f" (and {finding.gone} more)" if finding.gone else ""
     return f"[{label_of(finding.version)}]: {LABELS.get(finding.kind, '')}{source}{body}"
@@ -87,6 +96,8 @@ RULES_SHARE: Final = 1 / 3
 """What the user demanded in texts that are gone has this share of the room, before all else."""
 SHORT_CHARACTERS: Final = 40
 """A statement is not shortened to fewer characters, except the only one of a turn: it would say nothing."""
+LIST_SHARE: Final = 0.5
+"""A list of which less than this share would stand goes: single points of many mislead."""
 MORE: Final = 99
 """A number of left-out items that is as long as most."""
 
@@ -216,6 +227,11 @@ def _condensed(finding: Finding, tokens: int, count: Counter) -> Finding | None:
             kept |= wanted
             lists |= {pieces[index].block} if pieces[index].is_listed else set()
             left -= cost
+    cut = {pieces[i].block for i in above if i not in kept and pieces[i].is_listed}
+    for block in sorted(cut):
+        items = [i for i in above if pieces[i].is_listed and pieces[i].block == block]
+        if len(kept.intersection(items)) < LIST_SHARE * len(items) and len(pieces) > len(items):
+            return _condensed(_without_list(finding, pieces, block), tokens, count)
     if not kept:
         short = _line([finding], tokens, count)
         is_told = finding.kind not in ("found", *GIVEN) and len(short.text) >= SHORT_CHARACTERS
@@ -224,6 +240,18 @@ def _condensed(finding: Finding, tokens: int, count: Counter) -> Finding | None:
     told = text_of_pieces(tidy([pieces[i] for i in sorted(kept)]))
     short = structs.replace(finding, text=told, gone=len(out) + finding.gone * bool(lists))
     return short if _size([short], count) <= tokens else None
+
+
+def _without_list(finding: Finding, pieces: Sequence[Piece], block: int) -> Finding:
+    """The finding without a list; a lead that tells something says how long it was."""
+    size = sum(piece.is_listed and piece.block == block for piece in pieces)
+    first = next(i for i, piece in enumerate(pieces) if piece.is_listed and piece.block == block)
+    left = [piece for piece in pieces if not (piece.is_listed and piece.block == block)]
+    lead = pieces[first - 1] if first else None
+    if lead and lead.form == "lead" and worth(lead.text) > 0:
+        told = f"{lead.text.rstrip(':： ')} ({size} points)."
+        left[first - 1] = attrs.evolve(lead, form="sentence", text=told, depth=0)
+    return structs.replace(finding, text=text_of_pieces(tidy(left)))
 
 
 def _above(index: int, pieces: Sequence[Piece]) -> set[int]:
