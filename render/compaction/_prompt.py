@@ -46,7 +46,7 @@ from render.stages._visibility import cut_text
 from render.summary._identifiers import one_line
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._quote import escaped, quoted
-from render.summary._text import SET_ASIDE, WORKING, page_sections
+from render.summary._text import DROPPED, WORKING, page_sections
 from render.summary._written import format_written, numbered, report_history, updated
 from render.view._group import Entry, Group, GroupMemo, Json
 from render.view._view import View
@@ -135,7 +135,7 @@ are not repeated; the model has seen what they are computed from."""
 WORTH: Final = 0.02
 """Share of the limit up to which a written part is worth having, however little is folded: a first fold may fold no more
 than a short prompt, and what the model says of it is asked for only once."""
-_LEFT_OUT: Final = frozenset({WORKING, *SET_ASIDE.values()})
+_LEFT_OUT: Final = frozenset({WORKING, DROPPED})
 """Titles of the computed sections that are not shown: they only quote, or name what can be read back."""
 WORDS: Final = 100
 """Characters by which a block, or an argument of a call, is named."""

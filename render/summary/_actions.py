@@ -24,6 +24,7 @@ from msgspec import structs
 
 from blocks import (
     Action,
+    Process,
     ToolCall,
     ToolResult,
     asks_user,
@@ -47,7 +48,7 @@ from render.summary._commands import (
 )
 from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
 from render.summary._identifiers import one_line, output_of
-from render.summary._runs import COMMITTED, LOOKS, REJECTED, commands_in
+from render.summary._runs import COMMITTED, REJECTED, STARTED, commands_in, is_look
 from render.summary._state import is_plan
 from render.view._group import Entry
 
@@ -80,11 +81,6 @@ _COMMITS: Final = re.compile(
     r"|\bgh (?:pr|issue|release) (?:create|merge|close|comment)\b"
 )
 """Commands that change a repository's history, or what others see of it."""
-_LOOKS: Final = re.compile(
-    r"\W*(?:sed -n|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
-    r"|gh (?:\w+ (?:view|list|status|checks|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
-)
-"""Other commands that only print what there is."""
 _NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
 """What clients write for an empty output: Claude Code, pi."""
 _NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
@@ -99,17 +95,26 @@ _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "inc
 # From the log.
 
 
-def advance(previous: Sequence[Action], entries: Sequence[Entry]) -> tuple[Action, ...]:
+def advance(
+    previous: Sequence[Action], entries: Sequence[Entry], running: Iterable[Process] = ()
+) -> tuple[Action, ...]:
     """The actions after those of newly folded entries; calls without a result in the entries count as open. A change of
-    the plan is none: the page has it."""
+    the plan is none: the page has it. A call that asks for one of the `running` processes is a run of its command."""
     results = {e.pair: e for e in entries if isinstance(e.block, ToolResult)}
+    commands = {each.id: Command(each.command) for each in running if each.id}
     actions = list(previous)
     for entry in entries:
         call = entry.block
-        if isinstance(call, ToolCall) and entry.original is None:
-            answer = results.get(entry.pair)
-            if not is_plan(call, text_of(answer.block) if answer else ""):
-                actions.append(action_of(call, answer, entry.version))
+        if not isinstance(call, ToolCall) or entry.original is not None:
+            continue
+        answer = results.get(entry.pair)
+        told = text_of(answer.block) if answer else ""
+        named = (str(v) for v in call.input.values() if isinstance(v, str | int))
+        ran = next((commands[name] for name in named if name in commands), None)
+        if (started := STARTED.search(told[:600])) and (command := ran or command_of(call)):
+            commands[started[1]] = command
+        if not is_plan(call, told):
+            actions.append(action_of(call, answer, entry.version, ran))
     return tuple(_each_once(actions))
 
 
@@ -127,8 +132,11 @@ def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
     return known.values()
 
 
-def action_of(call: ToolCall, answer: Entry | None, version: int) -> Action:
-    """The action of a call; of a result that is forgotten or kept elsewhere only whether it failed is told."""
+def action_of(
+    call: ToolCall, answer: Entry | None, version: int, ran: Command | None = None
+) -> Action:
+    """The action of a call; of a result that is forgotten or kept elsewhere only whether it failed is told. `ran` is the
+    running command that the call asks for."""
     result = answer.block if answer is not None and isinstance(answer.block, ToolResult) else None
     text = ""
     if answer and result and answer.original is None and not is_sealed(result):
@@ -139,10 +147,10 @@ def action_of(call: ToolCall, answer: Entry | None, version: int) -> Action:
         failure = telling_error(output or text) or "failed"
     if REJECTED.match(text):
         failure = output = "not run: the user stopped it"
-    action = _of_files(call, result, failure) or _of_others(call, result, output, failure)
+    action = _of_files(call, result, failure) or _of_others(call, result, output, failure, ran)
     return structs.replace(
         action,
-        seen=version,
+        seen=version if action.verb in CHANGES or not answer else answer.version,
         target=one_line(action.target, TARGET_MAX),
         outcome=one_line(action.outcome, OUTCOME_MAX),
     )
@@ -173,11 +181,13 @@ def _of_files(call: ToolCall, result: ToolResult | None, failure: str) -> Action
     return Action(verb="read", target=file, part=part, outcome=failure)
 
 
-def _of_others(call: ToolCall, result: ToolResult | None, output: str, failure: str) -> Action:
+def _of_others(
+    call: ToolCall, result: ToolResult | None, output: str, failure: str, ran: Command | None
+) -> Action:
     """The action of a command, a search, a look at the web, or any other tool."""
     known = result.envelope if result else None
     kind, target = tool_kind(call.name, call.input, known), tool_target(call.input, known)
-    if kind == "command" and (command := command_of(call, known)):
+    if command := ran or (command_of(call, known) if kind == "command" else None):
         return _ran(command, call, result, output)
     verb, said = "web" if kind == "web" else call.name, failure or _short(output, is_look=True)
     if kind == "search":
@@ -186,7 +196,7 @@ def _of_others(call: ToolCall, result: ToolResult | None, output: str, failure: 
         verb, said = "search" if query else "list", _NOTHING.sub(NOTHING, said) or NOTHING
     elif asks_user(call.name) and not failure:
         said = ""  # the user's words stand elsewhere
-    weight = 0 if kind == "search" else 1
+    weight = 0 if kind == "search" else 1 + bool(failure)
     return Action(
         verb=verb, target=target or main_argument(call.input), outcome=said, weight=weight
     )
@@ -199,10 +209,10 @@ def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: st
         result.is_error or result.envelope.outcome == "failure" or status not in WENT_WELL
     )
     ran = commands_in(command.text)
-    is_look = all(each.words[0] in LOOKS or _LOOKS.match(each.text) for each in ran)
+    only_looks = all(map(is_look, ran))
     is_commit = _COMMITS.search(command.text)
     error = telling_error(output) if is_bad else ""
-    if is_bad and is_look and status == "1" and not error:
+    if is_bad and only_looks and status == "1" and not error:
         said = NOTHING
     elif is_bad:
         ended = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
@@ -210,12 +220,12 @@ def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: st
     elif is_commit and (made := COMMITTED.search(output)):
         said = f"{made[1]} {made[2]}"
     else:
-        said = tests or (_short(output, is_look=is_look) if result else status)
+        said = tests or (_short(output, is_look=only_looks) if result else status)
     line, about = shown_command(command, TARGET_MAX), call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)
         line = shortened(line, TARGET_MAX - len(about)) + about
-    weight = 3 if tests or (is_commit and not is_bad) else 0 if is_look else 1
+    weight = 3 if tests or (is_commit and not is_bad) else 0 if only_looks else 1 + is_bad
     return Action(verb="$", target=line, folder=command.folder, outcome=said, weight=weight)
 
 

@@ -9,7 +9,7 @@ belong to the definition before them; if none came or went, the most telling lin
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from posixpath import commonprefix, normpath
+from posixpath import basename, commonprefix, join, normpath
 from typing import Final
 
 import attrs
@@ -41,6 +41,8 @@ class _Edit:
     new: Sequence[str] = ()
     how: str = ""
     """As `FileChange.how`, or `restored`."""
+    source: str = ""
+    """The file that it was before, if it was moved."""
 
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
@@ -48,6 +50,12 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
     changes = {change.path: change for change in before}
     for edit in () if run.failed else chain(_made(run), *map(_by_command, run.commands)):
         old = changes.pop(_known(edit.file, changes), None) or FileChange(path=edit.file)
+        if edit.source:
+            moved = changes.pop(_known(edit.source, changes), None)
+            how = moved.how if moved and moved.how in WHOLE else edit.how
+            old = replace(moved or old, path=edit.file, how=how, seen=run.version)
+            changes[edit.file] = old
+            continue
         is_own = old.how in WHOLE and edit.how == "deleted"
         if not (is_own or edit.how == "restored" or edit.file.startswith(SCRATCH)):
             new = _changed(old, edit, run.version)
@@ -85,12 +93,17 @@ _FILE: Final = re.compile(r"[\w./@+-]*[\w@+-]\.\w{1,10}")
 
 
 def _by_command(command: Command) -> Iterator[_Edit]:
-    """The edits of a command that deletes, restores or edits files in place."""
+    """The edits of a command that moves, deletes, restores or edits files in place."""
     program, *others = command.words
-    if program == "git" and others[:1] and others[0] in {"rm", "restore", "checkout"}:
+    if program == "git" and others[:1] and others[0] in {"rm", "mv", "restore", "checkout"}:
         program, *others = others
     files = [name_of(normpath(word)) for word in others if _FILE.fullmatch(word)]
-    if program == "rm" or (program in {"restore", "checkout"} and "--staged" not in others):
+    if program == "mv" and files:
+        target = name_of(normpath(others[-1]))
+        for file in files if files[-1] != target else files[:-1]:
+            new = target if files[-1] == target else normpath(join(target, basename(file)))
+            yield _Edit(new, how=f"moved from {file}", source=file)
+    elif program == "rm" or (program in {"restore", "checkout"} and "--staged" not in others):
         yield from (_Edit(file, how="deleted" if program == "rm" else "restored") for file in files)
     elif program in {"sed", "perl"} and any(map(_IN_PLACE.fullmatch, others)):
         yield from map(_Edit, files)
@@ -108,7 +121,7 @@ def _changed(change: FileChange, edit: _Edit, version: int) -> FileChange:
             continue  # it was never there
         is_back = was == "removed" and now == "added"
         names[name] = "changed" if is_back else was if was == "added" else now
-    is_new = change.how in {"", "deleted"} and change.edits == 0
+    is_new = change.how == "deleted" or (change.how == "" and change.edits == 0)
     how = edit.how if is_new or edit.how == "created" else change.how or edit.how
     is_data = edit.file.lower().endswith(_DATA)
     is_told = names and (is_data or set(names.values()) != {"changed"})

@@ -5,8 +5,6 @@ A *finding* is a text condensed to its statements (see `_prose`), with the block
     report     the agent's last words in a turn that ended, or before the user spoke again: they sum the turn up
     found      a statement on the way: a cause, a result, a decision with its reason
     agent      the report of a sub-agent
-    document   a document that the user named and the agent read: a design, an issue, a page; the newest reading of each
-    doing      what the agent was doing last in a turn that has no report, or goes on
 
 A report is taken by its position alone. Of the other statements only the most telling are kept, judged by their form (names,
 numbers) and by a few English words. Guesses, conditions and states of a moment ("still running") are no findings. What a later
@@ -19,7 +17,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from posixpath import basename
 from typing import Final
 
 import attrs
@@ -39,18 +36,13 @@ from blocks import (
     is_sealed,
     leaves,
     text_of,
-    tool_kind,
-    tool_target,
-    written_paths,
 )
 from blocks.formats import without_reminders
 from render.summary._identifiers import identifiers, listed, one_line, output_of
 from render.summary._prose import (
     Piece,
-    is_prose_line,
     read_prose,
     sentences_of,
-    shortened,
     text_of_pieces,
     tidy,
 )
@@ -63,21 +55,10 @@ def advance(
     previous: Sequence[Finding],
     entries: Sequence[Entry],
     running: str = "",
-    cut: Iterable[tuple[int, Block, str]] = (),
-    asked: str = "",
 ) -> tuple[Finding, ...]:
-    """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any.
-
-    `cut` are the user's texts that are no longer shown whole, each with its version and what is shown of it; `asked` is all
-    that the user said.
-    """
+    """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any."""
     shown = [e for e in entries if e.original is None and not is_sealed(e.block)]
-    rules = [rule for version, block, left in cut for rule in _rules(version, block, left)]
-    again = {rule.version for rule in rules}
-    known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
-    changed = {basename(file) for entry in shown for file in _written(entry.block)}
-    findings = [*known, *rules, *_told(shown, running), *_given(shown, asked)]
-    findings = [e for e in findings if e.kind != "document" or basename(e.source) not in changed]
+    findings = [*previous, *_told(shown, running), *_reports(shown)]
     settled = sorted(
         _settled(sorted(findings, key=attrgetter("version"))), key=attrgetter("version")
     )
@@ -151,25 +132,6 @@ _OBJECTION: Final = re.compile(
 # The user's words.
 
 
-DEMAND_CHARACTERS: Final = 240
-DEMAND_LETTERS: Final = 0.6
-"""The least share of letters in a demand: it may name a path or a number."""
-_DEMANDS: Final = re.compile(
-    r"\b(?:must|never|always|do not|don(?:'|’)t|only|no longer|required?|make sure|ensure|from now on)\b",
-    re.IGNORECASE,
-)
-"""English words in which demands are made."""
-
-
-def _rules(version: int, block: Block, left: str) -> Iterator[Finding]:
-    """The user's own sentences that demand something and are no longer shown; quoted and pasted lines are not theirs."""
-    said = (each for line in words_of(block).split("\n") for each in sentences_of(line))
-    told = [each for each in said if _DEMANDS.search(each) and is_prose_line(each, DEMAND_LETTERS)]
-    known = " ".join(left.split())
-    if new := [shortened(each, DEMAND_CHARACTERS) for each in told if each not in known]:
-        yield Finding(turn=block.turn, version=version, kind="rule", text=" ".join(new))
-
-
 def words_of(block: Block) -> str:
     """The user's words in a block, without attachments; empty for other blocks."""
     if not isinstance(block, _SAID):
@@ -184,10 +146,6 @@ def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
 
 
 # What the agent said.
-
-
-DOING_CHARACTERS: Final = 160
-"""What is being done comes before all that was found, and must not take its room."""
 
 
 def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
@@ -207,20 +165,16 @@ def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
 
 
 def _stretch(said: Sequence[Entry], *, is_open: bool) -> Iterator[Finding]:
-    """The statements on the way, then the report; without one, what is being done."""
+    """The statements on the way, then the report."""
     texts = [entry for entry in said if isinstance(entry.block, AssistantCompletion)]
     last_call = max((e.version for e in said if isinstance(e.block, ToolCall)), default=0)
     closing = [] if is_open else [entry for entry in texts if entry.version > last_call]
     for entry in texts[: len(texts) - len(closing)]:
         yield from (_finding(entry, "found", told) for told in _on_the_way(entry))
     closed = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
-    last = text_of(texts[-1].block).strip().rpartition("\n")[2] if texts and not closing else ""
     if pieces := [each for each in closed if each.is_listed or not exclaims(each.text)]:
         told = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
         yield _finding(closing[-1], "report", told)
-    elif under_way := read_prose(last):
-        doing = sentences_of(under_way[-1].text)[-1].strip()
-        yield _finding(texts[-1], "doing", shortened(doing, DOING_CHARACTERS))
 
 
 def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -406,22 +360,15 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
             any(supersedes(each, finding.text) for each in later)
             or (_CULPRIT.search(finding.text) and any(_ACTUAL.search(e.text) for e in kept))
         )
-        is_over = finding.kind == "doing" and any(e.version > finding.version for e in kept)
-        is_reread = finding.kind == "document" and finding.source in later
-        if is_reread or (kept and (is_gone or is_over)):
+        if kept and is_gone:
             continue
         turns[finding.turn] = [finding, *kept]
-        if finding.kind != "doing":
-            pieces = (piece.text for piece in read_prose(finding.text))
-            later = [*later, finding.source, finding.text, *pieces][-LOOKED_BACK:]
+        pieces = (piece.text for piece in read_prose(finding.text))
+        later = [*later, finding.text, *pieces][-LOOKED_BACK:]
     for kept in turns.values():
         most = TURN_STATEMENTS if any(e.kind == "report" for e in kept) else OPEN_STATEMENTS
         best = best_first([each for each in kept if each.kind == "found"])[:most]
-        told = [each.text for each in best]
-        for each in kept:
-            is_told = each.kind == "doing" and any(each.text in one for one in told)
-            if each in best or (each.kind != "found" and not is_told):
-                yield each
+        yield from (each for each in kept if each in best or each.kind != "found")
 
 
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
@@ -447,7 +394,7 @@ def _words(statement: str) -> frozenset[str]:
     return frozenset(word for word in words if len(word) >= LETTERS_MIN)
 
 
-# What others said: sub-agents, documents.
+# What sub-agents said.
 
 
 REPORTING_TOOLS: Final = frozenset(
@@ -457,13 +404,9 @@ REPORTING_TOOLS: Final = frozenset(
 Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), OpenHands (delegate), Codex (wait_agent, wait),
 Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, too."""
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
-DOCUMENTS: Final = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".org")
-"""Endings of files in prose: Markdown, reStructuredText, AsciiDoc, Org."""
 SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 4_000
-"""Characters of a report or document that are kept at most; there is never room for more."""
-_NUMBERED: Final = re.compile(r"^[ \t]*\d{1,7}(?:→|\t|\|)", re.MULTILINE)
-"""The line number that a reading tool adds."""
+"""Characters of a report that are kept at most; there is never room for more."""
 _ACKNOWLEDGED: Final = re.compile(
     r"\A\W*async agent launched[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
     re.IGNORECASE | re.MULTILINE,
@@ -476,45 +419,29 @@ _NOTIFIED: Final = re.compile(
 """The report of a sub-agent that ran in the background (Claude Code); it comes in the place of the user's words."""
 
 
-def _written(block: Block) -> Sequence[str]:
-    """The files that a call writes: they are the work, not what it is made from."""
-    return written_paths(block.name, block.input) if isinstance(block, ToolCall) else ()
-
-
-def _given(entries: Sequence[Entry], asked: str) -> Iterator[Finding]:
-    """The reports of sub-agents, and the documents that were read and that the user named: they are a part of the task. What
-    others say, the agent tells in its own words, and it can be read again."""
+def _reports(entries: Sequence[Entry]) -> Iterator[Finding]:
+    """The reports of sub-agents. What was read is told by nobody: the agent says what it found in it, and can read it again."""
     calls = {entry.pair: entry.block for entry in entries if isinstance(entry.block, ToolCall)}
     for entry in entries:
         call = calls.get(entry.pair) if entry.pair else None
         if isinstance(entry.block, ToolResult) and call and not entry.block.is_error:
-            kind, told, source = _answer(call, entry.block)
+            told, source = _answer(call, entry.block)
         elif isinstance(entry.block, _SAID) and (notified := _NOTIFIED.match(entry.block.text)):
-            kind, told, source = "agent", notified[2] or "", notified[1]
+            told, source = notified[2] or "", notified[1]
         else:
             continue
-        is_known = kind == "agent" or (source and basename(source) in asked)
-        if is_known and (condensed := _condensed(told)):
-            yield _finding(entry, kind, condensed, one_line(source, SOURCE_CHARACTERS))
+        if condensed := _condensed(told):
+            yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
 
 
-def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str, str]:
-    """The kind, text and source of a result; the text is empty if it is neither a report nor a document."""
+def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str]:
+    """The report in a result and what was asked for; empty if it is none."""
+    if call.name.lower() not in REPORTING_TOOLS and not REPORTING_KEYS & call.input.keys():
+        return "", ""
     told = without_reminders(text_of(result))
     start, end = output_of(told)
-    told = told[start:end]
-    if call.name.lower() in REPORTING_TOOLS or REPORTING_KEYS & call.input.keys():
-        given = (value for value in call.input.values() if isinstance(value, str) and " " in value)
-        return (
-            "agent",
-            _ACKNOWLEDGED.sub("", _texts_in(told)),
-            min(given, key=len, default=call.name),
-        )
-    target = tool_target(call.input, result.envelope)
-    is_document = {"read": target.lower().endswith(DOCUMENTS), "web": True}.get(
-        tool_kind(call.name, call.input, result.envelope), False
-    )
-    return "document", _NUMBERED.sub("", told) if is_document else "", target or call.name
+    tasks = (value for value in call.input.values() if isinstance(value, str) and " " in value)
+    return _ACKNOWLEDGED.sub("", _texts_in(told[start:end])), min(tasks, key=len, default=call.name)
 
 
 def _texts_in(told: str) -> str:

@@ -44,6 +44,7 @@ from render.summary._runs import (
     noticed,
     processes_after,
     run_of,
+    without_checks,
     without_errors,
 )
 from render.view._group import Entry
@@ -104,7 +105,8 @@ def _asked(state: Progress, entry: Entry, words: str) -> Progress:
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
-    return replace(state, checks=without_errors(state.checks))
+    processes = without_checks(state.processes)
+    return replace(state, checks=without_errors(state.checks), processes=processes)
 
 
 # The steps.
@@ -216,7 +218,7 @@ def text(progress: Progress) -> str:
         _steps(progress),
         _changes(progress),
         _section("Tests, builds, open errors:", checks),
-        _section("Running in the background:", processes),
+        _section("Started in the background, not seen to end:", processes),
         _section("Branch and commits:", _git(progress.repository)),
     ]
     return "\n".join(filter(None, parts))
@@ -244,11 +246,11 @@ def _steps(progress: Progress) -> str:
 def _changes(progress: Progress) -> str:
     root = shared_folder(change.path for change in progress.changes)
     plain = [change for change in progress.changes if is_plain(change)]
-    written = ", ".join(f"{each.path.removeprefix(root)} {_at(each.seen)}" for each in plain)
+    more = ", ".join(f"{each.path.removeprefix(root)} {_at(each.seen)}" for each in plain)
     lines = [
         f"({progress.others} files that were changed earlier are not listed)"
         * (progress.others > 0),
-        f"written once: {written}" if plain else "",
+        f"also: {more}" if plain else "",
         *(_change(change, root) for change in progress.changes if change not in plain),
     ]
     place = f" (in {root})" if root else ""
@@ -256,8 +258,9 @@ def _changes(progress: Progress) -> str:
 
 
 def is_plain(change: FileChange) -> bool:
-    """Whether nothing more is known of a file than that it was written."""
-    return change.how in WHOLE and change.edits == 1 and not change.names
+    """Whether nothing more is known of a file than that it was written or changed."""
+    is_written = change.how == "" or (change.how in WHOLE and change.edits == 1)
+    return is_written and not (change.names or change.line)
 
 
 def _change(change: FileChange, root: str) -> str:
@@ -313,9 +316,10 @@ def _smaller(progress: Progress, most: int, names: int) -> Progress:
     if not most:
         told = progress
         return Progress(goal=told.goal, goal_turn=told.goal_turn, goal_seen=told.goal_seen)
-    spare = max(len(progress.changes) - most, 0)
-    gone = sorted(progress.changes, key=lambda change: (not is_plain(change), change.seen))[:spare]
-    kept = [change for change in progress.changes if change not in gone]
+    plain = [change for change in progress.changes if is_plain(change)]
+    gone = plain[: max(len(plain) - names, 0)]
+    kept = [change for change in progress.changes if change not in gone][-most:]
+    spare = len(progress.changes) - len(kept)
     newest = kept[-max(len(kept) // 3, 1) :]
     steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[: 2 * most]
     commits = progress.repository.commits[-most:]

@@ -8,7 +8,7 @@ is told in part it is said how many items it lost. Nothing is written anew, so w
     - [v322]: The clock is not the problem: the queue has one reader.                   what was found on the way
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
@@ -30,14 +30,6 @@ from render.summary._prose import (
 
 Counter = Callable[[str], int]
 
-LABELS: Final[Mapping[str, str]] = {
-    "agent": "report of ",
-    "doing": "doing: ",
-    "rule": "the user: ",
-}
-"""What stands before the source or text of a finding."""
-
-
 ORDER: Final = (
     "(By turn: its report, then what was found on the way to it, oldest first. Where two differ, the report and the later one"
     " hold.)"
@@ -52,14 +44,11 @@ def text(findings: Sequence[Finding]) -> str:
 
 
 def _turns(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """The findings by turn, in log order, each turn's reports first and what is just being done last."""
+    """The findings by turn, in log order, each turn's reports first."""
     first: dict[str, int] = {}
     for finding in sorted(findings, key=attrgetter("version")):
         first.setdefault(finding.turn, finding.version)
-    places = {"report": 0, "doing": 2}
-    ordered = sorted(
-        findings, key=lambda e: (first[e.turn], e.turn, places.get(e.kind, 1), e.version)
-    )
+    ordered = sorted(findings, key=lambda e: (first[e.turn], e.turn, e.kind != "report", e.version))
     return [list(turn) for _, turn in groupby(ordered, attrgetter("turn"))]
 
 
@@ -70,11 +59,11 @@ def _turn_text(turn: Sequence[Finding]) -> str:
 
 def _one(finding: Finding) -> str:
     """A finding with its label; its further lines are indented below the first."""
-    source = f"{finding.source}: " if finding.source else ""
+    source = f"report of {finding.source}: " if finding.source else ""
     source += f"(contested in {finding.disputed}) " if finding.disputed else ""
     body = "\n  ".join(filter(None, finding.text.split("\n")))
     body += f" (and {finding.gone} more)" if finding.gone else ""
-    return f"[{label_of(finding.version)}]: {LABELS.get(finding.kind, '')}{source}{body}"
+    return f"[{label_of(finding.version)}]: {source}{body}"
 
 
 # Room.
@@ -88,12 +77,9 @@ LINE_TOKENS: Final = (18, 48)
 """The least and most tokens of the line that every turn has; all lines together get half of the room, if that is enough."""
 NEWEST_SHARE: Final = 0.25
 """The part of what is left beyond the lines that a turn gets before older ones."""
-GIVEN: Final = ("agent", "document")
-"""What can be read back; it is mostly longer than what was found in it."""
-SHARES: Final = {"report": 0.6, "agent": 0.35, "document": 0.2}
-"""Shares of a turn's room for each of these, if there is more to tell."""
-RULES_SHARE: Final = 1 / 3
-"""What the user demanded in texts that are gone has this share of the room, before all else."""
+SHARES: Final = {"report": 0.6, "agent": 0.35}
+"""Shares of a turn's room for each of these, if there is more to tell; what a sub-agent reports is mostly longer than what
+was found in it."""
 SHORT_CHARACTERS: Final = 40
 """A statement is not shortened to fewer characters, except the only one of a turn: it would say nothing."""
 LIST_SHARE: Final = 0.5
@@ -106,14 +92,10 @@ def fitted(findings: Sequence[Finding], tokens_max: int, count: Counter) -> tupl
     """The findings condensed until their text fits."""
     if count(text(findings)) <= tokens_max:
         return tuple(findings)
-    rules = [each for each in findings if each.kind == "rule"]
-    while rules and count(text(rules)) > RULES_SHARE * tokens_max:
-        del rules[0]
-    others = _turns([each for each in findings if each.kind != "rule"])
+    turns = _turns(findings)
     for share in ROOMS:
-        room = int(share * tokens_max) - count(text(rules))
-        told = _shared(others, room, count) if others else ()
-        left = tuple(sorted([*rules, *told], key=attrgetter("version")))
+        told = _shared(turns, int(share * tokens_max), count) if turns else ()
+        left = tuple(sorted(told, key=attrgetter("version")))
         if count(text(left)) <= tokens_max:
             return left
     return ()
@@ -149,7 +131,7 @@ def _size(turn: Sequence[Finding], count: Counter) -> int:
 
 def _line(turn: Sequence[Finding], tokens: int, count: Counter) -> Finding:
     """The one line of a turn: the most telling statement of its report, or else of all, with its lead; rather a whole one."""
-    own = [each for each in turn if each.kind not in GIVEN] or turn
+    own = [each for each in turn if each.kind != "agent"] or turn
     told = [each for each in own if each.kind == "report"] or own
     said = [structs.replace(e, text=line, gone=0) for e in told for line in _statements(e.text)]
     whole = [each for each in said if worth(each.text) > 0 and _size([each], count) <= tokens]
@@ -189,11 +171,11 @@ def _cut(finding: Finding, tokens: int, count: Counter) -> Finding:
 
 
 def _within(turn: Sequence[Finding], tokens: int, count: Counter) -> list[Finding]:
-    """The turn's findings in so many tokens: what is being done, its reports, then the most telling of the rest; in the
-    room of a line only one statement."""
+    """The turn's findings in so many tokens: its reports, then the most telling of the rest; in the room of a line only one
+    statement."""
     if _size(turn, count) <= tokens:
         return list(turn)
-    first = [each for kind in ("doing", "report") for each in reversed(turn) if each.kind == kind]
+    first = [each for each in reversed(turn) if each.kind == "report"]
     waiting = [*first, *best_first([each for each in turn if each not in first])]
     kept: list[Finding] = []
     left = tokens
@@ -234,7 +216,7 @@ def _condensed(finding: Finding, tokens: int, count: Counter) -> Finding | None:
             return _condensed(_without_list(finding, pieces, block), tokens, count)
     if not kept:
         short = _line([finding], tokens, count)
-        is_told = finding.kind not in ("found", *GIVEN) and len(short.text) >= SHORT_CHARACTERS
+        is_told = finding.kind == "report" and len(short.text) >= SHORT_CHARACTERS
         return short if is_told and _size([short], count) <= tokens else None
     out = [i for i in above if i not in kept and pieces[i].is_listed and pieces[i].block in lists]
     told = text_of_pieces(tidy([pieces[i] for i in sorted(kept)]))
