@@ -21,6 +21,7 @@ import msgspec
 from msgspec import structs
 
 from blocks import (
+    Block,
     BlockId,
     BlocksHidden,
     Carried,
@@ -736,7 +737,7 @@ def _with_past(
     """The digest with what was found and done in everything that is folded."""
     folded = [entry for entry in fold.folded if not standing_of(entry.source)]
     running = fold.kept[0].block.turn
-    findings = _findings.advance(digest.findings, folded, running)
+    findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
     share = BESIDE_WRITTEN if block.summary.complete else 1.0
     findings = _turns.fitted(findings, int(share * room.found), count)
     actions = advance_actions(digest.actions, folded, digest.progress.processes)
@@ -754,6 +755,17 @@ def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:
     cut = {hidden.block: hidden.replacement for hidden in fold.cuts}
     left = {e.version: cut.get(e.block.id, e.replacement) for e in fold.kept}
     return {v: None if text is None else shown_lines(text) for v, text in left.items()}
+
+
+def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
+    """The user's texts that are shortened or left out, each with its version and what is left of it."""
+    for item in fold.carried:
+        if item.clipped and not item.withheld:
+            yield item.version, item.block, item.clipped
+    carried = {item.version for item in fold.carried}
+    for entry in (*fold.given_up, *fold.folded):
+        if is_said(entry) and entry.version not in carried and entry.original is None:
+            yield entry.version, entry.block, ""
 
 
 def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> PageRoom:

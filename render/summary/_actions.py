@@ -246,11 +246,13 @@ def _short(output: str, *, is_look: bool) -> str:
         return f"JSON, {len(output)} characters"
     if len(lines) == 1:
         return one_line(lines[0], LINE_SAID_MAX)
+    head = f"{len(lines)} lines"
     if is_look:
-        return f"{len(lines)} lines"
+        return head
+    room = OUTCOME_MAX - len(head + LAST)
     sizes = accumulate(len(line) + 3 for line in reversed(lines))
-    last = max(sum(size <= OUTCOME_MAX for size in sizes), 1)
-    return f"{len(lines)} lines{LAST}{one_line(' / '.join(lines[-last:]), OUTCOME_MAX)}"
+    last = max(sum(size - 3 <= room for size in sizes), 1)
+    return f"{head}{LAST}{one_line(' / '.join(lines[-last:]), room)}"
 
 
 def _end_of(outcome: str) -> str:

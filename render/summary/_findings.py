@@ -5,6 +5,7 @@ A *finding* is a text condensed to its statements (see `_prose`), with the block
     report     the agent's last words in a turn that ended, or before the user spoke again: they sum the turn up
     found      a statement on the way: a cause, a result, a decision with its reason
     agent      the report of a sub-agent
+    rule       what the user demanded in a text that is no longer shown whole
 
 A report is taken by its position alone. Of the other statements only the most telling are kept, judged by their form (names,
 numbers) and by a few English words. Guesses, conditions and states of a moment ("still running") are no findings. What a later
@@ -41,8 +42,10 @@ from blocks.formats import without_reminders
 from render.summary._identifiers import identifiers, listed, one_line, output_of
 from render.summary._prose import (
     Piece,
+    is_prose_line,
     read_prose,
     sentences_of,
+    shortened,
     text_of_pieces,
     tidy,
 )
@@ -55,10 +58,17 @@ def advance(
     previous: Sequence[Finding],
     entries: Sequence[Entry],
     running: str = "",
+    cut: Iterable[tuple[int, Block, str]] = (),
 ) -> tuple[Finding, ...]:
-    """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any."""
+    """The findings after these entries were folded, too; `running` is the turn that goes on after them, if any.
+
+    `cut` are the user's texts that are no longer shown whole, each with its version and what is shown of it.
+    """
     shown = [e for e in entries if e.original is None and not is_sealed(e.block)]
-    findings = [*previous, *_told(shown, running), *_reports(shown)]
+    rules = [rule for version, block, left in cut for rule in _rules(version, block, left)]
+    again = {rule.version for rule in rules}
+    known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
+    findings = [*known, *rules, *_told(shown, running), *_reports(shown)]
     settled = sorted(
         _settled(sorted(findings, key=attrgetter("version"))), key=attrgetter("version")
     )
@@ -130,6 +140,25 @@ _OBJECTION: Final = re.compile(
 
 
 # The user's words.
+
+
+DEMAND_CHARACTERS: Final = 240
+DEMAND_LETTERS: Final = 0.6
+"""The least share of letters in a demand: it may name a path or a number."""
+_DEMANDS: Final = re.compile(
+    r"\b(?:must|never|always|do not|don(?:'|’)t|only|no longer|required?|make sure|ensure|from now on)\b",
+    re.IGNORECASE,
+)
+"""English words in which demands are made."""
+
+
+def _rules(version: int, block: Block, left: str) -> Iterator[Finding]:
+    """The user's own sentences that demand something and are no longer shown; quoted and pasted lines are not theirs."""
+    said = (each for line in words_of(block).split("\n") for each in sentences_of(line))
+    told = [each for each in said if _DEMANDS.search(each) and is_prose_line(each, DEMAND_LETTERS)]
+    known = " ".join(left.split())
+    if new := [shortened(each, DEMAND_CHARACTERS) for each in told if each not in known]:
+        yield Finding(turn=block.turn, version=version, kind="rule", text=" ".join(new))
 
 
 def words_of(block: Block) -> str:

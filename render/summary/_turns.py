@@ -60,6 +60,7 @@ def _turn_text(turn: Sequence[Finding]) -> str:
 def _one(finding: Finding) -> str:
     """A finding with its label; its further lines are indented below the first."""
     source = f"report of {finding.source}: " if finding.source else ""
+    source += "the user: " if finding.kind == "rule" else ""
     source += f"(contested in {finding.disputed}) " if finding.disputed else ""
     body = "\n  ".join(filter(None, finding.text.split("\n")))
     body += f" (and {finding.gone} more)" if finding.gone else ""
@@ -80,9 +81,11 @@ NEWEST_SHARE: Final = 0.25
 SHARES: Final = {"report": 0.6, "agent": 0.35}
 """Shares of a turn's room for each of these, if there is more to tell; what a sub-agent reports is mostly longer than what
 was found in it."""
+RULES_SHARE: Final = 1 / 3
+"""What the user demanded in texts that are gone has this share of the room, before all else."""
 SHORT_CHARACTERS: Final = 40
 """A statement is not shortened to fewer characters, except the only one of a turn: it would say nothing."""
-LIST_SHARE: Final = 0.5
+LIST_SHARE: Final = 1 / 3
 """A list of which less than this share would stand goes: single points of many mislead."""
 MORE: Final = 99
 """A number of left-out items that is as long as most."""
@@ -92,10 +95,14 @@ def fitted(findings: Sequence[Finding], tokens_max: int, count: Counter) -> tupl
     """The findings condensed until their text fits."""
     if count(text(findings)) <= tokens_max:
         return tuple(findings)
-    turns = _turns(findings)
+    rules = [each for each in findings if each.kind == "rule"]
+    while rules and count(text(rules)) > RULES_SHARE * tokens_max:
+        del rules[0]
+    turns = _turns([each for each in findings if each.kind != "rule"])
     for share in ROOMS:
-        told = _shared(turns, int(share * tokens_max), count) if turns else ()
-        left = tuple(sorted(told, key=attrgetter("version")))
+        room = int(share * tokens_max) - count(text(rules))
+        told = _shared(turns, room, count) if turns else ()
+        left = tuple(sorted([*rules, *told], key=attrgetter("version")))
         if count(text(left)) <= tokens_max:
             return left
     return ()

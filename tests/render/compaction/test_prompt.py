@@ -274,7 +274,7 @@ def test_what_is_written_more_must_be_shorter_than_what_is_folded() -> None:
     written = count(format_written(summary))
     for less in (0, 1):
         fold = folding(make.prompt("z" * 4 * (written + 1 - less)))
-        asked = asking(make.view_of(), fold, context())
+        asked = asking(make.view_of(), fold, context(limit=4000))
         if less:
             with pytest.raises(RejectedAnswerError, match=f"{written} tokens, more than what"):
                 parse_answer(answer, asked)

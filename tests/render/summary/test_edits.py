@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, FileChange, Progress
 from render.summary._edits import FILES_MAX, NAMES_MAX, defined
-from render.summary._state import advance, text
+from render.summary._state import advance, fitted, text
 from tests._builders import call, result, view_of
 from tests._table import for_each
 
@@ -154,7 +154,7 @@ def test_shell_commands_delete_and_edit_in_place() -> None:
     )
     told = text(state)
     assert "gone.py (deleted, [v2])" in told
-    assert "three.py ([v4])" in told
+    assert "also: three.py [v4]" in told
 
 
 def test_a_file_that_the_agent_made_and_removed_is_not_told() -> None:
@@ -221,9 +221,53 @@ def test_many_names_and_many_files_are_bounded_and_counted() -> None:
     assert "(3 files that were changed earlier are not listed)" in text(state)
 
 
+def test_of_files_of_which_nothing_more_is_known_only_the_newest_are_listed() -> None:
+    state = after(
+        *(b for n in range(NAMES_MAX + 4) for b in ran(f"w{n}", f"cat > s{n}.txt <<'E'\nhi\nE"))
+    )
+    told = text(fitted(state, 9999, len))
+    assert "(4 files that were changed earlier are not listed)" in told
+    assert f"s{NAMES_MAX + 3}.txt" in told
+    assert "s3.txt" not in told
+
+
+@for_each(
+    ("command", "path"),
+    [
+        ("mv src/old.go src/new.go", "src/new.go"),
+        ("cd /w && git mv src/old.go src/new.go", "src/new.go"),
+        ("git mv src/old.go lib/", "lib/old.go"),
+    ],
+)
+def test_a_file_that_is_moved_keeps_what_was_done_to_it(command: str, path: str) -> None:
+    change = change_of(
+        *edit("e", "x = 1", "def total():\n    pass", path="src/old.go"),
+        *ran("m", command),
+        *edit("f", "y = 1", "z = 2", path=path),
+    )
+    assert (change.path, change.how, change.edits) == (path, "moved from src/old.go", 2)
+    assert named(change, "added") == ("total",)
+
+
+def test_a_file_that_replaces_another_one_is_the_only_one_of_its_name() -> None:
+    new = {"name": "Write", "file_path": "new.py", "content": "def b():\n    pass"}
+    state = after(
+        *edit("a", "x", "y", path="main.py"), *ran("r", "rm main.py"),
+        call("w", **new), result("w"), *ran("m", "git mv new.py main.py"),
+    )  # fmt: skip
+    assert [(c.path, c.how, named(c, "added")) for c in state.changes] == [
+        ("main.py", "written", ("b",))
+    ]
+
+
+def test_a_file_that_was_deleted_and_is_written_again_exists() -> None:
+    change = change_of(*edit("a", "x", "y"), *ran("r", "rm a.py"), *edit("b", "x", "z"))
+    assert change.how == ""
+
+
 def test_files_that_were_only_written_share_a_line() -> None:
     state = after(*(b for n in range(2) for b in ran(f"w{n}", f"cat > s{n}.txt <<'E'\nhi\nE")))
-    assert "- written once: s0.txt [v2], s1.txt [v4]" in text(state)
+    assert "- also: s0.txt [v2], s1.txt [v4]" in text(state)
 
 
 def test_files_of_folders_for_scratch_files_are_not_told() -> None:
