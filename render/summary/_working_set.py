@@ -88,8 +88,7 @@ WINDOWS: Final = 2
 SURROUNDINGS: Final = 20
 """Lines before and after a change that count as seen with it: about half a screen."""
 OVERVIEW: Final = 60
-"""A view of more lines, about a screen, is an overview: most of it is not needed. It counts as older; of a file that was
-never changed (data, a log, an example) it stands behind everything else."""
+"""A view of more lines, about a screen, is an overview: most of it is not needed. It counts as older."""
 OVERVIEW_AGE: Final = 2
 """How many times as old."""
 PATCHES: Final = (".patch", ".diff")
@@ -121,12 +120,11 @@ def _is_shown(row: Row, visible: Shown) -> bool:
 def _ranked(copies: Mapping[str, Copy], visible: Shown, oldest: int) -> list[_Known]:
     """The rows that are not visible, and seen or changed since version `oldest`; the most useful first."""
     now = max((row.seen for copy in copies.values() for row in _rows(copy)), default=0)
-    ranked = list[tuple[bool, int, _Known]]()
+    ranked = list[tuple[int, _Known]]()
     for name, copy in copies.items():
         if is_scratch(name, copy):
             continue
         sizes = Counter(row.seen for row in _rows(copy))
-        is_constant = not any(row.edited for row in _rows(copy))
         for number, stretch in enumerate(copy.stretches):
             changed = _changed_around(stretch.rows)
             for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
@@ -135,9 +133,9 @@ def _ranked(copies: Mapping[str, Copy], visible: Shown, oldest: int) -> list[_Kn
                 is_overview = sizes[row.seen] > OVERVIEW
                 age = (now - row.seen) * (OVERVIEW_AGE if is_overview else 1)
                 known = _Known(name, number, index, row)
-                ranked.append((is_constant and is_overview, min(age, now - edited), known))
-    ranked.sort(key=itemgetter(0, 1))
-    return [known for *_, known in ranked]
+                ranked.append((min(age, now - edited), known))
+    ranked.sort(key=itemgetter(0))
+    return [known for _, known in ranked]
 
 
 def is_scratch(name: str, copy: Copy) -> bool:

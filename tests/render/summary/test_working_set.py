@@ -82,10 +82,15 @@ def test_the_surroundings_of_a_change_are_as_new_as_the_change() -> None:
     assert text.index("### a.py") == 0
 
 
-def test_an_overview_of_a_file_that_was_never_changed_stands_behind_what_is_worked_on() -> None:
-    log = [*read(1, 1, 30), *edit(3, code(4), code(40)), *read(5, 1, 99, "log.json")]
-    assert {region.file for region in page(log, tokens=400)} == {FILE}
-    assert {region.file for region in page(log)} == {FILE, "log.json"}
+def test_an_overview_counts_as_older_than_what_is_worked_on() -> None:
+    log = [
+        *read(1, 1, 30),
+        *edit(3, code(4), code(40)),
+        *read(5, 1, 99, "log.json"),
+        *read(9, 1, 2, "c.py"),
+    ]
+    assert {region.file for region in page(log, tokens=300)} == {FILE, "c.py"}
+    assert {region.file for region in page(log)} == {FILE, "log.json", "c.py"}
 
 
 def test_what_was_not_seen_for_two_windows_is_left_out_unless_it_was_changed_since() -> None:
