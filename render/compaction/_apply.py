@@ -777,7 +777,7 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     before = _page_tokens(view, context)
     new = sizes.estimated - rest - before
     most = min(target - rest, before + FOLDED_SHARE * new)
-    return PageRoom.of(context, max(int(most), PAGE_TOKENS_MIN), int(rest))
+    return PageRoom.of(context, max(int(most), PAGE_TOKENS_MIN))
 
 
 def _page_tokens(view: View, context: Context) -> int:

@@ -33,7 +33,7 @@ from blocks import (
     text_of,
     tool_kind,
 )
-from render.summary._edits import NAMES_MAX, WHOLE, changes_after, less
+from render.summary._edits import WHOLE, changes_after
 from render.summary._files import shared_folder
 from render.summary._findings import is_assent, words_of
 from render.summary._identifiers import listed, one_line
@@ -260,20 +260,14 @@ def _changes(progress: Progress) -> str:
 def is_plain(change: FileChange) -> bool:
     """Whether nothing more is known of a file than that it was written or changed."""
     is_written = change.how == "" or (change.how in WHOLE and change.edits == 1)
-    return is_written and not (change.names or change.line)
+    return is_written and not change.line
 
 
 def _change(change: FileChange, root: str) -> str:
     times = f"{change.edits} edits" if change.edits > 1 else ""
     details = ", ".join(filter(None, (change.how, times, _at(change.seen))))
-    told = {
-        word: ", ".join(name for name, now in change.names.items() if now == word)
-        for word in ("added", "changed", "removed")
-    }
-    said = [f"{word} {names}" for word, names in told.items() if names]
-    said += [f"{change.more} more"] if change.more and said else []
-    said += [f"`{change.line}`"] if change.line else []
-    return f"{change.path.removeprefix(root)} ({details}){': ' if said else ''}{'; '.join(said)}"
+    line = f": `{change.line}`" if change.line else ""
+    return f"{change.path.removeprefix(root)} ({details}){line}"
 
 
 def _git(repository: Repository) -> Iterator[str]:
@@ -292,14 +286,14 @@ def _git(repository: Repository) -> Iterator[str]:
 # The room.
 
 
-_MOST: Final = (40, 13), (40, 5), (40, 3), (24, 3), (12, 2), (8, 2), (5, 1), (2, 1), (1, 0), (0, 0)
-"""How many files are shown, and so many entries of the other lists; and how many names of each file. As many as in the
-first step are kept."""
+_MOST: Final = (40, 24, 16, 12, 8, 5, 2, 1, 0)
+"""How many entries of each list are shown, step by step; as many as in the first are kept. Of files of which nothing more is
+known than that they were changed, a third as many."""
 
 
 def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> Progress:
-    """The state, of which as much is shown as fits into `tokens_max`: names of files give way first, then what is oldest."""
-    kept = _smaller(progress, *_MOST[0])
+    """The state, of which as much is shown as fits into `tokens_max`: what is oldest gives way."""
+    kept = _smaller(progress, _MOST[0])
     steps = (replace(kept, fewer=step) for step in range(len(_MOST)))
     fitting = (state for state in steps if count(text(state)) <= tokens_max)
     return next(fitting, replace(kept, fewer=len(_MOST)))
@@ -307,28 +301,24 @@ def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> 
 
 def _shown(progress: Progress) -> Progress:
     """What is shown of the state."""
-    return _smaller(progress, *_MOST[progress.fewer]) if progress.fewer < len(_MOST) else Progress()
+    return _smaller(progress, _MOST[progress.fewer]) if progress.fewer < len(_MOST) else Progress()
 
 
-def _smaller(progress: Progress, most: int, names: int) -> Progress:
-    """The state with at most so many files, steps, ...: the newest, and of the steps those that are left. If not all names
-    of a file may stand, the lines of older files that have names go too."""
+def _smaller(progress: Progress, most: int) -> Progress:
+    """The state with at most so many files, steps, ...: the newest, and of the steps those that are left."""
     if not most:
         told = progress
         return Progress(goal=told.goal, goal_turn=told.goal_turn, goal_seen=told.goal_seen)
     plain = [change for change in progress.changes if is_plain(change)]
-    gone = plain[: max(len(plain) - names, 0)]
+    gone = plain[: max(len(plain) - most // 3, 0)]
     kept = [change for change in progress.changes if change not in gone][-most:]
-    spare = len(progress.changes) - len(kept)
-    newest = kept[-max(len(kept) // 3, 1) :]
     steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[: 2 * most]
-    commits = progress.repository.commits[-most:]
     return replace(
         progress,
         steps=tuple(step for step in progress.steps if step in steps),
-        changes=tuple(less(c, names, has_line=names == NAMES_MAX or c in newest) for c in kept),
-        others=progress.others + spare,
+        changes=tuple(kept),
+        others=progress.others + len(progress.changes) - len(kept),
         checks=progress.checks[-most:],
         processes=progress.processes[-most:],
-        repository=replace(progress.repository, commits=commits),
+        repository=replace(progress.repository, commits=progress.repository.commits[-most:]),
     )
