@@ -119,12 +119,14 @@ def advance(
 
 
 def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
-    """Each action once, at its newest place with its newest outcome; changes of a file only if nothing is between them."""
+    """Each action once, at its newest place with its newest outcome; changes of a file only if nothing is between them but
+    looks at that file, which belong to the change that follows."""
     known = dict[tuple[object, ...], Action]()
     for number, action in enumerate(actions):
         key: tuple[object, ...] = (action.verb, _old(action.target), action.part, action.folder)
         if action.verb in CHANGES:
-            last = next(reversed(known), ())
+            while (last := next(reversed(known), ()))[:2] == ("read", key[1]):
+                del known[last]
             key = last if last[:4] == key else (*key, number)
         before = known.pop(key, None)
         runs = action.runs + (before.runs if before else 0)

@@ -258,9 +258,9 @@ def _changes(progress: Progress) -> str:
 
 
 def is_plain(change: FileChange) -> bool:
-    """Whether nothing more is known of a file than that it was written or changed."""
-    is_written = change.how == "" or (change.how in WHOLE and change.edits == 1)
-    return is_written and not change.line
+    """Whether nothing more is known of a file than that it was written, moved or changed."""
+    is_once = change.edits == 0 or (change.how in WHOLE and change.edits == 1)
+    return (is_once or change.how == "") and not change.line
 
 
 def _change(change: FileChange, root: str) -> str:

@@ -240,6 +240,26 @@ def test_edits_of_a_file_stay_apart_if_something_is_between_them() -> None:
     ) == ["edit a.py x2", "$ make -> fine", "edit a.py"]  # fmt: skip
 
 
+def test_a_look_at_a_file_belongs_to_the_change_of_it_that_follows() -> None:
+    def read(name: str, path: str = "a.py", line: int = 1) -> list[Block]:
+        return [call(name, name="read", path=path, offset=line, limit=9), result(name)]
+
+    def edit(name: str) -> list[Block]:
+        return [
+            call(name, name="Edit", file_path="a.py", old_string="x", new_string="y"),
+            result(name),
+        ]
+
+    assert told(*read("a"), *edit("b"), *read("c", line=50), *read("d", line=90), *edit("e")) == [
+        "edit a.py x2"
+    ]
+    assert told(*read("a"), *read("b", "b.py"), *edit("c")) == [
+        "read a.py 1-9; b.py 1-9",
+        "edit a.py",
+    ]
+    assert told(*edit("a"), *read("b")) == ["edit a.py", "read a.py 1-9"]
+
+
 def test_adjacent_looks_share_a_line_up_to_a_length() -> None:
     reads = [
         b
