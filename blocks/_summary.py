@@ -233,13 +233,9 @@ class FileChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seen: int = 0
     """Version of the result of the newest edit."""
     how: str = ""
-    """`created`, `written` (the whole text), `deleted`; empty: edited."""
-    names: dict[str, str] = {}
-    """What became of definitions, headings, keys or tests, by their names: `added`, `changed`, `removed`; the newest last."""
-    more: int = 0
-    """How many names are not listed."""
+    """`created`, `written` (the whole text), `deleted`, `moved from` another path; empty: edited."""
     line: str = ""
-    """The most telling line of the newest edit, if the names do not tell enough."""
+    """The most telling line of the newest edit."""
 
 
 class CheckRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -308,15 +304,15 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int
     """Version of the block."""
     kind: str
-    """`report`, `found`, `guess`, `agent`, `document`, `rule` or `now`; see `render.summary._findings`."""
+    """`report`, `found`, `agent` or `rule`; see `render.summary._findings`."""
     text: str
     """Its statements: sentences, leads, list items and table rows, one or more lines."""
     source: str = ""
-    """For `agent` and `document`: the task, the file, the command."""
+    """For `agent`: the task."""
     gone: int = 0
     """How many items of its lists were left out."""
     disputed: str = ""
-    """The turn in which the user contradicted it at once."""
+    """The turn in which it was contradicted at once, or taken back."""
 
 
 class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -74,7 +74,7 @@ from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
 from render.summary._text import computed_sections, format_summary
-from render.summary._working_set import oldest_of, working_set
+from render.summary._working_set import oldest_of, shown_lines, working_set
 from render.summary._written import format_written
 from render.view._fold import commit, decide
 from render.view._group import Entry, Place, response_of
@@ -740,7 +740,7 @@ def _with_past(
     findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
     share = BESIDE_WRITTEN if block.summary.complete else 1.0
     findings = _turns.fitted(findings, int(share * room.found), count)
-    actions = advance_actions(digest.actions, folded)
+    actions = advance_actions(digest.actions, folded, digest.progress.processes)
     actions = fitted_actions(actions, room.done, count)
     return structs.replace(digest, findings=findings, actions=actions)
 
@@ -750,14 +750,11 @@ def _told(digest: Digest) -> list[str]:
     return [text for _, text in computed_sections(digest) if text]
 
 
-def _shown(fold: FoldRange) -> set[int]:
-    """Versions of the kept blocks that the request shows as they are."""
-    cut = {hidden.block for hidden in fold.cuts}
-    return {
-        entry.version
-        for entry in fold.kept
-        if entry.replacement is None and entry.block.id not in cut
-    }
+def _shown(fold: FoldRange) -> dict[int, frozenset[str] | None]:
+    """The lines that the request shows of each kept block, by its version; None: all."""
+    cut = {hidden.block: hidden.replacement for hidden in fold.cuts}
+    left = {e.version: cut.get(e.block.id, e.replacement) for e in fold.kept}
+    return {v: None if text is None else shown_lines(text) for v, text in left.items()}
 
 
 def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
@@ -780,7 +777,7 @@ def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> P
     before = _page_tokens(view, context)
     new = sizes.estimated - rest - before
     most = min(target - rest, before + FOLDED_SHARE * new)
-    return PageRoom.of(context, max(int(most), PAGE_TOKENS_MIN), int(rest))
+    return PageRoom.of(context, max(int(most), PAGE_TOKENS_MIN))
 
 
 def _page_tokens(view: View, context: Context) -> int:

@@ -16,7 +16,7 @@ The others are a number. A command is told in full if it is new or was run again
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -24,6 +24,7 @@ from msgspec import structs
 
 from blocks import (
     Action,
+    Process,
     ToolCall,
     ToolResult,
     asks_user,
@@ -47,7 +48,7 @@ from render.summary._commands import (
 )
 from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
 from render.summary._identifiers import one_line, output_of
-from render.summary._runs import COMMITTED, LOOKS, REJECTED, commands_in
+from render.summary._runs import COMMITTED, REJECTED, STARTED, commands_in, is_look
 from render.summary._state import is_plan
 from render.view._group import Entry
 
@@ -63,6 +64,8 @@ OUTCOME_MAX: Final = 240
 """Characters of an outcome: an output that is no longer is told itself."""
 LINE_SAID_MAX: Final = 120
 """Characters of a line that is told of a longer output, and of an outcome that is no longer new."""
+LAST: Final = ", the last: "
+"""Between the number of lines of an output and its last lines."""
 NOTHING: Final = "no matches"
 """The outcome of a search that found nothing."""
 LINE_MAX: Final = 220
@@ -78,11 +81,6 @@ _COMMITS: Final = re.compile(
     r"|\bgh (?:pr|issue|release) (?:create|merge|close|comment)\b"
 )
 """Commands that change a repository's history, or what others see of it."""
-_LOOKS: Final = re.compile(
-    r"\W*(?:sed -n|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
-    r"|gh (?:\w+ (?:view|list|status|checks|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
-)
-"""Other commands that only print what there is."""
 _NO_OUTPUT: Final = re.compile(r"\W*(?:\w+ )*no output\W*", re.IGNORECASE)
 """What clients write for an empty output: Claude Code, pi."""
 _NOTHING: Final = re.compile(r"\Ano (?:(?:\w+ )?(?:were )?found|match(?:es)?)\W*\Z", re.IGNORECASE)
@@ -97,27 +95,38 @@ _WHERES: Final = ("path", "dir_path", "directory", "dir", "folder", "glob", "inc
 # From the log.
 
 
-def advance(previous: Sequence[Action], entries: Sequence[Entry]) -> tuple[Action, ...]:
+def advance(
+    previous: Sequence[Action], entries: Sequence[Entry], running: Iterable[Process] = ()
+) -> tuple[Action, ...]:
     """The actions after those of newly folded entries; calls without a result in the entries count as open. A change of
-    the plan is none: the page has it."""
+    the plan is none: the page has it. A call that asks for one of the `running` processes is a run of its command."""
     results = {e.pair: e for e in entries if isinstance(e.block, ToolResult)}
+    commands = {each.id: Command(each.command) for each in running if each.id}
     actions = list(previous)
     for entry in entries:
         call = entry.block
-        if isinstance(call, ToolCall) and entry.original is None:
-            answer = results.get(entry.pair)
-            if not is_plan(call, text_of(answer.block) if answer else ""):
-                actions.append(action_of(call, answer, entry.version))
+        if not isinstance(call, ToolCall) or entry.original is not None:
+            continue
+        answer = results.get(entry.pair)
+        told = text_of(answer.block) if answer else ""
+        named = (str(v) for v in call.input.values() if isinstance(v, str | int))
+        ran = next((commands[name] for name in named if name in commands), None)
+        if (started := STARTED.search(told[:600])) and (command := ran or command_of(call)):
+            commands[started[1]] = command
+        if not is_plan(call, told):
+            actions.append(action_of(call, answer, entry.version, ran))
     return tuple(_each_once(actions))
 
 
 def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
-    """Each action once, at its newest place with its newest outcome; changes of a file only if nothing is between them."""
+    """Each action once, at its newest place with its newest outcome; changes of a file only if nothing is between them but
+    looks at that file, which belong to the change that follows."""
     known = dict[tuple[object, ...], Action]()
     for number, action in enumerate(actions):
         key: tuple[object, ...] = (action.verb, _old(action.target), action.part, action.folder)
         if action.verb in CHANGES:
-            last = next(reversed(known), ())
+            while (last := next(reversed(known), ()))[:2] == ("read", key[1]):
+                del known[last]
             key = last if last[:4] == key else (*key, number)
         before = known.pop(key, None)
         runs = action.runs + (before.runs if before else 0)
@@ -125,8 +134,11 @@ def _each_once(actions: Sequence[Action]) -> Iterable[Action]:
     return known.values()
 
 
-def action_of(call: ToolCall, answer: Entry | None, version: int) -> Action:
-    """The action of a call; of a result that is forgotten or kept elsewhere only whether it failed is told."""
+def action_of(
+    call: ToolCall, answer: Entry | None, version: int, ran: Command | None = None
+) -> Action:
+    """The action of a call; of a result that is forgotten or kept elsewhere only whether it failed is told. `ran` is the
+    running command that the call asks for."""
     result = answer.block if answer is not None and isinstance(answer.block, ToolResult) else None
     text = ""
     if answer and result and answer.original is None and not is_sealed(result):
@@ -137,10 +149,10 @@ def action_of(call: ToolCall, answer: Entry | None, version: int) -> Action:
         failure = telling_error(output or text) or "failed"
     if REJECTED.match(text):
         failure = output = "not run: the user stopped it"
-    action = _of_files(call, result, failure) or _of_others(call, result, output, failure)
+    action = _of_files(call, result, failure) or _of_others(call, result, output, failure, ran)
     return structs.replace(
         action,
-        seen=version,
+        seen=version if action.verb in CHANGES or not answer else answer.version,
         target=one_line(action.target, TARGET_MAX),
         outcome=one_line(action.outcome, OUTCOME_MAX),
     )
@@ -171,13 +183,15 @@ def _of_files(call: ToolCall, result: ToolResult | None, failure: str) -> Action
     return Action(verb="read", target=file, part=part, outcome=failure)
 
 
-def _of_others(call: ToolCall, result: ToolResult | None, output: str, failure: str) -> Action:
+def _of_others(
+    call: ToolCall, result: ToolResult | None, output: str, failure: str, ran: Command | None
+) -> Action:
     """The action of a command, a search, a look at the web, or any other tool."""
     known = result.envelope if result else None
     kind, target = tool_kind(call.name, call.input, known), tool_target(call.input, known)
-    if kind == "command" and (command := command_of(call, known)):
+    if command := ran or (command_of(call, known) if kind == "command" else None):
         return _ran(command, call, result, output)
-    verb, said = "web" if kind == "web" else call.name, failure or _short(output, 0)
+    verb, said = "web" if kind == "web" else call.name, failure or _short(output, is_look=True)
     if kind == "search":
         query, where = _first(call.input, _QUERIES), _first(call.input, _WHERES)
         target = " in ".join(filter(None, (f'"{query}"' if query else "", where))) or target
@@ -197,10 +211,10 @@ def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: st
         result.is_error or result.envelope.outcome == "failure" or status not in WENT_WELL
     )
     ran = commands_in(command.text)
-    is_look = all(each.words[0] in LOOKS or _LOOKS.match(each.text) for each in ran)
+    only_looks = all(map(is_look, ran))
     is_commit = _COMMITS.search(command.text)
     error = telling_error(output) if is_bad else ""
-    if is_bad and is_look and status == "1" and not error:
+    if is_bad and only_looks and status == "1" and not error:
         said = NOTHING
     elif is_bad:
         ended = f"exit {status}" if status.lstrip("-").isdigit() else "" if error else status
@@ -208,12 +222,12 @@ def _ran(command: Command, call: ToolCall, result: ToolResult | None, output: st
     elif is_commit and (made := COMMITTED.search(output)):
         said = f"{made[1]} {made[2]}"
     else:
-        said = tests or (_short(output, 0 if is_look else -1) if result else status)
+        said = tests or (_short(output, is_look=only_looks) if result else status)
     line, about = shown_command(command, TARGET_MAX), call.input.get("description")
     if len(line) > OLD_MAX and isinstance(about, str) and about.strip():
         about = ABOUT + one_line(about, OLD_MAX // 2)
         line = shortened(line, TARGET_MAX - len(about)) + about
-    weight = 3 if tests or (is_commit and not is_bad) else 0 if is_look else 1 + is_bad
+    weight = 3 if tests or (is_commit and not is_bad) else 0 if only_looks else 1 + is_bad
     return Action(verb="$", target=line, folder=command.folder, outcome=said, weight=weight)
 
 
@@ -223,18 +237,32 @@ def _old(target: str) -> str:
     return shortened(line, OLD_MAX // 2 if mark else OLD_MAX) + mark + about
 
 
-def _short(output: str, telling: int) -> str:
-    """An output in few words: itself if it is short, else the number of its lines and the telling one of them: 0 for the
-    first, -1 for the last."""
+def _short(output: str, *, is_look: bool) -> str:
+    """An output in few words: itself if it is short. Else the number of its lines; of a program
+    with the last ones, where it says its results."""
     lines = [" ".join(line.split()) for line in output.split("\n") if re.search(r"\w", line)]
     whole = " / ".join(lines)
     if len(whole) <= OUTCOME_MAX:
         return "" if _NO_OUTPUT.fullmatch(whole) else whole
     if lines[0][0] in "{[" and lines[-1][-1] in "]}":
-        return f"JSON, {len(output)} characters: {one_line(whole, LINE_SAID_MAX)}"
+        return f"JSON, {len(output)} characters"
     if len(lines) == 1:
         return one_line(lines[0], LINE_SAID_MAX)
-    return f"{len(lines)} lines: {one_line(lines[telling], LINE_SAID_MAX)}"
+    head = f"{len(lines)} lines"
+    if is_look:
+        return head
+    room = OUTCOME_MAX - len(head + LAST)
+    sizes = accumulate(len(line) + 3 for line in reversed(lines))
+    last = max(sum(size - 3 <= room for size in sizes), 1)
+    return f"{head}{LAST}{one_line(' / '.join(lines[-last:]), room)}"
+
+
+def _end_of(outcome: str) -> str:
+    """An outcome as it is told when it is no longer new: its end says most."""
+    if len(outcome) <= LINE_SAID_MAX:
+        return outcome
+    head, mark, told = outcome.rpartition(LAST)
+    return f"{head}{mark}…{told[len(head + mark) + 1 - LINE_SAID_MAX :]}"
 
 
 def _first(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
@@ -268,8 +296,7 @@ def fitted(
     for place, action in enumerate(told[: -NEW or None]):
         if action.verb not in FILES:
             target = _old(action.target) if action.runs == 1 else action.target
-            outcome = shortened(action.outcome, LINE_SAID_MAX)
-            told[place] = structs.replace(action, target=target, outcome=outcome)
+            told[place] = structs.replace(action, target=target, outcome=_end_of(action.outcome))
     runs, kept = sum(action.runs for action in actions), _within(told, tokens_max, count)
     while kept:
         shown = [told[place] for place in sorted(kept)]

@@ -1,15 +1,12 @@
-"""What the agent's edits did to each file, in a few words: how often, and which definitions they added, changed, removed.
+"""What the agent's edits did to each file, in a few words: how often, and the most telling line of the newest.
 
-    src/color/gradient.go (4 edits, [v145]): added autoShade, TestAutoShade; changed Blend
-
-Definitions are found by the form of their line (`_FORMS`), in data files keys. The lines of an edit's old and new text
-belong to the definition before them; if none came or went, the most telling line of the newest edit says what it is about.
+src/color/gradient.go (4 edits, [v145]): `+ func autoShade(c Color) Color {`
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from posixpath import commonprefix, normpath
+from posixpath import basename, commonprefix, join, normpath
 from typing import Final
 
 import attrs
@@ -21,9 +18,6 @@ from render.summary._identifiers import one_line
 from render.summary._runs import Command, Run
 
 FILES_MAX: Final = 40
-NAMES_MAX: Final = 13
-"""The most names for one file."""
-NAME_CHARACTERS: Final = 60
 LINE_CHARACTERS: Final = 100
 SCRATCH: Final = ("/tmp/", "/private/tmp/", "/var/tmp/")  # noqa: S108 -- compared only
 """Folders whose files are not the work."""
@@ -41,6 +35,8 @@ class _Edit:
     new: Sequence[str] = ()
     how: str = ""
     """As `FileChange.how`, or `restored`."""
+    source: str = ""
+    """The file that it was before, if it was moved."""
 
 
 def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChange], int]:
@@ -48,6 +44,12 @@ def changes_after(before: Sequence[FileChange], run: Run) -> tuple[list[FileChan
     changes = {change.path: change for change in before}
     for edit in () if run.failed else chain(_made(run), *map(_by_command, run.commands)):
         old = changes.pop(_known(edit.file, changes), None) or FileChange(path=edit.file)
+        if edit.source:
+            moved = changes.pop(_known(edit.source, changes), None)
+            how = moved.how if moved and moved.how in WHOLE else edit.how
+            old = replace(moved or old, path=edit.file, how=how, seen=run.version)
+            changes[edit.file] = old
+            continue
         is_own = old.how in WHOLE and edit.how == "deleted"
         if not (is_own or edit.how == "restored" or edit.file.startswith(SCRATCH)):
             new = _changed(old, edit, run.version)
@@ -85,12 +87,17 @@ _FILE: Final = re.compile(r"[\w./@+-]*[\w@+-]\.\w{1,10}")
 
 
 def _by_command(command: Command) -> Iterator[_Edit]:
-    """The edits of a command that deletes, restores or edits files in place."""
+    """The edits of a command that moves, deletes, restores or edits files in place."""
     program, *others = command.words
-    if program == "git" and others[:1] and others[0] in {"rm", "restore", "checkout"}:
+    if program == "git" and others[:1] and others[0] in {"rm", "mv", "restore", "checkout"}:
         program, *others = others
     files = [name_of(normpath(word)) for word in others if _FILE.fullmatch(word)]
-    if program == "rm" or (program in {"restore", "checkout"} and "--staged" not in others):
+    if program == "mv" and files:
+        target = name_of(normpath(others[-1]))
+        for file in files if files[-1] != target else files[:-1]:
+            new = target if files[-1] == target else normpath(join(target, basename(file)))
+            yield _Edit(new, how=f"moved from {file}", source=file)
+    elif program == "rm" or (program in {"restore", "checkout"} and "--staged" not in others):
         yield from (_Edit(file, how="deleted" if program == "rm" else "restored") for file in files)
     elif program in {"sed", "perl"} and any(map(_IN_PLACE.fullmatch, others)):
         yield from map(_Edit, files)
@@ -101,20 +108,10 @@ def _changed(change: FileChange, edit: _Edit, version: int) -> FileChange:
     path, edits = max(change.path, edit.file, key=len), change.edits + 1
     if edit.how == "deleted":
         return FileChange(path=path, edits=edits, seen=version, how="deleted")
-    names = dict(change.names)
-    for name, now in _names(edit).items():
-        was = names.pop(name, "")
-        if was == "added" and now == "removed":
-            continue  # it was never there
-        is_back = was == "removed" and now == "added"
-        names[name] = "changed" if is_back else was if was == "added" else now
-    is_new = change.how in {"", "deleted"} and change.edits == 0
+    is_new = change.how == "deleted" or (change.how == "" and change.edits == 0)
     how = edit.how if is_new or edit.how == "created" else change.how or edit.how
-    is_data = edit.file.lower().endswith(_DATA)
-    is_told = names and (is_data or set(names.values()) != {"changed"})
-    line = "" if is_told else _difference(edit) or change.line
-    new = replace(change, path=path, edits=edits, seen=version, how=how, names=names, line=line)
-    return less(new, NAMES_MAX)
+    line = _difference(edit) or change.line
+    return replace(change, path=path, edits=edits, seen=version, how=how, line=line)
 
 
 _AROUND: Final = re.compile(
@@ -145,93 +142,3 @@ def _apart(old: str, new: str) -> tuple[str, str] | None:
     end = len(commonprefix([before[::-1], after[::-1]]))
     sides = ["".join(side[: len(side) - end]).strip(" ,") for side in (before, after)]
     return (sides[0], sides[1]) if sum(map(len, sides)) <= LINE_CHARACTERS else None
-
-
-def less(change: FileChange, names_max: int, *, has_line: bool = True) -> FileChange:
-    """The change with at most so many names, the newest; and with its line, unless it has names that tell enough."""
-    spare = max(len(change.names) - names_max, 0)
-    names, line = dict(list(change.names.items())[spare:]), change.line
-    line = line if has_line or not names else ""
-    return replace(change, names=names, more=change.more + spare, line=line)
-
-
-# What an edit is about.
-
-
-def _names(edit: _Edit) -> dict[str, str]:
-    """What an edit does to definitions, by their names."""
-    old, new = _sections(edit.old or (), edit.file), _sections(edit.new, edit.file)
-    told = {n: "changed" if n in old else "added" for n in new if n and new[n] != old.get(n)}
-    return told | {name: "removed" for name in old if name and name not in new}
-
-
-def _sections(lines: Iterable[str], file: str) -> dict[str, list[str]]:
-    """The lines by the definition that they follow; those before the first one under an empty name."""
-    sections, name = dict[str, list[str]](), ""
-    for line in lines:
-        name = defined(line, file) or name
-        sections.setdefault(name, []).append(line.rstrip(","))
-    return sections
-
-
-# Forms of definitions.
-#
-# | form | languages | source |
-# |---|---|---|
-# | a test with its title as a text | jest, mocha, RSpec, Go's t.Run, bats | the documentation of the runners |
-# | a keyword, then the name | nearly all | the keywords of git's patterns for hunk headers (gitattributes) |
-# | a name that is bound to a function; an exported or upper-case constant | JavaScript, Python, Go, Rust | the languages |
-# | a name, parameters in parentheses, a brace at the end | C, Java, C#, TypeScript methods, shell | git's patterns |
-# | a heading | Markdown | CommonMark |
-# | a key before a colon or an equals sign, a section in brackets | JSON, YAML, TOML, INI | the languages |
-
-
-_PROSE: Final = (".md", ".mdx", ".rst", ".txt")
-_HEADING: Final = re.compile(r"\s*#{1,6}\s+(?P<name>\S.*)")
-_DATA: Final = (".json", ".jsonc", ".json5", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".env")
-_KEY: Final = re.compile(
-    r"\s*(?:\[+|- |\{\s*)?[\"']?(?P<name>\w[\w.@/$ -]*?)[\"']?\s*(?:[:=](?!//)|\]+\s*$)"
-)
-_MODIFIERS: Final = (
-    r"(?:(?:export|default|pub(?:\([^)]*\))?|public|private|protected|internal|static|final|abstract|virtual|override"
-    r"|async|unsafe|extern|inline|constexpr|sealed|partial|open|data|suspend|declare|readonly|get|set)\s+)*"
-)
-_STATEMENTS: Final = (
-    r"(?:if|for|while|switch|catch|return|else|with|match|loop|do|try|foreach|until|when|case|elif|using|lock|new|throw"
-    r"|await|defer|go|yield|unless|assert|not|finally|select|guard)\b"
-)
-"""Keywords that begin a statement, which may look like the head of a method: `if is_new(x) {`."""
-_FORMS: Final = (
-    re.compile(
-        r"\s*(?:@test |(?:it|test|describe|context|[tb]\.Run)(?:\.\w+)*\s*\(?\s*)"
-        r"(?P<name>\"[^\"]+\"|'[^']+'|`[^`]+`)"
-    ),
-    re.compile(
-        rf"\s*{_MODIFIERS}(?:def|defp|defmodule|class|func|fn|function\*?|fun|interface|struct|enum|trait|type|module"
-        r"|namespace|record|protocol|extension|object|union|sub|service|message|contract|mod|impl(?:.* for)?)"
-        r"\s+(?:\([^)]*\)\s*|self\.)?(?P<name>[A-Za-z_$](?:[\w$.!?']|::)*+)(?=\s*(?:[({<:=\[;|,]|$|[a-z-]|\w+$))"
-    ),
-    re.compile(
-        rf"\s*{_MODIFIERS}(?:const|let|var|val)\s+(?P<name>[\w$]+)(?:\s*:[^=]+)?\s*=\s*(?:async\s*)?"
-        r"(?:function\b|\([^)]*\)\s*(?::[^=]+)?=>|\w+\s*=>|\(\{?$|(?:React\.)?(?:useCallback|memo|forwardRef)\b)"
-    ),
-    re.compile(r"(?:export|pub(?:\([^)]*\))?)\s+(?:const|let|var|static)\s+(?P<name>\w+)"),
-    re.compile(r"\s*(?:const\s+)?(?P<name>[A-Z][A-Z0-9_]{2,})\s*(?::[^=]+)? = "),
-    re.compile(
-        rf"(?!\s*{_STATEMENTS})\s*{_MODIFIERS}(?:[\w<>\[\],.?*&:]+[\s*&]+)?"
-        r"(?P<name>(?!(?:function|super|func|async)\b)[\w$~:#]+)"
-        r"\s*\([^;]*\)\s*(?::\s*[^;{]+|->[^;{]+|const|noexcept|override|throws [\w., ]+)*\s*\{\s*$"
-    ),
-)
-LINE_MAX: Final = 400
-"""Characters; a longer line is data."""
-
-
-def defined(line: str, file: str) -> str:
-    """The name that a line of a file defines; empty if it defines none."""
-    end = file.lower()
-    forms = (_HEADING,) if end.endswith(_PROSE) else (_KEY,) if end.endswith(_DATA) else _FORMS
-    for form in forms if len(line) <= LINE_MAX else ():
-        if found := form.match(line):
-            return one_line(found["name"], NAME_CHARACTERS)
-    return ""

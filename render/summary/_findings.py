@@ -5,14 +5,16 @@ A *finding* is a text condensed to its statements (see `_prose`), with the block
     report     the agent's last words in a turn that ended, or before the user spoke again: they sum the turn up
     found      a statement on the way: a cause, a result, a decision with its reason
     agent      the report of a sub-agent
-    document   what was read: a design, an issue, a page; the newest reading of each
-    doing      what the agent was doing last in a turn that has no report, or goes on
+    rule       what the user demanded in a text that is no longer shown whole
 
 A report is taken by its position alone. Of the other statements only the most telling are kept, judged by their form (names,
-numbers) and by a few English words, which only add. What a later statement repeats, or takes back, goes.
+numbers) and by a few English words. Guesses, conditions and states of a moment ("still running") are no findings. What a later
+statement repeats, or takes back, goes; a report that the next words contradict says so; a question that closed a turn goes
+when the user's next words have answered it.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import attrgetter
@@ -34,12 +36,10 @@ from blocks import (
     is_sealed,
     leaves,
     text_of,
-    tool_kind,
-    tool_target,
     words_of,
 )
 from blocks.formats import without_reminders
-from render.summary._identifiers import identifiers, one_line, output_of
+from render.summary._identifiers import identifiers, listed, one_line, output_of
 from render.summary._prose import (
     Piece,
     is_prose_line,
@@ -68,32 +68,78 @@ def advance(
     rules = [rule for version, block, left in cut for rule in _rules(version, block, left)]
     again = {rule.version for rule in rules}
     known = [e for e in previous if not (e.kind == "rule" and e.version in again)]
-    findings = [*known, *rules, *_told(shown, running), *_given(shown)]
-    return tuple(_disputed([*_settled(sorted(findings, key=attrgetter("version")))], shown))
+    findings = [*known, *rules, *_told(shown, running), *_reports(shown)]
+    settled = sorted(
+        _settled(sorted(findings, key=attrgetter("version"))), key=attrgetter("version")
+    )
+    return tuple(_replied(settled, shown))
 
 
-def _disputed(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[Finding]:
-    """The findings; a report that the user's next words contradict has their turn."""
-    turns: dict[int, str] = {}
+# What the next words do to a report.
+
+
+def _replied(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[Finding]:
+    """The findings; a report that the next words contradict has their turn, one whose question they answer loses it."""
+    reports = {each.version: each for each in findings if each.kind == "report"}
+    versions = [each.version for each in findings]
     for entry in entries:
-        said = words_of(entry.block).strip()
-        if len(said) <= OBJECTION_CHARACTERS and _OBJECTION.match(said):
-            before = (each.version for each in findings if each.version < entry.version)
-            turns[max(before, default=0)] = entry.block.turn
-    for each in findings:
-        # A "no" to a question is an answer.
-        is_disputed = each.kind == "report" and each.version in turns and "?" not in each.text[-3:]
-        yield structs.replace(each, disputed=turns[each.version]) if is_disputed else each
+        said, block = words_of(entry.block).strip(), entry.block
+        before = versions[bisect_left(versions, entry.version) - 1] if versions else 0
+        if not (report := reports.get(before)) or before >= entry.version:
+            continue
+        is_question = report.text.endswith(("?", "？"))
+        if isinstance(block, AssistantCompletion):
+            is_contested = bool(_CONCESSION.match(block.text))
+        else:  # a "no" to a question is an answer
+            is_short = 0 < len(said) <= OBJECTION_CHARACTERS
+            is_contested = is_short and bool(_OBJECTION.match(said)) and not is_question
+        if is_contested:
+            report = structs.replace(report, disputed=block.turn)
+        if said and is_question and (is_assent(said) or len(said) > ANSWER_CHARACTERS):
+            report = structs.replace(report, text=_without_questions(report.text))
+        reports[before] = report
+    yield from (reports.get(e.version, e) if e.kind == "report" else e for e in findings)
 
 
+def _without_questions(told: str) -> str:
+    """The report without the questions at its end; all of it if it has nothing else."""
+    pieces = list(read_prose(told))
+    while pieces and pieces[-1].form == "sentence" and pieces[-1].text.endswith(("?", "？")):
+        left = [each for each in sentences_of(pieces[-1].text) if "?" not in each[-3:]]
+        pieces[-1:] = [attrs.evolve(pieces[-1], text=" ".join(left).strip())] if left else []
+    return text_of_pieces(tidy(pieces)) or told
+
+
+def is_assent(words: str) -> bool:
+    """Whether the user only agrees, or tells the agent to go on."""
+    return set(re.findall(r"[^\W\d_]+", words[:400].lower())) <= _ASSENT
+
+
+_ASSENT: Final = listed(
+    "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
+    " great i is it just keep let lets like looks me nice no now ok okay on perfect please pls proceed right s so sounds"
+    " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
+)
+"""English words with which a user only agrees, or tells the agent to go on."""
 OBJECTION_CHARACTERS: Final = 600
 """A longer message says more than that the report is wrong."""
+ANSWER_CHARACTERS: Final = 40
+"""A longer message makes sense without the question that it answers."""
+_CONCESSION: Final = re.compile(
+    r"\W*(?:(?:ah|oh|yes|ok(?:ay)?|hmm|sorry|apologies)\b\W*)*(?:you(?:'|’)re (?:absolutely |completely |totally )?(?:right|correct)"
+    r"|you are (?:absolutely )?(?:right|correct)|i was (?:wrong|mistaken)|i (?:misread|misunderstood)|my mistake)\b",
+    re.IGNORECASE,
+)
+"""The beginning of an English answer that takes back the report before it."""
 _OBJECTION: Final = re.compile(
     r"(?:no|nope|wrong|not (?:true|right|correct|working|quite))\s*[,.!;]|that(?:'|’)?s (?:not|wrong)\b"
     r"|(?:(?:it|this|that)(?:'|’)?s? )?(?:still (?:not|does ?n|fail|broken|wrong|the same)|does(?:n(?:'|’)?t| not) work)",
     re.IGNORECASE,
 )
 """The beginning of a short English message that contradicts the report before it."""
+
+
+# The user's words.
 
 
 DEMAND_CHARACTERS: Final = 240
@@ -123,10 +169,6 @@ def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:
 # What the agent said.
 
 
-DOING_CHARACTERS: Final = 160
-"""What is being done comes before all that was found, and must not take its room."""
-
-
 def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
     """The findings in the agent's texts; the user's words divide a turn."""
     turns: dict[str, list[list[Entry]]] = {}
@@ -144,20 +186,16 @@ def _told(entries: Sequence[Entry], running: str) -> Iterator[Finding]:
 
 
 def _stretch(said: Sequence[Entry], *, is_open: bool) -> Iterator[Finding]:
-    """The statements on the way, then the report; without one, what is being done."""
+    """The statements on the way, then the report."""
     texts = [entry for entry in said if isinstance(entry.block, AssistantCompletion)]
     last_call = max((e.version for e in said if isinstance(e.block, ToolCall)), default=0)
     closing = [] if is_open else [entry for entry in texts if entry.version > last_call]
     for entry in texts[: len(texts) - len(closing)]:
         yield from (_finding(entry, "found", told) for told in _on_the_way(entry))
     closed = read_prose("\n\n".join(text_of(entry.block) for entry in closing))
-    last = text_of(texts[-1].block).strip().rpartition("\n")[2] if texts and not closing else ""
     if pieces := [each for each in closed if each.is_listed or not exclaims(each.text)]:
         told = text_of_pieces(_stated(pieces)) or text_of_pieces(pieces)
         yield _finding(closing[-1], "report", told)
-    elif under_way := read_prose(last):
-        doing = sentences_of(under_way[-1].text)[-1].strip()
-        yield _finding(texts[-1], "doing", shortened(doing, DOING_CHARACTERS))
 
 
 def _stated(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -181,9 +219,16 @@ def _on_the_way(entry: Entry) -> Iterator[str]:
             wholes[-1].append(piece)
         else:
             wholes.append([piece])
-    for whole in wholes:
+    for whole in filter(is_sure, wholes):
         if worth(" ".join(piece.text for piece in whole)) >= WORTH_MIN:
             yield text_of_pieces(whole)
+
+
+def is_sure(whole: Sequence[Piece]) -> bool:
+    """Whether a statement on the way says what is so and stays so: a guess in it makes it a guess, a condition all of it
+    conditional, and the state of a moment is over."""
+    is_guess = any(_UNSURE.search(piece.text) for piece in whole)
+    return not is_guess and (whole[0].is_listed or not _PASSING.search(whole[0].text))
 
 
 # What a statement is worth.
@@ -213,23 +258,36 @@ _RESULT: Final = re.compile(
 )
 """English words for results and limits."""
 _UNSURE: Final = re.compile(
-    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|i (?:think|guess|suspect|wonder)|hmm)\b|[?？]$|\A\[[ xX]\]",
+    r"\b(?:maybe|perhaps|might|could|probably|likely|possibly|presumably|apparently|seems?|appears?|suspect(?:ed)?|must be|assum(?:e|ing)"
+    r"|i (?:think|guess|wonder)|hypothes[ie]s|whether|hmm|wait)\b|[?？]$|\A\[[ xX]\]|\A\W*(?:if|suppose|what if|unless)\b",
     re.IGNORECASE,
 )
-"""English words for what is not known; a question; the box of a plan's step."""
+"""English words for what is not known; a question; a condition; the box of a plan's step."""
+_PASSING: Final = re.compile(
+    r"\b(?:still|pending|in progress|in flight|under ?way|so far|at the moment|right now|for now|currently|waiting|watching"
+    r"|queued|yet)\b",
+    re.IGNORECASE,
+)
+"""English words for the state of a moment, which has passed when it is read."""
 _REASON: Final = re.compile(
     r"\b(?:because|since|instead of|rather than|so that|due to)\b", re.IGNORECASE
 )
 """English words with which an announcement gives its reason."""
+_BEGUN: Final = r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
 _ANNOUNCED: Final = re.compile(
-    r"\W*(?:(?:ok(?:ay)?|good|great|perfect|so|and|but|wait|next|now|first|then|also|actually|interesting|finally)\b\W*)*"
-    r"(?:let me|let(?:'|’)?s|let us|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
-    r"|(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?\w+ing\b|still \w+ing\b"
-    r"|(?:now|next),? (?:to |i |we |add|update|fix|run|implement|create|write|check|read|look|test|verify|clear|set)\b"
-    r"|(?:running|checking|looking|waiting|trying|reading|continuing)\b)",
+    _BEGUN + r"(?:let me|let(?:'|’)?s|let us"
+    r"|i(?:'|’)?(?:ll| will|m going to| am going to| need to| want to| should|d like to)\b"
+    r"|(?:now|next),? (?:to |i |we |add|update|fix|run|implement|create|write|check|read|look|test|verify|clear|set)\b)",
     re.IGNORECASE,
 )
 """The beginning of an English sentence that says what the agent is about to do."""
+_DOING: Final = re.compile(
+    rf"{_BEGUN}(?:still \w+ing|running|checking|looking|waiting|trying|reading|continuing)\b"
+    r"|(?:.*[,;:]\s*(?:so |and |but |now )*)?(?:i(?:'|’)m|i am|we(?:'|’)re) (?:\w+ly )?(?:also |now |just |still )?"
+    r"(?!missing|seeing|getting|hitting)\w+ing\b",
+    re.IGNORECASE,
+)
+"""An English sentence that says what the agent is just doing."""
 _OFFER: Final = re.compile(
     r"\W*(?:(?:so|ok(?:ay)?|now|or|just|and)[,\s]+)*(?:if you(?:(?:'|’)d)? (?:want|like|prefer|need|wish)\b|would you like"
     r"|do you want|want me to|shall i|should i|let me know|feel free|happy to|what would you like|is there anything"
@@ -238,9 +296,9 @@ _OFFER: Final = re.compile(
 )
 """The beginning of an English offer."""
 _EXCLAMATION: Final = re.compile(
-    r"\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！]\W*|[a-z]+\W*)", re.IGNORECASE
+    r"\W*(?:(?:hello|hi)\b[^.!?]*\W*|\w+(?:['’ ]\w+)?\s*[!！.]\W*|[a-z]+\W*)", re.IGNORECASE
 )
-"""A greeting; one or two words with an exclamation mark; one English word."""
+"""A greeting; one or two words that are a sentence; one English word."""
 
 
 @lru_cache(maxsize=4096)
@@ -250,7 +308,7 @@ def worth(statement: str) -> int:
     cues = 3 * bool(_CAUSE.search(statement)) + 2 * bool(_RESULT.search(statement))
     if not (names or numbers) and len(statement) < NAMELESS_CHARACTERS:
         cues = min(cues, 1)
-    unsure = 3 * bool(_UNSURE.search(statement)) + 3 * bool(_ANNOUNCED.match(statement))
+    unsure = 3 * bool(_UNSURE.search(statement)) + 3 * announces(statement)
     return min(names, NAMES_MAX) + min(numbers, NAMES_MAX) + cues - unsure
 
 
@@ -261,9 +319,15 @@ def density(told: str) -> float:
     return float(worths / max(len(told), LENGTH_MIN) ** LENGTH_POWER)
 
 
+def announces(statement: str) -> bool:
+    """Whether it only says what the agent does or is about to do."""
+    return bool(_ANNOUNCED.match(statement) or _DOING.match(statement))
+
+
 def offers(statement: str) -> bool:
-    """Whether it offers, greets, exclaims, or announces without a reason."""
-    is_announced = _ANNOUNCED.match(statement) and not _REASON.search(statement)
+    """Whether it offers, greets, exclaims, or announces; a plan with its reason is a decision."""
+    is_decision = _REASON.search(statement) and not _DOING.match(statement)
+    is_announced = announces(statement) and not is_decision
     return bool(is_announced or _OFFER.match(statement)) or exclaims(statement)
 
 
@@ -299,6 +363,13 @@ _TAKES_BACK: Final = re.compile(
 """English words with which a statement takes back an earlier one."""
 
 
+_ACTUAL: Final = re.compile(
+    r"\b(?:actual|real|true) (?:root )?(?:cause|bug|issue|problem|reason|culprit)\b", re.IGNORECASE
+)
+_CULPRIT: Final = re.compile(r"\b(?:cause|bug|issue|problem|reason|culprit)\b", re.IGNORECASE)
+"""English words for a cause, and for one that says that what was taken for it in the same turn before is none."""
+
+
 def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     """The findings without what a later one repeats, takes back or replaces, and of each turn the most telling; every turn
     that has one keeps one."""
@@ -306,23 +377,19 @@ def _settled(findings: Sequence[Finding]) -> Iterator[Finding]:
     later: list[str] = []
     for finding in reversed(findings):
         kept = turns.get(finding.turn, [])
-        is_gone = finding.kind == "found" and any(supersedes(each, finding.text) for each in later)
-        is_over = finding.kind == "doing" and any(e.version > finding.version for e in kept)
-        is_reread = finding.kind == "document" and finding.source in later
-        if is_reread or (kept and (is_gone or is_over)):
+        is_gone = finding.kind == "found" and (
+            any(supersedes(each, finding.text) for each in later)
+            or (_CULPRIT.search(finding.text) and any(_ACTUAL.search(e.text) for e in kept))
+        )
+        if kept and is_gone:
             continue
         turns[finding.turn] = [finding, *kept]
-        if finding.kind != "doing":
-            pieces = (piece.text for piece in read_prose(finding.text))
-            later = [*later, finding.source, finding.text, *pieces][-LOOKED_BACK:]
+        pieces = (piece.text for piece in read_prose(finding.text))
+        later = [*later, finding.text, *pieces][-LOOKED_BACK:]
     for kept in turns.values():
         most = TURN_STATEMENTS if any(e.kind == "report" for e in kept) else OPEN_STATEMENTS
         best = best_first([each for each in kept if each.kind == "found"])[:most]
-        told = [each.text for each in best]
-        for each in kept:
-            is_told = each.kind == "doing" and any(each.text in one for one in told)
-            if each in best or (each.kind != "found" and not is_told):
-                yield each
+        yield from (each for each in kept if each in best or each.kind != "found")
 
 
 def best_first(findings: Sequence[Finding]) -> list[Finding]:
@@ -348,7 +415,7 @@ def _words(statement: str) -> frozenset[str]:
     return frozenset(word for word in words if len(word) >= LETTERS_MIN)
 
 
-# What others said: sub-agents, documents.
+# What sub-agents said.
 
 
 REPORTING_TOOLS: Final = frozenset(
@@ -358,13 +425,9 @@ REPORTING_TOOLS: Final = frozenset(
 Qwen Code and LangChain's deepagents (task), Cline and Roo Code (new_task), OpenHands (delegate), Codex (wait_agent, wait),
 Gemini CLI (codebase_investigator). A call with one of `REPORTING_KEYS` counts, too."""
 REPORTING_KEYS: Final = frozenset({"subagent_type", "agent_type", "subagent"})
-DOCUMENTS: Final = (".md", ".mdx", ".markdown", ".rst", ".adoc", ".org")
-"""Endings of files in prose: Markdown, reStructuredText, AsciiDoc, Org."""
 SOURCE_CHARACTERS: Final = 80
 GIVEN_CHARACTERS: Final = 4_000
-"""Characters of a report or document that are kept at most; there is never room for more."""
-_NUMBERED: Final = re.compile(r"^[ \t]*\d{1,7}(?:→|\t|\|)", re.MULTILINE)
-"""The line number that a reading tool adds."""
+"""Characters of a report that are kept at most; there is never room for more."""
 _ACKNOWLEDGED: Final = re.compile(
     r"\A\W*async agent launched[\s\S]*|^(?:agentid|task_id): .*$|</?task_result>|<usage>[\s\S]*?(?:</usage>|\Z)",
     re.IGNORECASE | re.MULTILINE,
@@ -377,38 +440,29 @@ _NOTIFIED: Final = re.compile(
 """The report of a sub-agent that ran in the background (Claude Code); it comes in the place of the user's words."""
 
 
-def _given(entries: Sequence[Entry]) -> Iterator[Finding]:
-    """The reports of sub-agents, and the documents that were read."""
+def _reports(entries: Sequence[Entry]) -> Iterator[Finding]:
+    """The reports of sub-agents. What was read is told by nobody: the agent says what it found in it, and can read it again."""
     calls = {entry.pair: entry.block for entry in entries if isinstance(entry.block, ToolCall)}
     for entry in entries:
         call = calls.get(entry.pair) if entry.pair else None
         if isinstance(entry.block, ToolResult) and call and not entry.block.is_error:
-            kind, told, source = _answer(call, entry.block)
+            told, source = _answer(call, entry.block)
         elif isinstance(entry.block, _SAID) and (notified := _NOTIFIED.match(entry.block.text)):
-            kind, told, source = "agent", notified[2] or "", notified[1]
+            told, source = notified[2] or "", notified[1]
         else:
             continue
         if condensed := _condensed(told):
-            yield _finding(entry, kind, condensed, one_line(source, SOURCE_CHARACTERS))
+            yield _finding(entry, "agent", condensed, one_line(source, SOURCE_CHARACTERS))
 
 
-def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str, str]:
-    """The kind, text and source of a result; the text is empty if it is neither a report nor a document."""
+def _answer(call: ToolCall, result: ToolResult) -> tuple[str, str]:
+    """The report in a result and what was asked for; empty if it is none."""
+    if call.name.lower() not in REPORTING_TOOLS and not REPORTING_KEYS & call.input.keys():
+        return "", ""
     told = without_reminders(text_of(result))
     start, end = output_of(told)
-    told = told[start:end]
-    if call.name.lower() in REPORTING_TOOLS or REPORTING_KEYS & call.input.keys():
-        given = (value for value in call.input.values() if isinstance(value, str) and " " in value)
-        return (
-            "agent",
-            _ACKNOWLEDGED.sub("", _texts_in(told)),
-            min(given, key=len, default=call.name),
-        )
-    target = tool_target(call.input, result.envelope)
-    is_document = {"read": target.lower().endswith(DOCUMENTS), "web": True}.get(
-        tool_kind(call.name, call.input, result.envelope), False
-    )
-    return "document", _NUMBERED.sub("", told) if is_document else "", target or call.name
+    tasks = (value for value in call.input.values() if isinstance(value, str) and " " in value)
+    return _ACKNOWLEDGED.sub("", _texts_in(told[start:end])), min(tasks, key=len, default=call.name)
 
 
 def _texts_in(told: str) -> str:

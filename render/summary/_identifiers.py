@@ -60,6 +60,11 @@ def searched(text: str, characters_max: int = SEARCHED_MAX) -> tuple[str, ...]:
     return text[: characters_max // 2], text[-characters_max // 2 :]
 
 
+def listed(words: str) -> frozenset[str]:
+    """The words of a table, which are separated by white space."""
+    return frozenset(words.split())
+
+
 def one_line(text: str, characters_max: int) -> str:
     """The text on one line, cut to at most so many characters."""
     line = " ".join(text.split())

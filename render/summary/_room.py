@@ -1,17 +1,16 @@
 """The room of each part of the page, in any window.
 
-A part that is read needs room for what there is to say, not a share of the window: nobody reads half a million tokens of
-excerpts. In a small window it must leave room for the work. So the page has a share of a small window, and its size levels
+A part that is read needs room for what there is to say, not a share of the window: nobody reads half a million tokens
+of a handover. In a small window it must leave room for the work. So the page has a share of a small window, and its size levels
 off in a large one:
 
     page(window) = page_tokens * window / (window + PAGE_HALF)
 
     window      20,000   30,000   60,000   200,000   1,000,000
-    page         5,830    7,500   10,500    14,580      16,830      with the default of 17,500
+    page         4,670    6,000    8,400    11,670      13,460      with the default of 14,000
 
 The parts share it by the policy's shares. The working set is not read but used: what the next edits need grows with what
-is being worked on. It has a share of the window of its own, up to `WORKING_MAX`. It and the excerpts stand where the request
-is not full without them.
+is being worked on. It has a share of the window of its own, up to `WORKING_MAX`.
 """
 
 from typing import Final
@@ -24,9 +23,6 @@ PAGE_HALF: Final = 40_000
 """The window in which the page has half of `page_tokens`."""
 WORKING_MAX: Final = 24_000
 """The most tokens of the working set."""
-FULL: Final = 0.6
-"""The share of the window that a request with its working set and excerpts may fill: the rest is for the work. Above it,
-compactions follow each other faster, and what they cost is more than what these parts are worth."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,16 +39,11 @@ class PageRoom:
     """What was done."""
     most: int
     """All parts together, by the target."""
-    roomy: int
-    """All parts together, by `FULL`."""
 
     @classmethod
-    def of(cls, context: Context, most: int | None = None, filled: int = 0) -> "PageRoom":
-        """The rooms by the policy, in at most `most` tokens together; `filled` is what stands beside the page.
-
-        What was said and done keeps its room as long as it fits: it is short, and lost when it is cut. Most of the rest can
-        be read again: where the request would be fuller than `FULL`, it gives way to the work, up to half of the working set.
-        """
+    def of(cls, context: Context, most: int | None = None) -> "PageRoom":
+        """The rooms by the policy, in at most `most` tokens together. What was said and done keeps its room as long as it
+        fits: it is short, and lost when it is cut. The working set can be read again, so it gives way."""
         policy, window = context.policy, max(context.capacity, 1)
         page = policy.page_tokens * window / (window + PAGE_HALF)
         told = (policy.state_ratio + policy.found_ratio + policy.done_ratio) * page
@@ -64,13 +55,11 @@ class PageRoom:
             done=int(factor * policy.done_ratio * page),
             working=int(min(policy.working_ratio * window, WORKING_MAX)),
             most=most,
-            roomy=max(min(most, int(FULL * window) - filled), 0),
         )
 
     def working_beside(self, tokens: int) -> int:
-        """The room of the working set beside so many tokens that are told; at least half of it as long as that fits."""
-        least = min(self.working // 2, self.most - tokens)
-        return max(min(self.working, self.roomy - tokens), least, 0)
+        """The room of the working set beside so many tokens that are told."""
+        return max(min(self.working, self.most - tokens), 0)
 
     @property
     def whole(self) -> int:

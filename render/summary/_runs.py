@@ -32,14 +32,9 @@ from blocks import (
     tool_target,
 )
 from render.summary._commands import WENT_WELL, command_of, outcome, status_of, telling_error
-from render.summary._identifiers import one_line, output_of, searched
+from render.summary._identifiers import listed, one_line, output_of, searched
 
 COMMAND_CHARACTERS: Final = 160
-
-
-def listed(words: str) -> frozenset[str]:
-    """The words of a table, which are separated by white space."""
-    return frozenset(words.split())
 
 
 # A finished call, and the commands of its script.
@@ -137,7 +132,9 @@ def commands_in(script: str) -> tuple[Command, ...]:
 
 
 def _joined(commands: Iterable[Command]) -> str:
-    return one_line(" && ".join(dict.fromkeys(c.text for c in commands)), COMMAND_CHARACTERS)
+    """The commands as one that can be divided again: a quotation that is cut is closed."""
+    line = one_line(" && ".join(dict.fromkeys(c.text for c in commands)), COMMAND_CHARACTERS)
+    return line + next((mark for mark in "\"'" if line[-1:] == "…" and line.count(mark) % 2), "")
 
 
 # Tests, builds, linters, and open errors.
@@ -159,12 +156,17 @@ _CHECK: Final = re.compile(
     r"|detekt|xcodebuild|bats|clang-tidy|rustc|gcc|g\+\+|cc|clang|clang\+\+|javac|webpack|rollup|vite|msbuild|pre-commit"
 )
 """Names of tasks, scripts and programs that check or build; from the documentation of each language's tools."""
-LOOKS: Final = listed(
+_LOOKS: Final = listed(
     "cat head tail grep egrep rg ag find fd ls ll tree stat file wc nl awk cut tr sort uniq jq less which diff cmp"
     " echo printf pwd du date ps pgrep true false sleep xargs"
 )
 """Programs that only print what there is, or nothing."""
-_LOOKING: Final = LOOKS | listed(
+_LOOK: Final = re.compile(
+    r"\W*(?:sed -n|git (?:-\S+ \S+ )?(?:log|show|diff|status|grep|blame|branch|ls-files|ls-tree|rev-parse|remote)"
+    r"|gh (?:\w+ (?:view|list|status|diff)|api (?!.*(?:-X|--method|-f|-F)\b)))\b"
+)
+"""Other commands that do no more."""
+_LOOKING: Final = _LOOKS | listed(
     "sed type test [ [[ wait kill pkill killall mkdir touch cp mv rm ln chmod export source . set read tee exit if for"
     " while until case fi done esac"
 )
@@ -222,7 +224,16 @@ def _told(run: Run) -> Sequence[Command]:
     if run.kind in {"write", "other"}:
         verb = run.kind if run.kind == "write" else run.call.name
         return commands_in(f"{verb} {tool_target(run.call.input, run.result.envelope)}")[:1]
-    return [c for c in run.commands if c.words[0] not in _LOOKING]
+    return [
+        c
+        for c in run.commands
+        if c.words[0] not in _LOOKING and not (c.words[0] == "git" and is_look(c))
+    ]
+
+
+def is_look(command: Command) -> bool:
+    """Whether a command only prints what there is."""
+    return command.words[0] in _LOOKS or bool(_LOOK.match(command.text))
 
 
 def suite_of(command: Command) -> str:
@@ -240,7 +251,9 @@ def suite_of(command: Command) -> str:
 
 def _covers(command: str, old: CheckRecord) -> bool:
     """Whether the tasks of an older record ran again; of a check with fewer arguments than then, or with others if nothing
-    had failed."""
+    had failed, or with others that name the tests that had."""
+    if _selects(command, old):
+        return True
     ran, before = (
         {suite_of(c) or " ".join(c.words[:2]) for c in commands_in(text)}
         for text in (command, old.command)
@@ -251,6 +264,19 @@ def _covers(command: str, old: CheckRecord) -> bool:
     return command == old.command or (before <= ran and not is_narrow)
 
 
+def _selects(command: str, old: CheckRecord) -> bool:
+    """Whether the arguments of a command name all the tests that had failed, or what they are in."""
+    words = [
+        word for word in _NAME.findall(command.partition(" ")[2]) if word not in old.command[:20]
+    ]
+    failed = old.result.partition("failed: ")[2].split(", ") if _suites(old) else [""]
+    return all(any(word in test for word in words) for test in failed)
+
+
+_NAME: Final = re.compile(r"[\w./:-]{6,}")
+"""A word that may name tests."""
+
+
 def _suites(record: CheckRecord) -> list[str]:
     """The suites of a record; none if it is an open error."""
     return list(filter(None, map(suite_of, commands_in(record.command))))
@@ -259,6 +285,11 @@ def _suites(record: CheckRecord) -> list[str]:
 def without_errors(checks: Iterable[CheckRecord]) -> tuple[CheckRecord, ...]:
     """The checks when the user asks for something new: errors of the work before are closed."""
     return tuple(check for check in checks if _suites(check))
+
+
+def without_checks(processes: Iterable[Process]) -> tuple[Process, ...]:
+    """The processes when the user asks for something new: a check ends by itself, and nobody waits for it any more."""
+    return tuple(each for each in processes if not any(map(suite_of, commands_in(each.command))))
 
 
 def _result(run: Run, tests: str, *, is_hidden: bool) -> str:
@@ -288,7 +319,7 @@ def failing_in(text: str) -> list[str]:
 
 
 PROCESSES_MAX: Final = 4
-_STARTED: Final = re.compile(
+STARTED: Final = re.compile(
     r"^(?:Command|Process|Task|Shell)\b[^\n]{0,40}\b(?:running|started|moved)\b[^\n]{0,60}?\bID:? *([\w-]+)",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -304,7 +335,7 @@ def processes_after(before: Sequence[Process], run: Run) -> tuple[list[Process],
     that sees it exit is a run of the command that started it."""
     whole, left = text_of(run.result), list(before)
     head = whole[: output_of(whole)[0] or 600]
-    started = _STARTED.search(head)
+    started = STARTED.search(head)
     named = {str(value) for value in run.call.input.values() if isinstance(value, str | int)}
     if asked := next((each for each in before if each.id and each.id in named), None):
         if started or not _EXITED.search(head):

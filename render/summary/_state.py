@@ -33,17 +33,18 @@ from blocks import (
     tool_kind,
     words_of,
 )
-from render.summary._edits import NAMES_MAX, WHOLE, changes_after, less
+from render.summary._edits import WHOLE, changes_after
 from render.summary._files import shared_folder
-from render.summary._identifiers import one_line
+from render.summary._findings import is_assent
+from render.summary._identifiers import listed, one_line
 from render.summary._runs import (
     Run,
     checks_after,
     git_after,
-    listed,
     noticed,
     processes_after,
     run_of,
+    without_checks,
     without_errors,
 )
 from render.view._group import Entry
@@ -92,12 +93,6 @@ def _after(state: Progress, run: Run) -> Progress:
 
 
 GOAL_CHARACTERS: Final = 240
-_ASSENT: Final = listed(
-    "a agree agreed ahead all also and carry continue cool correct do does done excellent exactly fine go good got"
-    " great i is it just keep let lets like looks me nice no now ok okay on perfect please pls proceed right s so sounds"
-    " sure t thank thanks that the then this to try up very well worked working works yeah yep yes you"
-)
-"""Words with which a user only agrees, or tells the agent to go on; a text of nothing else is no goal."""
 _ELEMENT: Final = re.compile(r"</?[a-zA-Z][\w-]*(?:\s[^<>]*)?>")
 _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash-)")
 """How a text begins that a client writes in the user's place: Claude Code."""
@@ -106,12 +101,12 @@ _NOTICE: Final = re.compile(r"\s*<(?:task-notification|local-command|system|bash
 def _asked(state: Progress, entry: Entry, words: str) -> Progress:
     """The state after a text of the user: its goal, unless it only agrees."""
     state = replace(state, processes=noticed(state.processes, words))
-    spoken = set(re.findall(r"[^\W\d_]+", words[:400].lower()))
-    if entry.block.author != "user" or _NOTICE.match(words) or spoken <= _ASSENT:
+    if entry.block.author != "user" or _NOTICE.match(words) or is_assent(words):
         return state
     goal = one_line(_ELEMENT.sub(" ", words[:4000]).strip("# \n"), GOAL_CHARACTERS)
     state = replace(state, goal=goal, goal_turn=str(entry.block.turn), goal_seen=entry.version)
-    return replace(state, checks=without_errors(state.checks))
+    processes = without_checks(state.processes)
+    return replace(state, checks=without_errors(state.checks), processes=processes)
 
 
 # The steps.
@@ -223,7 +218,7 @@ def text(progress: Progress) -> str:
         _steps(progress),
         _changes(progress),
         _section("Tests, builds, open errors:", checks),
-        _section("Running in the background:", processes),
+        _section("Started in the background, not seen to end:", processes),
         _section("Branch and commits:", _git(progress.repository)),
     ]
     return "\n".join(filter(None, parts))
@@ -251,11 +246,11 @@ def _steps(progress: Progress) -> str:
 def _changes(progress: Progress) -> str:
     root = shared_folder(change.path for change in progress.changes)
     plain = [change for change in progress.changes if is_plain(change)]
-    written = ", ".join(f"{each.path.removeprefix(root)} {_at(each.seen)}" for each in plain)
+    more = ", ".join(f"{each.path.removeprefix(root)} {_at(each.seen)}" for each in plain)
     lines = [
         f"({progress.others} files that were changed earlier are not listed)"
         * (progress.others > 0),
-        f"written once: {written}" if plain else "",
+        f"also: {more}" if plain else "",
         *(_change(change, root) for change in progress.changes if change not in plain),
     ]
     place = f" (in {root})" if root else ""
@@ -263,21 +258,16 @@ def _changes(progress: Progress) -> str:
 
 
 def is_plain(change: FileChange) -> bool:
-    """Whether nothing more is known of a file than that it was written."""
-    return change.how in WHOLE and change.edits == 1 and not change.names
+    """Whether nothing more is known of a file than that it was written, moved or changed."""
+    is_once = change.edits == 0 or (change.how in WHOLE and change.edits == 1)
+    return (is_once or change.how == "") and not change.line
 
 
 def _change(change: FileChange, root: str) -> str:
     times = f"{change.edits} edits" if change.edits > 1 else ""
     details = ", ".join(filter(None, (change.how, times, _at(change.seen))))
-    told = {
-        word: ", ".join(name for name, now in change.names.items() if now == word)
-        for word in ("added", "changed", "removed")
-    }
-    said = [f"{word} {names}" for word, names in told.items() if names]
-    said += [f"{change.more} more"] if change.more and said else []
-    said += [f"`{change.line}`"] if change.line else []
-    return f"{change.path.removeprefix(root)} ({details}){': ' if said else ''}{'; '.join(said)}"
+    line = f": `{change.line}`" if change.line else ""
+    return f"{change.path.removeprefix(root)} ({details}){line}"
 
 
 def _git(repository: Repository) -> Iterator[str]:
@@ -296,14 +286,14 @@ def _git(repository: Repository) -> Iterator[str]:
 # The room.
 
 
-_MOST: Final = (40, 13), (40, 5), (40, 3), (24, 3), (12, 2), (8, 2), (5, 1), (2, 1), (1, 0), (0, 0)
-"""How many files are shown, and so many entries of the other lists; and how many names of each file. As many as in the
-first step are kept."""
+_MOST: Final = (40, 24, 16, 12, 8, 5, 2, 1, 0)
+"""How many entries of each list are shown, step by step; as many as in the first are kept. Of files of which nothing more is
+known than that they were changed, a third as many."""
 
 
 def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> Progress:
-    """The state, of which as much is shown as fits into `tokens_max`: names of files give way first, then what is oldest."""
-    kept = _smaller(progress, *_MOST[0])
+    """The state, of which as much is shown as fits into `tokens_max`: what is oldest gives way."""
+    kept = _smaller(progress, _MOST[0])
     steps = (replace(kept, fewer=step) for step in range(len(_MOST)))
     fitting = (state for state in steps if count(text(state)) <= tokens_max)
     return next(fitting, replace(kept, fewer=len(_MOST)))
@@ -311,27 +301,24 @@ def fitted(progress: Progress, tokens_max: int, count: Callable[[str], int]) -> 
 
 def _shown(progress: Progress) -> Progress:
     """What is shown of the state."""
-    return _smaller(progress, *_MOST[progress.fewer]) if progress.fewer < len(_MOST) else Progress()
+    return _smaller(progress, _MOST[progress.fewer]) if progress.fewer < len(_MOST) else Progress()
 
 
-def _smaller(progress: Progress, most: int, names: int) -> Progress:
-    """The state with at most so many files, steps, ...: the newest, and of the steps those that are left. If not all names
-    of a file may stand, the lines of older files that have names go too."""
+def _smaller(progress: Progress, most: int) -> Progress:
+    """The state with at most so many files, steps, ...: the newest, and of the steps those that are left."""
     if not most:
         told = progress
         return Progress(goal=told.goal, goal_turn=told.goal_turn, goal_seen=told.goal_seen)
-    spare = max(len(progress.changes) - most, 0)
-    gone = sorted(progress.changes, key=lambda change: (not is_plain(change), change.seen))[:spare]
-    kept = [change for change in progress.changes if change not in gone]
-    newest = kept[-max(len(kept) // 3, 1) :]
+    plain = [change for change in progress.changes if is_plain(change)]
+    gone = plain[: max(len(plain) - most // 3, 0)]
+    kept = [change for change in progress.changes if change not in gone][-most:]
     steps = sorted(progress.steps, key=lambda step: _meaning(step.status) == DONE)[: 2 * most]
-    commits = progress.repository.commits[-most:]
     return replace(
         progress,
         steps=tuple(step for step in progress.steps if step in steps),
-        changes=tuple(less(c, names, has_line=names == NAMES_MAX or c in newest) for c in kept),
-        others=progress.others + spare,
+        changes=tuple(kept),
+        others=progress.others + len(progress.changes) - len(kept),
         checks=progress.checks[-most:],
         processes=progress.processes[-most:],
-        repository=replace(progress.repository, commits=commits),
+        repository=replace(progress.repository, commits=progress.repository.commits[-most:]),
     )

@@ -35,11 +35,7 @@ STATE: Final = "Where things stand"
 FOUND: Final = "Found and decided"
 WORKING: Final = "Working set: files as they are now"
 DONE: Final = "What was done"
-SET_ASIDE: Final = {
-    "externalized": "Moved to the artifact store",
-    "dropped": "Dropped without a summary",
-}
-"""Title of each list of what can be read back elsewhere."""
+DROPPED: Final = "Dropped without a summary"
 
 
 def format_summary(block: RangeSummary) -> str:
@@ -61,7 +57,7 @@ def page_sections(block: RangeSummary) -> Iterator[tuple[str, str]]:
     summary, digest = block.summary, block.digest
     yield from written_text(summary)
     yield from computed_sections(digest)
-    yield from set_aside(digest)
+    yield DROPPED, dropped_text(digest)
 
 
 def computed_sections(digest: Digest) -> Iterator[tuple[str, str]]:
@@ -87,15 +83,12 @@ def turns_of(block: RangeSummary) -> str:
     return ", ".join(part for part in (whole, begun) if part)
 
 
-def set_aside(digest: Digest) -> Iterator[tuple[str, str]]:
-    """The sections of what can be read back elsewhere, with the number of older entries that are not listed."""
-    pointers = (": ".join(filter(None, (p.artifact, p.about))) for p in digest.externalized)
-    spans = (span_line(replace(span, keywords=())) for span in digest.dropped)
-    lists = {"externalized": pointers, "dropped": spans}
-    for name, lines in lists.items():
-        text, left = listed(lines), digest.forgotten.get(name, 0)
-        more = f"- ({left} earlier ones not listed)" if left else ""
-        yield SET_ASIDE[name], "\n".join(filter(None, (more, text)))
+def dropped_text(digest: Digest) -> str:
+    """What was dropped without a summary, with the number of older spans that are not listed."""
+    left = digest.forgotten.get("dropped", 0)
+    more = f"- ({left} earlier ones not listed)" if left else ""
+    lines = listed(span_line(replace(span, keywords=())) for span in digest.dropped)
+    return "\n".join(filter(None, (more, lines)))
 
 
 def span_line(span: DroppedSpan) -> str:

@@ -8,11 +8,12 @@ is told in part it is said how many items it lost. Nothing is written anew, so w
     - [v322]: The clock is not the problem: the queue has one reader.                   what was found on the way
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Final
 
+import attrs
 from msgspec import structs
 
 from blocks import Finding, label_of
@@ -29,28 +30,25 @@ from render.summary._prose import (
 
 Counter = Callable[[str], int]
 
-LABELS: Final[Mapping[str, str]] = {
-    "agent": "report of ",
-    "doing": "doing: ",
-    "rule": "the user: ",
-}
-"""What stands before the source or text of a finding."""
+ORDER: Final = (
+    "(By turn: its report, then what was found on the way to it, oldest first. Where two differ, the report and the later one"
+    " hold.)"
+)
 
 
 def text(findings: Sequence[Finding]) -> str:
     """The section: for each turn its reports, then the rest in order."""
-    return "\n".join(map(_turn_text, _turns(findings)))
+    turns = _turns(findings)
+    told = [ORDER] if any(len(turn) > 1 for turn in turns) else []
+    return "\n".join([*told, *map(_turn_text, turns)])
 
 
 def _turns(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """The findings by turn, in log order, each turn's reports first and what is just being done last."""
+    """The findings by turn, in log order, each turn's reports first."""
     first: dict[str, int] = {}
     for finding in sorted(findings, key=attrgetter("version")):
         first.setdefault(finding.turn, finding.version)
-    places = {"report": 0, "doing": 2}
-    ordered = sorted(
-        findings, key=lambda e: (first[e.turn], e.turn, places.get(e.kind, 1), e.version)
-    )
+    ordered = sorted(findings, key=lambda e: (first[e.turn], e.turn, e.kind != "report", e.version))
     return [list(turn) for _, turn in groupby(ordered, attrgetter("turn"))]
 
 
@@ -61,11 +59,12 @@ def _turn_text(turn: Sequence[Finding]) -> str:
 
 def _one(finding: Finding) -> str:
     """A finding with its label; its further lines are indented below the first."""
-    source = f"{finding.source}: " if finding.source else ""
-    source += f"(user disagreed: {finding.disputed}) " if finding.disputed else ""
+    source = f"report of {finding.source}: " if finding.source else ""
+    source += "the user: " if finding.kind == "rule" else ""
+    source += f"(contested in {finding.disputed}) " if finding.disputed else ""
     body = "\n  ".join(filter(None, finding.text.split("\n")))
     body += f" (and {finding.gone} more)" if finding.gone else ""
-    return f"[{label_of(finding.version)}]: {LABELS.get(finding.kind, '')}{source}{body}"
+    return f"[{label_of(finding.version)}]: {source}{body}"
 
 
 # Room.
@@ -79,14 +78,15 @@ LINE_TOKENS: Final = (18, 48)
 """The least and most tokens of the line that every turn has; all lines together get half of the room, if that is enough."""
 NEWEST_SHARE: Final = 0.25
 """The part of what is left beyond the lines that a turn gets before older ones."""
-GIVEN: Final = ("agent", "document")
-"""What can be read back; it is mostly longer than what was found in it."""
-SHARES: Final = {"report": 0.6, "agent": 0.35, "document": 0.2}
-"""Shares of a turn's room for each of these, if there is more to tell."""
+SHARES: Final = {"report": 0.6, "agent": 0.35}
+"""Shares of a turn's room for each of these, if there is more to tell; what a sub-agent reports is mostly longer than what
+was found in it."""
 RULES_SHARE: Final = 1 / 3
 """What the user demanded in texts that are gone has this share of the room, before all else."""
 SHORT_CHARACTERS: Final = 40
 """A statement is not shortened to fewer characters, except the only one of a turn: it would say nothing."""
+LIST_SHARE: Final = 1 / 3
+"""A list of which less than this share would stand goes: single points of many mislead."""
 MORE: Final = 99
 """A number of left-out items that is as long as most."""
 
@@ -98,10 +98,10 @@ def fitted(findings: Sequence[Finding], tokens_max: int, count: Counter) -> tupl
     rules = [each for each in findings if each.kind == "rule"]
     while rules and count(text(rules)) > RULES_SHARE * tokens_max:
         del rules[0]
-    others = _turns([each for each in findings if each.kind != "rule"])
+    turns = _turns([each for each in findings if each.kind != "rule"])
     for share in ROOMS:
         room = int(share * tokens_max) - count(text(rules))
-        told = _shared(others, room, count) if others else ()
+        told = _shared(turns, room, count) if turns else ()
         left = tuple(sorted([*rules, *told], key=attrgetter("version")))
         if count(text(left)) <= tokens_max:
             return left
@@ -138,7 +138,7 @@ def _size(turn: Sequence[Finding], count: Counter) -> int:
 
 def _line(turn: Sequence[Finding], tokens: int, count: Counter) -> Finding:
     """The one line of a turn: the most telling statement of its report, or else of all, with its lead; rather a whole one."""
-    own = [each for each in turn if each.kind not in GIVEN] or turn
+    own = [each for each in turn if each.kind != "agent"] or turn
     told = [each for each in own if each.kind == "report"] or own
     said = [structs.replace(e, text=line, gone=0) for e in told for line in _statements(e.text)]
     whole = [each for each in said if worth(each.text) > 0 and _size([each], count) <= tokens]
@@ -178,11 +178,11 @@ def _cut(finding: Finding, tokens: int, count: Counter) -> Finding:
 
 
 def _within(turn: Sequence[Finding], tokens: int, count: Counter) -> list[Finding]:
-    """The turn's findings in so many tokens: what is being done, its reports, then the most telling of the rest; in the
-    room of a line only one statement."""
+    """The turn's findings in so many tokens: its reports, then the most telling of the rest; in the room of a line only one
+    statement."""
     if _size(turn, count) <= tokens:
         return list(turn)
-    first = [each for kind in ("doing", "report") for each in reversed(turn) if each.kind == kind]
+    first = [each for each in reversed(turn) if each.kind == "report"]
     waiting = [*first, *best_first([each for each in turn if each not in first])]
     kept: list[Finding] = []
     left = tokens
@@ -216,14 +216,31 @@ def _condensed(finding: Finding, tokens: int, count: Counter) -> Finding | None:
             kept |= wanted
             lists |= {pieces[index].block} if pieces[index].is_listed else set()
             left -= cost
+    cut = {pieces[i].block for i in above if i not in kept and pieces[i].is_listed}
+    for block in sorted(cut):
+        items = [i for i in above if pieces[i].is_listed and pieces[i].block == block]
+        if len(kept.intersection(items)) < LIST_SHARE * len(items) and len(pieces) > len(items):
+            return _condensed(_without_list(finding, pieces, block), tokens, count)
     if not kept:
         short = _line([finding], tokens, count)
-        is_told = finding.kind not in ("found", *GIVEN) and len(short.text) >= SHORT_CHARACTERS
+        is_told = finding.kind == "report" and len(short.text) >= SHORT_CHARACTERS
         return short if is_told and _size([short], count) <= tokens else None
     out = [i for i in above if i not in kept and pieces[i].is_listed and pieces[i].block in lists]
     told = text_of_pieces(tidy([pieces[i] for i in sorted(kept)]))
     short = structs.replace(finding, text=told, gone=len(out) + finding.gone * bool(lists))
     return short if _size([short], count) <= tokens else None
+
+
+def _without_list(finding: Finding, pieces: Sequence[Piece], block: int) -> Finding:
+    """The finding without a list; a lead that tells something says how long it was."""
+    size = sum(piece.is_listed and piece.block == block for piece in pieces)
+    first = next(i for i, piece in enumerate(pieces) if piece.is_listed and piece.block == block)
+    left = [piece for piece in pieces if not (piece.is_listed and piece.block == block)]
+    lead = pieces[first - 1] if first else None
+    if lead and lead.form == "lead" and worth(lead.text) > 0:
+        told = f"{lead.text.rstrip(':： ')} ({size} points)."
+        left[first - 1] = attrs.evolve(lead, form="sentence", text=told, depth=0)
+    return structs.replace(finding, text=text_of_pieces(tidy(left)))
 
 
 def _above(index: int, pieces: Sequence[Piece]) -> set[int]:

@@ -15,23 +15,31 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import attrgetter, itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from blocks import Region, label_of
 from render.summary._copies import Copy
-from render.summary._files import Row, Stretch
+from render.summary._files import Row, Stretch, without_number
 from render.view._group import Entry
+
+Shown: TypeAlias = Mapping[int, frozenset[str] | None]
+"""The lines that a request shows of each block, by its version; None: all."""
+
+
+def shown_lines(text: str) -> frozenset[str]:
+    """The lines of a shortened result, without numbers."""
+    return frozenset(map(without_number, text.split("\n")))
 
 
 def working_set(
     copies: Mapping[str, Copy],
-    visible: set[int],
+    visible: Shown,
     oldest: int,
     tokens_max: int,
     count: Callable[[str], int],
 ) -> tuple[Region, ...]:
-    """The regions of these files that have room in so many tokens; `visible` are the versions of the blocks that the
-    request shows as they are. What was not seen since version `oldest` is not worked on any more."""
+    """The regions of these files that have room in so many tokens; `visible` is what the request shows anyway. What was
+    not seen since version `oldest` is not worked on any more."""
     ranked = _ranked(copies, visible, oldest)
     characters = CHARACTERS * tokens_max
     for _ in range(TRIES):
@@ -80,10 +88,11 @@ WINDOWS: Final = 2
 SURROUNDINGS: Final = 20
 """Lines before and after a change that count as seen with it: about half a screen."""
 OVERVIEW: Final = 60
-"""A view of more lines, about a screen, is an overview: most of it is not needed. It counts as older; of a file that was
-never changed (data, a log, an example) it stands behind everything else."""
+"""A view of more lines, about a screen, is an overview: most of it is not needed. It counts as older."""
 OVERVIEW_AGE: Final = 2
 """How many times as old."""
+PATCHES: Final = (".patch", ".diff")
+"""Endings of lists of changes: they are applied to the files that are worked on."""
 GAP_MAX: Final = 8
 """So many lines that are visible elsewhere are shown again between lines that are not, so that they can be read as one."""
 CHARACTERS: Final = 4
@@ -103,24 +112,37 @@ class _Known(NamedTuple):
     row: Row
 
 
-def _ranked(copies: Mapping[str, Copy], visible: set[int], oldest: int) -> list[_Known]:
+def _is_shown(row: Row, visible: Shown) -> bool:
+    lines = [visible.get(version, frozenset[str]()) for version in (row.seen, *row.sources)]
+    return all(each is None or row.text in each for each in lines)
+
+
+def _ranked(copies: Mapping[str, Copy], visible: Shown, oldest: int) -> list[_Known]:
     """The rows that are not visible, and seen or changed since version `oldest`; the most useful first."""
     now = max((row.seen for copy in copies.values() for row in _rows(copy)), default=0)
-    ranked = list[tuple[bool, int, _Known]]()
+    ranked = list[tuple[int, _Known]]()
     for name, copy in copies.items():
+        if is_scratch(name, copy):
+            continue
         sizes = Counter(row.seen for row in _rows(copy))
-        is_constant = not any(row.edited for row in _rows(copy))
         for number, stretch in enumerate(copy.stretches):
             changed = _changed_around(stretch.rows)
             for index, (row, edited) in enumerate(zip(stretch.rows, changed, strict=True)):
-                if max(row.seen, edited) < oldest or visible.issuperset((row.seen, *row.sources)):
+                if max(row.seen, edited) < oldest or _is_shown(row, visible):
                     continue
                 is_overview = sizes[row.seen] > OVERVIEW
                 age = (now - row.seen) * (OVERVIEW_AGE if is_overview else 1)
                 known = _Known(name, number, index, row)
-                ranked.append((is_constant and is_overview, min(age, now - edited), known))
-    ranked.sort(key=itemgetter(0, 1))
-    return [known for *_, known in ranked]
+                ranked.append((min(age, now - edited), known))
+    ranked.sort(key=itemgetter(0))
+    return [known for _, known in ranked]
+
+
+def is_scratch(name: str, copy: Copy) -> bool:
+    """Whether a file is not being worked on: a list of changes, or a file that the agent wrote once as a whole and never
+    touched again."""
+    histories = {(row.seen, row.edited, row.sources) for row in _rows(copy)}
+    return name.endswith(PATCHES) or (len(histories) == 1 and next(iter(histories))[1] > 0)
 
 
 def _rows(copy: Copy) -> Iterator[Row]:

@@ -1,6 +1,5 @@
 """The ladder: rung after rung as the policy says, as far as needed and no further."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,7 +38,7 @@ from render import (
 from render.compaction._ladder import goal_of, recut
 from render.compaction._rungs import RungScope
 from tests import _builders as make
-from tests._builders import context, grown, steady
+from tests._builders import context, steady
 from tests._table import for_each
 
 LARGE, SMALL = 2_000, 60
@@ -371,39 +370,6 @@ def test_a_draft_does_not_belong_to_a_view_whose_range_is_another() -> None:
         *(e.block for e in view.entries if e.block.id != first), make.said("more", "t1", "x")
     )
     assert restore_draft(draft, changed, context) is None
-
-
-# Folded and externalized.
-
-
-def test_what_was_moved_and_cannot_be_read_again_is_named_by_the_digest_when_it_is_folded() -> None:
-    def sections(view: View) -> list[str]:
-        context = within("externalize", "summarize", limit=6_000, page_tokens=60_000)
-        after = apply_compaction(view, trial_of(view, context, "forced"), None, context)
-        text = make.text_in(make.shown(after))
-        return [s for s in text.split("## ") if s.startswith("Moved to the artifact store")]
-
-    assert sections(talk()) == [], "files"
-    [section] = sections(talk(kind="web"))
-    assert re.search(r"^- art-\w+: read_file src/file_\d+\.py$", section, re.MULTILINE)
-
-
-def test_pointers_survive_many_compactions_and_stay_few() -> None:
-    context = within("externalize", "summarize", limit=20_000, page_tokens=8_000)
-    view = make.view_of(make.prompt("Look at the files."))
-    sizes: list[int] = []
-    for n in range(12):
-        view = grown(view, *rounds(10, first=10 * n, kind="web"))
-        view = apply_compaction(view, trial_of(view, context, "forced"), None, context)
-        assert view.compaction
-        pointers = view.compaction.event.summary.digest.externalized
-        sizes.append(len(pointers))
-    newest = [pointer.about for pointer in pointers]
-    assert newest[-1] > "read_file src/file_10"
-    assert 0 < sizes[-1] <= 8
-    assert view.compaction
-    digest = view.compaction.event.summary.digest
-    assert digest.forgotten["externalized"] + len(pointers) >= 100
 
 
 # Gain and target.

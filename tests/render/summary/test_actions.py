@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from blocks import Action, Block, Envelope, ToolKind
+from blocks import Action, Block, Envelope, Process, ToolKind
 from render.summary._actions import (
     LINE_MAX,
     OLD_MAX,
@@ -54,12 +54,12 @@ def test_each_call_is_a_line_with_its_label_and_what_came_of_it_in_order() -> No
         said("Done."),
     )  # fmt: skip
     assert text_of_actions(done(view)).split("\n") == [
-        "[v1] $ go test ./... -> 1 package failed: FAIL shop/tax 0.2s",
+        "[v2] $ go test ./... -> 1 package failed: FAIL shop/tax 0.2s",
         "[v3] edit a.py",
-        "[v5] read b.py 1-80",
-        '[v7] search "foo" in src -> a.py / b.py / c.py / d.py',
-        "[v9] web https://a.org -> # The title / and more",
-        "[v11] mcp__tracker__get_issue 7 -> Totals are wrong",
+        "[v6] read b.py 1-80",
+        '[v8] search "foo" in src -> a.py / b.py / c.py / d.py',
+        "[v10] web https://a.org -> # The title / and more",
+        "[v12] mcp__tracker__get_issue 7 -> Totals are wrong",
     ]
 
 
@@ -106,14 +106,14 @@ def test_a_call_is_told_by_what_it_did_whichever_client_made_it(
     [
         ("fine", {}, "fine"),
         ("one\ntwo", {}, "one / two"),
-        ("a line of it\n" * 40 + "all done\n", {}, "41 lines: all done"),
+        ("a line of it\n" * 40 + "9 rows\nall done\n", {}, "42 lines, the last: " + "a line of it / " * 13 + "9 rows / all done"),
         ("3 failed, 40 passed in 2.0s", {}, "3 failed, 40 passed"),
         ("Exit code 2\nwarning\nerror: no field\nbye", {"is_error": True}, "exit 2: error: no field"),
         ("Exit code 3\nall is lost\n", {"is_error": True}, "exit 3: all is lost"),
         ("Exit code 1", {"is_error": True}, "exit 1"),
         ("access denied", {"envelope": Envelope(outcome="failure")}, "access denied"),
         ("0 errors, 0 failed", {}, "0 errors, 0 failed"),
-        ('{"a": [' + "1, " * 80 + "2]}", {}, 'JSON, 250 characters: {"a": [' + "1, " * 37 + "1…"),
+        ('{"a": [' + "1, " * 80 + "2]}", {}, "JSON, 250 characters"),
         ("(Bash completed with no output)", {}, ""),
     ],
 )  # fmt: skip
@@ -160,13 +160,40 @@ def test_a_change_of_the_plan_is_not_told() -> None:
     assert told(call("a", **new), result("a", "Task #3 created successfully")) == []
 
 
-def test_of_a_long_look_the_first_line_is_told_and_of_what_a_script_does_its_last() -> None:
-    output = "\n".join(f"module_{n}.py" for n in range(90))
-    assert ran("ls src", output) == ["$ ls src -> 90 lines: module_0.py"]
-    script = "cat > a.sh <<'EOF'\nx\nEOF\nbash a.sh"
-    assert ran(script, output) == [
-        "$ cat > a.sh <<EOF (1 lines); bash a.sh -> 90 lines: module_89.py"
+def test_of_a_long_look_the_lines_are_counted_and_of_what_a_program_says_the_last_are_told() -> (
+    None
+):
+    output = "\n".join(f"module_{n}.py: {n} rows of it are wrong" for n in range(90))
+    assert ran("ls src", output) == ["$ ls src -> 90 lines"]
+    (line,) = ran("python check.py", output)
+    assert line.startswith("$ python check.py -> 90 lines, the last: ")
+    assert line.endswith(
+        "module_88.py: 88 rows of it are wrong / module_89.py: 89 rows of it are wrong"
+    )
+    assert len(line) > OUTCOME_MAX * 3 // 4
+    (old, *_) = fitted(
+        (
+            *done(view_of(call("a", name="bash", command="python check.py"), result("a", output))),
+            *many(30),
+        ),
+        ENDLESS,
+        count,
+    )
+    assert old.outcome.startswith("90 lines, the last: …")
+    assert old.outcome.endswith("module_89.py: 89 rows of it are wrong"), "its end says most"
+
+
+def test_a_call_that_asks_for_a_running_command_is_a_run_of_it() -> None:
+    started = "Chunk ID: 1\nWall time: 1 seconds\nProcess running with session ID 7\nOutput:\n"
+    asked: list[Block] = [
+        call("b", name="write_stdin", session_id=7, chars=""),
+        result("b", "3 failed, 4 passed in 2s"),
     ]
+    first: list[Block] = [call("a", name="exec_command", cmd="make test", workdir="/srv"), result("a", started)]
+    assert told(*first, *asked) == ["$ cd /srv && make test (2 times) -> last: 3 failed, 4 passed"]
+    before = [Process(command="make test", id="7", seen=1)]
+    (later,) = advance((), view_of(*asked).entries, before)
+    assert (later.verb, later.target, later.outcome) == ("$", "make test", "3 failed, 4 passed")
 
 
 def test_searches_that_found_nothing_share_a_line_whichever_tool_made_them() -> None:
@@ -211,6 +238,26 @@ def test_edits_of_a_file_stay_apart_if_something_is_between_them() -> None:
         call("a", **edit), result("a"), call("b", **edit), result("b"),
         call("c", name="bash", command="make"), result("c", "fine"), call("d", **edit), result("d"),
     ) == ["edit a.py x2", "$ make -> fine", "edit a.py"]  # fmt: skip
+
+
+def test_a_look_at_a_file_belongs_to_the_change_of_it_that_follows() -> None:
+    def read(name: str, path: str = "a.py", line: int = 1) -> list[Block]:
+        return [call(name, name="read", path=path, offset=line, limit=9), result(name)]
+
+    def edit(name: str) -> list[Block]:
+        return [
+            call(name, name="Edit", file_path="a.py", old_string="x", new_string="y"),
+            result(name),
+        ]
+
+    assert told(*read("a"), *edit("b"), *read("c", line=50), *read("d", line=90), *edit("e")) == [
+        "edit a.py x2"
+    ]
+    assert told(*read("a"), *read("b", "b.py"), *edit("c")) == [
+        "read a.py 1-9; b.py 1-9",
+        "edit a.py",
+    ]
+    assert told(*edit("a"), *read("b")) == ["edit a.py", "read a.py 1-9"]
 
 
 def test_adjacent_looks_share_a_line_up_to_a_length() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from blocks import Region
 from render.summary._copies import Copy, followed
-from render.summary._working_set import working_set
+from render.summary._working_set import Shown, working_set
 from render.view._group import Entry
 from tests._table import for_each
 from tests.render.summary.disk import FILE, Disk, code, edit, ran, viewed
@@ -156,7 +156,7 @@ def test_a_page_is_as_the_file_though_it_knows_only_the_page_before(
         copies = followed(regions, entries_of(disk.calls[cut:]), since)
         assert all(is_true(copy, disk.lines) for copy in copies.values())
         cut = max(cut, len(disk.calls) - 3)
-        visible = {entry.version for entry in entries_of(disk.calls[cut:])}
+        visible: Shown = dict.fromkeys(entry.version for entry in entries_of(disk.calls[cut:]))
         regions = working_set(copies, visible, 0, tokens, lambda text: len(text) // 4)
         since = disk.version
         assert all(is_true(copy, disk.lines) for copy in shown(regions).values())
@@ -210,10 +210,10 @@ def test_a_file_that_a_command_changes_is_forgotten(command: str) -> None:
 )
 def test_a_file_that_a_command_may_change_is_doubtful_until_it_is_seen_again(command: str) -> None:
     log = [*READ, *ran(3, "bash", "", {"command": command})]
-    (region, *_) = working_set(followed((), log, 0), set(), 0, 9999, len)
+    (region, *_) = working_set(followed((), log, 0), {}, 0, 9999, len)
     assert region.doubt == 4
     again = [*log, *ran(5, "Read", viewed(code(*range(40))), {"file_path": FILE})]
-    assert not any(r.doubt for r in working_set(followed((), again, 0), set(), 0, 9999, len))
+    assert not any(r.doubt for r in working_set(followed((), again, 0), {}, 0, 9999, len))
 
 
 @for_each(
@@ -298,5 +298,5 @@ def test_whatever_a_call_was_given_it_can_be_followed(given: dict[str, Any], sai
         for entry in ran(2 * version + 1, name, said, given)
     ]
     copies = followed((), log, 0)
-    regions = working_set(copies, set(), 0, 50, len)
+    regions = working_set(copies, {}, 0, 50, len)
     assert followed(regions, log, 5) is not None

@@ -85,6 +85,23 @@ def test_a_report_that_the_users_next_words_contradict_is_disputed(answer: str, 
         assert {each.turn: each.disputed for each in findings} == {"t1": turn, "t2": ""}
 
 
+@for_each(
+    "answer",
+    ["You're right. It is b.py.", "Ah, I was wrong: it is b.py.", "My mistake, it is b.py."],
+)
+def test_a_report_that_the_agent_takes_back_at_once_is_disputed(answer: str) -> None:
+    view = view_of(
+        prompt("go"), said("The sign of ledger.py is lost."), prompt("And b.py, too?", "t2"),
+        said(answer, "t2"), prompt("Good.", "t3"), said("You're right.", "t3"),
+    )  # fmt: skip
+    first, rest = view.entries[:3], view.entries[3:]
+    for findings in (
+        advance((), view.entries, "t3"),
+        advance(advance((), first, "t2"), rest, "t3"),
+    ):
+        assert {e.turn: e.disputed for e in findings if e.turn != "t3"} == {"t1": "t2", "t2": "t3"}
+
+
 def test_a_no_to_a_question_is_an_answer() -> None:
     asked = said("The sign of ledger.py is kept. Which of the two rows is the right one?")
     [finding] = advance((), view_of(prompt("go"), asked, prompt("no, none", "t2")).entries, "t2")
@@ -103,31 +120,36 @@ def test_the_users_next_words_end_a_report_also_within_a_turn() -> None:
     assert told == ["report: Step 1 is done."]
 
 
-def test_a_turn_that_goes_on_has_no_report_but_what_is_being_done() -> None:
+def test_a_turn_that_goes_on_has_no_report_and_what_is_just_being_done_is_no_finding() -> None:
     blocks = (said("The cause is in ledger.py: the sign is lost."), *worked("read"))
     assert found(prompt("go"), *blocks, said("Let me fix the reader."), *worked("edit"), running="t1") == [
         "found: The cause is in ledger.py: the sign is lost.",
-        "doing: Let me fix the reader.",
     ]  # fmt: skip
 
 
-def test_when_it_has_ended_its_report_replaces_what_was_being_done() -> None:
-    first = view_of(prompt("go"), said("Maybe the clock of node-7 is wrong."), *worked("read"))
-    before = advance((), first.entries, "t1")
-    assert [each.kind for each in before] == ["doing"]
-    later = make.grown(first, said("It was the queue."), NEXT)
-    after = advance(before, later.entries[-2:], "t2")
-    assert [(each.kind, each.text) for each in after] == [("report", "It was the queue.")]
+ASKED = "The sign of ledger.py is kept. Is row 7 or row 9 next?"
 
 
-def test_what_is_being_done_is_short_however_long_it_was_told() -> None:
-    [told] = found(prompt("go"), said("words " * 300), *worked("read"), running="t1")
-    assert len(told) <= len("doing: ") + 160
+@for_each(
+    ("answer", "told"),
+    [
+        ("ok, go on", "The sign of ledger.py is kept."),
+        ("Yes, push it, and then write to Ann that it is done.", "The sign of ledger.py is kept."),
+        ("b.py first", ASKED),
+    ],
+)
+def test_a_question_stays_as_long_as_the_users_answer_needs_it(answer: str, told: str) -> None:
+    """An assent has answered it, and long words make sense alone; a short answer does not."""
+    view = view_of(prompt("go"), said(ASKED), prompt(answer, "t2"))
+    asked = advance((), view.entries[:2], "t2")
+    assert [each.text for each in asked] == [ASKED], "nobody has answered yet"
+    for findings in (advance((), view.entries, "t2"), advance(asked, view.entries[2:], "t2")):
+        assert [each.text for each in findings] == [told]
 
 
-def test_a_turn_that_broke_off_still_has_a_line() -> None:
-    told = found(prompt("go"), said("Let me look at the reader."), *worked("read"), NEXT)
-    assert told == ["doing: Let me look at the reader."]
+def test_a_question_that_is_all_of_a_report_stays() -> None:
+    asked = "Which of the two tables is it?"
+    assert found(prompt("go"), said(asked), prompt("yes", "t2")) == [f"report: {asked}"]
 
 
 # On the way.
@@ -159,6 +181,29 @@ def test_what_a_later_statement_takes_back_is_gone() -> None:
     right = "I was wrong about ledger.py: the queue has no race between its readers."
     told = found(prompt("go"), said(wrong), *worked("a"), said(right), *worked("b"), running="t1")
     assert [each for each in told if each.startswith("found")] == [f"found: {right}"]
+
+
+@for_each(
+    "guess",
+    [
+        "The cause is probably `parse_amount` in ledger.py, because it drops the sign.",
+        "It must be ledger.py:48 that drops the sign of the amount.",
+        "If the sign is lost in ledger.py:48, all 9 rows are wrong because of it.",
+        "In ledger.py the cause is one of two:\n- the sign is lost in row 7\n- maybe the lock in row 9",
+        "The 9 tests of ledger.py are still failing because of the lock.",
+        "All jobs but `lint` are done, and run 4711 is in progress.",
+        "I'm running ledger.py again because the 9 rows were wrong.",
+    ],
+)  # fmt: skip
+def test_a_guess_a_condition_and_the_state_of_a_moment_are_no_findings(guess: str) -> None:
+    assert found(prompt("go"), said(guess), *worked("read"), running="t1") == []
+
+
+def test_the_actual_cause_takes_back_what_was_taken_for_it_in_the_same_turn() -> None:
+    wrong = "The problem is that row 7 of ledger.py has a lock."
+    right = "Found the actual bug: `parse_amount` in b.py drops the sign."
+    told = found(prompt("go"), said(wrong), *worked("a"), said(right), *worked("b"), running="t1")
+    assert told == [f"found: {right}"]
 
 
 def test_what_is_said_again_is_told_once_at_its_newest() -> None:
@@ -206,6 +251,7 @@ def test_an_announcement_or_offer_tells_nothing(said: str) -> None:
 
 def test_an_announcement_with_its_reason_is_no_remark() -> None:
     assert not offers("Let me keep the old reader instead of a new one, because it is safer.")
+    assert offers("I'm running the suites again because the reader has changed.")
     assert offers("I'm running the two regression suites now.")
 
 
@@ -235,11 +281,6 @@ def test_of_a_turn_only_the_most_telling_statements_are_kept(running: str, most:
 
 
 REPORT = "The reader of the ledger has two bugs, both in the sign.\n\n- row 7\n- row 9"
-DOCUMENT = "# Design\n\nThe ledger keeps cents in all of its tables, never floats.\n" + (
-    "".join(
-        f"\nEach row of table {n} is written once and is then never changed.\n" for n in range(6)
-    )
-)
 
 
 @for_each(
@@ -257,39 +298,18 @@ def test_the_report_of_a_sub_agent_is_condensed_with_its_task(task: Block) -> No
     assert finding.text.endswith("- row 7\n- row 9")
 
 
-def test_a_document_that_was_read_is_told_by_its_newest_reading() -> None:
-    blocks = [call(f"c{n}", name="Read", file_path="docs/design.md") for n in (1, 2)]
-    numbered = DOCUMENT.replace("\n", "\n 2→")
-    view = view_of(
-        prompt("go"), blocks[0], result("c1", numbered), blocks[1], result("c2", DOCUMENT)
-    )
-    [finding] = [each for each in advance((), view.entries, "t1") if each.kind == "document"]
-    assert (finding.source, finding.version) == ("docs/design.md", 5)
-    assert "The ledger keeps cents" in finding.text
-
-
-def test_what_a_client_appends_to_a_document_is_none_of_it() -> None:
-    reminder = "<system-reminder>\nConsider whether each file is harmful before you go on.\n</system-reminder>"
-    read = worked("Read", f"{DOCUMENT}\n\n{reminder}\n{reminder}", file_path="a.md")
-    assert found(prompt("go"), *read, NEXT) == found(
-        prompt("go"), *worked("Read", DOCUMENT, file_path="a.md"), NEXT
-    )
-
-
 @for_each(
-    ("name", "fields", "told"),
+    ("name", "fields"),
     [
-        ("Bash", {"command": "cat notes"}, False),
-        ("WebFetch", {"url": "https://x.example"}, True),
-        ("Read", {"file_path": "ledger.py"}, False),
-        ("AskUserQuestion", {"question": "Which?"}, False),
+        ("Read", {"file_path": "docs/design.md"}),
+        ("WebFetch", {"url": "https://x.example"}),
+        ("Bash", {"command": "cat notes.md"}),
     ],
 )
-def test_a_document_is_a_file_in_prose_or_a_page(
-    name: str, fields: dict[str, str], *, told: bool
+def test_what_was_read_is_told_by_what_the_agent_says_of_it(
+    name: str, fields: dict[str, str]
 ) -> None:
-    told_of = found(prompt("go"), *worked(name, DOCUMENT, **fields), NEXT)
-    assert any(each.startswith("document: ") for each in told_of) == told
+    assert found(prompt("go"), *worked(name, REPORT, **fields), NEXT) == []
 
 
 def test_nothing_is_told_of_what_was_hidden_on_request() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from render import Policy
-from render.summary._room import FULL, PageRoom
+from render.summary._room import PageRoom
 from tests._builders import context
 from tests._table import for_each
 
@@ -33,19 +33,14 @@ def test_the_table_in_the_documentation_is_the_law(row: str) -> None:
 
 def test_what_is_told_in_few_tokens_leaves_the_working_set_its_room() -> None:
     """Also where all that may be said would fill the page."""
-    room = PageRoom.of(DEFAULT, most=6_000, filled=5_000)
+    room = PageRoom.of(DEFAULT, most=6_000)
     assert room.state + room.found + room.done > 6_000 - 100
     assert room.working_beside(1_400) == room.working
 
 
-def test_half_of_the_working_set_stands_however_full_the_request_is() -> None:
-    room = PageRoom.of(DEFAULT, most=8_000, filled=int(FULL * WINDOW))
-    assert room.working_beside(6_000) == room.working // 2
-
-
-@given(st.integers(0, 40_000), st.integers(0, 40_000), st.integers(0, 20_000))
-def test_all_parts_together_have_no_more_than_there_is(most: int, filled: int, told: int) -> None:
-    room = PageRoom.of(DEFAULT, most, filled)
+@given(st.integers(0, 40_000), st.integers(0, 20_000))
+def test_all_parts_together_have_no_more_than_there_is(most: int, told: int) -> None:
+    room = PageRoom.of(DEFAULT, most)
     assert room.state + room.found + room.done <= max(most, 0)
     used = min(told, room.state + room.found + room.done)
     working = room.working_beside(used)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from blocks import Finding
-from render.summary._turns import fitted, text
+from render.summary._turns import LIST_SHARE, ORDER, fitted, text
 from tests._builders import CharCounter
 from tests._table import for_each
 
@@ -30,11 +30,16 @@ def on_the_way(turn: int, number: int, told: str = "", kind: str = "found") -> F
 
 
 def test_a_turn_begins_with_its_report_and_each_line_has_its_label() -> None:
-    shown = text((on_the_way(3, 1), on_the_way(3, 2, kind="doing"), report(3, "Done.\n\n- a\n- b")))
+    shown = text((on_the_way(3, 1), on_the_way(3, 2, kind="rule"), report(3, "Done.\n\n- a\n- b")))
     row = "of ledger_3.py failed because the lock was held."
     assert shown.split("\n") == [
-        "t3 [v30]: Done.", "  - a", "  - b", f"- [v22]: Row 1 {row}", f"- [v23]: doing: Row 2 {row}",
+        ORDER, "t3 [v30]: Done.", "  - a", "  - b", f"- [v22]: Row 1 {row}", f"- [v23]: the user: Row 2 {row}",
     ]  # fmt: skip
+
+
+def test_which_of_two_that_differ_holds_is_said_only_where_there_are_two() -> None:
+    assert text((report(1, "Done."), report(2, "Done, too."))).startswith("t1")
+    assert text((report(1, "Done."), on_the_way(1, 1))).startswith(f"{ORDER}\nt1")
 
 
 def test_what_fits_stays_as_it_is() -> None:
@@ -45,7 +50,7 @@ def test_what_fits_stays_as_it_is() -> None:
 def test_if_items_must_go_it_is_told_how_many() -> None:
     [short] = fitted(
         (report(1, f"Done.\n\n{LIST.replace('- file', '- /very/long/way/to/the/file')}"),),
-        80,
+        90,
         count,
     )
     assert short.gone > 0
@@ -69,10 +74,13 @@ def test_each_turn_has_a_line_as_long_as_there_is_room_for_one_each() -> None:
     assert few == [f"t{n}" for n in range(31 - len(few), 31)], "else the newest"
 
 
-def test_what_is_being_done_stands_before_what_was_found() -> None:
-    others = [on_the_way(1, n) for n in range(9)]
-    left = fitted([*others, on_the_way(1, 9, "The reader of b is next.", "doing")], 60, count)
-    assert any(each.kind == "doing" for each in left)
+@for_each("room", [40, 60, 80, 100])
+def test_of_a_list_at_least_a_third_is_told_or_only_how_long_it_was(room: int) -> None:
+    told = f"{CAUSE}\n\nThe tables of ledger.py keep the sign:\n{LIST}"
+    left = text(fitted((report(1, told),), room, count))
+    items = left.count("  - file_")
+    assert items == 0 or items >= LIST_SHARE * 5
+    assert ("keep the sign (5 points)." in left) == (items == 0 and "The tables" in left)
 
 
 def test_items_are_told_whole_or_not_at_all() -> None:
@@ -133,7 +141,7 @@ def test_an_item_is_told_with_the_item_and_the_lead_above_it() -> None:
 
 def test_a_report_that_the_user_contradicted_says_so() -> None:
     shown = text((structs.replace(report(1, "It works."), disputed="t2"),))
-    assert shown == "t1 [v10]: (user disagreed: t2) It works."
+    assert shown == "t1 [v10]: (contested in t2) It works."
 
 
 TEXTS = st.text(max_size=80) | st.sampled_from(
@@ -144,7 +152,7 @@ FINDINGS = st.lists(
         Finding,
         turn=st.sampled_from(["t1", "t2", "t3", "t4"]),
         version=st.integers(1, 40),
-        kind=st.sampled_from(["report", "found", "agent", "document", "doing"]),
+        kind=st.sampled_from(["report", "found", "agent", "rule"]),
         text=TEXTS.filter(str.strip),
         source=st.sampled_from(["", "a.md"]),
     ),

@@ -4,7 +4,7 @@ import msgspec
 
 from blocks import Digest, Region
 from render.summary._copies import followed
-from render.summary._working_set import oldest_of, working_set, working_text
+from render.summary._working_set import Shown, oldest_of, shown_lines, working_set, working_text
 from render.view._group import Entry
 from tests.render.summary.disk import FILE, code, edit, ran, viewed
 
@@ -14,12 +14,8 @@ def read(version: int, first: int, last: int, file: str = FILE) -> list[Entry]:
     return ran(version, "Read", viewed(lines, first), {"file_path": file, "offset": first})
 
 
-def page(
-    log: list[Entry], visible: set[int] | None = None, tokens: int = 9999
-) -> tuple[Region, ...]:
-    return working_set(
-        followed((), log, 0), visible or set(), 0, tokens, lambda text: len(text) // 4
-    )
+def page(log: list[Entry], visible: Shown | None = None, tokens: int = 9999) -> tuple[Region, ...]:
+    return working_set(followed((), log, 0), visible or {}, 0, tokens, lambda text: len(text) // 4)
 
 
 def test_regions_are_shown_under_their_file_with_numbers_and_gaps() -> None:
@@ -41,10 +37,34 @@ def test_a_region_that_was_edited_is_shown_as_it_is_now() -> None:
 
 def test_what_the_request_shows_has_no_place_but_what_it_changed_has() -> None:
     log = [*read(1, 1, 9), *read(3, 50, 70), *edit(5, code(4), code(40))]
-    text = working_text(page(log, {3, 4, 5, 6}))
+    text = working_text(page(log, dict.fromkeys((3, 4, 5, 6))))
     assert code(60)[0] not in text
     assert code(40)[0] in text, "a small gap is filled, so that the region can be read"
     assert code(4)[0] not in text
+
+
+def test_of_a_result_that_is_shown_in_part_the_rest_has_a_place() -> None:
+    shortened = (
+        viewed(code(*range(1, 20)), 1) + "\n[… cut here …]\n" + viewed(code(*range(80, 91)), 80)
+    )
+    text = working_text(page(read(1, 1, 90), {2: shown_lines(shortened)}))
+    assert [code(n)[0] in text for n in (1, 19, 20, 79, 80, 90)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_what_the_agent_wrote_once_and_lists_of_changes_are_not_worked_on() -> None:
+    write = {"content": "\n".join(code(1, 2, 3))}
+    log = ran(1, "Write", "done", {"file_path": "try.py", **write})
+    patch = ran(3, "Read", viewed(code(1, 2, 3), 1), {"file_path": "fix.patch"})
+    assert page([*log, *patch]) == ()
+    looked_at = ran(5, "Read", viewed(code(2), 2), {"file_path": "try.py", "offset": 2, "limit": 1})
+    assert {region.file for region in page([*log, *patch, *looked_at])} == {"try.py"}
 
 
 def test_of_what_has_no_room_the_oldest_is_left_out() -> None:
@@ -62,17 +82,22 @@ def test_the_surroundings_of_a_change_are_as_new_as_the_change() -> None:
     assert text.index("### a.py") == 0
 
 
-def test_an_overview_of_a_file_that_was_never_changed_stands_behind_what_is_worked_on() -> None:
-    log = [*read(1, 1, 30), *edit(3, code(4), code(40)), *read(5, 1, 99, "log.json")]
-    assert {region.file for region in page(log, tokens=400)} == {FILE}
-    assert {region.file for region in page(log)} == {FILE, "log.json"}
+def test_an_overview_counts_as_older_than_what_is_worked_on() -> None:
+    log = [
+        *read(1, 1, 30),
+        *edit(3, code(4), code(40)),
+        *read(5, 1, 99, "log.json"),
+        *read(9, 1, 2, "c.py"),
+    ]
+    assert {region.file for region in page(log, tokens=300)} == {FILE, "c.py"}
+    assert {region.file for region in page(log)} == {FILE, "log.json", "c.py"}
 
 
 def test_what_was_not_seen_for_two_windows_is_left_out_unless_it_was_changed_since() -> None:
     log = [*read(1, 1, 9), *read(3, 1, 9, "b.py"), *edit(31, code(4), code(40))]
     assert oldest_of(log[-4:]) == 32 - 2 * (32 - 3)
     copies = followed((), log, 0)
-    regions = working_set(copies, set(), 5, 9999, len)
+    regions = working_set(copies, {}, 5, 9999, len)
     assert {region.file for region in regions} == {FILE}
     assert sum(region.text.count("\n") + 1 for region in regions) == 9
 
@@ -84,7 +109,7 @@ def test_a_page_made_of_the_page_before_is_the_same_if_nothing_happened() -> Non
         *edit(5, code(70), code(71, 72, 73, 74)),
     ]
     regions = page(log)
-    again = working_set(followed(regions, (), 6), set(), 0, 9999, len)
+    again = working_set(followed(regions, (), 6), {}, 0, 9999, len)
     assert working_text(again) == working_text(regions)
 
 
