@@ -21,13 +21,7 @@ from blocks import (
     encode_event,
 )
 from persistence import DuckDBStore, MemoryStore, block_at, search_blocks, verify
-from persistence.duckdb._tables import (
-    LARGE,
-    PIECE,
-    is_stand_in,
-    pieces_of,
-    stand_in,
-)
+from persistence.duckdb._tables import LARGE, PIECE, is_stand_in, pieces_of, stand_in
 from persistence.duckdb._writer import payload_of
 from tests._table import for_each
 from tests.persistence.contract import TURN, T, U, forked, many, said
