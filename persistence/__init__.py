@@ -76,30 +76,25 @@ if TYPE_CHECKING:
     from persistence.sqlite._store import SQLiteStore
 
 _LATER = {
-    "ArtifactDescription": "persistence.artifacts",
-    "ArtifactMetadata": "persistence.artifacts",
-    "ArtifactStore": "persistence.artifacts",
-    "DuckDBStore": "persistence.duckdb._store",
-    "Hit": "persistence.search._search",
-    "KeyRing": "persistence.artifacts",
-    "Keys": "persistence.artifacts",
-    "MemoryArtifacts": "persistence.artifacts",
-    "PostgresStore": "persistence.postgres._store",
-    "Requester": "persistence.artifacts",
-    "SQLiteStore": "persistence.sqlite._store",
-    "block_at": "persistence.search._paths",
-    "checked_place": "persistence._archive",
-    "copy_store": "persistence._copy",
-    "look": "persistence._open",
-    "looking": "persistence._open",
-    "open_artifacts": "persistence.artifacts",
-    "quality_rows": "persistence.duckdb._quality",
-    "remove_archive": "persistence._archive",
-    "receipt": "persistence._receipt",
-    "repair": "persistence._verify",
-    "search_blocks": "persistence.search._search",
-    "source_at": "persistence.search._paths",
-    "verify": "persistence._verify",
+    name: module
+    for module, names in {
+        "persistence._archive": "checked_place remove_archive",
+        "persistence._copy": "copy_store",
+        "persistence._open": "look looking",
+        "persistence._receipt": "receipt",
+        "persistence._verify": "repair verify",
+        "persistence.artifacts": (
+            "ArtifactDescription ArtifactMetadata ArtifactStore KeyRing Keys MemoryArtifacts "
+            "Requester open_artifacts"
+        ),
+        "persistence.duckdb._quality": "quality_rows",
+        "persistence.duckdb._store": "DuckDBStore",
+        "persistence.postgres._store": "PostgresStore",
+        "persistence.search._paths": "block_at source_at",
+        "persistence.search._search": "Hit search_blocks",
+        "persistence.sqlite._store": "SQLiteStore",
+    }.items()
+    for name in names.split()
 }
 
 

@@ -104,45 +104,27 @@ if TYPE_CHECKING:
     from render.summary._text import format_summary as format_summary
 
 _LATER = {
-    "Asking": "render.compaction._prompt",
-    "CompactionTrial": "render.compaction._ladder",
-    "ExternalFacts": "render.compaction._ladder",
-    "FoldRange": "render.compaction._apply",
-    "PROMPT_VERSION": "render.compaction._prompt",
-    "Prompt": "render.compaction._prompt",
-    "RUNGS": "render.compaction._rungs",
-    "Redaction": "render.summary._redaction",
-    "RejectedAnswerError": "render.compaction._prompt",
-    "RungScope": "render.compaction._rungs",
-    "Summary": "render.compaction._apply",
-    "SummaryRoom": "render.summary._merge",
-    "apply_compaction": "render.compaction._ladder",
-    "apply_range": "render.compaction._apply",
-    "compaction_event": "render.compaction._apply",
-    "continued": "render.compaction._prompt",
-    "draft_compaction": "render.compaction._ladder",
-    "extractive": "render.compaction._apply",
-    "fitted_at": "render.compaction._cut",
-    "format_summary": "render.summary._text",
-    "gains_enough": "render.compaction._ladder",
-    "merge_summaries": "render.summary._merge",
-    "parse_answer": "render.compaction._prompt",
-    "range_before": "render.compaction._cut",
-    "range_before_tail": "render.compaction._cut",
-    "recut": "render.compaction._ladder",
-    "redaction_of": "render.summary._redaction",
-    "replayable_calls": "render.compaction._rungs",
-    "restore_draft": "render.compaction._ladder",
-    "said_by": "render.summary._redaction",
-    "shared_key": "render.compaction._prompt",
-    "skip": "render.compaction._apply",
-    "summarize_before": "render.compaction._rungs",
-    "summary_key": "render.compaction._prompt",
-    "summary_prompts": "render.compaction._prompt",
-    "truncated": "render.compaction._apply",
-    "validate_request": "render.providers.anthropic",
-    "without_blocks": "render.summary._redaction",
-    "without_thinking": "render.compaction._prompt",
+    name: module
+    for module, names in {
+        "render.compaction._apply": (
+            "FoldRange Summary apply_range compaction_event extractive skip truncated"
+        ),
+        "render.compaction._cut": "fitted_at range_before range_before_tail",
+        "render.compaction._ladder": (
+            "CompactionTrial ExternalFacts apply_compaction draft_compaction gains_enough recut "
+            "restore_draft"
+        ),
+        "render.compaction._prompt": (
+            "Asking PROMPT_VERSION Prompt RejectedAnswerError continued parse_answer shared_key "
+            "summary_key summary_prompts without_thinking"
+        ),
+        "render.compaction._rungs": "RUNGS RungScope replayable_calls summarize_before",
+        "render.providers.anthropic": "validate_request",
+        "render.summary._merge": "SummaryRoom merge_summaries",
+        "render.summary._redaction": "Redaction redaction_of said_by without_blocks",
+        "render.summary._text": "format_summary",
+    }.items()
+    for name in names.split()
 }
 """What only a compaction or a check needs, and its module, which is loaded when it is used."""
 

@@ -24,18 +24,8 @@ from blocks import (
     Trigger,
 )
 from render.policy._context import Context
-from render.stages._budget import (
-    account,
-    cannot_fit,
-    compaction_due,
-    total_tokens,
-)
-from render.stages._rendered import (
-    CachePoint,
-    Rendered,
-    notices_of,
-    place_cache_points,
-)
+from render.stages._budget import account, cannot_fit, compaction_due, total_tokens
+from render.stages._rendered import CachePoint, Rendered, notices_of, place_cache_points
 from render.stages._visibility import (
     Returned,
     clip_misfits,

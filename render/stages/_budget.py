@@ -242,7 +242,7 @@ def account(view: View, context: Context, returned: int = 0) -> Account:
 
 
 def _account(view: View, context: Context) -> Account:
-    pieces, prefix = context.encoder.pieces(view.shown), context.prefix
+    prefix, pieces = context.prefix, context.encoder.pieces(view.shown)
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum([piece.tokens for piece in pieces])
     estimated = prefix.tokens + messages

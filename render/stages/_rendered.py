@@ -21,15 +21,7 @@ from blocks import (
     images_of,
     in_words,
 )
-from render.policy._context import (
-    Context,
-    Limits,
-    Model,
-    Piece,
-    Provider,
-    Violation,
-    Where,
-)
+from render.policy._context import Context, Limits, Model, Piece, Provider, Violation, Where
 from render.stages._budget import Account, CannotFit
 from render.view._group import Entry, Group, Json, Place, number
 from render.view._view import Shown, View

@@ -136,6 +136,9 @@ class Place(Enum):
     """A result without a call; not shown."""
 
 
+_PLACES: Final = tuple(Place)
+
+
 @attrs.frozen(kw_only=True)
 class Asked:
     """The request that a response answers."""
@@ -253,7 +256,7 @@ class Group:
     @cached_property
     def placed(self) -> Mapping[Place, Sequence[Entry]]:
         """The entries by place, each in log order."""
-        places: dict[Place, list[Entry]] = {place: [] for place in Place}
+        places: dict[Place, list[Entry]] = {place: [] for place in _PLACES}
         for entry in self.entries:
             places[entry.place].append(entry)
         return places

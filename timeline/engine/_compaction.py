@@ -571,7 +571,7 @@ class Preparation:
             event = compactor.worth_keeping(request, summary)
             if event:
                 fit = partial(_still_useful, withheld=request.view.state.withheld)
-                yield from engine.current(engine.commit(*with_request(event), fit=fit))
+                yield from engine.current(engine.commit(with_request(event), fit))
                 yield from compactor.share(request, event, engine)
         except Exception:
             log.warning("a summary could not be prepared; the compaction will ask", exc_info=True)
@@ -593,7 +593,7 @@ class Preparation:
         if calls:
             now = self.engine.clock()
             event = SummaryRequested(id=EventId(""), at=now, calls=calls)
-            yield from self.engine.current(self.engine.commit(event))
+            yield from self.engine.current(self.engine.commit([event]))
 
     def wait(self, context: Context) -> Flow[None]:
         """If a compaction is due now, wait for the preparation, so that the same summary is not paid for twice."""

@@ -26,15 +26,7 @@ from blocks import (
     SummaryReplaced,
     VersionConflictError,
 )
-from render import (
-    LADDER,
-    CompactionDraft,
-    Context,
-    Entry,
-    View,
-    decide,
-    total_tokens,
-)
+from render import LADDER, CompactionDraft, Context, Entry, View, decide, total_tokens
 from timeline._flow import Flow
 from timeline.engine._engine import Attempt, Engine
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
@@ -250,7 +242,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
         is_current = view.compaction and view.compaction.version == event.compaction
         return events if is_current else events[:-1]
 
-    yield from engine.commit(*paid, event, fit=fit)
+    yield from engine.commit([*paid, event], fit)
     now = engine.view.compaction
     return now is not None and now.event.summary == written.summary
 

@@ -281,7 +281,7 @@ class Engine:
             same = msgspec.structs.replace(event, id=newest.id, at=newest.at, shown=newest.shown)
             if same == newest and 0 <= event.at - newest.at < TOUCH_RATIO * event.ttl:
                 return
-        yield from self.commit(event)
+        yield from self.commit([event])
 
     # Appending.
 
@@ -294,15 +294,12 @@ class Engine:
         answers: Answered | None = None,
     ) -> Flow[int]:
         """Append blocks and further facts in one commit; `answers` is the request that the blocks answer."""
-        return (
-            yield from self.append_events(
-                self.appended(blocks, *facts, at=at, answers=answers), fit
-            )
-        )
+        events = self.appended(blocks, *facts, at=at, answers=answers)
+        return (yield from self.append_events(events, fit))
 
     def append_events(self, events: Sequence[Event], fit: Fit = as_they_are) -> Flow[int]:
         """Append events in one commit, with the content of confidential results in artifacts; return the new version."""
-        return (yield from self._with_sealed(events, self._committed, fit))
+        return (yield from self._with_sealed(events, self.commit, fit))
 
     def append_sealed(self, events: Sequence[Event]) -> Flow[int]:
         """Append events directly after the view, with the content of confidential results in artifacts; return the
@@ -353,14 +350,11 @@ class Engine:
 
     # Committing.
 
-    def commit(self, *events: Event, fit: Fit = as_they_are) -> Flow[int]:
+    def commit(self, events: Sequence[Event], fit: Fit = as_they_are) -> Flow[int]:
         """Append events, even if other writers append meanwhile; return the new version.
 
         For facts that are true whatever happened before, or that `fit` adapts; not for decisions.
         """
-        return (yield from self._committed(events, fit))
-
-    def _committed(self, events: Sequence[Event], fit: Fit) -> Flow[int]:
         self.check_open()
         stamped = tuple(self._stamp(event) for event in events)
         return (yield from self.repeated(self._fitted, stamped, fit))
@@ -397,12 +391,9 @@ class Engine:
             try:
                 return (yield from decide(*args, **named))
             except VersionConflictError as conflict:
-                is_given_up = isinstance(
-                    conflict.__cause__, VersionConflictError
-                )  # by an inner flow
-                if (
-                    is_given_up or conflict.expected == conflict.found
-                ):  # the store contradicts itself
+                # An inner flow has given up, or the store contradicts itself.
+                is_given_up = isinstance(conflict.__cause__, VersionConflictError)
+                if is_given_up or conflict.expected == conflict.found:
                     raise
                 conflicts += 1
                 if conflicts >= CONFLICTS_MAX:
@@ -464,7 +455,7 @@ class Engine:
 
     def flush(self) -> Flow[int]:
         """Commit the pending events."""
-        return (yield from self.commit()) if self.pending else self.version
+        return (yield from self.commit([])) if self.pending else self.version
 
     def _write(self, events: Sequence[Event], version: int) -> Flow[None]:
         if not events:

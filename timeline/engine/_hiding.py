@@ -50,13 +50,7 @@ from blocks import (
     withheld_after,
     withheld_in,
 )
-from render import (
-    Compaction,
-    Entry,
-    View,
-    decide,
-    stand_in,
-)
+from render import Compaction, Entry, View, decide, stand_in
 from timeline._flow import Flow
 
 if TYPE_CHECKING:

@@ -359,7 +359,7 @@ class Operations:
         kind = TokensCounted if isinstance(usage, TokensCounted) else UsageRecorded
         checked_struct(usage, kind, "learn()", "usage")
         fact = replace(usage, at=self.engine.clock())
-        return (yield from self.engine.commit(fact))
+        return (yield from self.engine.commit([fact]))
 
     def tool_result(
         self,
@@ -597,7 +597,7 @@ class Operations:
             input=tokens,
             estimated=shown.account.estimated,
         )
-        yield from engine.commit(fact)
+        yield from engine.commit([fact])
         return account(engine.view, context)
 
     # Agreeing with another program's history, and forks.

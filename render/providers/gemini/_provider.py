@@ -49,11 +49,7 @@ from render.policy._context import (
     Violations,
     Where,
 )
-from render.providers._answers import (
-    check_origin,
-    fields,
-    stop_in_response,
-)
+from render.providers._answers import check_origin, fields, stop_in_response
 from render.providers._definitions import FREE_SCHEMA, Definition, definition_of, open_definitions
 from render.providers._rounds import (
     DOCUMENT_TEXT,

@@ -5,15 +5,7 @@ from typing import Any
 
 from hypothesis import event, given
 
-from blocks import (
-    BlockId,
-    Digest,
-    EventId,
-    RangeCompacted,
-    RangeSummary,
-    StructuredSummary,
-    TurnId,
-)
+from blocks import BlockId, Digest, EventId, RangeCompacted, RangeSummary, StructuredSummary, TurnId
 from persistence import MemoryStore
 from render import Rendered, commit
 from render.stages._budget import CannotFit, Cause, parts_of
