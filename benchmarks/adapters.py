@@ -46,6 +46,8 @@ COLUMNS: Final[Mapping[str, str]] = {
 """What the suites report, see the fixture `report`, and its titles. What a suite does not report was not tried: it fails."""
 SUMS: Final = ("requests", "refused")
 """Numbers that are added up over all tests; of others, the largest is shown."""
+BESIDE: Final[Mapping[str, Sequence[str]]] = {"openai-agents": ("litellm",)}
+"""Extras of ours that the suite of a framework needs besides: other frameworks that it calls."""
 COPIED: Final = ("docs/integrations", "tests/timeline/integrations")
 PYTEST: Final = "[pytest]\njunit_family = legacy\nmarkers =\n    network: opens loopback sockets\n"
 SECONDS_MAX: Final = 1800
@@ -107,7 +109,8 @@ class Row:
 def installed(adapter: Adapter, wheel: Path) -> str:
     """Make the environment if it is missing and reinstall the wheel; returns why that failed, or ''."""
     stamp = adapter.folder / ".installed"
-    wanted = "\n".join([*adapter.requirements, *TOOLS])
+    extras = [adapter.name, "fake-provider", *BESIDE.get(adapter.name, ())]
+    wanted = "\n".join([*adapter.requirements, *extras, *TOOLS])
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return add(adapter.folder, ["--force-reinstall", "--no-deps", str(wheel)])
     shutil.rmtree(adapter.folder, ignore_errors=True)
@@ -115,7 +118,7 @@ def installed(adapter: Adapter, wheel: Path) -> str:
     bounds = [re.sub(r"\[.*\]", "", line).replace(">=", "==") for line in adapter.requirements]
     lowest.write_text("\n".join(bounds) + "\n", encoding="utf-8")
     limits = ["--constraint", str(lowest)] if adapter.is_lowest else []
-    failed = make(adapter.folder, [f"{wheel}[{adapter.name},fake-provider]", *TOOLS, *limits])
+    failed = make(adapter.folder, [f"{wheel}[{','.join(extras)}]", *TOOLS, *limits])
     if not failed:
         stamp.write_text(wanted, encoding="utf-8")
     return failed

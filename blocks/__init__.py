@@ -147,6 +147,7 @@ from blocks._block import is_web_url as is_web_url
 from blocks._block import leaves as leaves
 from blocks._block import standing_of as standing_of
 from blocks._block import text_of_parts as text_of_parts
+from blocks._block import words_of as words_of
 from blocks._codec import SealedContent as SealedContent
 from blocks._codec import canonical_block as canonical_block
 from blocks._codec import clean_json as clean_json
@@ -159,6 +160,7 @@ from blocks._codec import is_sealed as is_sealed
 from blocks._codec import kind_of as kind_of
 from blocks._codec import sealed as sealed
 from blocks._codec import stands_for as stands_for
+from blocks._codec import stored_form as stored_form
 from blocks._codec import without_content as without_content
 from blocks._errors import Refusal as Refusal
 from blocks._errors import RungError as RungError

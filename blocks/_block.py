@@ -554,6 +554,14 @@ def text_of(block: Block) -> str:
             return block.text
 
 
+def words_of(block: Block) -> str:
+    """The user's words in a block, without attachments; empty for other blocks."""
+    if not isinstance(block, UserPrompt | UserFollowup | UserSteer):
+        return ""
+    texts = (part.text for part in block.parts if isinstance(part, TextPart))
+    return "\n".join(filter(None, (block.text, *texts)))
+
+
 def _thought(value: object) -> str:
     """The value if it is a text; the texts of a list of parts; else empty."""
     if not isinstance(value, list):

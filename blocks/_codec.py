@@ -78,6 +78,15 @@ def encode_event(event: Event) -> bytes:
     return _encode(event)
 
 
+def stored_form(event: Event) -> tuple[str, str, bytes]:
+    """The id and the kind of an event as they are stored, and its JSON.
+
+    Raises:
+        CodecError: as from `encode_event`.
+    """
+    return clean_json(event.id), clean_json(kind_of(event)), _encode(event)
+
+
 def encode_block(block: Block) -> bytes:
     """The block as JSON text in UTF-8.
 

@@ -3,13 +3,11 @@
 import errno
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import unquote
 
@@ -213,14 +211,15 @@ def permissions(database: Path) -> int:
 def create_beside(file: Path, database: Path) -> None:
     """Create an empty file with these permissions, unless there is one; a database would create it with those that the
     process gives to any file. If it cannot be created, the database says why."""
-    if not file.exists():
-        with suppress(OSError):
-            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions(database)))
+    with suppress(OSError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions(database)))
 
 
 @contextmanager
 def private_folder(path: Path) -> Generator[Path]:
     """A folder beside a file that nobody else can look into, for a file that is to replace it."""
+    from tempfile import TemporaryDirectory  # here, because it takes long to import
+
     with TemporaryDirectory(
         prefix=f"{path.name[:NAME_MAX]}.", suffix=".new", dir=path.parent
     ) as name:
@@ -307,6 +306,8 @@ def is_writable(path: Path) -> bool:
 
 
 def _copy(path: Path, folder: Path) -> None:
+    import shutil  # as above
+
     copy = folder / path.name
     try:
         shutil.copyfile(path, copy)

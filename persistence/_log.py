@@ -39,10 +39,9 @@ from blocks import (
     TooLargeError,
     UnknownTimelineError,
     VersionConflictError,
-    clean_json,
     decode_event,
-    encode_event,
     kind_of,
+    stored_form,
     tag_of,
 )
 
@@ -133,13 +132,8 @@ def store_event(event: Event) -> StoredEvent:
     Raises:
         CodecError: the event holds a value that cannot be encoded.
     """
-    return StoredEvent(
-        id=clean_json(event.id),
-        kind=clean_json(kind_of(event)),
-        at=float(event.at),
-        ref=ref_of(event),
-        data=encode_event(event),
-    )
+    own, kind, data = stored_form(event)
+    return StoredEvent(id=own, kind=kind, at=float(event.at), ref=ref_of(event), data=data)
 
 
 def store_bytes(data: bytes) -> StoredEvent:

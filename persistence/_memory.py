@@ -59,13 +59,11 @@ class MemoryLog:
     head: Head = attrs.field(factory=Head)
     kept: Kept = attrs.field(factory=Kept)
 
-    def extended(self, events: Sequence[StoredEvent]) -> "MemoryLog":
-        """The log after an append; only the newest log of a timeline may be extended."""
-        del self.events[
-            self.head.version - self.kept.removed :
-        ]  # of an append that was interrupted
-        self.events.extend(events)
-        return attrs.evolve(self, head=self.head.after(events))
+    def extended(self, events: Sequence[StoredEvent], head: Head) -> "MemoryLog":
+        """The log after an append, with the head after it; only the newest log of a timeline may be extended."""
+        old = self.head.version - self.kept.removed
+        self.events[old:] = events  # in place of those of an append that was interrupted
+        return attrs.evolve(self, head=head)
 
     def since(self, after: int, last: int | None = None) -> list[StoredEvent]:
         """The events in memory with a version greater than `after`, up to `last`; None: up to the head."""
@@ -113,8 +111,9 @@ class MemoryStore(EventStore):
             log = self._log(timeline_id)
             version = log.head.version
             if version == expected_version:
-                checked_marks(timeline_id, log.head.after(stored), log.kept)
-                self._logs[timeline_id] = log.extended(stored)
+                head = log.head.after(stored)
+                checked_marks(timeline_id, head, log.kept)
+                self._logs[timeline_id] = log.extended(stored, head)
             else:
                 there = log.since(expected_version, last)
                 if [event.id for event in there] != [event.id for event in stored]:
@@ -161,7 +160,7 @@ class MemoryStore(EventStore):
             log = self._log(source)
             checked_kept_fork(source, at, head, log.kept)
             copy = MemoryLog(events=log.since(0, at), head=head, kept=log.kept.cut_to(at))
-            self._logs[target] = copy = copy.extended(stored)
+            self._logs[target] = copy = copy.extended(stored, head.after(stored))
         self._watchers.grown(target)
         return copy.head.version
 

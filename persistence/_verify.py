@@ -27,7 +27,7 @@ def verify(
     target: "EventStore | Artifacts | StoreLocation | str | PathLike[str]",
     *,
     keys: KeyRing | None = None,
-    expect: str = "",
+    expect: str | None = None,
 ) -> StoreReport:
     """Read a whole store, given as an object, a path or a URL, and report what is damaged or inconsistent.
 
@@ -40,7 +40,7 @@ def verify(
 
     Raises:
         StoreLockedError: another process has the file open.
-        MisuseError: there is no such file, or it is not a store.
+        MisuseError: there is no such file, it is not a store, or `expect` is not a receipt.
         ClosedError: the store was closed.
     """
     try:
@@ -51,7 +51,7 @@ def verify(
                 f"{target!r:.80} is not a store; give a store, or the path or URL of one"
             )
         report = target.verify(keys=keys)
-        if not expect or isinstance(target, Artifacts):
+        if expect is None or isinstance(target, Artifacts):
             return report
         with (
             closing(target.open())
@@ -64,7 +64,9 @@ def verify(
         return StoreReport(problems=(StoreProblem(what=str(damage)),))
 
 
-def _verified_at(where: "str | PathLike[str]", keys: KeyRing | None, expect: str) -> StoreReport:
+def _verified_at(
+    where: "str | PathLike[str]", keys: KeyRing | None, expect: str | None
+) -> StoreReport:
     scheme = scheme_of(where)
     if scheme not in SCHEMES or (not scheme and _is_folder_of_artifacts(where)):
         with open_artifacts(str(where), keys=keys) as artifacts:

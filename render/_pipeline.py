@@ -1,11 +1,12 @@
 """Rendering: the steps from the view of a log to the next request.
 
-    decide:  prune -> clip -> limit images -> compact -> strip unbound thinking
-    show:    slice -> replace hidden, encode -> cache points -> assemble -> check, if the context asks for it
+    decide:  prune -> clip -> limit images -> compact -> strip unbound thinking -> bring artifacts back
+    show:    slice -> replace hidden, encode -> account -> cache points, notices -> assemble -> check, if the context
+             asks for it
 
 Decisions are recorded as events, so the next render repeats them. The second step is a pure function of the
-log and of the returned artifacts. Nothing here waits: work that may need I/O or a model is yielded to the
-caller as a `Need`.
+log and of the returned artifacts. Nothing here waits: a compaction that is due, and artifacts that are named, may
+need I/O or a model, and are yielded to the caller as a `Need`.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -14,16 +15,26 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from blocks import CompactionSkipped, EventId, InvalidRequestError, RequestRendered
+from blocks import (
+    ArtifactId,
+    CompactionSkipped,
+    EventId,
+    InvalidRequestError,
+    RequestRendered,
+    Trigger,
+)
 from render.policy._context import Context
-from render.stages._budget import account, cannot_fit, prefix_of, target_of, total_tokens
+from render.stages._budget import (
+    account,
+    cannot_fit,
+    compaction_due,
+    total_tokens,
+)
 from render.stages._rendered import (
     CachePoint,
     Rendered,
     notices_of,
     place_cache_points,
-    shortened,
-    unread,
 )
 from render.stages._visibility import (
     Returned,
@@ -33,22 +44,25 @@ from render.stages._visibility import (
     prune_expired,
     sent_hash,
     strip_unbound,
+    wanted,
 )
-from render.view._view import View, slice_visible
+from render.view._view import View
 
 
 @attrs.frozen
 class Compact:
-    """A compaction may be due; hooks and a model may be involved. The answer is the view afterwards."""
+    """A compaction is due; hooks and a model may be involved. The answer is the view afterwards."""
 
     view: View
+    trigger: Trigger
 
 
 @attrs.frozen
 class BringBack:
-    """Artifacts may be named. The answer is the artifacts that come back, as `Returned`."""
+    """The agent has named artifacts. The answer is those that come back, as `Returned`."""
 
     view: View
+    artifacts: tuple[ArtifactId, ...]
 
 
 Need: TypeAlias = Compact | BringBack
@@ -66,16 +80,21 @@ class Decided:
     rendered: Rendered
 
 
-def render(view: View, context: Context) -> Generator[Need, Any, Decided]:
-    """The next request; yields each `Need` and is sent the answer."""
+def render(
+    view: View, context: Context, trigger: Trigger | None = None
+) -> Generator[Need, Any, Decided]:
+    """The next request; yields each `Need` and is sent the answer. With a trigger, a compaction is due in any case."""
     view = prune_expired(view, context)
     view = clip_oversized(view, context)
     view = limit_images(view, context) if view.pictured else view
-    tokens = total_tokens(view, context)
-    view = yield Compact(view)
-    view = clip_misfits(view, context)
+    tokens, trigger = total_tokens(view, context), trigger or compaction_due(view, context)
+    if trigger and context.policy.compacts:
+        view = yield Compact(view, trigger)
+        view = clip_misfits(view, context)
     view = strip_unbound(view, context) if view.thought else view
-    returned: Sequence[Returned] = yield BringBack(view)
+    returned: Sequence[Returned] = ()
+    if context.can_externalize and (named := wanted(view, context.policy)):
+        returned = yield BringBack(view, named)
     rendered = show(view, context, returned)
     return Decided(view=view, tokens=tokens, rendered=rendered)
 
@@ -86,18 +105,15 @@ def show(view: View, context: Context, returned: Sequence[Returned] = ()) -> Ren
     Raises:
         InvalidRequestError: the context asks for a check, and the provider would refuse the request.
     """
-    provider, encoder = context.provider, context.encoder
-    shown = slice_visible(view)
-    pieces = encoder.pieces(shown)
-    prefix = prefix_of(context)
-    points = place_cache_points(shown, pieces, prefix.tokens, context)
+    provider, shown, prefix = context.provider, view.shown, context.prefix
+    pieces = context.encoder.pieces(shown)
+    sizes = account(view, context, sum([artifact.tokens for artifact in returned]))
+    misfit = cannot_fit(shown, sizes, context, _not_compacted(view, context))
+    points = place_cache_points(shown, pieces, context)
+    notices = notices_of(view, pieces, sizes, context)
     marks = [(point.piece, point.spot) for point in points]
     messages = provider.messages(pieces, marks, [artifact.text for artifact in returned])
-    missed = unread(shown, provider) if view.pictured else ()
-    sizes = account(view, context, sum(artifact.tokens for artifact in returned))
-    misfit = None
-    if sizes.total > target_of(context):
-        misfit = cannot_fit(shown, sizes, context, _not_compacted(view, context))
+    sent = sent_hash(shown, pieces, returned, context)
     rendered = Rendered(
         messages=tuple(messages),
         system=prefix.system,
@@ -110,11 +126,11 @@ def show(view: View, context: Context, returned: Sequence[Returned] = ()) -> Ren
         cache_points=points,
         content_hash=_hash(prefix.digest, [piece.digest for piece in pieces], points, returned),
         prefix_hash=prefix.digest,
-        sent=sent_hash(shown, pieces, returned, context),
+        sent=sent,
         shown=view.version,
         decisions=view.decisions,
         rehydrated=tuple(artifact.artifact for artifact in returned),
-        notices=(*context.notices, *shortened(sizes), *notices_of(shown, encoder, pieces, missed)),
+        notices=(*context.notices, *notices),
         cannot_fit=misfit,
     )
     if context.validate and rendered.violations:
@@ -130,7 +146,7 @@ def handed_out(rendered: Rendered, context: Context) -> RequestRendered:
         content_hash=rendered.content_hash,
         tokens=rendered.account.estimated,
         shown=rendered.shown,
-        cache_points=tuple(point.version for point in rendered.cache_points),
+        cache_points=tuple([point.version for point in rendered.cache_points]),
         prefix_hash=rendered.prefix_hash,
         sent=rendered.sent,
         ttl=context.ttl_seconds,

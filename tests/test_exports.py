@@ -100,12 +100,17 @@ def test_what_the_house_imports_stands_below_its_line_and_is_not_public(package:
 
 
 def imports(text: str) -> Iterator[tuple[str, str]]:
-    """The names that a source imports from our packages, each with its package."""
-    for node in ast.walk(ast.parse(text)):
+    """The names that a source takes from our packages, each with its package: `from package import name`, or, of what
+    `import package` loads only when it is used, `package.name`."""
+    nodes = [*ast.walk(ast.parse(text))]
+    whole = {alias.name for n in nodes if isinstance(n, ast.Import) for alias in n.names} & OURS
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in OURS:
             yield from ((node.module or "", alias.name) for alias in node.names)
         if isinstance(node, ast.Import):
             yield from ((name.name, "") for name in node.names if name.name.split(".")[0] in OURS)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield from ((node.value.id, node.attr) for _ in {node.value.id} & whole)
 
 
 def test_what_a_package_offers_the_house_is_used_outside_of_it() -> None:

@@ -1,7 +1,7 @@
 """Reads logs from a DuckDB file: joins large events from their pieces, reads archives, and skips nothing."""
 
-from collections.abc import Collection, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -10,9 +10,9 @@ import attrs
 from blocks import CodecError, Recorded, TimelineId, kind_of
 from persistence._archive import archived_rows
 from persistence._store import Skim
-from persistence.duckdb._file import interrupts, log_path, translated
+from persistence.duckdb._file import interrupts, translated
 from persistence.duckdb._tables import Row, fetching, kept_of, whole
-from persistence.duckdb._writer import Append, CursorPool, GroupCommit, Known, Writer
+from persistence.duckdb._writer import CursorPool, Known, Writer
 from persistence.sql._rows import damaged, events_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Reader:
     _path: Path
     _writer: Writer
     _cursors: CursorPool
-    _cache: "Cache"
+    _passed: Callable[[int], None]
+    """Counts the bytes that were read."""
 
     def known(self, timeline: TimelineId) -> Known:
         """The number and the head of a timeline."""
@@ -143,7 +144,7 @@ class Reader:
         except CodecError as error:
             raise damaged(timeline.name, str(error)) from error
         finally:
-            self._cache.passed(size)
+            self._passed(size)
 
     def skimmed(
         self,
@@ -206,66 +207,3 @@ def _fold(known: Known) -> int:
     """The version of the compaction in force; 0 if there is none."""
     mark = known.head.in_force()
     return mark.version if mark else 0
-
-
-# DuckDB would cache blocks of the file until they fill most of the machine's memory.  A permanent `memory_limit` is no
-# solution: if a checkpoint does not get enough memory, the database is unusable until it is opened again.  So the limit
-# is lowered only for a moment in which nothing is read or written.
-
-ENOUGH: Final = 4_000_000
-"""Bytes read or written after which the database's cache is emptied."""
-LOW: Final = "SET GLOBAL memory_limit = '8MB'"
-AGAIN: Final = "RESET GLOBAL memory_limit"
-LARGE: Final = 256_000
-"""Bytes of an append after which the size of the write-ahead log is checked."""
-LOG_BYTES_MAX: Final = 8_000_000
-"""Bytes of a write-ahead log that is then folded at once; otherwise the writer does so at twice this size, in a commit for
-which all other appends wait."""
-UNKNOWN: Final = ENOUGH
-"""Bytes to count for a read or a write of unknown size."""
-
-
-@attrs.define(eq=False)
-class Cache:
-    """Counts the bytes read and written, and empties the database's cache. Without a lock: rough counts suffice."""
-
-    _connection: "DuckDBPyConnection"
-    _group: GroupCommit[Append]
-    _cursors: CursorPool
-    _writer: Writer
-    _path: Path
-    _passed: int = attrs.field(default=0, init=False)
-
-    def passed(self, size: int = UNKNOWN) -> None:
-        """Count `size` bytes read or written; the caller must not hold a cursor or be committing."""
-        self._passed += size
-        if self._passed < ENOUGH:
-            return
-        with self._group.alone_at_once() as is_alone:
-            if is_alone and self._cursors.when_idle(self._drop):
-                self._passed = 0
-
-    def written(self, size: int) -> None:
-        """Count an append of `size` bytes. If a large one leaves a long write-ahead log, checkpoint it now, so that
-        later small appends do not have to wait for that."""
-        if size >= LARGE and self._log_bytes() >= LOG_BYTES_MAX:
-            with self._group.alone_at_once() as is_alone:
-                if is_alone:
-                    self._writer.fold()
-        self.passed(size)
-
-    def _log_bytes(self) -> int:
-        try:
-            return log_path(self._path).stat().st_size
-        except OSError:  # there is no log
-            return 0
-
-    @interrupts()
-    def _drop(self) -> None:
-        import duckdb
-
-        try:
-            with suppress(duckdb.OutOfMemoryException):  # DuckDB has released what it could
-                self._connection.execute(LOW)
-        finally:
-            self._connection.execute(AGAIN)

@@ -17,8 +17,8 @@ from persistence._log import Head, Kept, Removed, StoredEvent, checked_trim
 from persistence.duckdb._reader import Reader
 from persistence.duckdb._tables import (
     ADD_TRIM,
+    LARGE,
     all_kept,
-    is_large,
     kept_of,
     linked,
     pieces_of,
@@ -181,6 +181,6 @@ def _replace(cursor: "DuckDBPyConnection", number: int, version: int, event: Sto
     change = content(old) ^ content(event.data)
     cursor.execute(DROP_PIECES, [number, version])
     cursor.execute(REPLACE, [payload_of(event.data), change, number, version])
-    pieces = list(pieces_of(event.data)) if is_large(event.data) else []
+    pieces = list(pieces_of(event.data)) if len(event.data) > LARGE else []
     if pieces:
         cursor.execute(ADD_PIECES, [number, version, list(range(len(pieces))), pieces])

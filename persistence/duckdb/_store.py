@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -54,13 +54,14 @@ from persistence.duckdb._file import (
     cursor_of,
     errors,
     held_in,
+    interrupts,
     log_path,
     lost,
     open_database,
     refuse_if_ours,
     write_anew,
 )
-from persistence.duckdb._reader import LARGE, Cache, Reader
+from persistence.duckdb._reader import Reader
 from persistence.duckdb._retention import Retention
 from persistence.duckdb._tables import NEW_FOLD
 from persistence.duckdb._writer import (
@@ -130,7 +131,7 @@ class DuckDBStore(RelationalStore):
             self._cache = Cache(
                 self._connection, self._group, self._cursors, self._writer, self.path
             )
-            self._reader = Reader(self.path, self._writer, self._cursors, self._cache)
+            self._reader = Reader(self.path, self._writer, self._cursors, self._cache.passed)
             self._retention = Retention(self._writer, self._reader, self._group.alone)
             undo.pop_all()
 
@@ -197,7 +198,7 @@ class DuckDBStore(RelationalStore):
 
     def _known(self, timeline_id: TimelineId) -> Known:
         self._refuse_if_not_ours()
-        return self._reader.known(timeline_id)
+        return self._writer.heads.held(timeline_id) or self._reader.known(timeline_id)
 
     def fork(self, source: TimelineId, target: TimelineId, event: Event, *, at: int) -> int:
         append = Append(timeline=target, expected=0, events=checked_events(target, [event], 0))
@@ -335,6 +336,69 @@ class DuckDBStore(RelationalStore):
             with self._group.alone_at_once() as is_alone:
                 if is_alone:
                     self._writer.refresh()
+
+
+# DuckDB would cache blocks of the file until they fill most of the machine's memory.  A permanent `memory_limit` is no
+# solution: if a checkpoint does not get enough memory, the database is unusable until it is opened again.  So the limit
+# is lowered only for a moment in which nothing is read or written.
+
+ENOUGH: Final = 4_000_000
+"""Bytes read or written after which the database's cache is emptied."""
+LOW: Final = "SET GLOBAL memory_limit = '8MB'"
+AGAIN: Final = "RESET GLOBAL memory_limit"
+LARGE: Final = 256_000
+"""Bytes of an append after which the size of the write-ahead log is checked."""
+LOG_BYTES_MAX: Final = 8_000_000
+"""Bytes of a write-ahead log that is then folded at once; otherwise the writer does so at twice this size, in a commit for
+which all other appends wait."""
+UNKNOWN: Final = ENOUGH
+"""Bytes to count for a read or a write of unknown size."""
+
+
+@attrs.define(eq=False)
+class Cache:
+    """Counts the bytes read and written, and empties the database's cache. Without a lock: rough counts suffice."""
+
+    _connection: "DuckDBPyConnection"
+    _group: GroupCommit[Append]
+    _cursors: CursorPool
+    _writer: Writer
+    _path: Path
+    _passed: int = attrs.field(default=0, init=False)
+
+    def passed(self, size: int = UNKNOWN) -> None:
+        """Count `size` bytes read or written; the caller must not hold a cursor or be committing."""
+        self._passed += size
+        if self._passed < ENOUGH:
+            return
+        with self._group.alone_at_once() as is_alone:
+            if is_alone and self._cursors.when_idle(self._drop):
+                self._passed = 0
+
+    def written(self, size: int) -> None:
+        """Count an append of `size` bytes. If a large one leaves a long write-ahead log, checkpoint it now, so that
+        later small appends do not have to wait for that."""
+        if size >= LARGE and self._log_bytes() >= LOG_BYTES_MAX:
+            with self._group.alone_at_once() as is_alone:
+                if is_alone:
+                    self._writer.fold()
+        self.passed(size)
+
+    def _log_bytes(self) -> int:
+        try:
+            return log_path(self._path).stat().st_size
+        except OSError:  # there is no log
+            return 0
+
+    @interrupts()
+    def _drop(self) -> None:
+        import duckdb
+
+        try:
+            with suppress(duckdb.OutOfMemoryException):  # DuckDB has released what it could
+                self._connection.execute(LOW)
+        finally:
+            self._connection.execute(AGAIN)
 
 
 def _release(path: Path, pid: int, parts: Sequence[Callable[[], None]], lock: FileLock) -> None:

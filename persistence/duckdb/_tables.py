@@ -86,11 +86,6 @@ class _StandIn(msgspec.Struct):
     pieces: int
 
 
-def is_large(data: bytes) -> bool:
-    """Whether an event with this JSON is stored in pieces."""
-    return len(data) > LARGE
-
-
 def is_stand_in(payload: str) -> bool:
     """Whether this payload is a stand-in, so that its event is stored in pieces."""
     return payload.startswith(_BEGIN)

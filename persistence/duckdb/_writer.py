@@ -44,8 +44,8 @@ from persistence.duckdb._tables import (
     COUNT,
     FETCHED,
     FOLD,
+    LARGE,
     end_of,
-    is_large,
     kept_of,
     linked,
     pieces_of,
@@ -114,17 +114,21 @@ class Heads:
     _moving: Lock = attrs.field(factory=Lock, init=False)
     """Held while heads are read from the file or published; a lookup that finds its head in memory does not need it."""
 
+    def held(self, name: TimelineId) -> Known | None:
+        """The number and the head of a timeline, if they are in memory."""
+        with self._mutex:
+            known = self._held.get(name)
+            if known:
+                self._held.move_to_end(name)
+        return known
+
     def known(self, name: TimelineId) -> Known:
         """The number and the head of a timeline.
 
         Raises:
             duckdb.Error: the file could not be read.
         """
-        with self._mutex:
-            known = self._held.get(name)
-            if known:
-                self._held.move_to_end(name)
-        return known or self.load((name,))[name]
+        return self.held(name) or self.load((name,))[name]
 
     def load(self, names: Collection[TimelineId]) -> dict[TimelineId, Known]:
         """The numbers and heads of several timelines.
@@ -322,6 +326,10 @@ class Writer:
     _path: Path
     _lock: FileLock
     heads: Heads
+    _log: Path = attrs.field(
+        default=attrs.Factory(lambda self: log_path(self._path), takes_self=True), init=False
+    )
+    """The write-ahead log of the file."""
     _events_total: int = attrs.field(default=0, init=False)
     _last_number: int = attrs.field(default=0, init=False)
     """The highest number of a timeline."""
@@ -444,7 +452,7 @@ class Writer:
         entries = [
             entry for append in accepted for entry in append.entries(known[append.timeline].number)
         ]
-        if not new and all(e.ref is None and not is_large(e.data) for _, _, e, _ in entries):
+        if not new and all(e.ref is None and len(e.data) <= LARGE for _, _, e, _ in entries):
             self._add_events(entries)  # one durable commit, without a transaction
             return
         self._cursor.execute("BEGIN")
@@ -459,7 +467,7 @@ class Writer:
         pieces = (
             (number, seq, place, piece)
             for number, seq, event, _ in entries
-            if is_large(event.data)
+            if len(event.data) > LARGE
             for place, piece in enumerate(pieces_of(event.data))
         )
         while page := list(islice(pieces, FETCHED)):
@@ -590,7 +598,8 @@ class Writer:
                 True  # once: if this fails, a copy without the log is less surely noticed
             )
             self.fold()
-        create_beside(log_path(self._path), self._path)
+        if not self._log.exists():
+            create_beside(self._log, self._path)
 
     def fold(self) -> None:
         """Checkpoint the write-ahead log into the file, which then says that a new one follows.
@@ -605,13 +614,13 @@ class Writer:
             try:
                 self._cursor.execute("CHECKPOINT")
             finally:
-                create_beside(log_path(self._path), self._path)
+                create_beside(self._log, self._path)
                 self._cursor.execute("UPDATE fold SET is_whole = true")
 
     def _note_fold(self, *, is_whole: bool) -> None:
         """Write the heads of the timelines that have grown, and how much there is."""
         grown = stale_ends(self._cursor) if self._is_stale else self._ends
-        create_beside(log_path(self._path), self._path)
+        create_beside(self._log, self._path)
         self._cursor.execute("BEGIN")
         try:
             put_ends(self._cursor, grown)
@@ -653,10 +662,9 @@ class Writer:
                 self._note_fold(is_whole=True)
         with suppress(duckdb.Error), interrupts():
             self._cursor.execute("CHECKPOINT")
-        log = log_path(self._path)
         with suppress(OSError):
-            if not log.stat().st_size:  # nothing was written after it was made
-                log.unlink()
+            if not self._log.stat().st_size:  # nothing was written after it was made
+                self._log.unlink()
         self.abandon()
 
 
@@ -699,7 +707,7 @@ class Append:
 
 def payload_of(data: bytes) -> str:
     """The payload column of an event's row: its JSON, or the stand-in for a large event."""
-    return stand_in(data) if is_large(data) else data.decode()
+    return stand_in(data) if len(data) > LARGE else data.decode()
 
 
 # Group commit.

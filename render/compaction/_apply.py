@@ -55,10 +55,11 @@ from blocks import (
     standing_of,
     text_of,
     version_in,
+    words_of,
 )
 from blocks.formats import appended_texts
 from render.policy._context import Context
-from render.stages._budget import account, fixed_tokens, target_of, total_tokens
+from render.stages._budget import account, target_of, total_tokens
 from render.stages._visibility import HEAD_SHARE, cut_text
 from render.summary import _findings, _turns
 from render.summary._actions import advance as advance_actions
@@ -66,7 +67,6 @@ from render.summary._actions import fitted as fitted_actions
 from render.summary._copies import followed
 from render.summary._digest import counted
 from render.summary._digest import fitted as fitted_lists
-from render.summary._findings import words_of
 from render.summary._identifiers import searched
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._prose import is_prose_line
@@ -199,18 +199,18 @@ def _laid_down(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 def replaced(entries: Sequence[Entry], kept: Sequence[Entry]) -> set[int]:
     """Versions of the standing instructions that a later one replaces; `kept` follows `entries`."""
-    newest = {standing_of(e.source): e.version for e in (*entries, *kept) if standing_of(e.source)}
+    newest = {e.standing: e.version for e in (*entries, *kept) if e.standing}
     current = set(newest.values())
-    return {e.version for e in entries if standing_of(e.source) and e.version not in current}
+    return {e.version for e in entries if e.standing and e.version not in current}
 
 
 def _standing(entries: Sequence[Entry], kept: Sequence[Entry], context: Context) -> list[Carried]:
     """The standing instructions that apply, shortened where they exceed their room."""
     gone = replaced(entries, kept)
-    standing = [e for e in entries if standing_of(e.source) and e.version not in gone]
+    standing = [e for e in entries if e.standing and e.version not in gone]
     room = int(context.policy.standing_ratio * context.capacity)
     sizes = [context.counter.count(_standing_text(entry)) for entry in standing]
-    lists = [standing_of(entry.source).startswith("list:") for entry in standing]
+    lists = [entry.standing.startswith("list:") for entry in standing]
     limits = _standing_limits(sizes, lists, room)
     return [
         _shortened(entry, size, limit, context)
@@ -735,7 +735,7 @@ def _with_past(
     count: Callable[[str], int],
 ) -> Digest:
     """The digest with what was found and done in everything that is folded."""
-    folded = [entry for entry in fold.folded if not standing_of(entry.source)]
+    folded = [entry for entry in fold.folded if not entry.standing]
     running = fold.kept[0].block.turn
     findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
     share = BESIDE_WRITTEN if block.summary.complete else 1.0
@@ -774,7 +774,7 @@ def _no_longer_whole(fold: FoldRange) -> Iterator[tuple[int, Block, str]]:
 def _page_room(view: View, fold: FoldRange, written: int, context: Context) -> PageRoom:
     """The rooms of the computed parts: by the policy, or less if the target leaves less beside the rest."""
     carried = _carried(fold, context) + _carried(fold, context, standing=True)
-    rest = fixed_tokens(context) + fold.kept_tokens + carried + written
+    rest = context.prefix.tokens + fold.kept_tokens + carried + written
     sizes = account(view, context)
     target = (target_of(context) - sizes.prefix) / sizes.ratio  # in tokens as they are counted here
     before = _page_tokens(view, context)

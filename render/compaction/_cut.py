@@ -51,14 +51,13 @@ from blocks import (
     UserAttachment,
     UserPrompt,
     encode_block,
-    standing_of,
 )
 from render.compaction._apply import FoldRange, Summary, apply_range, carry, extractive, replaced
 from render.compaction._draft import Proposal
-from render.policy._context import Context, Encoder
-from render.stages._budget import fitting_of, fixed_tokens, target_of, total_tokens
+from render.policy._context import Context, Piece
+from render.stages._budget import fitting_of, target_of, total_tokens
 from render.stages._visibility import clipped, share_of
-from render.view._group import Entry, Group, Place, verbatim
+from render.view._group import Encoder, Entry, Group, Place, verbatim
 from render.view._view import View
 
 KEEP_TOKENS_MIN: Final = 400
@@ -311,7 +310,7 @@ def _range_at(view: View, context: Context, trigger: Trigger, cut: int) -> FoldR
 
 def _keep_tokens(context: Context, keep_ratio: float) -> int:
     """Tokens of the verbatim tail: its share, or less if the fixed part leaves less room."""
-    room = target_of(context) - fixed_tokens(context)
+    room = target_of(context) - context.prefix.tokens
     share = int(keep_ratio * context.capacity)
     return min(share, max(room // 2, KEEP_TOKENS_MIN)) if keep_ratio else 0
 
@@ -334,7 +333,7 @@ def _seen(group: Group) -> tuple[bool, ...]:
 
 def _may_cut(entry: Entry) -> bool:
     is_content = isinstance(entry.block, ToolResult | UserAttachment)
-    return is_content and entry.replacement is None and not standing_of(entry.source)
+    return is_content and entry.replacement is None and not entry.standing
 
 
 def _last_seen(view: View) -> int:
@@ -376,7 +375,7 @@ def _entry_tokens(view: View, context: Context) -> list[int]:
     return list(chain.from_iterable(sizes))
 
 
-def _sizes(group: Group, encoder: Encoder) -> list[int]:
+def _sizes(group: Group, encoder: Encoder[Piece]) -> list[int]:
     shown = encoder.shown(group)
     return [shown.tokens_of(entry.version) for entry in group.entries]
 

@@ -130,8 +130,8 @@ class RungScope:
         """As `results`, with images. Results that are hidden for another reason are left out."""
         encoder, tools = self.context.encoder, self.context.policy.tools
         for group in self.groups:
-            calls = {e.pair: e.block for e in group.placed(Place.RESPONSE)}
-            for entry in group.placed(Place.RESULT):
+            calls = {e.pair: e.block for e in group.placed[Place.RESPONSE]}
+            for entry in group.placed[Place.RESULT]:
                 block, call = entry.block, calls.get(entry.pair)
                 is_shown = entry.replacement is None or entry.hidden_as == "clipped"
                 if is_shown and isinstance(block, ToolResult) and isinstance(call, ToolCall):
@@ -374,7 +374,7 @@ def _drop(scope: RungScope) -> list[Proposal]:
     """Drop the oldest rounds before the tail, as many as the goal needs: one proposal for each run of adjacent rounds."""
     rare = (found for found in scope.results() if found.durability == "non-replayable")
     kept = set[str]() if scope.is_last_resort else {found.entry.pair for found in rare}
-    kept |= {e.pair for g in scope.groups for e in g.placed(Place.RESULT) if lays_down(e.block)}
+    kept |= {e.pair for g in scope.groups for e in g.placed[Place.RESULT] if lays_down(e.block)}
     spans = list(_spans(scope, kept))
     if not spans:
         return []

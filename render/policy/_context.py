@@ -8,11 +8,12 @@ rung or budget names a provider; all use `Context.provider`.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import attrs
 from attrs.validators import deep_iterable, ge, gt, in_, min_len, optional
-from msgspec import Struct
+from msgspec import Struct, json
 
 from blocks import (
     ArgumentError,
@@ -27,8 +28,7 @@ from blocks import (
 )
 from blocks.formats import Answer as Answer  # noqa: PLC0414 -- also from here
 from render.policy._policy import Policy
-from render.view._group import Group, Json, as_shown
-from render.view._view import Shown
+from render.view._group import Encoder, Json
 
 # A model: the properties on which a request, its price and its size depend. It is a value; nothing is looked up.
 #
@@ -53,7 +53,12 @@ ThinkingRule: TypeAlias = Literal["bound", "leads", "paired", "whole"]
 """
 
 
-# Not `tuple` itself as the converter: type checkers would not know the type of its items.
+# Not `tuple` itself as the converter: type checkers would not know the type of its items, and attrs would parse its
+# signature, which takes longer than to import this module.
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(names)
+
+
 def _modes(modes: Iterable[ThinkingMode]) -> tuple[ThinkingMode, ...]:
     return tuple(modes)
 
@@ -85,7 +90,7 @@ class Model:
 
     name: str = attrs.field(validator=min_len(1))
     """The model's name in requests."""
-    aliases: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    aliases: tuple[str, ...] = attrs.field(default=(), converter=_names)
     """Other names of the same model, dated ids among them."""
     provider: str = attrs.field(default="anthropic", validator=min_len(1))
     """The API that serves it."""
@@ -329,23 +334,6 @@ class Piece:
 
 
 @attrs.frozen
-class Encoder:
-    """Encodes groups, each once, because the piece is kept with the group."""
-
-    key: tuple[object, ...]
-    """Encoders with equal keys give equal pieces."""
-    encode: Callable[[Group], Piece]
-
-    def pieces(self, shown: Shown) -> tuple[Piece, ...]:
-        """Every group, encoded, with its hidden blocks replaced."""
-        return shown.group_memo.each(self.key, shown.groups, self.shown)
-
-    def shown(self, group: Group) -> Piece:
-        """The group, encoded, with its hidden blocks replaced."""
-        return group.memo(self.key, lambda: self.encode(as_shown(group)))
-
-
-@attrs.frozen
 class Violation:
     """One reason why the provider would refuse a request."""
 
@@ -378,7 +366,9 @@ Violations: TypeAlias = Callable[[Mapping[str, Any], Model | None], tuple[Violat
 class NewEncoder(Protocol):
     """See `Provider.encoder`."""
 
-    def __call__(self, counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder: ...
+    def __call__(
+        self, counter: TokenCounter, model: Model, *, keep_thinking: bool
+    ) -> Encoder[Piece]: ...
 
 
 class NewRequest(Protocol):
@@ -481,7 +471,7 @@ _T = TypeVar("_T")
 
 @attrs.frozen(eq=False)
 class Fixed:
-    """System prompt and tools, which no event changes, with values computed from them: tokens, marks, hash.
+    """System prompt and tools, which no event changes, with values computed from them (see `Prefix`).
 
     As long as they are the same, all renders use the same object.
     """
@@ -496,6 +486,24 @@ class Fixed:
             self._memo[key] = make()
         value: _T = self._memo[key]
         return value
+
+
+@attrs.frozen(kw_only=True)
+class Prefix:
+    """System prompt and tools as they are sent, before all messages."""
+
+    system: tuple[Json, ...]
+    tools: tuple[Json, ...]
+    system_tokens: int
+    """Tokens of the system prompt; before calibration, as all tokens here."""
+    tool_tokens: int
+    """Tokens of the tools, with what the provider adds to explain them."""
+    tokens: int
+    """Both together."""
+    digest: str
+    """SHA-256 of system and tools as they are sent, as hexadecimal text."""
+    start: bytes
+    """SHA-256 of system and tools without their cache mark, with which the chain of hashes of a request begins."""
 
 
 @attrs.frozen(kw_only=True)
@@ -546,9 +554,38 @@ class Context:
         return min(self.limit, self.policy.trigger_tokens or self.limit)
 
     @cached_property
-    def encoder(self) -> Encoder:
+    def encoder(self) -> Encoder[Piece]:
         """Turns groups of blocks into pieces of this context's requests."""
         return self.provider.encoder(self.counter, self.model, keep_thinking=self.keep_thinking)
+
+    @cached_property
+    def prefix(self) -> Prefix:
+        """System prompt and tools with their cache mark; without a mark if the provider would not cache them."""
+        names = self.provider.name, self.counter.name
+        system, tools = self.fixed.memo(names, self._count_fixed)
+        tools += self.overhead_tokens if self.tools else 0
+        enough = system + tools >= self.limits.cache_tokens_min and self.limits.marks_max
+        ttl = self.policy.system_ttl if enough else None
+        key = (*names, system, tools, ttl)
+        return self.fixed.memo(key, lambda: self._mark_fixed(system, tools, ttl))
+
+    def _count_fixed(self) -> tuple[int, int]:
+        """Tokens of the system prompt, and of the definitions of the tools."""
+        system = sum(self.counter.count(str(block.get("text", ""))) for block in self.fixed.system)
+        return system, sum(self.provider.tool_tokens(t, self.counter) for t in self.fixed.tools)
+
+    def _mark_fixed(self, system_tokens: int, tool_tokens: int, ttl: str | None) -> Prefix:
+        fixed = self.fixed
+        system, tools = self.provider.prefix(fixed.system, fixed.tools, ttl)
+        return Prefix(
+            system=tuple(system),
+            tools=tuple(tools),
+            system_tokens=system_tokens,
+            tool_tokens=tool_tokens,
+            tokens=system_tokens + tool_tokens,
+            digest=sha256(json.encode([system, tools])).hexdigest(),
+            start=sha256(json.encode([fixed.system, fixed.tools])).digest(),
+        )
 
     @cached_property
     def ttl_seconds(self) -> float:

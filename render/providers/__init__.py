@@ -1,20 +1,43 @@
 """The table of providers: one for each API, each in a folder of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Final
 
 from blocks import MisuseError, Part, did_you_mean
 from render.policy._context import Model, Provider, Where
 from render.providers._answers import OVERFLOW_TEXTS as OVERFLOW_TEXTS
 from render.providers._answers import overflow_of as overflow_of
-from render.providers.anthropic import ANTHROPIC
-from render.providers.gemini import GEMINI
-from render.providers.openai import CHAT, RESPONSES
 
-PROVIDERS: Final[Mapping[str, Provider]] = {
-    provider.name: provider for provider in (ANTHROPIC, RESPONSES, CHAT, GEMINI)
+_ROWS: Final = {
+    "anthropic": ("render.providers.anthropic", "ANTHROPIC"),
+    "openai.responses": ("render.providers.openai", "RESPONSES"),
+    "openai.chat": ("render.providers.openai", "CHAT"),
+    "gemini": ("render.providers.gemini", "GEMINI"),
 }
-"""The providers by `Model.provider`."""
+"""By name: the module of a provider, and its constant there."""
+
+
+class Providers(Mapping[str, Provider]):
+    """The providers by `Model.provider`. Each is loaded when it is first used, because a program needs one or two."""
+
+    def __init__(self) -> None:
+        self.loaded: dict[str, Provider] = {}
+
+    def __getitem__(self, name: str) -> Provider:
+        if name not in self.loaded:
+            module, constant = _ROWS[name]
+            self.loaded[name] = getattr(import_module(module), constant)
+        return self.loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_ROWS)
+
+    def __len__(self) -> int:
+        return len(_ROWS)
+
+
+PROVIDERS: Final = Providers()
 
 
 def provider_of(model: Model) -> Provider:

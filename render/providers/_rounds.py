@@ -45,11 +45,10 @@ from blocks import (
     is_web_url,
     text_of,
     text_of_parts,
+    words_of,
 )
-from render.policy._context import Piece, Spot, TokenCounter
-from render.summary._findings import words_of
+from render.policy._context import Piece, Spot
 from render.summary._quote import quoted
-from render.summary._text import format_summary
 from render.view._group import Entry, Group, Json, Place, verbatim
 
 # Parts, ids and tool names in a form that every provider accepts, and the texts that replace what none accepts.
@@ -91,7 +90,13 @@ def user_parts(entry: Entry, notices: list[str]) -> Iterator[Part]:
 
 
 def _texts(entry: Entry, block: Block) -> Sequence[str]:
-    return (format_summary(block),) if isinstance(block, RangeSummary) else (_text(entry, block),)
+    if not isinstance(block, RangeSummary):
+        return (_text(entry, block),)
+    from render.summary._text import (
+        format_summary,  # here, because only a folded log has one
+    )
+
+    return (format_summary(block),)
 
 
 def _text(entry: Entry, block: Block) -> str:
@@ -254,8 +259,8 @@ class Returned:
 class Scale:
     """How the tokens of contents are counted."""
 
-    tokens: Callable[[Json, TokenCounter], int]
-    counter: TokenCounter
+    tokens: Callable[[Sequence[Json]], Sequence[int]]
+    """The tokens of each content."""
     envelope: int = 0
     """Tokens of a message in addition to its contents."""
     kind: Callable[[Json], str] = lambda content: str(content.get("type"))
@@ -267,8 +272,8 @@ class Scale:
 def returned(group: Group, notices: list[str]) -> list[Returned]:
     """The answer to each call, in the order of the calls."""
     answers: list[Returned] = []
-    results = {entry.pair: entry for entry in group.placed(Place.RESULT)}
-    for call in group.placed(Place.RESPONSE):
+    results = {entry.pair: entry for entry in group.placed[Place.RESULT]}
+    for call in group.placed[Place.RESPONSE]:
         if not isinstance(call.block, ToolCall):
             continue
         result = results.get(call.pair)
@@ -312,10 +317,10 @@ def others(
         for other in shown
     )
     if not answered and not early:
-        newest = group.placed(Place.RESPONSE)[-1].version
+        newest = group.placed[Place.RESPONSE][-1].version
         yield Other(newest, "user", (TextPart(text=CONTINUE),))
     yield from (other for other in shown if other.parts)
-    orphans = group.placed(Place.ORPHAN)
+    orphans = group.placed[Place.ORPHAN]
     notices += (f"a result without a call is not shown: {entry.path}" for entry in orphans)
 
 
@@ -350,10 +355,12 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
     except UnicodeEncodeError:  # not cleaned by a store
         sent = [_sendable(each) for each in sent]
         digest = _digest(sent)
-    spots = tuple(spot for each in sent for spot in _spots(each, scale))
+    contents = [content for each in sent for _, content in each.contents]
+    sizes = iter(scale.tokens(contents))
+    spots = tuple([spot for each in sent for spot in _spots(each, scale, sizes)])
     notes = {e.version for e in group.entries if isinstance(e.block, Note)}
     return Piece(
-        contents=tuple(content for each in sent for _, content in each.contents),
+        contents=tuple(contents),
         items=tuple(each.item for each in sent),
         spots=spots,
         tokens=sum(spot.tokens for spot in spots),
@@ -364,11 +371,11 @@ def piece_of(group: Group, sent: Sequence[Sent], scale: Scale, notices: Sequence
     )
 
 
-def _spots(sent: Sent, scale: Scale) -> Iterator[Spot]:
+def _spots(sent: Sent, scale: Scale, sizes: Iterator[int]) -> Iterator[Spot]:
     role = "assistant" if sent.by_model else "user"
     envelope = scale.envelope
     for version, content in sent.contents:
-        tokens = envelope + scale.tokens(content, scale.counter)
+        tokens = envelope + next(sizes)
         kind = scale.said * sent.by_model + scale.kind(content)
         yield Spot(version=version, role=role, tokens=tokens, kind=kind)
         envelope = 0

@@ -6,12 +6,10 @@ or no compaction can bring it below its target, `cannot_fit` says which parts ar
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
 import attrs
-import msgspec
 
 from blocks import (
     AssistantCompletion,
@@ -34,7 +32,7 @@ from blocks import (
 )
 from render.policy._context import Context, Piece
 from render.view._group import Entry, Group, Json, as_shown
-from render.view._view import Shown, View, slice_visible
+from render.view._view import Shown, View
 
 RESERVE_MAX: Final = 0.2
 """Largest share of the limit that is kept free for artifacts, so that a reserve meant for a large window does not fill
@@ -152,6 +150,11 @@ def fitting_of(context: Context) -> int:
 # When a compaction is due.
 
 
+def is_over(view: View, context: Context) -> bool:
+    """Whether the request has more tokens than may be without a compaction."""
+    return total_tokens(view, context) > threshold_of(context)
+
+
 def compaction_due(view: View, context: Context) -> Trigger | None:
     """Why a compaction is due now; None: it is not.
 
@@ -186,54 +189,6 @@ def _breaker_is_open(view: View, total: int, context: Context) -> bool:
     if state.failures < policy.failures_max or total > context.limit:
         return False
     return total < state.failed_tokens + policy.gain_min * context.capacity
-
-
-# System prompt and tools.
-
-
-@attrs.frozen(kw_only=True)
-class Prefix:
-    """System and tools as they are sent."""
-
-    system: tuple[Json, ...]
-    tools: tuple[Json, ...]
-    digest: str
-    """SHA-256 of system and tools, as hexadecimal text."""
-    tokens: int
-    """Tokens before calibration."""
-
-
-def prefix_of(context: Context) -> Prefix:
-    """System prompt and tools with their cache mark; without a mark if the provider would not cache them."""
-    tokens = fixed_tokens(context)
-    enough = tokens >= context.limits.cache_tokens_min and context.limits.marks_max
-    ttl = context.policy.system_ttl if enough else None
-    key = ("marked", context.provider.name, ttl, tokens)
-    return context.fixed.memo(key, lambda: _marked(context, ttl, tokens))
-
-
-def fixed_tokens(context: Context) -> int:
-    """System prompt and tools, before calibration."""
-    return sum(_fixed_sizes(context))
-
-
-def _fixed_sizes(context: Context) -> tuple[int, int]:
-    """Tokens of the system prompt; tokens of the tools, with what the provider adds to explain them."""
-    fixed, names = context.fixed, (context.provider.name, context.counter.name)
-    system, tools = fixed.memo(("tokens", *names), lambda: _counted(context))
-    return system, tools + (context.overhead_tokens if context.tools else 0)
-
-
-def _counted(context: Context) -> tuple[int, int]:
-    counter, fixed, provider = context.counter, context.fixed, context.provider
-    system = sum(counter.count(str(block.get("text", ""))) for block in fixed.system)
-    return system, sum(provider.tool_tokens(tool, counter) for tool in fixed.tools)
-
-
-def _marked(context: Context, ttl: str | None, tokens: int) -> Prefix:
-    system, tools = context.provider.prefix(context.fixed.system, context.fixed.tools, ttl)
-    digest = sha256(msgspec.json.encode([system, tools])).hexdigest()
-    return Prefix(system=tuple(system), tools=tuple(tools), digest=digest, tokens=tokens)
 
 
 # The whole request.
@@ -287,17 +242,16 @@ def account(view: View, context: Context, returned: int = 0) -> Account:
 
 
 def _account(view: View, context: Context) -> Account:
-    pieces = context.encoder.pieces(slice_visible(view))
+    pieces, prefix = context.encoder.pieces(view.shown), context.prefix
     head = pieces[0].tokens if view.compaction and not view.summarised else 0
     messages = sum([piece.tokens for piece in pieces])
-    system, tools = _fixed_sizes(context)
-    estimated = system + tools + messages
+    estimated = prefix.tokens + messages
     calibration = _calibration(view, context)
     return Account(
         model=context.model.name,
         known=context.model.known,
-        system=system,
-        tools=tools,
+        system=prefix.system_tokens,
+        tools=prefix.tool_tokens,
         summary=head,
         standing=sum([piece.standing for piece in pieces]),
         standing_cut=_standing_cut(view, context),
@@ -475,11 +429,15 @@ class CannotFit:
 def cannot_fit(
     shown: Shown, sizes: Account, context: Context, unwilling: str = ""
 ) -> CannotFit | None:
-    """Why a request is too large for its limit or target; None if it is not.
+    """Why a request is too large for its limit, or too large for any compaction to bring it below its target; None if
+    it is not.
 
     `unwilling` is the reason why nothing made room, if that was a deliberate choice (such as a policy).
     """
-    target, pieces = target_of(context), context.encoder.pieces(shown)
+    target = target_of(context)
+    if sizes.total <= target:
+        return None
+    pieces = context.encoder.pieces(shown)
     opened = sum(part.tokens for part in _open(_encoded(shown.groups[-1:], pieces[-1:])))
     pinned = sum([piece.pinned for piece in pieces]) + opened
     fixed = sizes.system + sizes.tools + round(sizes.ratio * pinned)

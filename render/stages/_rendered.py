@@ -1,10 +1,11 @@
 """The result of a render: the request, information about it, its notices, and where it is cached."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, cast
 
 import attrs
 
@@ -22,7 +23,6 @@ from blocks import (
 )
 from render.policy._context import (
     Context,
-    Encoder,
     Limits,
     Model,
     Piece,
@@ -32,7 +32,7 @@ from render.policy._context import (
 )
 from render.stages._budget import Account, CannotFit
 from render.view._group import Entry, Group, Json, Place, number
-from render.view._view import Shown
+from render.view._view import Shown, View
 
 # Cache points: positions in a rendered request up to which the provider may cache.
 #
@@ -64,7 +64,7 @@ class CachePoint:
 
 
 def place_cache_points(
-    shown: Shown, pieces: Sequence[Piece], fixed_tokens: int, context: Context
+    shown: Shown, pieces: Sequence[Piece], context: Context
 ) -> tuple[CachePoint, ...]:
     """The cache points of this request, oldest first; none where the prefix is below the provider's minimum."""
     limits = context.limits
@@ -81,7 +81,7 @@ def place_cache_points(
     )
     candidates = [(place, reason) for place, reason in places if place is not None]
     chosen = dict(reversed(candidates[: limits.marks_max]))
-    minimum = limits.cache_tokens_min - fixed_tokens
+    minimum = limits.cache_tokens_min - context.prefix.tokens
     return tuple(
         CachePoint(piece=p, spot=s, version=pieces[p].spots[s].version, reason=reason)
         for (p, s), reason in sorted(chosen.items())
@@ -356,60 +356,33 @@ def _fresh(value: Any) -> Any:
 # accept: the request contains only the names of these, and the log keeps the originals.
 
 
-_Told: TypeAlias = Mapping[str, tuple[str, int]]
-"""The first place and the number of occurrences, by the text of a notice."""
-_NOTHING: Final[_Told] = {}
-
-
-def notices_of(
-    shown: Shown, encoder: Encoder, pieces: Sequence[Piece], missed: Sequence[Sequence[str]]
-) -> Iterator[str]:
-    """The notices of the pieces and of the parts that the provider does not accept; only new groups are
-    read."""
-    memo, key = shown.group_memo, encoder.key
-    yield from _spelled(memo.chained(("notices", key), pieces, _NOTHING, _with_piece))
-    yield from _spelled(memo.chained(("missed", key), missed, _NOTHING, _with))
-
-
-def shortened(sizes: Account) -> Iterator[str]:
-    """The notice that standing instructions had to be shortened."""
+def notices_of(view: View, pieces: Sequence[Piece], sizes: Account, context: Context) -> list[str]:
+    """The notices of a request, from these three sources."""
+    notices: list[str] = []
     if sizes.standing_cut:
-        yield (
+        notices.append(
             f"standing instructions have room for {sizes.standing} tokens; {sizes.standing_cut} more were cut: take a "
             f"larger window, or a policy with a larger standing_ratio"
         )
+    notices += _once([piece.notices for piece in pieces if piece.notices])
+    if view.pictured:
+        find = partial(_unread_of, provider=context.provider)
+        shown, key = view.shown, ("unread", context.provider.name)
+        notices += _once(shown.group_memo.each(key, shown.groups, find))
+    return notices
 
 
-def _with_piece(told: _Told, piece: Piece) -> _Told:
-    return _with(told, piece.notices)
-
-
-def _with(told: _Told, notices: Sequence[str]) -> _Told:
-    if not notices:
-        return told
-    table = dict(told)
-    for notice in notices:
+def _once(notices: Sequence[Sequence[str]]) -> Iterator[str]:
+    places: dict[str, list[str]] = {}
+    for notice in chain.from_iterable(notices):
         what, _, where = notice.rpartition(": ")
-        first, often = table.get(what, (where, 0))
-        table[what] = first, often + 1
-    return table
-
-
-def _spelled(chain: Sequence[_Told]) -> Iterator[str]:
-    for what, (first, often) in chain[-1].items() if chain else ():
-        yield f"{what}: {first} and {often - 1} more" if often > 1 else f"{what}: {first}"
-
-
-# Parts that a provider does not accept.
-
-
-def unread(shown: Shown, provider: Provider) -> Sequence[tuple[str, ...]]:
-    """The notices of each group, one for each such part; the log keeps the original parts."""
-    find = partial(_unread_of, provider=provider)
-    return shown.group_memo.each(("unread", provider.name), shown.groups, find)
+        places.setdefault(what, []).append(where)
+    for what, (first, *more) in places.items():
+        yield f"{what}: {first} and {len(more)} more" if more else f"{what}: {first}"
 
 
 def _unread_of(group: Group, provider: Provider) -> tuple[str, ...]:
+    """The notices of a group, one for each part that the provider does not accept."""
     shown = (entry for entry in group.entries if entry.replacement is None)
     return tuple(notice for entry in shown for notice in _unread_in(entry, provider))
 

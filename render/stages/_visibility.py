@@ -41,25 +41,23 @@ from blocks import (
     images_of,
     is_sealed,
     leaves,
-    standing_of,
     text_of,
 )
 from blocks.formats import appended_texts, lays_down, obj, objs, string
-from render.policy._context import Context, Fixed, Piece
+from render.policy._context import Context, Piece
 from render.policy._policy import Policy
 from render.stages._budget import (
     account,
     fitting_of,
-    fixed_tokens,
     is_cold,
-    prefix_of,
+    is_over,
     threshold_of,
 )
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.view._fold import decide
 from render.view._group import Asked, Entry, Group, Json, Place, as_shown
-from render.view._view import Shown, View, slice_visible
+from render.view._view import Shown, View
 
 # Pruning by time to live: hiding old tool traffic while the provider's cache is cold.
 #
@@ -183,9 +181,7 @@ PAGE_SHARE: Final = 0.5
 
 def clip_oversized(view: View, context: Context) -> View:
     """Clip new results for which neither the window nor a compaction has room."""
-    if not context.policy.compacts or not view.groups:
-        return view
-    if account(view, context).total <= threshold_of(context):
+    if not context.policy.compacts or not view.groups or not is_over(view, context):
         return view
     return _clipped_to(view, context, _room(view, context))
 
@@ -202,10 +198,10 @@ def _clipped_to(view: View, context: Context, room: int) -> View:
     """The view with its new results clipped, unless they have room; `room` is what would be left beside them."""
     new = list(_unseen(view.groups[-1], context))
     room += sum(tokens for _, tokens in new)
-    standing = sum(tokens for entry, tokens in new if standing_of(entry.source))
+    standing = sum(tokens for entry, tokens in new if entry.standing)
     if standing <= room:  # instructions are whole as long as they fit alone
         room -= standing
-        new = [(entry, tokens) for entry, tokens in new if not standing_of(entry.source)]
+        new = [(entry, tokens) for entry, tokens in new if not entry.standing]
     if sum(tokens for _, tokens in new) <= room:
         return view
     sizes = [tokens for _, tokens in new]
@@ -240,7 +236,7 @@ def _room(view: View, context: Context) -> int:
     room = PageRoom.of(context)
     head = int(policy.user_ratio * context.capacity) + int(PAGE_SHARE * room.whole)
     newest = context.encoder.shown(view.groups[-1]).tokens
-    left = fixed_tokens(context) + sizes.standing + head + newest
+    left = context.prefix.tokens + sizes.standing + head + newest
     return max(now, int((fitting_of(context) - sizes.prefix) / sizes.ratio - left))
 
 
@@ -516,7 +512,7 @@ def _unusable(view: View, context: Context) -> Iterator[Entry]:
     """Thinking that the provider would refuse at its current place."""
     rules = context.limits.thinking
     if "bound" in rules:
-        shown = slice_visible(view)
+        shown = view.shown
         yield from misplaced(shown, context.encoder.pieces(shown), context)
     if "bound" in rules or view.rewritten:
         yield from _behind_rewrite(view, context)
@@ -540,7 +536,7 @@ def _behind_rewrite(view: View, context: Context) -> Iterator[Entry]:
 def _is_elsewhere(view: View, context: Context) -> bool:
     """Whether system prompt or tools have changed since the model thought."""
     before = view.state.prefix_hash
-    return bool(before) and before != prefix_of(context).digest
+    return bool(before) and before != context.prefix.digest
 
 
 def _thinking(group: Group) -> tuple[Entry, ...]:
@@ -564,18 +560,18 @@ def sent_hash(
     """The hash of a request: the end of its chain."""
     ends = chain_ends(shown, pieces, context)
     texts = (("user", {"type": "text", "text": artifact.text}) for artifact in returned)
-    return _linked(ends[-1] if ends else _start(context.fixed), texts).hex()[:LENGTH]
+    return _linked(ends[-1] if ends else context.prefix.start, texts).hex()[:LENGTH]
 
 
 def chain_ends(shown: Shown, pieces: Sequence[Piece], context: Context) -> tuple[bytes, ...]:
     """The end of the chain of hashes after each piece."""
-    return shown.group_memo.chained("sent", pieces, _start(context.fixed), _after)
+    return shown.group_memo.chained("sent", pieces, context.prefix.start, _after)
 
 
 def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterator[Entry]:
     """Thinking that is shown after other content than when it was generated."""
     ends = chain_ends(shown, pieces, context)
-    starts = chain([_start(context.fixed)], ends)
+    starts = chain([context.prefix.start], ends)
     for before, group, piece in zip(starts, shown.groups, pieces, strict=False):
         find = partial(_misplaced, before, group, piece)
         yield from group.memo(("misplaced", piece, before), find)
@@ -584,7 +580,7 @@ def misplaced(shown: Shown, pieces: Sequence[Piece], context: Context) -> Iterat
 def _misplaced(before: bytes, group: Group, piece: Piece) -> tuple[Entry, ...]:
     entries: list[Entry] = []
     there = {spot.version for spot in piece.spots}
-    said = as_shown(group).placed(Place.RESPONSE)
+    said = as_shown(group).placed[Place.RESPONSE]
     for entry in said:
         asked = entry.asked
         if isinstance(entry.block, AssistantThinking) and asked and asked.sent:
@@ -613,9 +609,3 @@ def _linked(before: bytes, links: Iterable[_Link]) -> bytes:
     for link in links:
         before = sha256(before + msgspec.json.encode(link)).digest()
     return before
-
-
-def _start(fixed: Fixed) -> bytes:
-    return fixed.memo(
-        "start", lambda: sha256(msgspec.json.encode([fixed.system, fixed.tools])).digest()
-    )

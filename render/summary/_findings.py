@@ -26,7 +26,6 @@ from blocks import (
     AssistantCompletion,
     Block,
     Finding,
-    TextPart,
     ToolCall,
     ToolResult,
     UserFollowup,
@@ -37,6 +36,7 @@ from blocks import (
     text_of,
     tool_kind,
     tool_target,
+    words_of,
 )
 from blocks.formats import without_reminders
 from render.summary._identifiers import identifiers, one_line, output_of
@@ -113,14 +113,6 @@ def _rules(version: int, block: Block, left: str) -> Iterator[Finding]:
     known = " ".join(left.split())
     if new := [shortened(each, DEMAND_CHARACTERS) for each in told if each not in known]:
         yield Finding(turn=block.turn, version=version, kind="rule", text=" ".join(new))
-
-
-def words_of(block: Block) -> str:
-    """The user's words in a block, without attachments; empty for other blocks."""
-    if not isinstance(block, _SAID):
-        return ""
-    texts = (part.text for part in block.parts if isinstance(part, TextPart))
-    return "\n".join(filter(None, (block.text, *texts)))
 
 
 def _finding(entry: Entry, kind: str, told: str, source: str = "") -> Finding:

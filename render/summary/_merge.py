@@ -40,15 +40,15 @@ from render.summary._written import Item, line_of, report_history
 # What must be said of any session (the goal, the state, what the user demands) needs about a thousand tokens; what was
 # found and decided grows with the window, because a larger one is folded less often and holds more when it is:
 #
-#     window      12,000   30,000   60,000   150,000 and more
-#     history      1,400    2,000    3,000     6,000      with the defaults of the policy
-#     prefix         460      550      700     1,150 (200,000: 1,400)
+#     window      12,000   30,000   60,000   75,000 and more
+#     history      1,800    3,000    5,000     6,000      with the defaults of the policy
+#     prefix         460      550      700       775 (200,000: 1,400)
 #
 # A summary that other engines ask of a model has 2,000 to 4,000 tokens, from a window of 200,000 in one pass; one that is
 # updated holds the whole session, so it has more.
 
 WRITTEN_BASE: Final = 1000
-WRITTEN_SHARE: Final = 1 / 30
+WRITTEN_SHARE: Final = 1 / 15
 """History has this many tokens, and this share of the window, up to `Policy.summary_tokens`."""
 PREFIX_BASE: Final = 400
 PREFIX_SHARE: Final = 1 / 200

@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from html import unescape
 from itertools import groupby
 from typing import Final
 
@@ -121,6 +120,8 @@ def _plain(signs: re.Match[str]) -> str:
 
 
 def _meant(match: re.Match[str]) -> str:
+    from html import unescape  # here, because it takes long to import, and few texts have entities
+
     code, whole = match["code"], match[0]
     meant = chr(int(code, 16)) if code else unescape(f"&{match['entity']}{match['end']}")
     return meant.ljust(len(whole), _NOTHING)[: len(whole)]

@@ -29,13 +29,12 @@ from blocks import (
     ToolResult,
     UserAttachment,
     label_of,
-    standing_of,
     text_of,
     tool_kind,
+    words_of,
 )
 from render.summary._edits import NAMES_MAX, WHOLE, changes_after, less
 from render.summary._files import shared_folder
-from render.summary._findings import words_of
 from render.summary._identifiers import one_line
 from render.summary._runs import (
     Run,
@@ -60,7 +59,7 @@ def advance(previous: Progress, entries: Sequence[Entry], before: Sequence[Entry
     is_over = entries and all(_meaning(step.status) == DONE for step in previous.steps)
     state = replace(previous, steps=()) if is_over else previous
     for entry in entries:
-        if entry.original is not None or standing_of(entry.source):
+        if entry.original is not None or entry.standing:
             continue
         block, call = entry.block, calls.get(entry.pair)
         if isinstance(block, ToolResult):

@@ -91,9 +91,7 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 CONTEXT_TITLE: Final = "Turn Context (split turn)"
 _PRIORITIES: Final = ("high", "medium", "low")
 DONE: Final = "done"
-"""The action of work that a model reports."""
-CLOSED: Final = "closed"
-"""The action of an open item that a model closes, in the list of completed work."""
+"""The action of work that a model reports, and of an open item that it closes with an outcome."""
 
 # The text.
 
@@ -150,8 +148,8 @@ def line_of(item: Item) -> str:
     match item:
         case Decision():
             turn = f" ({item.turn})" if item.turn else ""
-            rejected = f"; rejected: {item.rejected}" if item.rejected else ""
-            return _joined(", because ", item.decision, item.reason) + rejected + turn
+            reasoned = _joined(", because ", item.decision, item.reason)
+            return _joined("; rejected: ", reasoned, item.rejected) + turn
         case Work(action="found"):  # a statement of the agent, which older releases quoted
             return _joined(": ", item.component, item.description)
         case Work():
@@ -173,7 +171,11 @@ def line_of(item: Item) -> str:
 
 
 def _joined(between: str, first: str, second: str) -> str:
-    return between.join(filter(None, (first, second)))
+    """Both in one line, without the full stop between them; the one that there is, as it is."""
+    if not (first and second):
+        return first or second
+    is_stopped = first.endswith(".") and not first.endswith("..")
+    return f"{first[:-1] if is_stopped else first}{between}{second}"
 
 
 # The update.
@@ -285,7 +287,7 @@ def _close(given: Mapping[str, Any], pages: _Pages) -> None:
         case NamedList() if item is not None:
             pages.lists[field][index] = _with_item(old, item, "")
         case OpenItem() if outcome:
-            work = Work(component=old.item, action=CLOSED, description=outcome)
+            work = Work(component=old.item, action=DONE, description=outcome)
             pages.lists["completed"].append(work)
         case ErrorRecord(resolution="") if outcome:
             pages.lists[field][index] = structs.replace(old, resolution=outcome)

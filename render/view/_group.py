@@ -25,7 +25,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import compress, count
 from operator import attrgetter, is_not
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 
 import attrs
 from msgspec import Struct
@@ -59,10 +59,12 @@ from blocks import (
     label_of,
     path_at,
     path_of,
-    standing_of,
     tag_of,
     text_of,
 )
+
+if TYPE_CHECKING:
+    from render.view._view import Shown
 
 # Content blocks that only the provider understands, and that are sent back unchanged.
 #
@@ -193,6 +195,12 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
         """The block as it was appended, hidden or not. No content of a request may be taken from here."""
         return self.block if self.original is None else self.original
 
+    @property
+    def standing(self) -> str:
+        """What a standing instruction, hidden or not, replaces and is replaced by; empty: the block is none."""
+        block = self.block if self.original is None else self.original
+        return block.standing if isinstance(block, UserAttachment | SystemMessage) else ""
+
 
 @attrs.frozen(kw_only=True, eq=False)
 class Group:
@@ -240,17 +248,14 @@ class Group:
     @cached_property
     def standing(self) -> frozenset[int]:
         """Versions of the standing instructions in it, hidden or not."""
-        return frozenset(entry.version for entry in self.entries if standing_of(entry.source))
-
-    def placed(self, place: Place) -> Sequence[Entry]:
-        """The entries with this place, in log order."""
-        return self._by_place.get(place, ())
+        return frozenset([entry.version for entry in self.entries if entry.standing])
 
     @cached_property
-    def _by_place(self) -> Mapping[Place, Sequence[Entry]]:
-        places: dict[Place, list[Entry]] = {}
+    def placed(self) -> Mapping[Place, Sequence[Entry]]:
+        """The entries by place, each in log order."""
+        places: dict[Place, list[Entry]] = {place: [] for place in Place}
         for entry in self.entries:
-            places.setdefault(entry.place, []).append(entry)
+            places[entry.place].append(entry)
         return places
 
     def place_of(self, version: int) -> int:
@@ -287,10 +292,10 @@ class Group:
     @property
     def unanswered(self) -> tuple[tuple[Entry, ToolCall], ...]:
         """The calls without a result, with their entries."""
-        answered = {entry.pair for entry in self.placed(Place.RESULT)}
+        answered = {entry.pair for entry in self.placed[Place.RESULT]}
         return tuple(
             (entry, entry.block)
-            for entry in self.placed(Place.RESPONSE)
+            for entry in self.placed[Place.RESPONSE]
             if isinstance(entry.block, ToolCall) and entry.pair not in answered
         )
 
@@ -303,7 +308,7 @@ class Group:
             same = attrs.evolve(self, sealed=shown)
             same.known.update(self.known)  # it is shown as before
             return same
-        asked = {e.pair for e in self.placed(Place.RESPONSE) if e.pair and e.version <= shown}
+        asked = {e.pair for e in self.placed[Place.RESPONSE] if e.pair and e.version <= shown}
         entries = (
             replace(entry, place=Place.LATE, pair="")
             if entry.place is Place.RESULT and entry.version > shown and entry.pair in asked
@@ -370,6 +375,23 @@ def _same(old: Sequence[object], new: Sequence[object]) -> int:
     return next(compress(count(), map(is_not, old, new)), shared)
 
 
+@attrs.frozen
+class Encoder(Generic[_T]):
+    """Encodes groups, each once, because what it gives is kept with the group."""
+
+    key: tuple[object, ...]
+    """Encoders with equal keys give equal pieces."""
+    encode: Callable[[Group], _T]
+
+    def pieces(self, shown: "Shown") -> tuple[_T, ...]:
+        """Every group, encoded, with its hidden blocks replaced."""
+        return shown.group_memo.each(self.key, shown.groups, self.shown)
+
+    def shown(self, group: Group) -> _T:
+        """The group, encoded, with its hidden blocks replaced."""
+        return group.memo(self.key, lambda: self.encode(as_shown(group)))
+
+
 def was_paused(entries: Sequence[Entry]) -> bool:
     """Whether the provider paused in the middle of its own work, and nothing was appended since."""
     return bool(entries) and verbatim(entries[-1].block) is not None
@@ -406,8 +428,8 @@ def head_of(event: RangeCompacted, version: int) -> Group:
     """The head group of a compaction: standing instructions, what else it carried (the user's words), its summary. What
     changes least comes first, so that it stays in the provider's cache."""
     carried = [_carried_entry(item, event.at) for item in event.carried]
-    standing = [entry for entry in carried if standing_of(entry.source)]
-    others = [entry for entry in carried if not standing_of(entry.source)]
+    standing = [entry for entry in carried if entry.standing]
+    others = [entry for entry in carried if not entry.standing]
     return Group(entries=(*standing, *others, summary_entry(event, version)))
 
 
@@ -559,8 +581,8 @@ def _replaced(group: Group) -> Group:
 def _gone(group: Group) -> set[str]:
     """Calls that are not shown, by their id on the wire: neither the call nor its result has a replacement. If only one
     of the two has none, both stay, because a pair is complete or absent."""
-    calls = {e.pair for e in group.placed(Place.RESPONSE) if e.pair and _is_nothing(e)}
-    results = {e.pair: _is_nothing(e) for e in group.placed(Place.RESULT)}
+    calls = {e.pair for e in group.placed[Place.RESPONSE] if e.pair and _is_nothing(e)}
+    results = {e.pair: _is_nothing(e) for e in group.placed[Place.RESULT]}
     return {pair for pair in calls if results.get(pair, True)}
 
 

@@ -8,6 +8,7 @@ example, a trial view that was dropped), the registry is rebuilt from the view's
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Container, Iterable, Sequence
+from functools import cached_property
 from itertools import count
 from operator import attrgetter
 from typing import Any, Self
@@ -283,6 +284,23 @@ class View:
         """Everything from the cut on, in log order."""
         return [entry for group in self.groups for entry in group.entries]
 
+    @cached_property
+    def shown(self) -> "Shown":
+        """What is shown of the view: everything from the latest summary on."""
+        head = (self.compaction.head,) if self.compaction else ()
+        groups = self.groups
+        if self.summarised:
+            head, groups = (), _since(groups, self.summarised)
+        unopened = sum([1 for group in groups[:1] if not group.round])  # only the first can
+        return Shown(
+            groups=(*head, *groups),
+            turn_start=self.turn_start,
+            tail=self.state.tail,
+            tail_before=self.state.tail_before,
+            rounds=len(groups) - unopened,
+            group_memo=self.group_memo,
+        )
+
     def find(self, key: str) -> Entry | None:
         """The entry with this path or block id: the summary, a carried block, or the oldest entry from the cut on."""
         head = self.compaction.head.find(key) if self.compaction else None
@@ -360,23 +378,6 @@ class Shown:
     """Rounds in `groups`."""
     group_memo: GroupMemo = attrs.field(repr=False)
     """The memo of the view; see `View.group_memo`."""
-
-
-def slice_visible(view: View) -> Shown:
-    """What is shown of the view: everything from the latest summary on."""
-    head = (view.compaction.head,) if view.compaction else ()
-    groups = view.groups
-    if view.summarised:
-        head, groups = (), _since(groups, view.summarised)
-    unopened = sum(1 for group in groups[:1] if not group.round)  # only the first can
-    return Shown(
-        groups=(*head, *groups),
-        turn_start=view.turn_start,
-        tail=view.state.tail,
-        tail_before=view.state.tail_before,
-        rounds=len(groups) - unopened,
-        group_memo=view.group_memo,
-    )
 
 
 def _since(groups: tuple[Group, ...], version: int) -> tuple[Group, ...]:

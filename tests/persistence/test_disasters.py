@@ -128,7 +128,7 @@ def disk(make: Make) -> Disk:
     return make()
 
 
-def problems(where: str, expect: str = "") -> list[str]:
+def problems(where: str, expect: str | None = None) -> list[str]:
     try:
         return [problem.what for problem in verify(where, expect=expect).problems]
     except FoldlineError as error:

@@ -6,7 +6,7 @@ After a change that is meant: `pytest tests/render/test_snapshots.py --snapshot-
 """
 
 import json
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -57,7 +57,7 @@ class RequestSnapshot(SingleFileSnapshotExtension):
 )
 def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     served = {**PROVIDERS, "plain": plain_text()}[request.param]
-    monkeypatch.setitem(cast("Any", PROVIDERS), "anthropic", served)
+    monkeypatch.setitem(PROVIDERS.loaded, "anthropic", served)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Who follows one `render()` through the code has a short trip: few files, seldom back and forth."""
 
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,9 +39,8 @@ class Trip:
         self._stack.append(name)
 
 
-@pytest.fixture
-def talk() -> Timeline:
-    timeline = open_timeline(window=6000, validate=False)
+def told(**options: Any) -> Timeline:
+    timeline = open_timeline(window=6000, validate=False, **options)
     timeline.user("go")
     for number in range(6):
         rendered = timeline.render(system="You are.", tools=TOOLS)
@@ -48,6 +48,11 @@ def talk() -> Timeline:
         timeline.record(answer, rendered=rendered)
         timeline.tool_result(f"c{number}", "some text of a result " * 20)
     return timeline
+
+
+@pytest.fixture
+def talk() -> Timeline:
+    return told()
 
 
 def trip_of(timeline: Timeline, name: str) -> list[str]:
@@ -66,10 +71,24 @@ def entered_by(call: Callable[[], object]) -> list[str]:
 
 
 def test_an_append_passes_through_few_files(talk: Timeline) -> None:
-    assert len(files(entered_by(lambda: talk.user("And now?")))) <= 14
+    prompt, answer = appends(talk)
+    assert len(files(prompt)) <= 14, files(prompt)
+    assert len(files(answer)) <= 20, files(answer)
+
+
+def test_an_append_in_a_file_adds_who_makes_it_durable(tmp_path: Path) -> None:
+    with told(store=tmp_path / "talk.duckdb") as talk:
+        prompt, answer = appends(talk)
+    assert len(files(prompt)) <= 17, files(prompt)
+    assert len(files(answer)) <= 22, files(answer)
+
+
+def appends(talk: Timeline) -> tuple[list[str], list[str]]:
+    """The trips of a prompt and of an answer."""
+    prompt = entered_by(lambda: talk.user("And now?"))
     rendered = talk.render(system="You are.", tools=TOOLS)
     answer = response(text("x"), tool_use("c9", "look"), id="m9")
-    assert len(files(entered_by(lambda: talk.record(answer, rendered=rendered)))) <= 20
+    return prompt, entered_by(lambda: talk.record(answer, rendered=rendered))
 
 
 def files(entered: Sequence[str], package: str = "") -> list[str]:
@@ -92,7 +111,29 @@ def test_a_request_with_news_adds_its_commit(talk: Timeline) -> None:
 
 
 def test_a_compaction_adds_who_takes_part_in_it(talk: Timeline) -> None:
+    trip_of(told(), "compact")  # the first one loads its modules, which is no part of the trip
     entered = trip_of(talk, "compact")
     assert talk.view.compaction is not None
     assert len(files(entered)) <= 54, files(entered)
     assert len(files(entered, "timeline/")) <= 11, files(entered, "timeline/")
+
+
+def test_a_first_append_and_a_first_render_load_neither_compaction_nor_other_providers() -> None:
+    code = (
+        "import sys; from timeline import Timeline; talk = Timeline.open('talk', counter='estimate');"
+        " talk.user('go'); talk.render(); print(*sys.modules)"
+    )
+    ours = {name for name in run_python(code).split() if name.startswith("render.")}
+    assert {"render.providers.anthropic", "render.compaction._draft"} <= ours
+    late = (
+        "render.compaction._l",
+        "render.summary._a",
+        "render.providers.gemini",
+        "render.providers.o",
+    )
+    assert not [name for name in ours if name.startswith(late)]
+
+
+def run_python(code: str) -> str:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -26,7 +26,14 @@ from blocks import (
     canonical_block,
     encode_event,
 )
-from persistence import copy_store, locate_store, look, looking
+from persistence import (
+    StoreLocation,
+    copy_store,
+    locate_store,
+    look,
+    looking,
+    receipt,
+)
 from persistence import repair as repair_store
 from persistence import verify as verify_store
 from persistence.sessions import EXPORT, Responded, Session, export_lines, exported_events
@@ -340,13 +347,40 @@ def _confirm(name: str) -> None:
 # Damage
 
 
-@command("verify", STORE)
+@command(
+    "verify",
+    option(
+        "--expect",
+        type=Path,
+        metavar="FILE",
+        help="compare with the receipt of an earlier time, too",
+    ),
+    option("--receipt", type=Path, metavar="FILE", help="write a receipt, if it holds together"),
+    STORE,
+    epilog="""\
+examples:
+  foldline verify --store sessions.duckdb
+  foldline verify --expect monday.receipt --receipt tuesday.receipt    that nothing of monday is lost
+""",
+)
 def verify(options: Values) -> int:
     """Print a line for each problem; exit status 1 if there is any."""
     place = existing_store(options)
-    with looking(place, verify_store) as (report, is_copy):
+    expect = options.expect.read_text("utf-8", "replace") if options.expect else None
+
+    def read(location: StoreLocation) -> tuple[Any, str]:
+        report = verify_store(location, expect=expect)
+        if not report.ok or options.receipt is None:
+            return report, ""
+        with closing(location.open()) as store:
+            return report, receipt(store)
+
+    with looking(place, read) as ((report, paper), is_copy):
         if is_copy:
             tell_copy(place)
+    if paper:
+        with atomic_write(options.receipt) as file:
+            file.write(paper.encode())
     where = (f" {p.timeline} version {p.version}:" if p.timeline else "" for p in report.problems)
     problems = zip(where, report.problems, strict=True)
     _tell_each(options, "problem", (f"{prefix} {problem.what}" for prefix, problem in problems))

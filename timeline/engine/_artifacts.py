@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import attrs
 import msgspec
 
+import render
 from blocks import (
     ENCRYPTED,
     AccessRefusedError,
     ArtifactId,
     Block,
     BlockAppended,
-    BlockId,
     CallId,
     Determinism,
     Event,
@@ -37,15 +37,12 @@ from blocks import (
     Recorded,
     SealedContent,
     Sensitivity,
-    StructuredSummary,
-    SystemMessage,
     TimelineId,
     ToolCall,
     ToolResult,
     TurnId,
     decode_content,
     encode_content,
-    leaves,
     path_of,
     text_of,
     without_content,
@@ -59,8 +56,6 @@ from render import (
     Proposal,
     Returned,
     View,
-    redaction_of,
-    replayable_calls,
     returned,
     total_tokens,
 )
@@ -237,7 +232,7 @@ class ArtifactService:
         built_in = {"externalize", "summarize", "drop"}  # none of these needs the sources
         if built_in.issuperset(context.policy.rungs):
             return states
-        for call in replayable_calls(view, context):
+        for call in render.replayable_calls(view, context):
             state = yield from blocking(self._look, call)
             if state is not None:
                 states[call.call_id] = state
@@ -416,22 +411,6 @@ class Sealing:
         self._known, self.next_expiry = {}, None
 
 
-def unquoted(summary: StructuredSummary, view: View) -> StructuredSummary:
-    """A model's summary without what comes only from confidential results in the view, which the model has read in its
-    prompt."""
-    secret = [
-        msgspec.structs.replace(entry.opened, artifact=ArtifactId(""))
-        for entry in view.entries
-        if isinstance(entry.opened, ToolResult)
-    ]
-    shown = [entry.block for entry in view.entries]
-    if secret and view.compaction is not None:
-        text = leaves(msgspec.to_builtins(view.compaction.event.summary))
-        shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
-        shown += [entry.block for entry in view.compaction.head.entries]
-    return redaction_of(secret, [summary], shown).redacted(summary)
-
-
 def confidential(what: str) -> str:
     """The error text for a confidential result that cannot be stored safely."""
     return (
@@ -449,7 +428,7 @@ def _artifacts(events: Iterable[Event]) -> set[ArtifactId]:
 def _tool_of(block: ToolResult, view: View) -> str:
     """The name of the tool that was called; empty if the view does not show the call."""
     for group in reversed(view.groups):
-        for entry in group.placed(Place.RESPONSE):
+        for entry in group.placed[Place.RESPONSE]:
             if isinstance(entry.block, ToolCall) and entry.block.call_id == block.call_id:
                 return entry.block.name
     return ""

@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import msgspec
 
+import render
 from blocks import (
     AccessRefusedError,
+    ArtifactId,
     BlockId,
     BlocksHidden,
     Event,
@@ -36,37 +38,28 @@ from blocks import (
     StructuredSummary,
     SummaryPrepared,
     SummaryRequested,
+    SystemMessage,
+    ToolResult,
     Trigger,
+    TurnId,
     artifact_id,
     label_of,
+    leaves,
     version_in,
 )
 from render import (
     LADDER,
     CompactionDraft,
-    CompactionTrial,
     Context,
-    ExternalFacts,
-    Summary,
     View,
-    apply_compaction,
     compaction_due,
     decide,
-    draft_compaction,
-    extractive,
-    gains_enough,
     open_view,
-    range_before,
-    recut,
-    shared_key,
-    skip,
-    summary_key,
     total_tokens,
-    truncated,
 )
 from timeline._flow import Await, Begin, CallHook, Flow, blocking
 from timeline._models import model_named, traced_provider
-from timeline.engine._artifacts import ArtifactService, unquoted
+from timeline.engine._artifacts import ArtifactService
 from timeline.observe._hooks import Compacted, Compacting, Edit, Hooks
 from timeline.observe._traces import Traces, spent_attributes
 from timeline.summarizers._summarizer import (
@@ -84,6 +77,7 @@ if TYPE_CHECKING:
     from asyncio import Task
     from concurrent.futures import Future
 
+    from render import CompactionTrial, ExternalFacts, Summary
     from timeline.engine._engine import Attempt, Engine
 
 log = logging.getLogger("foldline")
@@ -119,19 +113,19 @@ class Compactor:
         if is_under_way and total_tokens(view, context) <= context.limit:
             return view
         facts = yield from self.facts(view, context, trigger, attempt.cuts)
-        trial = draft_compaction(view, context, trigger, facts)
+        trial = render.draft_compaction(view, context, trigger, facts)
         if trial and is_worth_it(trial, context) and not (yield from self.stored(view, trial)):
             facts = attrs.evolve(facts, disabled_rungs=frozenset({"externalize"}))
-            trial = draft_compaction(view, context, trigger, facts)
+            trial = render.draft_compaction(view, context, trigger, facts)
         if trial is None:
             over = total_tokens(view, context) > context.limit
-            return skip(view, "cannot_fit" if over else "no_cut", context)
+            return render.skip(view, "cannot_fit" if over else "no_cut", context)
         if not is_worth_it(trial, context):  # it will be skipped, so no hook or model is called
-            return apply_compaction(view, trial, None, context)
+            return render.apply_compaction(view, trial, None, context)
         yield from self._tell(trial.draft, attempt)
         attempt.engine.check_current(view)
         if attempt.vetoed:
-            return skip(view, "vetoed", context)
+            return render.skip(view, "vetoed", context)
         return (yield from self.carry_out(view, trial, context, attempt))
 
     def carry_out(
@@ -146,7 +140,7 @@ class Compactor:
                 log.warning("an edit of a compaction is ignored: %s", reason)
                 view = attempt.current(view)
         view, summary = yield from self._written(view, trial, attempt)
-        return apply_compaction(view, trial, summary, context)
+        return render.apply_compaction(view, trial, summary, context)
 
     def _edited(
         self, view: View, trial: CompactionTrial, edit: Edit, context: Context, attempt: Attempt
@@ -166,7 +160,7 @@ class Compactor:
                     answer: object = yield CallHook(edit.summary, summary.summary)
                 summary = attrs.evolve(summary, summary=_edited_summary(answer))
             attempt.engine.check_current(view)
-        after = apply_compaction(view, trial, summary, context)
+        after = render.apply_compaction(view, trial, summary, context)
         tokens = total_tokens(after, context)
         if after.compaction is view.compaction or tokens > context.limit:
             raise NoSuchEditError(f"it leaves {tokens} tokens of {trial.draft.tokens_before}")
@@ -201,7 +195,7 @@ class Compactor:
         """The facts that a draft needs from outside the log: cuts of prepared summaries, and the current state of
         sources."""
         cuts = (*cuts, *self._prepared_cuts(view, context, trigger))
-        facts = ExternalFacts(cuts=cuts, on_refused=_refused)
+        facts = render.ExternalFacts(cuts=cuts, on_refused=_refused)
         if self.artifact_service is None or self.artifact_service.probe is None:
             return facts
         current = yield from self.artifact_service.current(view, context)
@@ -257,12 +251,12 @@ class Compactor:
         the summariser gives a degraded summary, unless `Policy.on_failure` is "raise"."""
         fold, policy = request.range, request.context.policy
         if attempt.is_nested:
-            return view, _degraded(extractive(fold))
+            return view, _degraded(render.extractive(fold))
         if self.is_spent(view, request.context):
             log.warning(
-                "the timeline has used up its calls for summaries; from now on they are extractive"
+                "the timeline has used up its calls for summaries; from now on they are render.extractive"
             )
-            return view, _degraded(extractive(fold))
+            return view, _degraded(render.extractive(fold))
         if self.is_counted:
             view = yield from attempt.count_next(view, request.context.now)
         try:
@@ -274,7 +268,7 @@ class Compactor:
                 yield from attempt.count(view, further_calls(spent), request.context.now)
                 raise
             log.warning("summariser failed (%s); %s instead", error, policy.on_failure)
-            stand_in = truncated if policy.on_failure == "truncate" else extractive
+            stand_in = render.truncated if policy.on_failure == "truncate" else render.extractive
             answer = _degraded(stand_in(fold), spent)
         attempt.answered(fold, view, answer)
         further = further_calls(answer.provenance)
@@ -296,7 +290,7 @@ class Compactor:
                 raise
             span.set_attributes(spent_attributes(summary.provenance))
             self.traces.summarized(summary.provenance, provider)
-        return attrs.evolve(summary, summary=unquoted(summary.summary, request.view))
+        return attrs.evolve(summary, summary=_without_secrets(summary.summary, request.view))
 
     def failed_call_cost(self, request: SummaryRequest, error: Exception) -> Provenance | None:
         """The cost of calls that gave no summary, as the error says or as far as the model is known; None: neither says
@@ -334,7 +328,7 @@ class Compactor:
         return SummaryPrepared(
             id=EventId(""),
             at=request.context.now,
-            key=summary_key(request.range, request.context, model),
+            key=render.summary_key(request.range, request.context, model),
             cut=request.range.cut,
             summary=summary.summary,
             provenance=summary.provenance,
@@ -345,17 +339,17 @@ class Compactor:
         model = self._model(request.context)
         if not model:
             return None
-        key = summary_key(request.range, request.context, model)
+        key = render.summary_key(request.range, request.context, model)
         for event in reversed(request.view.prepared):
             if event.key == key:
-                return Summary(summary=event.summary, provenance=event.provenance)
+                return render.Summary(summary=event.summary, provenance=event.provenance)
         return None
 
     def _prepared_cuts(self, view: View, context: Context, trigger: Trigger) -> tuple[int, ...]:
         """The cuts of the ranges whose summaries are already in the log, newest first."""
         cuts: list[int] = []
         for event in reversed(view.prepared):
-            fold = range_before(view, context, trigger, event.cut)
+            fold = render.range_before(view, context, trigger, event.cut)
             if fold and self.prepared(SummaryRequest(range=fold, view=view, context=context)):
                 cuts.append(event.cut)
         return tuple(cuts)
@@ -371,8 +365,8 @@ class Compactor:
         oldest = view.groups[0].first if view.groups else 0
         if any(event.cut > oldest for event in view.prepared):
             return None
-        facts = ExternalFacts(on_refused=_refused)
-        trial = draft_compaction(view, context, "proactive", facts)
+        facts = render.ExternalFacts(on_refused=_refused)
+        trial = render.draft_compaction(view, context, "proactive", facts)
         if trial is None or trial.fitted is None:
             return None
         return SummaryRequest(range=trial.fitted.range, view=view, context=trial.fitted.context)
@@ -391,7 +385,7 @@ class Compactor:
         source, paid = request.range.source_hash, event.provenance
         reused = Provenance(source_hash=source, model=paid.model, prompt=paid.prompt, reused=True)
         provenance = msgspec.structs.replace(reused, stop_reason=paid.stop_reason)
-        return Summary(summary=event.summary, provenance=provenance)
+        return render.Summary(summary=event.summary, provenance=provenance)
 
     def share(
         self, request: SummaryRequest, prepared: SummaryPrepared, engine: Engine
@@ -407,7 +401,9 @@ class Compactor:
         service, model = self.artifact_service, self._model(request.context)
         if not model or service is None or service.opener is None:
             return ""
-        return shared_key(request.range, request.view, request.context, model, service.reading_as)
+        return render.shared_key(
+            request.range, request.view, request.context, model, service.reading_as
+        )
 
     def _found(self, key: str, engine: Engine) -> SummaryPrepared | None:
         service = self.artifact_service
@@ -451,7 +447,7 @@ class Compactor:
 
 def is_worth_it(trial: CompactionTrial, context: Context) -> bool:
     """Whether a compaction frees enough tokens, according to its draft."""
-    return gains_enough(trial.draft, trial.draft.tokens_after, context)
+    return render.gains_enough(trial.draft, trial.draft.tokens_after, context)
 
 
 def further_calls(provenance: Provenance | None) -> int:
@@ -474,6 +470,24 @@ def with_request(event: SummaryPrepared) -> tuple[SummaryRequested | SummaryPrep
     return SummaryRequested(id=EventId(""), at=event.at, calls=0), event
 
 
+def _without_secrets(summary: StructuredSummary, view: View) -> StructuredSummary:
+    """A model's summary without what comes only from confidential results in the view, which the model has read in its
+    prompt."""
+    secret = [
+        msgspec.structs.replace(entry.opened, artifact=ArtifactId(""))
+        for entry in view.entries
+        if isinstance(entry.opened, ToolResult)
+    ]
+    if not secret:
+        return summary
+    shown = [entry.block for entry in view.entries]
+    if view.compaction is not None:
+        text = leaves(msgspec.to_builtins(view.compaction.event.summary))
+        shown.append(SystemMessage(id=BlockId(""), turn=TurnId(""), text=text))
+        shown += [entry.block for entry in view.compaction.head.entries]
+    return render.redaction_of(secret, [summary], shown).redacted(summary)
+
+
 # Edits of hooks.
 
 
@@ -492,7 +506,7 @@ def edited_draft(
     if edit.keep_from is not None and trial.fitted is not None:
         names = ((e.version, (e.version, e.path, e.block.id)) for e in view.entries)
         cut = next((version for version, keys in names if edit.keep_from in keys), 0)
-        changed = recut(trial, cut, context)
+        changed = render.recut(trial, cut, context)
         if changed is None or changed.fitted is None:
             raise NoSuchEditError(f"no compaction may cut at {edit.keep_from!r}")
         trial = changed
@@ -501,7 +515,7 @@ def edited_draft(
     if edit.summary is None or callable(edit.summary):
         return trial, None
     provenance = Provenance(source_hash=trial.fitted.range.source_hash)
-    return trial, Summary(summary=_edited_summary(edit.summary), provenance=provenance)
+    return trial, render.Summary(summary=_edited_summary(edit.summary), provenance=provenance)
 
 
 def _edited_summary(summary: object) -> StructuredSummary:

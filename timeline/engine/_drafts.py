@@ -1,13 +1,16 @@
 """Compactions as data: proposing a draft, committing it later, undoing it, and rewriting its summary."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import groupby, takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import msgspec
 
+import render
 from blocks import (
     BlocksHidden,
     BlocksRestored,
@@ -26,30 +29,26 @@ from blocks import (
 from render import (
     LADDER,
     CompactionDraft,
-    CompactionTrial,
     Context,
     Entry,
-    Summary,
     View,
-    compaction_event,
     decide,
-    draft_compaction,
-    fitted_at,
-    gains_enough,
-    restore_draft,
     total_tokens,
 )
 from timeline._flow import Flow
 from timeline.engine._engine import Attempt, Engine
 from timeline.summarizers._summarizer import Summarizer, SummaryRequest
 
+if TYPE_CHECKING:
+    from render import CompactionTrial, Summary
+
 
 def propose(engine: Engine, context: Context) -> Flow[CompactionDraft]:
     """The draft for a compaction now, even if the policy's triggers are not reached; changes nothing."""
     yield from engine.flush()
     known = yield from engine.compactor.facts(engine.view, context, "forced")
-    trial = draft_compaction(engine.view, context, "forced", known)
-    if trial is None or not gains_enough(trial.draft, trial.draft.tokens_after, context):
+    trial = render.draft_compaction(engine.view, context, "forced", known)
+    if trial is None or not render.gains_enough(trial.draft, trial.draft.tokens_after, context):
         tokens = total_tokens(engine.view, context)
         return CompactionDraft(
             timeline=engine.id,
@@ -74,7 +73,7 @@ def commit_draft(engine: Engine, draft: CompactionDraft, context: Context) -> Fl
         return engine.version
     if engine.version != draft.version:
         raise VersionConflictError(expected=draft.version, found=engine.version)
-    trial = restore_draft(draft, engine.view, context) if draft.proposals else None
+    trial = render.restore_draft(draft, engine.view, context) if draft.proposals else None
     if trial is None:
         raise DataError("this draft has no proposal that can be carried out here")
     if not (yield from engine.compactor.stored(engine.view, trial)):
@@ -224,7 +223,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     before = yield from _before(engine, compaction.version)
     # At the time of the compaction, so that the same range is found.
     context = attrs.evolve(context, now=compaction.event.at)
-    found = fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
+    found = render.fitted_at(before, context, compaction.event.trigger, compaction.event.cut)
     if found is None:
         return False
     request = SummaryRequest(range=found.range, view=before, context=found.context)
@@ -232,7 +231,7 @@ def upgrade(engine: Engine, context: Context, summarizer: Summarizer | None) -> 
     summary, paid = yield from engine.repeated(_rewritten, engine, request, summarizer, attempt)
     if summary is None:
         return False
-    written = compaction_event(before, found.range, summary, found.context)
+    written = render.compaction_event(before, found.range, summary, found.context)
     if written.summary == compaction.event.summary:
         return False
     withheld = engine.view.state.withheld

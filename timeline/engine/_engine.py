@@ -16,13 +16,11 @@ from __future__ import annotations
 import logging
 import os
 import time
-import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from functools import partial
 from itertools import count
-from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 from zlib import crc32
 
@@ -69,22 +67,18 @@ from render import (
     Compact,
     Context,
     Decided,
-    FoldRange,
     Need,
     Rendered,
-    Summary,
     View,
     commit,
-    compaction_due,
     decide,
     handed_out,
     open_view,
     render,
     total_tokens,
-    wanted,
 )
 from timeline._arguments import TIME, checked, checked_blocks
-from timeline._flow import CallHook, Flow, Pause, blocking
+from timeline._flow import CallHook, Flow, Pause, RunBlocking, blocking
 from timeline.engine._artifacts import ArtifactService, Sealing
 from timeline.engine._compaction import Compactor
 from timeline.engine._following import Signal
@@ -93,6 +87,9 @@ from timeline.engine._removal import Retention, window_until
 from timeline.observe._hooks import Edit
 from timeline.observe._steps import Observer, StepKind, steps_of
 from timeline.observe._traces import Span, Traces, compacted_attributes
+
+if TYPE_CHECKING:
+    from render import FoldRange, Summary
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -222,9 +219,9 @@ class Engine:
     def _settled(self, context: Context, attempt: Attempt, *, force: bool) -> Flow[Made]:
         """Decide and render, and commit the decisions."""
         before, version = self.view, self.version
-        stages = render(before, context)
-        forced = force and attempt.is_first(before)
-        decided = yield from self._driven(stages, context, attempt, force=forced)
+        trigger: Trigger | None = "forced" if force and attempt.is_first(before) else None
+        stages = render(before, context, trigger)
+        decided = yield from self._driven(stages, context, attempt)
         rendered = decided.rendered
         made = Made(before=before, tokens=decided.tokens, rendered=rendered)
         try:
@@ -249,8 +246,6 @@ class Engine:
         stages: Generator[Need, Any, Decided],
         context: Context,
         attempt: Attempt,
-        *,
-        force: bool,
     ) -> Flow[Decided]:
         """The result of the pipeline; this answers its requests for compactions and artifacts."""
         answer: object = None
@@ -260,15 +255,10 @@ class Engine:
             except StopIteration as stop:
                 return cast("Decided", stop.value)
             match need:
-                case Compact(view):
-                    trigger = "forced" if force else compaction_due(view, context)
-                    answer = view
-                    if trigger and context.policy.compacts:
-                        answer = yield from self._compacted(view, context, attempt, trigger)
-                case BringBack(view):
-                    service, answer = self.artifact_service, ()
-                    if service.opener and (named := wanted(view, context.policy)):
-                        answer = yield from service.bring_back(view, context, named)
+                case Compact(view, trigger):
+                    answer = yield from self._compacted(view, context, attempt, trigger)
+                case BringBack(view, named):
+                    answer = yield from self.artifact_service.bring_back(view, context, named)
 
     def _compacted(
         self, view: View, context: Context, attempt: Attempt, trigger: Trigger
@@ -440,7 +430,7 @@ class Engine:
             self._hold(e for e in decided if is_true or not isinstance(e, SummaryPrepared))
             raise
         if not decided:
-            self.view = view.settled()
+            self.view = view
             return self.version
         try:
             yield from self._write((*self.pending, *decided), self.version)
@@ -513,10 +503,12 @@ class Engine:
     def _stored(self, name: str, call: Callable[[], _T], events: int | None = None) -> Flow[_T]:
         """The answer of the store to a call, in a span if there is a tracer. `events` is the number of events that it
         writes; None: it reads some."""
+        answer: _T
         if self.traces.tracer is None:
-            return (yield from blocking(call))
+            answer = yield RunBlocking(call)
+            return answer
         with self.traces.call(name, self.store, events or 0) as span:
-            answer = yield from blocking(call)
+            answer = yield RunBlocking(call)
             if events is None:
                 page: Any = answer
                 read = page.events if isinstance(page, LogWindow) else page
@@ -549,7 +541,7 @@ class Engine:
         Raises:
             LogRewoundError: the store lacks events of the view.
         """
-        head, last = yield from blocking(self.store.tip, self.id)
+        head, last = yield RunBlocking(partial(self.store.tip, self.id))
         if head <= self.version:
             self._check_seen(head, last)
         expiry = self.sealing.next_expiry
@@ -565,7 +557,9 @@ class Engine:
     def _check_seen(self, head: int, there: str) -> None:
         """Check that the log still has the newest event of the view; the log ends at version `head`, and `there` is
         the id of its event at the view's version, or of its last one."""
-        if self.version and (head < self.version or there != (_newest_id(self._durable) or there)):
+        own = _newest_id(self._durable) if self.version else ""
+        is_there = not own or there == own or there == clean_json(own)
+        if head < self.version or not is_there:
             raise LogRewoundError(self.id, seen=self.version, found=head)
 
     def _since_seen(self, last: int, head: int) -> Flow[list[Recorded]]:
@@ -667,6 +661,7 @@ class Engine:
 
     def unknown(self, path: str) -> Flow[UnknownPathError]:
         """The error for a path that does not exist; it names similar paths."""
+        from difflib import get_close_matches  # here, because only an error needs it
 
         view, entries = self.view, self.view.entries
         head = view.compaction.head.entries if view.compaction else ()
@@ -721,11 +716,10 @@ class Engine:
 
 
 def _newest_id(view: View) -> str:
-    """The id, as it is stored, of the newest event of a view; empty: a decision made here, which got its id when it was
-    written."""
+    """The id of the newest event of a view; empty: a decision made here, which got its id when it was written."""
     compaction: list[Recorded] = [(each.version, each.event) for each in (view.compaction,) if each]
     recorded = (*compaction, *view.events_since_cut[-1:])
-    return next((clean_json(e.id) for version, e in recorded if version == view.version), "")
+    return next((str(e.id) for version, e in recorded if version == view.version), "")
 
 
 # One render.
@@ -742,7 +736,7 @@ class Made:
     rendered: Rendered
 
 
-_Answers: TypeAlias = dict[str, tuple[int, dict[BlockId, ArtifactId], Summary]]
+_Answers: TypeAlias = dict[str, tuple[int, dict[BlockId, ArtifactId], "Summary"]]
 
 
 @attrs.define(kw_only=True)
@@ -909,5 +903,7 @@ def time_ordered() -> str:
 
 def counted() -> IdFactory:
     """Ids 1, 2, 3, ... in the form of UUIDs: the same on every machine."""
+    from uuid import UUID  # here, because the ids of a real timeline do not need it
+
     numbers = count(1)
-    return lambda: str(uuid.UUID(int=next(numbers)))
+    return lambda: str(UUID(int=next(numbers)))

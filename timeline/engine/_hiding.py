@@ -19,6 +19,7 @@ import attrs
 import msgspec
 from msgspec.structs import replace
 
+import render
 from blocks import (
     ArtifactId,
     Block,
@@ -52,17 +53,14 @@ from blocks import (
 from render import (
     Compaction,
     Entry,
-    Redaction,
     View,
     decide,
-    redaction_of,
-    said_by,
     stand_in,
-    without_blocks,
 )
 from timeline._flow import Flow
 
 if TYPE_CHECKING:
+    from render import Redaction
     from timeline.engine._engine import Engine
 
 
@@ -246,7 +244,7 @@ def _content(block: Block | None = None) -> bytes:
     if block is None:
         return msgspec.json.encode(("", "", ()))
     call = block.call_id if isinstance(block, ToolCall | ToolResult) else ""
-    return msgspec.json.encode((call, said_by(block).strip(), images_of(block)))
+    return msgspec.json.encode((call, render.said_by(block).strip(), images_of(block)))
 
 
 def is_forgotten(block: Block) -> bool:
@@ -298,7 +296,7 @@ def without_quotes(view: View, log: Sequence[Recorded], at: float) -> View:
     written = _written(fold, log if is_all else ()) if fold else None
     quoting = [e for e in view.entries if e.replacement and e.hidden_as not in (None, "requested")]
     parts = [written, *((entry.replacement, entry.dropped) for entry in quoting)]
-    redaction = redaction_of(hidden.values(), parts, shown(blocks.values(), texts))
+    redaction = render.redaction_of(hidden.values(), parts, shown(blocks.values(), texts))
     events: list[Event] = []
     if fold and written:
         new = without_quotations(written, hidden, redaction)
@@ -415,7 +413,7 @@ def taken_back(
     hidden = {version: block for version, block in blocks.items() if block.id in gone}
     quoting = (part for _, event in log for part in _quoting(event))
     said = shown(blocks.values(), {**withheld, **gone})
-    redaction = redaction_of(hidden.values(), quoting, said)
+    redaction = render.redaction_of(hidden.values(), quoting, said)
     return [(version, _without(event, hidden, gone, redaction)) for version, event in log]
 
 
@@ -441,7 +439,7 @@ def without_quotations(
     summary: RangeSummary, hidden: Collection[int], redaction: Redaction
 ) -> RangeSummary:
     """The summary without what it has of the blocks with these versions, and without other quotations."""
-    return redaction.redacted(without_blocks(summary, hidden))
+    return redaction.redacted(render.without_blocks(summary, hidden))
 
 
 def _nameless(event: Event) -> Event:

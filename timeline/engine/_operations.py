@@ -854,7 +854,8 @@ def in_turn(turn: Callable[[View], TurnId], check: Callable[[View], None] | None
     def fit(view: View, events: Sequence[Event]) -> Sequence[Event]:
         if check is not None:
             check(view)
-        return [_moved(event, turn(view)) for event in events]
+        own = turn(view)
+        return [_moved(event, own) for event in events]
 
     return fit
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 import attrs
 
+import persistence
 from blocks import (
     BlockAppended,
     Event,
@@ -39,7 +40,7 @@ from blocks import (
     window_of,
     withheld_after,
 )
-from persistence import EventStore, Kept, Removed, checked_place, remove_archive
+from persistence import EventStore, Kept, Removed
 from timeline._flow import CallHook, Flow, blocking
 from timeline.engine._hiding import (
     FORGOTTEN,
@@ -184,7 +185,7 @@ def _erased(store: EventStore, remove: Callable[[], Removed]) -> tuple[Removed, 
     where copies may remain."""
     removed = remove()
     for file in removed.unused:
-        remove_archive(file)
+        persistence.remove_archive(file)
     return removed, store.erase()
 
 
@@ -251,7 +252,7 @@ class Retention:
             raise MisuseError(f"retention={in_short(repr(keeping))}: give one of {kinds}")
         if (keeping == "archive") != (archive is not None):
             raise MisuseError('retention="archive" and archive=FOLDER must be given together')
-        folder = "" if archive is None else checked_place(archive)
+        folder = "" if archive is None else persistence.checked_place(archive)
         if keeping in ("archive", "forget") and not store.can_remove:
             raise MisuseError(f"retention={keeping!r}: this store cannot remove events")
         return cls(keeping=keeping or "keep", folder=folder)  # type: ignore[arg-type]  # one of them

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 
-from blocks import ENCRYPTED, FoldlineError, ToolCall, checked_calls
+from blocks import ENCRYPTED, ClosedError, FoldlineError, ToolCall, checked_calls
 from blocks.formats import as_json
 from render import Json, Rendered
 from timeline import AsyncTimeline, Timeline
@@ -34,7 +34,7 @@ from timeline.observe._traces import (
     usage_attributes,
 )
 from timeline.react._approvals import Approval, Suspension
-from timeline.react._events import AgentEvent, Outcome, TextDelta, ToolDone, ToolStarted
+from timeline.react._events import AgentEvent, Outcome, OutputT, TextDelta, ToolDone, ToolStarted
 from timeline.react._limits import Meter
 from timeline.react._loop import Ask, Flow, Loop, RunTools
 from timeline.react._settings import AgentSettings, is_kind, text_in
@@ -51,7 +51,7 @@ Performed: TypeAlias = Generator[AgentEvent, None, Any]
 
 @checked_calls()
 @attrs.frozen
-class ReactAgent(AgentSettings):
+class ReactAgent(AgentSettings[OutputT]):
     """An agent on a timeline: calls the model and runs its tools until the model is done.
 
     If it is interrupted at any point (Ctrl-C, an error of the provider, a crash), the log stays valid, and
@@ -66,7 +66,7 @@ class ReactAgent(AgentSettings):
         super().__attrs_post_init__()
         self._api.check(self.client)
 
-    def run(self, prompt: str, *parts: Given) -> Outcome:
+    def run(self, prompt: str, *parts: Given) -> Outcome[OutputT]:
         """Append the user's prompt, and run until the model ends its turn.
 
         Raises:
@@ -76,7 +76,7 @@ class ReactAgent(AgentSettings):
         """
         return _last(self.run_events(prompt, *parts))
 
-    def run_events(self, prompt: str, *parts: Given) -> Iterator[AgentEvent]:
+    def run_events(self, prompt: str, *parts: Given) -> Generator[AgentEvent, None, None]:
         """As `run`, but one event after the other as it happens; the last one is the `Outcome`.
 
         The run goes on while the iterator is read. Closing it (or leaving the loop that reads it) interrupts the run as
@@ -88,7 +88,7 @@ class ReactAgent(AgentSettings):
         checked_prompt(prompt, parts, "run()")
         return self._play(Loop(self.timeline, self).run(prompt, *parts))
 
-    def resume(self) -> Outcome:
+    def resume(self) -> Outcome[OutputT]:
         """Continue a run that stopped or that ended early: with what was approved and denied, and with a new allowance.
 
         A call that may have been begun, and has no result, is closed as interrupted; one of an `idempotent` tool is made
@@ -100,7 +100,7 @@ class ReactAgent(AgentSettings):
         """
         return _last(self.resume_events())
 
-    def resume_events(self) -> Iterator[AgentEvent]:
+    def resume_events(self) -> Generator[AgentEvent, None, None]:
         """As `resume`, but one event after the other, as `run_events`."""
         return self._play(Loop(self.timeline, self).resume())
 
@@ -122,7 +122,7 @@ class ReactAgent(AgentSettings):
         """
         drive(Loop(self.timeline, self).decide(_id(approval), "denied", None, reason))
 
-    def _as_child(self, task: str, above: Meter) -> Outcome:
+    def _as_child(self, task: str, above: Meter) -> Outcome[OutputT]:
         """Begin a task, or go on with it, for the agent whose meter is given."""
         loop = Loop(self.timeline, self, above)
         return _last(self._play(loop.resume() if self.timeline.version else loop.run(task)))
@@ -131,7 +131,7 @@ class ReactAgent(AgentSettings):
     def _api(self) -> Api:
         return api_of(self.timeline.settings.provider.name)
 
-    def _play(self, flow: Flow[Outcome]) -> Generator[AgentEvent, None, None]:
+    def _play(self, flow: Flow[Outcome[OutputT]]) -> Generator[AgentEvent, None, None]:
         with run_span(self.timeline, self.name) as span:
             try:
                 with closing(play(flow, self._perform)) as events:
@@ -145,6 +145,8 @@ class ReactAgent(AgentSettings):
         """Close interrupted calls. An error here is only logged, because the earlier error matters more."""
         try:
             Loop(self.timeline, self).settle()
+        except ClosedError:
+            pass  # by the run above, which was interrupted: `resume` closes them
         except FoldlineError:
             log.exception("open calls are still open; `resume` closes them")
 
@@ -180,16 +182,20 @@ class ReactAgent(AgentSettings):
 
     def _run_tools(self, effect: RunTools) -> Performed:
         """Run the calls, several at once in threads; each result is appended as soon as it arrives, by this thread alone,
-        so that nothing is appended after an interrupt."""
+        and if this is interrupted, the threads append nothing any more and begin no further call."""
         suspended: list[Suspension] = []
         several = len(effect.calls) > 1 and self.parallel_max > 1
-        for result in (self._concurrent if several else self._in_order)(effect):
-            if isinstance(result, ToolStarted):
-                yield from self._report(result)
-            elif isinstance(result, CallResult):
-                yield from self._report(_append(self, result)[1])
-            else:
-                suspended.append(result)
+        try:
+            for result in (self._concurrent if several else self._in_order)(effect):
+                if isinstance(result, ToolStarted):
+                    yield from self._report(result)
+                elif isinstance(result, CallResult):
+                    yield from self._report(_append(self, result)[1])
+                else:
+                    suspended.append(result)
+        except BaseException:
+            effect.meter.give_up()
+            raise
         return suspended
 
     def _in_order(self, effect: RunTools) -> Iterator[ToolStarted | CallResult | Suspension]:
@@ -202,6 +208,8 @@ class ReactAgent(AgentSettings):
 
         def work(one: ToolCall) -> CallResult | Suspension:
             with room:
+                if effect.meter.is_given_up:
+                    raise ClosedError("the run was interrupted before this call began")
                 return self._call_tool(one, effect.meter)
 
         for each in effect.calls:
@@ -216,9 +224,9 @@ class ReactAgent(AgentSettings):
             return end_tool(span, self.caller.call(tool_call, context))
 
 
-def _last(events: Iterator[AgentEvent]) -> Outcome:
+def _last(events: Iterator[AgentEvent]) -> Outcome[Any]:
     """The outcome of a run, which is read to its end: closing it before would interrupt it."""
-    return cast("Outcome", deque(events, maxlen=1).pop())
+    return cast("Outcome[Any]", deque(events, maxlen=1).pop())
 
 
 def _id(approval: Approval | str) -> str:
@@ -227,7 +235,7 @@ def _id(approval: Approval | str) -> str:
 
 @checked_calls()
 @attrs.frozen
-class AsyncReactAgent(AgentSettings):
+class AsyncReactAgent(AgentSettings[OutputT]):
     """`ReactAgent` for asyncio: the tools of one round run concurrently, sync tools in threads."""
 
     timeline: AsyncTimeline = attrs.field(validator=is_kind(AsyncTimeline, "an AsyncTimeline"))
@@ -238,7 +246,7 @@ class AsyncReactAgent(AgentSettings):
         super().__attrs_post_init__()
         self._api.check(self.client)
 
-    async def run(self, prompt: str, *parts: Given) -> Outcome:
+    async def run(self, prompt: str, *parts: Given) -> Outcome[OutputT]:
         """See `ReactAgent.run`."""
         return await _alast(self.run_events(prompt, *parts))
 
@@ -247,7 +255,7 @@ class AsyncReactAgent(AgentSettings):
         checked_prompt(prompt, parts, "run()")
         return self._play(Loop(self.timeline, self).run(prompt, *parts))
 
-    async def resume(self) -> Outcome:
+    async def resume(self) -> Outcome[OutputT]:
         """See `ReactAgent.resume`."""
         return await _alast(self.resume_events())
 
@@ -263,7 +271,7 @@ class AsyncReactAgent(AgentSettings):
         """See `ReactAgent.deny`."""
         await adrive(Loop(self.timeline, self).decide(_id(approval), "denied", None, reason))
 
-    async def _as_child(self, task: str, above: Meter) -> Outcome:
+    async def _as_child(self, task: str, above: Meter) -> Outcome[OutputT]:
         loop = Loop(self.timeline, self, above)
         return await _alast(self._play(loop.resume() if self.timeline.version else loop.run(task)))
 
@@ -271,7 +279,7 @@ class AsyncReactAgent(AgentSettings):
     def _api(self) -> Api:
         return api_of(self.timeline.settings.provider.name)
 
-    async def _play(self, flow: Flow[Outcome]) -> AsyncGenerator[AgentEvent, None]:
+    async def _play(self, flow: Flow[Outcome[OutputT]]) -> AsyncGenerator[AgentEvent, None]:
         with run_span(self.timeline, self.name) as span:
             try:
                 async with aclosing(aplay(flow, self._perform)) as events:
@@ -370,15 +378,17 @@ class AsyncReactAgent(AgentSettings):
         return done
 
 
-async def _alast(events: AsyncGenerator[AgentEvent, None]) -> Outcome:
+async def _alast(events: AsyncGenerator[AgentEvent, None]) -> Outcome[Any]:
     last: AgentEvent | None = None
     async with aclosing(events):
         async for event in events:
             last = event
-    return cast("Outcome", last)
+    return cast("Outcome[Any]", last)
 
 
-def _append(agent: ReactAgent | AsyncReactAgent, result: CallResult) -> tuple[Any, ToolDone]:
+def _append(
+    agent: ReactAgent[Any] | AsyncReactAgent[Any], result: CallResult
+) -> tuple[Any, ToolDone]:
     """Append the result of a call; with an async agent, await the first of the two."""
     if result.envelope.sensitivity in ENCRYPTED and not agent.timeline.settings.can_seal:
         result = withheld(result)
@@ -416,7 +426,9 @@ def end_run(span: Span, event: AgentEvent) -> AgentEvent:
     return event
 
 
-def chat_span(agent: ReactAgent | AsyncReactAgent, arguments: Json) -> AbstractContextManager[Span]:
+def chat_span(
+    agent: ReactAgent[Any] | AsyncReactAgent[Any], arguments: Json
+) -> AbstractContextManager[Span]:
     """The span of one call to the model."""
     timeline: Shell = agent.timeline
     if not timeline.traces.are_on:

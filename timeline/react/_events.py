@@ -8,7 +8,7 @@ for event in agent.run_events("Why does the nightly job fail?"):
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
 
 import attrs
 
@@ -18,6 +18,15 @@ from timeline._arguments import Output
 from timeline.observe._hooks import functions, listed
 from timeline.react._approvals import Approval
 from timeline.react._limits import LimitReached, Usage
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # type checkers know it without an installation
+
+    OutputT = TypeVar("OutputT", default=Any)
+else:
+    from typing import TypeVar
+
+    OutputT = TypeVar("OutputT")
 
 Hook: TypeAlias = Callable[[Any], Any]
 
@@ -103,8 +112,8 @@ class StepDone:
 
 
 @attrs.frozen(kw_only=True)
-class Outcome:
-    """How a run ended."""
+class Outcome(Generic[OutputT]):
+    """How a run ended; `OutputT` is the agent's `output`."""
 
     text: str
     """The texts of the agent since its last tool call."""
@@ -116,7 +125,7 @@ class Outcome:
     """Answers of the model, without those to sub-agents."""
     usage: Usage
     """What the run has used, with its sub-agents."""
-    output: Any = None
+    output: OutputT | None = None
     """With `output=` of the agent: the result, of that type; None: the run ended without one."""
     approvals: tuple[Approval, ...] = ()
     """With stop `approval`: the calls that wait for a person."""
@@ -133,7 +142,7 @@ AgentEvent: TypeAlias = (
     | ToolDone
     | ApprovalNeeded
     | StepDone
-    | Outcome
+    | Outcome[Any]
 )
 """An event of a run. Compactions are among them as a `SessionStarted` with source `compact`."""
 

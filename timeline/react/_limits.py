@@ -1,20 +1,27 @@
-"""What a run has used of tokens, money, model calls and time, and the limits at which it stops.
+"""What a run has used of tokens, money, model calls and time, the limits at which it stops, and how it is given up.
 
 A limit ends a run between two rounds, so the log is whole and `resume` goes on, with a new allowance. What sub-agents use
 counts for the agents above them, too, and the limits of all of these hold.
+
+A run that is interrupted cannot stop the threads that work for it. So it is given up: they begin no further call, and the
+timelines of its sub-agents, and of theirs, are closed, so that nothing is appended by a thread that nobody waits for.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
+from threading import Lock
 from typing import Any, Literal, Self, TypeAlias
 
 import attrs
 from attrs.validators import optional
 
-from blocks import MisuseError, UsageRecorded, checked_calls, in_words
+from blocks import ClosedError, FoldlineError, MisuseError, UsageRecorded, checked_calls, in_words
 from render import Model
 from timeline._arguments import COUNT, checked
 from timeline.billing import usage_price
 
+log = logging.getLogger("foldline")
 Measure: TypeAlias = Literal["rounds", "tokens", "dollars", "seconds"]
 
 
@@ -106,7 +113,8 @@ class Usage:
 
 @attrs.define
 class Meter:
-    """Adds up what one run uses, and what its sub-agents use; `above` is the meter of the agent that called it."""
+    """Follows one run: adds up what it and its sub-agents use, and knows the timelines that these have open; `above` is
+    the meter of the agent that called it."""
 
     limits: Limits
     clock: Callable[[], float]
@@ -116,6 +124,10 @@ class Meter:
     _begun: float = attrs.field(
         default=attrs.Factory(lambda self: self.clock(), takes_self=True), init=False
     )
+    _lock: Lock = attrs.field(factory=Lock, init=False)
+    _open: list[Any] = attrs.field(factory=list[Any], init=False)
+    """The timelines of sub-agents in other threads, those of their sub-agents included."""
+    _is_given_up: bool = attrs.field(default=False, init=False)
 
     @property
     def usage(self) -> Usage:
@@ -151,6 +163,40 @@ class Meter:
         if self.above is None:
             return None
         return self.above.reached() or self.above.reached_above()
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether this run, or one above, is given up."""
+        return self._is_given_up or (self.above is not None and self.above.is_given_up)
+
+    @contextmanager
+    def serving(self, timeline: Any) -> Generator[None]:
+        """Meanwhile a sub-agent works on this timeline, and giving up this run, or one above, closes it.
+
+        Raises:
+            ClosedError: the run is given up already.
+        """
+        with self.above.serving(timeline) if self.above else nullcontext():
+            with self._lock:
+                if self._is_given_up:
+                    raise ClosedError("the run that called this sub-agent was interrupted")
+                self._open.append(timeline)
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._open.remove(timeline)
+
+    def give_up(self) -> None:
+        """Let no further call begin, and close the timelines of sub-agents; waits at most for a commit that has begun."""
+        with self._lock:
+            self._is_given_up = True
+            left = tuple(self._open)
+        for timeline in left:
+            try:
+                timeline.close()
+            except FoldlineError:
+                log.exception("what sub-agent %s had not committed is lost", timeline.id)
 
 
 def priced(usage: UsageRecorded | None, model: Model, response: dict[str, Any]) -> Usage:

@@ -145,7 +145,7 @@ class Loop:
 
     timeline: Any
     """A `Timeline`, or an `AsyncTimeline` whose methods are awaited."""
-    settings: AgentSettings
+    settings: AgentSettings[Any]
     above: Meter | None = None
     """The meter of the agent whose sub-agent this is."""
     rounds: int = attrs.field(default=0, init=False)
@@ -169,7 +169,7 @@ class Loop:
 
     # A run.
 
-    def run(self, prompt: str, *parts: Given) -> Flow[Outcome]:
+    def run(self, prompt: str, *parts: Given) -> Flow[Outcome[Any]]:
         """A turn: append the user's prompt, then run rounds until the model stops."""
         self._check()
         if self.timeline.open_calls:
@@ -180,7 +180,7 @@ class Loop:
         yield lambda: self.timeline.user(prompt, *parts)
         return (yield from self._rounds())
 
-    def resume(self) -> Flow[Outcome]:
+    def resume(self) -> Flow[Outcome[Any]]:
         """Continue a run that stopped, or that a crash or an error ended."""
         self._check()
         yield self.settle
@@ -239,7 +239,7 @@ class Loop:
         self._boundary = view.compacted
         yield SessionStarted(source=source, version=self.timeline.version)
 
-    def _rounds(self) -> Flow[Outcome]:
+    def _rounds(self) -> Flow[Outcome[Any]]:
         while not (stop := self._limit_stop()):
             if stop := (yield from self._round()):
                 return self._outcome(stop)
@@ -250,7 +250,7 @@ class Loop:
         self._limit = self.meter.reached() or self.meter.reached_above()
         return "limit" if self._limit else ""
 
-    def _outcome(self, stop: str) -> Outcome:
+    def _outcome(self, stop: str) -> Outcome[Any]:
         result = self._result()
         return Outcome(
             text="".join(self._texts),
@@ -488,7 +488,7 @@ def is_done(view: View) -> bool:
     if not view.groups:
         return True
     group = view.groups[-1]
-    answer = [entry.block for entry in group.placed(Place.RESPONSE)]
+    answer = [entry.block for entry in group.placed[Place.RESPONSE]]
     if not answer or any(entry.place is Place.USER for entry in group.entries):
         return False
     is_paused = isinstance(answer[-1], OpaqueBlock)
@@ -497,7 +497,7 @@ def is_done(view: View) -> bool:
 
 def last_text(view: View) -> str:
     """The text of the newest answer."""
-    answer = view.groups[-1].placed(Place.RESPONSE) if view.groups else ()
+    answer = view.groups[-1].placed[Place.RESPONSE] if view.groups else ()
     return "".join(e.block.text for e in answer if isinstance(e.block, AssistantCompletion))
 
 

@@ -86,10 +86,10 @@ def _tries(view: View) -> list[tuple[Json, ToolResult]]:
     if not view.groups:
         return []
     group = view.groups[-1]
-    answers = {entry.pair: entry for entry in group.placed(Place.RESULT)}
-    since = max((entry.version for entry in group.placed(Place.USER)), default=0)
+    answers = {entry.pair: entry for entry in group.placed[Place.RESULT]}
+    since = max((entry.version for entry in group.placed[Place.USER]), default=0)
     tries: list[tuple[Json, ToolResult]] = []
-    for entry in group.placed(Place.RESPONSE):
+    for entry in group.placed[Place.RESPONSE]:
         answer = answers.get(entry.pair)
         if answer is None or answer.version < since or not entry.pair:
             continue

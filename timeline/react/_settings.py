@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, cast
+from types import UnionType
+from typing import Any, Generic, TypeAlias, cast
 
 import attrs
 
@@ -19,7 +20,7 @@ from render import Json, Provider, Rendered
 from timeline._apis import api_of
 from timeline._arguments import COUNT, VERSION, System, checked, fixed_content
 from timeline.react._approvals import Gate
-from timeline.react._events import AgentHooks
+from timeline.react._events import AgentHooks, OutputT
 from timeline.react._limits import Limits
 from timeline.react._output import output_tool
 from timeline.react._schemas import Function
@@ -85,8 +86,8 @@ def _whole(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
 
 
 @attrs.frozen(kw_only=True)
-class AgentSettings:
-    """The settings of an agent."""
+class AgentSettings(Generic[OutputT]):
+    """The settings of an agent; `OutputT` is the type of its run's result."""
 
     name: str = attrs.field(default="", validator=is_kind(str, "a text"))
     """The agent's name in traces."""
@@ -98,7 +99,7 @@ class AgentSettings:
     """Largest number of tokens in one answer."""
     limits: Limits = attrs.field(factory=Limits, validator=is_kind(Limits, "Limits(...)"))
     """The most that one run may use; see `Limits`."""
-    output: Any = None
+    output: type[OutputT] | UnionType | None = None
     """The type of the run's result, as for a tool's parameter: the model ends the run by calling the tool `final_result`
     with such a value. None: the result is a text."""
     output_retries: int = attrs.field(default=2, validator=_counted)

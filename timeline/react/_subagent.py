@@ -26,7 +26,7 @@ _UNFINISHED: Final = "The sub-agent stopped with `{}` before it was done. {}"
 
 @checked_calls()
 @attrs.frozen
-class SubAgent(AgentSettings):
+class SubAgent(AgentSettings[Any]):
     """An agent that another one calls as a tool: it gets a task, and its report is the result.
 
     What it uses counts for the calling agent's limits, too.
@@ -58,7 +58,10 @@ class SubAgent(AgentSettings):
         return attrs.evolve(made, delegate=self)
 
     def _run(self, task: str, context: RunContext) -> ToolReply | Suspension:
-        with self._opened(context.timeline, context.call.call_id) as timeline:
+        with (
+            self._opened(context.timeline, context.call.call_id) as timeline,
+            context.meter.serving(timeline),
+        ):
             outcome = ReactAgent(timeline, self.client, **self._settings)._as_child(  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] -- one of ours
                 task, context.meter
             )
@@ -83,7 +86,9 @@ class SubAgent(AgentSettings):
         """The sub-agent's timeline; of an async one, to be awaited."""
         return (self.open or timeline.sibling)(f"{timeline.id}/{call_id}")
 
-    def _answer(self, outcome: Outcome, name: str, context: RunContext) -> ToolReply | Suspension:
+    def _answer(
+        self, outcome: Outcome[Any], name: str, context: RunContext
+    ) -> ToolReply | Suspension:
         if outcome.stop == "approval":
             return Suspension(
                 "approval", tuple(each.within(context.call.call_id) for each in outcome.approvals)

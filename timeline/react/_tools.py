@@ -17,7 +17,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack, cast, get_args, overload
@@ -419,6 +419,7 @@ def _in_time(run: _Run, seconds: float) -> object:
     except TimeoutError:
         if work.done():  # the tool's own
             raise
+        work.add_done_callback(_discard)
         raise GivenUpError(TIMED_OUT.format(seconds)) from None
 
 
@@ -430,7 +431,11 @@ async def _aperform(run: _Run) -> object:
             return await run.function(**run.arguments)
         # not in the loop's own threads: its end would wait for one that was given up
         work = in_thread(lambda: run.function(**run.arguments), "foldline-tool")
-        answer = await asyncio.wrap_future(work)
+        try:
+            answer = await asyncio.wrap_future(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(_discard)
+            raise
         return await answer if inspect.isawaitable(answer) else answer
 
     try:
@@ -440,6 +445,12 @@ async def _aperform(run: _Run) -> object:
         if task is None or task.cancelling():
             raise
         raise CancelledError(*error.args) from error  # cancelled within the tool, not by the caller
+
+
+def _discard(work: Future[object]) -> None:
+    """Close the coroutine that a function returned after its call was given up: nobody will await it."""
+    if work.exception() is None and inspect.iscoroutine(answer := work.result()):
+        answer.close()
 
 
 async def _within(seconds: float | None, work: Coroutine[Any, Any, Any]) -> object:

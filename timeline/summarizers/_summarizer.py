@@ -7,6 +7,8 @@ is async, in a task of its own), and abandoned when it takes longer than the pol
 cannot be ended, so it is left running; as long as it hangs, the summariser is not called again.
 """
 
+from __future__ import annotations
+
 import inspect
 import logging
 from collections.abc import Callable
@@ -17,12 +19,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import msgspec
 
+import render
 from blocks import FoldlineError, Provenance, StructuredSummary, clean_json
-from render import Context, FoldRange, Summary, View, extractive
+from render import Context, View
 from timeline._flow import AskSummarizer, in_thread
 
 if TYPE_CHECKING:
     from asyncio import Task
+
+    from render import FoldRange, Summary
 
 
 class SummaryFailedError(FoldlineError):
@@ -55,7 +60,7 @@ class ExtractiveSummarizer:
     """Quotes blocks instead of calling a model: deterministic, free, never fails."""
 
     def __call__(self, request: SummaryRequest, /) -> Summary:
-        return extractive(request.range)
+        return render.extractive(request.range)
 
 
 def is_free(summarizer: Summarizer) -> bool:
@@ -98,7 +103,7 @@ def checked(answer: object) -> Summary:
     Raises:
         TypeError: the answer is not a `Summary`.
     """
-    if not isinstance(answer, Summary):
+    if not isinstance(answer, render.Summary):
         raise TypeError(f"a summariser must return a Summary, not {type(answer).__name__}")
     try:
         written = checked_summary(answer.summary)
@@ -116,7 +121,7 @@ class Patience:
 
     _asked: Summarizer | None = attrs.field(default=None, init=False)
     """The summariser of the latest call."""
-    _parts: "tuple[Future[Any] | Task[Any], ...]" = attrs.field(default=(), init=False)
+    _parts: tuple[Future[Any] | Task[Any], ...] = attrs.field(default=(), init=False)
     """The futures and tasks in which that call runs."""
 
     def asking(self, summarizer: Summarizer, request: SummaryRequest) -> AskSummarizer:
@@ -172,7 +177,7 @@ class Patience:
         return task.result()
 
     async def _answer(
-        self, summarizer: Summarizer, request: SummaryRequest, *started: "Future[Any]"
+        self, summarizer: Summarizer, request: SummaryRequest, *started: Future[Any]
     ) -> Summary:
         from asyncio import wrap_future
 
@@ -206,7 +211,7 @@ def _too_long(seconds: float) -> SummaryFailedError:
     return SummaryFailedError(f"no summary in {seconds:g} seconds (`summary_seconds`)")
 
 
-def _heard(task: "Task[Any]") -> None:
+def _heard(task: Task[Any]) -> None:
     """Read the exception of an abandoned task, so that asyncio does not report it as never retrieved."""
     if not task.cancelled():
         task.exception()

@@ -35,7 +35,6 @@ from blocks import (
 from blocks.formats import SHAPES, anthropic_usage_in, items, obj, string
 from render.policy._context import (
     Answer,
-    Encoder,
     Limits,
     Model,
     Piece,
@@ -85,7 +84,7 @@ from render.providers.anthropic._kinds import (
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
 )
-from render.view._group import Entry, Group, Json, Place, verbatim
+from render.view._group import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["anthropic"]
 PICTURE_BYTES_MAX: Final = 24_000_000
@@ -158,7 +157,7 @@ def rates(model: Model, prompt_tokens: int) -> Rates:
 
 def encoder(
     refuses: Refuses, counter: TokenCounter, model: Model, *, keep_thinking: bool
-) -> Encoder:
+) -> Encoder[Piece]:
     """An encoder into messages of assistant and user."""
     leads = keep_thinking and "leads" in _thinking_rules(model)
     roles = frozenset({OPERATOR}) if model.system_messages else frozenset[str]()
@@ -229,14 +228,16 @@ class Encoding:
         sent = by_role(
             {"assistant": said, "user": heard, "system": operator}, "assistant", "content"
         )
-        scale = Scale(tokens=content_tokens, counter=self.counter)
-        return piece_of(group, sent, scale, notices)
+        return piece_of(group, sent, Scale(tokens=self._sizes), notices)
+
+    def _sizes(self, contents: Sequence[Json]) -> list[int]:
+        return [content_tokens(content, self.counter) for content in contents]
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[Numbered]:
         """The content of the assistant message, with versions."""
         contents: list[Numbered] = []
         replayed = False
-        for entry in group.placed(Place.RESPONSE):
+        for entry in group.placed[Place.RESPONSE]:
             match entry.block:
                 case ToolCall() as call:
                     contents.append((entry.version, _tool_use(entry, call)))
@@ -325,7 +326,7 @@ def _as_texts(group: Group, results: Iterable[Numbered]) -> Iterator[Numbered]:
     stand outside of one."""
     calls = {
         wire_id(entry.pair): entry.block
-        for entry in group.placed(Place.RESPONSE)
+        for entry in group.placed[Place.RESPONSE]
         if isinstance(entry.block, ToolCall)
     }
     for version, result in results:
@@ -615,21 +616,23 @@ def _as_one(run: Sequence[Json]) -> Json:
     return {"role": run[0]["role"], "content": list(contents)}
 
 
-def _marked(piece: Piece, spots: frozenset[int]) -> Iterator[Json]:
+def _marked(piece: Piece, spots: frozenset[int]) -> list[Json]:
     """The piece's messages with marks; messages without marks are the same objects."""
+    messages: list[Json] = []
     spot = 0
     for message in piece.items:
         content: list[Json] = message["content"]
         places = range(spot, spot + len(content))
         spot += len(content)
         if spots.isdisjoint(places):
-            yield message
+            messages.append(message)
         else:
             marked = [
                 with_mark(part) if place in spots else part
                 for place, part in zip(places, content, strict=True)
             ]
-            yield {**message, "content": marked}
+            messages.append({**message, "content": marked})
+    return messages
 
 
 def with_mark(content: Json, ttl: str = "5m") -> Json:

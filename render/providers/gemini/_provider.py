@@ -39,7 +39,6 @@ from blocks.formats import SHAPES, dumped, gemini_field, gemini_usage_in, respon
 from blocks.formats import answer_of as answered
 from render.policy._context import (
     Answer,
-    Encoder,
     Limits,
     Model,
     Piece,
@@ -86,7 +85,7 @@ from render.providers.gemini._kinds import (
     UNSIGNED,
     kind_of,
 )
-from render.view._group import Entry, Group, Json, Place, verbatim
+from render.view._group import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["gemini"]
 WANTED: Final = "record(): expected a response of the Gemini API (the SDK's object, or its JSON)"
@@ -139,7 +138,7 @@ def rates(model: Model, prompt_tokens: int) -> Rates:
     return model.rates(prompt_tokens, Rates(input=1.0, output=5.0, read=0.1, writes=writes))
 
 
-def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:
     """An encoder into contents."""
     del model
     encoding = Encoding(counter=counter, keep_thinking=keep_thinking)
@@ -185,12 +184,13 @@ class Encoding:
 
     @property
     def _scale(self) -> Scale:
-        return Scale(
-            tokens=part_tokens, counter=self.counter, envelope=MESSAGE_TOKENS, kind=kind_of
-        )
+        return Scale(tokens=self._sizes, envelope=MESSAGE_TOKENS, kind=kind_of)
+
+    def _sizes(self, parts: Sequence[Json]) -> list[int]:
+        return [part_tokens(part, self.counter) for part in parts]
 
     def _said(self, group: Group, notices: list[str]) -> Iterator[tuple[int, Json]]:
-        for entry in group.placed(Place.RESPONSE):
+        for entry in group.placed[Place.RESPONSE]:
             part = self._part(entry)
             if part is not None:
                 yield entry.version, part

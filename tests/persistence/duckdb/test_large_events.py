@@ -24,11 +24,11 @@ from persistence import DuckDBStore, MemoryStore, block_at, search_blocks, verif
 from persistence.duckdb._tables import (
     LARGE,
     PIECE,
-    is_large,
     is_stand_in,
     pieces_of,
     stand_in,
 )
+from persistence.duckdb._writer import payload_of
 from tests._table import for_each
 from tests.persistence.contract import TURN, T, U, forked, many, said
 
@@ -205,5 +205,8 @@ def test_an_append_of_50_megabytes_is_one_commit(store: DuckDBStore) -> None:
 
 
 def test_the_bound_is_where_it_is_said_to_be() -> None:
-    assert not is_large(b"x" * LARGE)
-    assert is_large(b"x" * (LARGE + 1))
+    frame = len(encode_event(said("")))
+    for size in (LARGE, LARGE + 1):
+        data = encode_event(said("x" * (size - frame)))
+        assert is_stand_in(payload_of(data)) == (len(data) > LARGE)
+        assert len(data) == size

@@ -268,18 +268,25 @@ def test_what_is_no_update_is_refused_with_its_reason(answer: str, why: str) -> 
     assert str(caught.value).startswith(why)
 
 
-def test_what_is_written_more_must_be_shorter_than_what_is_folded() -> None:
+def test_what_is_written_more_must_be_shorter_than_what_is_folded_or_a_fiftieth_of_the_limit() -> (
+    None
+):
     summary = StructuredSummary(state="x" * 403)
     answer = msgspec.json.encode({"state": summary.state}).decode()
     written = count(format_written(summary))
-    for less in (0, 1):
-        fold = folding(make.prompt("z" * 4 * (written + 1 - less)))
-        asked = asking(make.view_of(), fold, context())
-        if less:
+    for folded, limit, is_taken in (
+        (written + 1, 2_000, True),
+        (written, 2_000, False),
+        (1, 50 * written, False),
+        (1, 50 * (written + 1), True),
+    ):
+        fold = folding(make.prompt("z" * 4 * folded))
+        asked = asking(make.view_of(), fold, context(limit=limit))
+        if is_taken:
+            assert parsed(answer, asked).state == summary.state
+        else:
             with pytest.raises(RejectedAnswerError, match=f"{written} tokens, more than what"):
                 parse_answer(answer, asked)
-        else:
-            assert parsed(answer, asked).state == summary.state
         assert parsed(answer, asked, summary).state == summary.state
 
 

@@ -28,8 +28,9 @@ from blocks import (
 )
 from blocks.formats._message import Answer
 from render import Entry, Group, Json, Model, Place, Provider, Rates, TokenCounter, Where
-from render.policy._context import Encoder, Limits, Piece, Segment, Spot, ThinkingRule, Violation
+from render.policy._context import Limits, Piece, Segment, Spot, ThinkingRule, Violation
 from render.summary._text import format_summary
+from render.view._group import Encoder
 
 KEPT = 600
 """Seconds."""
@@ -87,7 +88,7 @@ def plain_text(
     )
 
 
-def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:
     del model, keep_thinking
     return Encoder(("plain", counter.name), lambda group: _encoded(group, counter))
 
@@ -200,7 +201,7 @@ def _encoded(group: Group, counter: TokenCounter) -> Piece:
 
 
 def _lines(group: Group) -> Iterator[tuple[int, Json]]:
-    answered = {entry.pair for entry in group.placed(Place.RESULT)}
+    answered = {entry.pair for entry in group.placed[Place.RESULT]}
     for entry in group.entries:
         block = entry.block
         texts = (format_summary(block),) if isinstance(block, RangeSummary) else (_text(entry),)

@@ -160,6 +160,10 @@ def test_a_request_is_handed_out_for_the_provider_that_it_was_rendered_for() -> 
         rendered.anthropic(max_tokens=10)
 
 
+def test_the_table_has_each_provider_under_its_own_name() -> None:
+    assert [provider.name for provider in PROVIDERS.values()] == list(PROVIDERS)
+
+
 def test_a_model_of_an_unknown_provider_is_refused_by_name() -> None:
     assert provider_of(make.LOOSE) is PROVIDERS["anthropic"]
     with pytest.raises(MisuseError, match=r"no provider 'antropic'; did you mean 'anthropic'"):

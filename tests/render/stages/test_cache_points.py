@@ -7,8 +7,6 @@ import attrs
 
 from blocks import Block, EventId, RequestRendered, TextPart
 from render import Rendered, View, commit, handed_out, total_tokens, validate_request
-from render.stages._budget import fixed_tokens
-from render.view._view import slice_visible
 from tests import _builders as make
 from tests._builders import LOOSE, context, steady
 from tests._table import for_each
@@ -192,12 +190,12 @@ def test_behind_a_compaction_the_users_words_have_a_point_of_their_own(system: A
 def test_words_too_short_to_be_cached_have_none(system: Any) -> None:
     view = compacted_view()
     within = context(system=system)
-    spots = within.encoder.pieces(slice_visible(view))[0].spots
+    spots = within.encoder.pieces(view.shown)[0].spots
     assert view.compaction
     said = sum(
         spot.tokens for spot in spots if spot.version and spot.version < view.compaction.event.cut
     )
-    minimum = said + fixed_tokens(within)
+    minimum = said + within.prefix.tokens
     for more, there in ((0, True), (1, False)):
         strict = context(system=system, model=attrs.evolve(LOOSE, cache_tokens_min=minimum + more))
         assert ("laid down" in points(make.shown(view, strict))) is there

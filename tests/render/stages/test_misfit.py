@@ -18,7 +18,6 @@ from persistence import MemoryStore
 from render import Rendered, commit
 from render.stages._budget import CannotFit, Cause, parts_of
 from render.view._group import as_shown
-from render.view._view import slice_visible
 from tests import _builders as make
 from tests._table import for_each
 from tests.strategies import Play, Step, settings, steps
@@ -149,7 +148,7 @@ def test_so_does_a_window_of_the_size_that_is_named(add: Callable[[Timeline], No
 def follow(timeline: Timeline, found: CannotFit) -> None:
     """Hide what is large of the kinds that are named."""
     kinds = {cause.kind for cause in found.causes}
-    shown = slice_visible(timeline.view)
+    shown = timeline.view.shown
     pieces = make.context().encoder.pieces(shown)
     parts = parts_of(zip(map(as_shown, shown.groups), pieces, strict=True))
     timeline.hide(*(part.path for part in parts if part.kind in kinds and part.removable))

@@ -11,7 +11,6 @@ from blocks import Decision, ErrorRecord, NamedList, OpenItem, StructuredSummary
 from render import SummaryRoom, merge_summaries
 from render.summary._merge import GAP, HELD, HELD_FAST
 from render.summary._written import (
-    CLOSED,
     format_written,
     numbered,
     report_history,
@@ -80,7 +79,7 @@ def test_what_an_update_does_not_mention_stays_word_for_word() -> None:
         (
             {"id": "d1", "rejected": "EUR and USD"},
             {"decisions"},
-            "d1. Use CHF., because the bank does; rejected: EUR and USD",
+            "d1. Use CHF, because the bank does; rejected: EUR and USD",
         ),
         ({"id": "o2", "priority": "low"}, {"open_items"}, "o2. [low] Account 5"),
         ({"id": "[O2]", "item": "Account 6"}, {"open_items"}, "o2. [medium] Account 6"),
@@ -103,7 +102,7 @@ def test_an_entry_is_changed_by_its_id_in_the_fields_that_are_named(
 def test_an_open_item_that_is_closed_is_work_with_its_outcome() -> None:
     summary = after(close=[{"id": "o1", "outcome": "settled"}])
     assert summary.open_items == BEFORE.open_items[1:]
-    closed = Work(component="Account 4", action=CLOSED, description="settled")
+    closed = Work(component="Account 4", action="done", description="settled")
     assert closed in summary.completed
     assert after(close=["o1"]).completed == BEFORE.completed, "without an outcome it just goes"
 
@@ -229,7 +228,7 @@ def test_each_entry_has_an_id_and_stands_under_its_heading() -> None:
     assert sections["Goal"] == "Settle the books."
     assert sections["Open items"] == "- [high] Account 4\n- [medium] Account 5"
     assert sections["Lists"] == "- Accounts:\n  - 1 done\n  - 2 open\n  - 3 open"
-    assert "d1. Use CHF., because the bank does; rejected: EUR: rounded" in numbered(BEFORE)
+    assert "d1. Use CHF, because the bank does; rejected: EUR: rounded" in numbered(BEFORE)
 
 
 @given(summaries(), st.integers(0, 300))

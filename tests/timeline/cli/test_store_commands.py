@@ -374,6 +374,30 @@ def test_verify_ends_with_1_when_it_does_not(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("replayed")
+def test_a_receipt_finds_what_an_older_copy_lacks(run: Run, session: Path) -> None:
+    """The copy is whole in itself; only the receipt of a later time tells."""
+    run("copy", "older.sqlite")
+    assert run("import", session, "--name", "later").code == 0
+    assert run("verify", "--receipt", "later.receipt").code == 0
+    assert run("verify", "--expect", "later.receipt").code == 0
+    assert run("verify", "--store", "older.sqlite").code == 0
+    ran = run("verify", "--store", "older.sqlite", "--expect", "later.receipt", "--receipt", "no")
+    assert ran.code == 1
+    assert "problem: later version 0: the receipt has 92 events, and there are 0" in ran.out
+    assert not Path("no").exists(), "a receipt of what does not hold together is of no use"
+
+
+@pytest.mark.usefixtures("replayed")
+@for_each("text", ["", "not a receipt", b"\xff\xfe"])
+def test_what_is_no_receipt_is_refused(run: Run, text: str | bytes) -> None:
+    Path("given").write_bytes(text if isinstance(text, bytes) else text.encode())
+    ran = run("verify", "--expect", "given")
+    assert ran.code == 2
+    assert "receipt" in ran.err
+    assert run("verify", "--expect", "missing").code == 1
+
+
+@pytest.mark.usefixtures("replayed")
 def test_a_store_that_somebody_holds_is_one_line(run: Run, session: Path) -> None:
     with DuckDBStore("foldline.duckdb"):
         for command in (("list",), ("verify",), ("import", session, "--name", "n")):

@@ -363,12 +363,13 @@ def test_a_model_of_litellm_is_asked_with_what_is_rendered(
     serve: Callable[..., FakeServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = pytest.importorskip("agents.extensions.models.litellm_model")
+    pytest.importorskip("litellm")
+    from agents.extensions.models import litellm_model
 
     async def play() -> None:
         desk = Desk(serve(responder=reading))
         url = f"{desk.server.url}/v1"
-        model = litellm.LitellmModel("openai/gpt-5.6", base_url=url, api_key="test")
+        model = litellm_model.LitellmModel("openai/gpt-5.6", base_url=url, api_key="test")
         session = await desk.session()
         given = desk.options(session)
         given["run_config"].model = None

@@ -1,9 +1,10 @@
 """A run as an iterator of its events: what comes in which order, and that closing it stops the run cleanly."""
 
 import asyncio
+import inspect
 import threading
 import time
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from blocks import ToolCall, ToolResult, UserPrompt
 from persistence import MemoryStore
 from tests._practice import Practice
-from tests._sizes import PATIENCE
+from tests._sizes import PATIENCE, until
 from timeline import AsyncReactAgent, AsyncTimeline, ReactAgent, Timeline, tool
 from timeline.fake_provider import Call, Fault, Reply
 from timeline.react import (
@@ -230,6 +231,36 @@ def test_an_interrupt_closes_what_is_open_and_late_results_change_nothing(
         assert agent.resume().text == DONE.text
 
 
+def test_after_an_interrupt_no_call_begins_that_was_waiting_for_room(practice: Practice) -> None:
+    """Two at a time: the third is reported as interrupted, so it must not run when there is room."""
+    began, release = threading.Barrier(3), threading.Event()
+    entered: list[int] = []
+
+    def hold(number: int) -> str:
+        """Hold the room."""
+        entered.append(number)
+        if number < 2:
+            began.wait(PATIENCE)
+            release.wait(PATIENCE)
+        return "late"
+
+    calls = [Call("hold", {"number": number}) for number in range(4)]
+    server, store = practice.serve(responder=[Reply(calls=calls), DONE]), MemoryStore()
+    others = set(threading.enumerate())
+    with Timeline.open("t", store=store) as timeline:
+        agent = ReactAgent(timeline, practice.client(server), tools=[hold], parallel_max=2)
+        events = agent.run_events("Go.")
+        started = (event for event in events if isinstance(event, ToolStarted))
+        assert [event.call.input["number"] for event in islice(started, 4)] == [0, 1, 2, 3]
+        began.wait(PATIENCE)
+        events.close()
+        assert timeline.open_calls == ()
+        release.set()
+        until(lambda: all(t.name != "foldline-tool" for t in set(threading.enumerate()) - others))
+        assert sorted(entered) == [0, 1]
+        assert agent.resume().text == DONE.text
+
+
 # Timeouts.
 
 
@@ -273,3 +304,26 @@ def test_a_tool_that_takes_too_long_is_given_up_and_the_model_is_told(
     outcomes = [result.envelope.outcome for result in desk.blocks(ToolResult)]
     assert outcomes == ["partial", "partial", "failure"]
     assert not desk.server.refused
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_a_coroutine_that_comes_too_late_is_closed(practice: Practice, *, is_async: bool) -> None:
+    """A plain function that returns one when its call was given up: Python warns of what nobody awaits."""
+    release, made = threading.Event(), list[Any]()
+
+    async def work() -> str:
+        return "late"
+
+    @tool(timeout=0.05)
+    def hang() -> Any:
+        """Hang, then return a coroutine."""
+        release.wait(PATIENCE)
+        made.append(work())
+        return made[0]
+
+    desk = Desk.at(
+        practice, ("anthropic", is_async), [Reply(calls=[Call("hang")]), DONE], tools=[hang]
+    )
+    assert desk.run().text == DONE.text
+    release.set()
+    until(lambda: made and inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED)

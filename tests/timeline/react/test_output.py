@@ -1,7 +1,7 @@
 """Typed output: the run ends with a value of the type, or with an error that says why not; the log shows each try."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 from pydantic import BaseModel, Field
@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from blocks import MisuseError, SystemMessage, ToolCall, ToolResult
 from tests._practice import Practice
 from tests._table import for_each
-from timeline import tool
+from timeline import AsyncReactAgent, ReactAgent, Timeline, tool
 from timeline.fake_provider import Call, Reply
-from timeline.react import AgentSettings, OutputError
+from timeline.react import AgentSettings, OutputError, SubAgent
 
 from .desk import EVERYWHERE, Desk
 
@@ -51,6 +51,23 @@ def test_a_run_ends_with_a_value(practice: Practice, provider: str, *, is_async:
     assert not desk.server.refused
     again = desk.resume()
     assert (again.output, again.rounds) == (outcome.output, 0), "the log has it"
+
+
+def test_type_checkers_know_the_type_of_the_value(practice: Practice) -> None:
+    """Checked by mypy and pyright, which read this."""
+    server = practice.serve(responder=[result({"title": "a", "pages": 1})])
+    client = practice.client(server)
+    reporter = ReactAgent(Timeline.open("a"), client, output=Report)
+    assert_type(reporter.run("Go.").output, Report | None)
+    talker = ReactAgent(Timeline.open("c"), client)
+    assert_type(talker, ReactAgent[Any])
+    helper = SubAgent("helper", "Helps.", client=client, output=Report)
+    assert helper.output is Report
+
+    async def work(agent: AsyncReactAgent[Answer]) -> None:
+        assert_type((await agent.run("Go.")).output, Answer | None)
+
+    assert callable(work)
 
 
 def test_after_so_many_tries_there_is_an_error_and_the_run_can_be_resumed(

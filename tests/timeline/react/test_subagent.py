@@ -1,5 +1,6 @@
 """Sub-agents: agents as tools, each with a timeline of its own that the calling agent's log leads to."""
 
+import threading
 from typing import Any
 
 import attrs
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 from blocks import MisuseError, ToolCall, ToolResult, UserPrompt
 from persistence import MemoryStore
 from tests._practice import Practice
+from tests._sizes import PATIENCE, until
 from timeline import ReactAgent, Timeline, tool
 from timeline.fake_provider import Call, Reply
 from timeline.react import SubAgent, ToolStarted
@@ -153,6 +155,51 @@ def test_an_interrupted_one_goes_on_where_it_was(practice: Practice) -> None:
     [call] = desk.blocks(ToolCall)
     [closed] = desk.blocks(ToolResult, f"desk/{call.call_id}")
     assert closed.envelope.outcome == "partial"
+    assert not desk.server.refused
+
+
+def test_after_an_interrupt_the_threads_of_sub_agents_append_nothing(practice: Practice) -> None:
+    """A thread cannot be stopped. When the call is made again, two would work on one log, and both would answer."""
+    began, release = threading.Event(), threading.Event()
+
+    def look() -> str:
+        """Look, and take long."""
+        began.set()
+        release.wait(PATIENCE)
+        return "seen"
+
+    def stop() -> None:
+        """Interrupt the run when the sub-agent's sub-agent is at work."""
+        assert began.wait(PATIENCE)
+        raise KeyboardInterrupt
+
+    def answer(request: Any) -> Reply:
+        messages = request["messages"]
+        if len(messages) > 1:
+            return DONE
+        task = messages[0]["content"][0]["text"]
+        both = [Call("look"), Call("rest")]
+        calls = {"Go.": [*ASK.calls, Call("stop")], "Pay 5.": [Call("deeper", {"task": "C"})]}
+        return Reply(calls=calls.get(task, both))
+
+    desk = Desk.at(practice, HERE, answer)
+    rest = tool(name="rest")(lambda: "rested")
+    deeper = SubAgent("deeper", "Looks deeper.", client=desk.client(), tools=[tool(look), rest])
+    desk.agent = {"tools": [helper(desk.client(), tools=[deeper]), tool(stop)]}
+    others = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        desk.run()
+    name = f"desk/{desk.blocks(ToolCall)[0].call_id}"
+    below = f"{name}/{desk.blocks(ToolCall, name)[0].call_id}"
+    before = [desk.store.head(each) for each in (name, below)]
+    release.set()
+    until(lambda: all(t.name != "foldline-tool" for t in set(threading.enumerate()) - others))
+    assert [desk.store.head(each) for each in (name, below)] == before
+    assert desk.resume().text == DONE.text
+    for each in (name, below):
+        with Timeline.open(each, store=desk.store) as timeline:
+            assert timeline.open_calls == ()
+            assert timeline.render().violations == ()
     assert not desk.server.refused
 
 

@@ -312,7 +312,7 @@ STEADY = attrs.evolve(EVERYTHING, name="steady", trigger_tokens=3_000)
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> Provider:
     provider = plain_text()
-    monkeypatch.setitem(cast("Any", PROVIDERS), "anthropic", provider)
+    monkeypatch.setitem(PROVIDERS.loaded, "anthropic", provider)
     return provider
 
 

@@ -152,7 +152,7 @@ def test_a_model_that_talks_too_much_does_not_push_out_what_it_decided(
     practice: Practice,
 ) -> None:
     """A long state, plan or turn context is cut before any fact or decision goes."""
-    long = "And so it goes on. " * 80
+    long = "And so it goes on. " * 160
     decided = [{"decision": "Use CHF.", "reason": "the bank does"}]
     told = {"decisions": decided, "facts": FACTS, "state": long, "plan": long}
     server = practice.serve(responder=lambda _: Reply(text=json.dumps(told)))
@@ -164,7 +164,7 @@ def test_a_model_that_talks_too_much_does_not_push_out_what_it_decided(
     assert not event.summary.degraded
     assert [d.decision for d in event.summary.summary.decisions] == ["Use CHF."]
     assert event.summary.summary.facts == FACTS
-    assert "- Use CHF., because the bank does" in shown
+    assert "- Use CHF, because the bank does" in shown
     assert event.summary.summary.state.endswith("…")
 
 

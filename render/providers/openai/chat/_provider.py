@@ -28,7 +28,6 @@ from blocks import (
 from blocks.formats import REASONING, SHAPES, items, obj, usage_in
 from render.policy._context import (
     Answer,
-    Encoder,
     Limits,
     Model,
     Piece,
@@ -79,7 +78,7 @@ from render.providers.openai._shared import (
     texts_of,
     tool_tokens,
 )
-from render.view._group import Entry, Group, Json, Place, verbatim
+from render.view._group import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["openai.chat"]
 PROMPT: Final = "system"
@@ -120,7 +119,7 @@ def limits(model: Model) -> Limits:
     return attrs.evolve(limits_of(model), thinking=rules)
 
 
-def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:
     """An encoder into messages."""
     listed = limits_of(model).marks_max > 0
     returns = _returns_thinking(model)
@@ -191,7 +190,7 @@ class Encoding:
         thoughts: list[tuple[int, Json]] = []
         texts: list[tuple[int, Json]] = []
         calls: list[tuple[int, Json]] = []
-        for entry in group.placed(Place.RESPONSE):
+        for entry in group.placed[Place.RESPONSE]:
             match entry.block:
                 case ToolCall() as call:
                     calls.append((entry.version, _call(entry, call)))

@@ -23,7 +23,7 @@ from blocks import (
     in_words,
 )
 from blocks.formats import CLIENT_TOOLS, SHAPES, client_call, client_result, usage_in
-from render.policy._context import Answer, Encoder, Model, Piece, Provider, TokenCounter, Violations
+from render.policy._context import Answer, Model, Piece, Provider, TokenCounter, Violations
 from render.providers._answers import (
     answer_in,
     check_name,
@@ -67,7 +67,7 @@ from render.providers.openai._shared import (
     texts_of,
     tool_tokens,
 )
-from render.view._group import Entry, Group, Json, Place, response_of, verbatim
+from render.view._group import Encoder, Entry, Group, Json, Place, response_of, verbatim
 
 SHAPE: Final = SHAPES["openai.responses"]
 PROMPT: Final = "developer"
@@ -102,7 +102,7 @@ def provider(violations: Violations) -> Provider:
     )
 
 
-def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder:
+def encoder(counter: TokenCounter, model: Model, *, keep_thinking: bool) -> Encoder[Piece]:
     """An encoder into input items."""
     listed = limits_of(model).marks_max > 0
     encoding = Encoding(counter=counter, keep_thinking=keep_thinking, listed=listed)
@@ -259,7 +259,7 @@ def _call(entry: Entry, call: ToolCall) -> Json:
 
 def _ran(group: Group) -> Iterator[str]:
     """The calls of tools that the server has run itself: the response has each of them with its result."""
-    items = (verbatim(entry.block) or {} for entry in group.placed(Place.RESPONSE))
+    items = (verbatim(entry.block) or {} for entry in group.placed[Place.RESPONSE])
     ids = Counter(str(own.get("call_id")) for own in items if own.get("type") in RUN)
     return (call_id for call_id, count in ids.items() if count == 2)  # noqa: PLR2004
 
