@@ -83,7 +83,7 @@ def test_a_provider_is_named_in_its_folder_in_the_table_and_by_its_models() -> N
     folders = (ROOT / "render/providers").iterdir()
     vendors = {path.name for path in folders if (path / "__init__.py").exists()}
     without = vendors - {name.partition(".")[0] for name in PROVIDERS}
-    assert without == set(), f"add its provider to PROVIDERS in {table}"
+    assert without == set(), f"add its row to _ROWS in {table}"
     assert {model.provider for model in known_models()} <= set(PROVIDERS)
 
 

@@ -114,7 +114,7 @@ NEW = BlockId("")
 
 
 @attrs.define(eq=False)
-class Asked:
+class LoggedCall:
     """A tool call of the response."""
 
     call: ToolCall
@@ -137,7 +137,7 @@ class Stretch:
     blocks: list[Block] = attrs.field(factory=list[Block])
     results: list[Arrived] = attrs.field(factory=list[Arrived])
     arrived: list[Arrived] = attrs.field(factory=list[Arrived])
-    _asked: dict[CallId, Asked] = attrs.field(factory=dict[CallId, Asked], init=False)
+    _calls: dict[CallId, LoggedCall] = attrs.field(factory=dict[CallId, LoggedCall], init=False)
 
     def say(self, text: str) -> None:
         """Add text of the model, unless it is blank."""
@@ -145,7 +145,7 @@ class Stretch:
             block = AssistantCompletion(id=NEW, turn=self.turn, response=self.id, text=text)
             self.blocks.append(block)
 
-    def call(self, call_id: CallId, name: str, tool_input: Json) -> Asked:
+    def call(self, call_id: CallId, name: str, tool_input: Json) -> LoggedCall:
         """Add a tool call to the response."""
         block = ToolCall(
             id=NEW,
@@ -156,19 +156,19 @@ class Stretch:
             input=tool_input,
         )
         self.blocks.append(block)
-        asked = self._asked[call_id] = Asked(block)
-        return asked
+        logged = self._calls[call_id] = LoggedCall(block)
+        return logged
 
     def answer(self, call_id: CallId, returned: Returned, at: float) -> None:
         """Add the result of one of its calls."""
-        asked = self._asked[call_id]
+        logged = self._calls[call_id]
         block = ToolResult(
             id=NEW,
             turn=self.turn,
             call_id=call_id,
             parts=returned.parts,
             is_error=returned.is_error,
-            envelope=returned.envelope(asked.call, asked.at, at),
+            envelope=returned.envelope(logged.call, logged.at, at),
         )
         # The result is moved to its call, so its time must not be later than the next response.
         at = max(min(at, self.until), self.at)
@@ -275,12 +275,12 @@ class Pairing(Generic[_Owner, _Result]):
 
 def unused(wanted: str, taken: set[str]) -> str:
     """`wanted` if it is not in `taken`, else `wanted_2` and so on; adds it to `taken`."""
-    found, n = wanted, 1
-    while found in taken:
+    name, n = wanted, 1
+    while name in taken:
         n += 1
-        found = f"{wanted}_{n}"
-    taken.add(found)
-    return found
+        name = f"{wanted}_{n}"
+    taken.add(name)
+    return name
 
 
 # The last pass: times and ids.
@@ -342,7 +342,7 @@ class Builder:
     _pairing: Pairing[Stretch, tuple[Returned, float]] = attrs.field(
         factory=Pairing[Stretch, tuple[Returned, float]], init=False
     )
-    _asked: list[Asked] = attrs.field(factory=list[Asked], init=False)
+    _calls: list[LoggedCall] = attrs.field(factory=list[LoggedCall], init=False)
     """Calls in the current line; they get its time in `tick`."""
     _response_ids: set[str] = attrs.field(factory=set[str], init=False)
     _responses: dict[str, Stretch] = attrs.field(factory=dict[str, Stretch], init=False)
@@ -384,9 +384,9 @@ class Builder:
     def tick(self, at: float | None) -> None:
         """Set the clock to `at`, unless that is earlier; None: no time."""
         self.clock = max(self.clock, at or 0.0)
-        for asked in self._asked:
-            asked.at = self.clock if at else 0.0
-        self._asked.clear()
+        for logged in self._calls:
+            logged.at = self.clock if at else 0.0
+        self._calls.clear()
 
     def skip(self, line: int, text: str) -> None:
         """Report something that the session does not contain."""
@@ -451,7 +451,7 @@ class Builder:
     def call(self, response: Stretch, raw_id: str, name: str, tool_input: Json) -> None:
         """Add a tool call to the response."""
         call_id, early = self._pairing.call(response, raw_id)
-        self._asked.append(response.call(call_id, name, tool_input))
+        self._calls.append(response.call(call_id, name, tool_input))
         if early:
             response.answer(call_id, *early)
 
@@ -459,12 +459,12 @@ class Builder:
         """Add the result of a tool call."""
         self.tick(at)
         try:
-            asked = self._pairing.answer(raw_id, (returned, self.clock))
+            owner = self._pairing.answer(raw_id, (returned, self.clock))
         except KeyError:
             self.skip(returned.line, f"second result of call {raw_id!r}, skipped")
             return
-        if asked:
-            response, call_id = asked
+        if owner:
+            response, call_id = owner
             response.answer(call_id, returned, self.clock)
 
     def build(self) -> Session:

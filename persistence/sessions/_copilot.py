@@ -70,9 +70,9 @@ class _Reader:
         for _, event in main:
             for request in objs(obj(event.get("data")).get("toolRequests")):
                 if request.get("toolCallId") == owner:
-                    asked = tool_input(request.get("arguments"))
+                    arguments = tool_input(request.get("arguments"))
                     self.builder.user(
-                        parts_of(asked.get("prompt")), seconds(event.get("timestamp"))
+                        parts_of(arguments.get("prompt")), seconds(event.get("timestamp"))
                     )
                     return
 

@@ -134,8 +134,10 @@ class _Reader:
         if isinstance(block, AssistantBlock) and not (
             anonymous and isinstance(block, Note | Plan)  # recorded by the host, not by a call
         ):
-            known = block.response or (self._anonymous and self.stretches[-1].id)
-            self._response(str(known or f"r{len(self.stretches)}"), block.turn).blocks.append(block)
+            response_id = block.response or (self._anonymous and self.stretches[-1].id)
+            self._response(str(response_id or f"r{len(self.stretches)}"), block.turn).blocks.append(
+                block
+            )
         else:
             self.stretches[-1].arrived.append(Arrived(at=event.at, blocks=(block,)))
         self._anonymous = anonymous

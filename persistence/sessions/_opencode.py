@@ -53,14 +53,14 @@ def _stored(files: Json) -> Iterator[Json]:
     messages: defaultdict[str, list[Json]] = defaultdict(list)
     parts: defaultdict[str, list[Json]] = defaultdict(list)
     for path in sorted(files):
-        found, folder = obj(files[path]), PurePosixPath(path).parent.name
+        entry, folder = obj(files[path]), PurePosixPath(path).parent.name
         match _kind(path):
             case "session":
-                sessions[string(found.get("id"))] = found
+                sessions[string(entry.get("id"))] = entry
             case "message":
-                messages[string(found.get("sessionID")) or folder].append(found)
+                messages[string(entry.get("sessionID")) or folder].append(entry)
             case "part":
-                parts[string(found.get("messageID")) or folder].append(found)
+                parts[string(entry.get("messageID")) or folder].append(entry)
             case _:
                 pass
     for own in sorted(messages, key=lambda own: _age(sessions.get(own, {}))):
@@ -76,8 +76,8 @@ def _age(session: Json) -> tuple[bool, float]:
     return bool(session.get("parentID")), _created(session)
 
 
-def _created(found: Json) -> float:
-    return seconds(obj(found.get("time")).get("created")) or 0.0
+def _created(entry: Json) -> float:
+    return seconds(obj(entry.get("time")).get("created")) or 0.0
 
 
 @attrs.define
@@ -106,15 +106,15 @@ class _Reader:
 
     def _hear(self, info: Json, parts: list[Json], at: float | None) -> None:
         self.builder.system = self.builder.system or string(info.get("system"))
-        told = [part for part in parts if part.get("type") in ("text", "file")]
-        sent = [part for part in told if part.get("ignored") is not True]
+        content = [part for part in parts if part.get("type") in ("text", "file")]
+        sent = [part for part in content if part.get("ignored") is not True]
         for synthetic in (False, True):
             chosen = [p for p in sent if (p.get("synthetic") is True) == synthetic]
-            found = [part for item in chosen for part in parts_of(_typed(item))]
-            if found and synthetic:
-                self.builder.attach(found, at, "synthetic")
-            elif found:
-                self.builder.user(found, at)
+            read = [part for item in chosen for part in parts_of(_typed(item))]
+            if read and synthetic:
+                self.builder.attach(read, at, "synthetic")
+            elif read:
+                self.builder.user(read, at)
 
     def _add(self, info: Json, part: Json) -> None:
         times = obj(part.get("time"))
@@ -136,8 +136,8 @@ class _Reader:
     def _call(self, info: Json, part: Json) -> None:
         state, call_id = obj(part.get("state")), string(part.get("callID"))
         times = obj(state.get("time"))
-        asked = tool_input(state.get("input"))
-        self.builder.call(self._response(info, {}), call_id, string(part.get("tool")), asked)
+        arguments = tool_input(state.get("input"))
+        self.builder.call(self._response(info, {}), call_id, string(part.get("tool")), arguments)
         self.builder.tick(seconds(times.get("start")))
         if state.get("status") in ("completed", "error"):
             ended = seconds(times.get("end"))
@@ -152,11 +152,11 @@ class _Reader:
             self._unpaid = self._open
         return self._open
 
-    def _finish(self, told: Json) -> None:
+    def _finish(self, report: Json) -> None:
         """Set the usage at the end of a step or of the message. Both report it; a step's is more precise, and comes
         first."""
         if self._unpaid is not None:
-            tokens = obj(told.get("tokens"))  # `output` is without the reasoning
+            tokens = obj(report.get("tokens"))  # `output` is without the reasoning
             output = count(tokens.get("output")) + count(tokens.get("reasoning"))
             usage = {**tokens, **obj(tokens.get("cache")), "output": output}
             self._unpaid.use(usage, ("input", "read", "output", "write"))

@@ -64,8 +64,10 @@ class _Reader:
         """Read what is beside the history: the model; and the task, if no message of the user has it."""
         costs = objs(obj(run.get("metrics")).get("costs"))
         self.builder.model = next((string(cost.get("model")) for cost in costs), "")
-        told = [event for event in events if event.get("action") == "message"]
-        if events[:1] != told[:1] and not any(event.get("source") == "user" for event in told):
+        messages = [event for event in events if event.get("action") == "message"]
+        if events[:1] != messages[:1] and not any(
+            event.get("source") == "user" for event in messages
+        ):
             self.builder.user(parts_of(run.get("instruction")), None)
 
     def event(self, event: Json) -> None:
@@ -100,7 +102,7 @@ class _Reader:
         self._last = _key(event.get("id", len(self._calls)))
         self._calls.add(self._last)
         name = string(metadata.get("function_name")) or action
-        self.builder.call(response, self._last, name, _asked(message, metadata) or args)
+        self.builder.call(response, self._last, name, _arguments(message, metadata) or args)
 
     def _observe(self, event: Json, at: float | None) -> None:
         key = _key(event["cause"]) if event.get("cause") is not None else self._last
@@ -132,7 +134,7 @@ def _message(completion: Json) -> Json:
     return obj(choices[0].get("message")) if choices else {}
 
 
-def _asked(message: Json, metadata: Json) -> Json:
+def _arguments(message: Json, metadata: Json) -> Json:
     """The input as the model wrote it; the event's own arguments also have defaults."""
     for call in objs(message.get("tool_calls")):
         if call.get("id") == metadata.get("tool_call_id"):

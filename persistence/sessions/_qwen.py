@@ -100,9 +100,9 @@ def _content(record: Json, role: str) -> tuple[Content, ...]:
 
 
 def _results(record: Json, line: int) -> Iterator[tuple[str, Returned]]:
-    told = obj(record.get("toolCallResult"))
+    call = obj(record.get("toolCallResult"))
     for result in _content(record, "user"):
         if isinstance(result, Result):
-            is_error = result.is_error or told.get("status") == "error"
+            is_error = result.is_error or call.get("status") == "error"
             returned = Returned(parts=result.parts, is_error=is_error, line=line)
-            yield result.call_id or string(told.get("callId")), returned
+            yield result.call_id or string(call.get("callId")), returned

@@ -87,18 +87,18 @@ def exchanges_in(records: Iterable[Record], skip: Callable[[int, str], None]) ->
 @attrs.define
 class _Pair:
     line: int
-    asked: Json
+    request: Json
     body: Json
     answer: Response | None
-    told: Json
+    response: Json
     """The record with the response; it may be that of the request."""
 
     def exchange(self) -> Exchange:
         name, talk = talk_in(self.body)
-        began = _time(self.asked, _BEGINS)
-        ended = _time(self.told, _ENDS)
-        took = self.asked.get("time")
-        if began and "startedDateTime" in self.asked and isinstance(took, int | float):
+        began = _time(self.request, _BEGINS)
+        ended = _time(self.response, _ENDS)
+        took = self.request.get("time")
+        if began and "startedDateTime" in self.request and isinstance(took, int | float):
             ended = began + took / 1000  # in an HTTP archive, in milliseconds
         return Exchange(
             line=self.line,
@@ -123,16 +123,18 @@ def _paired(records: Iterable[Record], skip: Callable[[int, str], None]) -> list
             if answer is None:
                 waiting.append(pairs[-1])
         elif answer is not None and waiting:
-            pair = next((p for p in waiting if _has_id(p.asked, record)), waiting[-1])
+            pair = next((p for p in waiting if _has_id(p.request, record)), waiting[-1])
             waiting.remove(pair)
-            pair.answer, pair.told = answer, record
+            pair.answer, pair.response = answer, record
         elif answer is not None:
             skip(number, "response without a request, skipped")
     return pairs
 
 
-def _has_id(asked: Json, told: Json) -> bool:
-    return any(string(asked.get(name)) and asked.get(name) == told.get(name) for name in _IDS)
+def _has_id(request: Json, response: Json) -> bool:
+    return any(
+        string(request.get(name)) and request.get(name) == response.get(name) for name in _IDS
+    )
 
 
 def _time(record: Json, paths: Iterable[str]) -> float | None:
@@ -182,15 +184,15 @@ def conversations(exchanges: Iterable[Exchange]) -> tuple[list[Step], list[Step]
     lineage = _Lineage()
     for exchange in exchanges:
         lineage.add(exchange)
-    kept: list[Step] = []
+    last_steps: list[Step] = []
     asides: list[Step] = []
     for siblings in lineage.siblings.values():
         has_grown = any(step.after for step in siblings)
         for step in siblings:
             if not step.after:
                 is_last = step is siblings[-1] and not has_grown
-                (kept if is_last else asides).append(step)
-    return sorted(kept, key=lambda step: -step.calls), asides
+                (last_steps if is_last else asides).append(step)
+    return sorted(last_steps, key=lambda step: -step.calls), asides
 
 
 _Table: TypeAlias = dict[Any, list[Step]]
@@ -209,8 +211,8 @@ class _Lineage:
     def add(self, exchange: Exchange) -> None:
         """Add the next request of the log."""
         root = _root(exchange)
-        before, known = self._before(exchange, root)
-        step = Step(exchange, root, before, exchange.talk[known:])
+        before, length = self._before(exchange, root)
+        step = Step(exchange, root, before, exchange.talk[length:])
         size = root, len(exchange.talk)
         self.siblings.setdefault(before or size, []).append(step)
         self._lengths.setdefault(size, []).append(step)
@@ -230,41 +232,43 @@ class _Lineage:
         if earlier and earlier in self._ids:
             return self._ids[earlier], 0
         for place in reversed(range(len(talk))):
-            said = _said(talk[place], name)
-            if said is None:
+            answer = _answer_content(talk[place], name)
+            if answer is None:
                 continue
             first = place
-            while first and _said(talk[first - 1], name) is not None:
+            while first and _answer_content(talk[first - 1], name) is not None:
                 first -= 1
-            if step := self._answered(said, root, first):
+            if step := self._answered(answer, root, first):
                 return step, place + 1
             if step := self._edited(exchange, root, first):
                 return step, place + 1 if step.exchange.answer else first
         return None, 0
 
-    def _answered(self, said: Sequence[Content], root: str, asked: int) -> Step | None:
-        """The latest step with this answer, if possible one whose request had `asked` messages."""
-        keys = list(_keys(said))
+    def _answered(self, content: Sequence[Content], root: str, length: int) -> Step | None:
+        """The latest step with this answer, if possible one whose request had `length` messages."""
+        keys = list(_keys(content))
         calls = [key for key in keys if key[0] == "call"]
         for key in calls or keys:
             steps = self._answers.get((root, *key), [])
             if calls and not steps:  # a shortened history has the same calls
                 steps = self._answers.get(("", *key), [])
             latest = steps[-_COMPARED:]
-            exact = [step for step in latest if len(step.exchange.talk) == asked]
+            exact = [step for step in latest if len(step.exchange.talk) == length]
             if latest:
                 return (exact or latest)[-1]
         return None
 
-    def _edited(self, exchange: Exchange, root: str, asked: int) -> Step | None:
+    def _edited(self, exchange: Exchange, root: str, length: int) -> Step | None:
         """The latest step with the same messages before its answer: the client edited the answer, or the log lacks
         it."""
-        if not asked:
+        if not length:
             return None
-        tail = _heard(exchange.talk[asked - 1], exchange.format)
-        steps = self._lengths.get((root, asked), [])[-_COMPARED:]
+        tail = _request_texts(exchange.talk[length - 1], exchange.format)
+        steps = self._lengths.get((root, length), [])[-_COMPARED:]
         same = (
-            s for s in reversed(steps) if _heard(s.exchange.talk[-1], s.exchange.format) == tail
+            s
+            for s in reversed(steps)
+            if _request_texts(s.exchange.talk[-1], s.exchange.format) == tail
         )
         return next(same, None)
 
@@ -278,13 +282,13 @@ def _root(exchange: Exchange) -> str:
     return ""
 
 
-def _said(item: Json, name: Format) -> Sequence[Content] | None:
+def _answer_content(item: Json, name: Format) -> Sequence[Content] | None:
     """The content of a model's message; None if the model did not write it."""
     messages = [m for m in messages_in(item, name) if m.role == "assistant"]
     return [c for message in messages for c in message.content] if messages else None
 
 
-def _heard(item: Json, name: Format) -> list[str]:
+def _request_texts(item: Json, name: Format) -> list[str]:
     """The text of a message of the user or of tools, and the call ids of its results."""
     contents = [c for message in messages_in(item, name) for c in message.content]
     ids = [content.call_id for content in contents if isinstance(content, Result)]
@@ -292,11 +296,11 @@ def _heard(item: Json, name: Format) -> list[str]:
 
 
 def _keys(content: Iterable[Content]) -> Iterator[_Key]:
-    for said in content:
-        match said:
+    for piece in content:
+        match piece:
             case Call():
-                asked = msgspec.json.encode(said.input, order="deterministic").decode()
-                yield "call", said.call_id, said.name, asked
+                arguments = msgspec.json.encode(piece.input, order="deterministic").decode()
+                yield "call", piece.call_id, piece.name, arguments
             case Said(text=text):
                 yield "text", text.strip()
             case _:
@@ -342,9 +346,9 @@ REQUEST_LOG = Importer(NAME, _looks, _read_log)
 
 
 def _open(builder: Builder, body: Json) -> None:
-    told = next((body[name] for name in ("system", "instructions") if body.get(name)), None)
-    told = told or obj(gemini_field(body, "systemInstruction")).get("parts")
-    builder.system = text_of_parts(parts_of(told))
+    prompt = next((body[name] for name in ("system", "instructions") if body.get(name)), None)
+    prompt = prompt or obj(gemini_field(body, "systemInstruction")).get("parts")
+    builder.system = text_of_parts(parts_of(prompt))
     tools = objs(body.get("tools"))
     declared = [d for tool in tools for d in objs(gemini_field(tool, "functionDeclarations"))]
     builder.tools = definitions(declared or tools)
@@ -360,8 +364,8 @@ def _finished(answer: Response) -> Sequence[Content]:
 def _add(builder: Builder, step: Step) -> None:
     exchange = step.exchange
     builder.tick(exchange.began)
-    said = (message for item in step.new for message in messages_in(item, exchange.format))
-    add_history(builder, said, exchange.line, exchange.began)
+    messages = (message for item in step.new for message in messages_in(item, exchange.format))
+    add_history(builder, messages, exchange.line, exchange.began)
     answer = exchange.answer
     if answer is None:
         builder.skip(exchange.line, "request without a response that could be read")
@@ -443,8 +447,8 @@ def talk_in(body: Json) -> tuple[Format, list[Json]]:
     if messages := objs(body.get("messages")):
         is_claudes = "system" in body or any(map(_has_block, messages))
         return "anthropic" if is_claudes else "openai.chat", messages
-    given = body.get("input")
-    return "openai.responses", objs(given) or [{"role": "user", "content": given}]
+    prompt = body.get("input")
+    return "openai.responses", objs(prompt) or [{"role": "user", "content": prompt}]
 
 
 def _has_block(message: Json) -> bool:
@@ -461,13 +465,13 @@ def answer_in(record: Json) -> Response | None:
 
 def _answer(value: Any) -> Response | None:
     text = _unpacked(obj(value)) or value
-    found = _json(text)
-    if found is None and isinstance(text, str):
+    value = _json(text)
+    if value is None and isinstance(text, str):
         lines = (line for line in text.splitlines() if line.startswith(_DATA))
-        found = [_json(line.removeprefix(_DATA)) for line in lines]
-    if isinstance(found, list):
-        return _streamed(objs(found))
-    whole = obj(found)
+        value = [_json(line.removeprefix(_DATA)) for line in lines]
+    if isinstance(value, list):
+        return _streamed(objs(value))
+    whole = obj(value)
     return _read(whole, _format(whole))
 
 
@@ -506,20 +510,20 @@ def _streams(event: Json) -> Format | None:
     return "gemini" if objs(event.get("candidates")) else None
 
 
-def _read(found: Json, name: Format | None) -> Response | None:
-    response = response_in(found, name) if name else None
+def _read(fields: Json, name: Format | None) -> Response | None:
+    response = response_in(fields, name) if name else None
     is_one = response is not None and (response.message.content or response.usage)
     return response if is_one else None
 
 
-def _format(found: Json) -> Format | None:
-    if objs(found.get("choices")):
+def _format(fields: Json) -> Format | None:
+    if objs(fields.get("choices")):
         return "openai.chat"
-    if objs(found.get("candidates")):
+    if objs(fields.get("candidates")):
         return "gemini"
-    if isinstance(found.get("output"), list):
+    if isinstance(fields.get("output"), list):
         return "openai.responses"
-    is_claudes = isinstance(found.get("content"), list) and found.get("type") == "message"
+    is_claudes = isinstance(fields.get("content"), list) and fields.get("type") == "message"
     return "anthropic" if is_claudes else None
 
 

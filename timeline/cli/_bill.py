@@ -162,7 +162,7 @@ def bill(options: Values) -> int:
     wanted = Choice.of(options)
     folders = [] if options.files else searched_folders()
     with session_files(options.files) as files:
-        recordings = _given(files) if options.files else _newest(folders, options, wanted)
+        recordings = _named(files) if options.files else _newest(folders, options, wanted)
         billed, passed = _read(recordings, wanted)
         sums = Sums.of(billed)
         if options.json:
@@ -250,24 +250,24 @@ def _newest(folders: Sequence[Folder], options: Values, wanted: Choice) -> list[
     return recordings
 
 
-def _given(files: Sequence[File]) -> list[Recording]:
+def _named(files: Sequence[File]) -> list[Recording]:
     """The files of a command line, as recordings of unknown agents."""
     paths = [Path(file.path) for file in files]
     recordings = [Recording("", "auto", path, 0, path.stat().st_mtime) for path in paths]
     return sorted(recordings, key=age)
 
 
-def _read(found: Sequence[Recording], wanted: Choice) -> tuple[list[Billed], list[str]]:
+def _read(recordings: Sequence[Recording], wanted: Choice) -> tuple[list[Billed], list[str]]:
     """The sessions with chosen calls, and what was wrong with the files that cannot be read.
 
     The files of sub-agents come first, since their calls belong to other sessions; those whose session is not there are
     sessions of their own.
     """
-    ordered = sorted(found, key=lambda each: not each.is_helper)
+    ordered = sorted(recordings, key=lambda each: not each.is_helper)
     billed, passed = list[Billed](), list[str]()
     helpers = defaultdict[str, list[UsageRecorded]](list)
     owners = dict[Path, str]()
-    with progress_bar("reading", len(found)) as progress:
+    with progress_bar("reading", len(recordings)) as progress:
         for number, recording in enumerate(ordered, 1):
             try:
                 session = read_session(recording.path, format=recording.format)
@@ -280,7 +280,7 @@ def _read(found: Sequence[Recording], wanted: Choice) -> tuple[list[Billed], lis
             else:
                 billed += _billed(recording, session, helpers.pop(session.id, ()), wanted)
             if progress:
-                progress(number, len(found))
+                progress(number, len(recordings))
     for recording in ordered:
         if owners.get(recording.path) in helpers:
             session = read_session(recording.path, format=recording.format)
@@ -407,14 +407,14 @@ def _added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def _compared(sums: Sums, number: int) -> RecordedBill | None:
     """The recorded bill of the dearest sessions, and what they would have cost; None: there is nothing to compare."""
     sessions = [each for each in sums.sessions[:number] if each.spent.bill.dollars]
-    kept, bills = _kept(), list[RecordedBill]()
+    cached, bills = _cached_costs(), list[RecordedBill]()
     with progress_bar("replaying the dearest", len(sessions)) as progress:
         for done, each in enumerate(sessions, 1):
             key = _key(each.recording)
-            if key not in kept:
-                kept[key] = _replayed(each.recording)
-                _keep(kept)
-            dollars, foldline = kept[key]
+            if key not in cached:
+                cached[key] = _replayed(each.recording)
+                _keep(cached)
+            dollars, foldline = cached[key]
             if foldline is not None:
                 bills.append(RecordedBill(dollars=dollars, calls=1, foldline=foldline))
             if progress:
@@ -448,7 +448,7 @@ def _cache() -> Path:
     return home / "foldline" / "compared.json"
 
 
-def _kept() -> dict[str, tuple[float, float | None]]:
+def _cached_costs() -> dict[str, tuple[float, float | None]]:
     """The results of earlier replays: recorded dollars, and those with foldline; empty if they cannot be read."""
     with suppress(OSError, RuntimeError, msgspec.DecodeError):
         return msgspec.json.decode(

@@ -75,8 +75,8 @@ def _tell(guard: IO[bytes], word: str) -> None:
 
 def _waited_for(pid: int, sleep: Callable[[], None]) -> int:
     while True:
-        found, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
-        if not found:
+        child, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
+        if not child:
             sleep()
             continue
         if not os.WIFSTOPPED(status):
@@ -116,8 +116,8 @@ def _stays_stopped(pid: int) -> bool:
     """Whether a stopped child has stopped itself, as Claude Code does at Ctrl-Z. If it was stopped together with
     this process, it is already running again when its stop is reported."""
     time.sleep(SETTLE_SECONDS)
-    found, _ = os.waitpid(pid, os.WCONTINUED | os.WNOHANG)
-    return not found
+    child, _ = os.waitpid(pid, os.WCONTINUED | os.WNOHANG)
+    return not child
 
 
 @attrs.define
@@ -162,8 +162,8 @@ def signals_passed() -> Generator[Passing]:
 def _handled(numbers: Sequence[int], handler: Callable[..., None]) -> Generator[None]:
     """Handle these signals inside the block. The child does not inherit a handler, as it would inherit an ignored
     signal. Signals that are already ignored, for example by nohup, stay ignored for both."""
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before: dict[int, Any] = {number: signal.signal(number, handler) for number in heard}
+    signals = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before: dict[int, Any] = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
     finally:

@@ -140,7 +140,7 @@ def list_timelines(options: Values) -> int:
 
 
 def _listed(store: EventStore, infos: Sequence[TimelineInfo], *, brief: bool) -> list[Listed]:
-    first = {name: kept.forgotten + 1 for name, kept in store.trimmed().items()}
+    first = {name: trim.forgotten + 1 for name, trim in store.trimmed().items()}
     names = [] if brief else [info.id for info in infos]
     read: dict[TimelineId, Description] = {}
     with progress_bar("reading", len(names)) as progress:

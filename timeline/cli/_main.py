@@ -160,9 +160,9 @@ def _for_shell(message: str, options: Sequence[str]) -> str:
     """A message of the library as a command says it: `window=5` is `--window 5` if the command has this option, and
     the name of the method in front, which nobody has called, is left out."""
 
-    def spelled(found: re.Match[str]) -> str:
-        option = f"--{found[1].replace('_', '-')}"
-        return f"{option}{' ' * bool(found[2])}{found[2]}" if option in options else found[0]
+    def spelled(match: re.Match[str]) -> str:
+        option = f"--{match[1].replace('_', '-')}"
+        return f"{option}{' ' * bool(match[2])}{match[2]}" if option in options else match[0]
 
     return re.sub(r"\b([a-z_]+)=([^\s,;:)]*)", spelled, re.sub(r"^[a-z_]+\(\): ", "", message))
 

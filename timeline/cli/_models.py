@@ -97,15 +97,15 @@ def _load(options: Values, data: bytes, file: Path) -> int:
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_file():
         shutil.copyfile(place, place.with_name(f"{place.name}.before"))
-    with atomic_write(place) as kept:
-        kept.write(data)
+    with atomic_write(place) as copy:
+        copy.write(data)
     refresh_models()
     new = [name for name in taken if name not in before]
     models = [model for model in known_models() if model.name in before]
     changed = [model.name for model in models if before[model.name] != model]
     facts = {"file": str(place), "models": len(taken), "new": new, "changed": changed}
-    said = f"{plural(len(taken), 'model')}, {len(new)} new, {len(changed)} changed"
-    return answer(options, facts, f"{place}: {said}")
+    summary = f"{plural(len(taken), 'model')}, {len(new)} new, {len(changed)} changed"
+    return answer(options, facts, f"{place}: {summary}")
 
 
 def _before() -> dict[str, Model]:

@@ -152,9 +152,9 @@ def _with_window(session: Session, options: ReplayOptions) -> ReplayOptions:
 
 def _replay_options(policy: str, options: Values) -> ReplayOptions:
     system, tools = fixed_parts(options)
-    given = options.provider or options.model
+    chosen = options.provider or options.model
     # A dump has Anthropic's requests, whoever recorded the session: who reads it knows one form.
-    provider = "anthropic" if options.dump and not given else options.provider
+    provider = "anthropic" if options.dump and not chosen else options.provider
     return ReplayOptions(
         window=None if options.window == AUTO else options.window,
         counter=options.counter,

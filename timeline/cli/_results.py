@@ -221,10 +221,14 @@ def _whole(result: ReplayResult) -> str:
 def _promises(result: ReplayResult) -> tuple[str, str, str]:
     if result.problems:
         return "promises", "broken", "; ".join(result.problems[:NOTES_SHOWN])
-    kept = "requests valid, every block accounted for, the reopened log gives the same request"
+    promises = "requests valid, every block accounted for, the reopened log gives the same request"
     if over := result.over_window_calls:
-        return "promises", "not all", f"{plural(over, 'request')} did not fit the window; {kept}"
-    return "promises", "kept", kept
+        return (
+            "promises",
+            "not all",
+            f"{plural(over, 'request')} did not fit the window; {promises}",
+        )
+    return "promises", "kept", promises
 
 
 # Several results

@@ -177,11 +177,11 @@ class FakeProvider:
         if error:
             return Exchange(request=request, error=error, tokens=tokens)
         fault = self._faults.popleft() if self._faults else None
-        said, fault = self._said(request, fault, wire)
+        reply, fault = self._reply(request, fault, wire)
         if fault and fault.error and (fault.damage == "none" or not request.get("stream")):
             return Exchange(request=request, error=fault.error, fault=fault, tokens=tokens)
         step = meter.bill(request, flat, self.clock())
-        answer = self._answer(said, request, model, wire, tokens)
+        answer = self._answer(reply, request, model, wire, tokens)
         outgoing = Outgoing(
             id=self.new_id(wire.ids[0]),
             request=request,
@@ -198,7 +198,7 @@ class FakeProvider:
             message=wire.message(outgoing),
             answer=answer,
             step=step,
-            delay_seconds=said.delay_seconds if late is None else late,
+            delay_seconds=reply.delay_seconds if late is None else late,
             tokens=tokens,
         )
 
@@ -220,15 +220,15 @@ class FakeProvider:
             self._meters[key] = Meter.of(model, self.factor)
         return self._meters[key]
 
-    def _said(self, request: Json, fault: Fault | None, wire: Wire) -> tuple[Reply, Fault | None]:
+    def _reply(self, request: Json, fault: Fault | None, wire: Wire) -> tuple[Reply, Fault | None]:
         """The model's reply and the fault in it; faults may also come from the script."""
         if (own := wire.own_reply(request)) is not None:
             return own, fault
         while fault is None or not fault.is_final:
-            said = self._ask(request)
-            if isinstance(said, Reply):
-                return said, fault
-            fault = said
+            reply = self._ask(request)
+            if isinstance(reply, Reply):
+                return reply, fault
+            fault = reply
         return fault.reply or _LOST, fault
 
     def _ask(self, request: Json) -> Reply | Fault:
@@ -238,17 +238,17 @@ class FakeProvider:
             self.failures.append(error)
             raise
 
-    def _answer(self, said: Reply, request: Json, model: Model, wire: Wire, tokens: int) -> Answer:
-        if said.thinking and child(request, "thinking").get("display") == "omitted":
-            said = attrs.evolve(said, thinking="")
+    def _answer(self, reply: Reply, request: Json, model: Model, wire: Wire, tokens: int) -> Answer:
+        if reply.thinking and child(request, "thinking").get("display") == "omitted":
+            reply = attrs.evolve(reply, thinking="")
         drafts = drafts_of(
-            said, lambda text: wire.sign(text, request, model), lambda: self.new_id(wire.ids[1])
+            reply, lambda text: wire.sign(text, request, model), lambda: self.new_id(wire.ids[1])
         )
         rooms = {
             "max_tokens": wire.output_max(request, model),
             "model_context_window_exceeded": model.tokens_window - tokens,
         }
-        return answered(said, list(drafts), rooms, self._meter(model).counter.count)
+        return answered(reply, list(drafts), rooms, self._meter(model).counter.count)
 
 
 def _is_served(model: Model) -> bool:

@@ -111,27 +111,27 @@ def _call(call: Call, call_id: str) -> Draft:
 def answer(reply: Reply, drafts: Sequence[Draft], rooms: dict[str, int], count: Count) -> Answer:
     """As much of a reply as fits; `rooms` has the tokens that are left, by the stop reason if they are used up."""
     reason = min(rooms, key=lambda name: rooms[name])
-    kept, used = _fitting(drafts, rooms[reason], count)
+    fitting, used = _fitting(drafts, rooms[reason], count)
     if used > rooms[reason]:
-        return Answer(drafts=kept, stop_reason=reason, output_tokens=rooms[reason])
-    if reply.stopped == "max_tokens" and kept and kept[-1].said:
-        kept = (*kept[:-1], kept[-1].cut(len(kept[-1].said) // 2))
-    return Answer(drafts=kept, stop_reason=reply.stopped, output_tokens=max(used, 1))
+        return Answer(drafts=fitting, stop_reason=reason, output_tokens=rooms[reason])
+    if reply.stopped == "max_tokens" and fitting and fitting[-1].said:
+        fitting = (*fitting[:-1], fitting[-1].cut(len(fitting[-1].said) // 2))
+    return Answer(drafts=fitting, stop_reason=reply.stopped, output_tokens=max(used, 1))
 
 
 def _fitting(drafts: Sequence[Draft], room: int, count: Count) -> tuple[tuple[Draft, ...], int]:
     """The drafts that fit, the last one possibly cut, and the tokens of all drafts up to and including that one."""
-    kept: list[Draft] = []
+    fitting: list[Draft] = []
     used = 0
     for draft in drafts:
         tokens = count(draft.said or json.dumps(draft.block))
         if used + tokens > room:
             chars = len(draft.said) * (room - used) // tokens
-            kept += [draft.cut(chars)] if chars else []
-            return tuple(kept), used + tokens
-        kept.append(draft)
+            fitting += [draft.cut(chars)] if chars else []
+            return tuple(fitting), used + tokens
+        fitting.append(draft)
         used += tokens
-    return tuple(kept), used
+    return tuple(fitting), used
 
 
 Damage: TypeAlias = Literal["none", "cut", "garbled", "error"]

@@ -29,8 +29,8 @@ _EMPTY: Final[Json] = {"string": "", "array": [], "object": {}, "integer": 0, "n
 
 def wants_summary(request: Json) -> bool:
     """Whether a request asks for a summary: for JSON output, or with the instruction of our summariser at the end."""
-    said = messages_form(request)
-    return _schema(said) is not None or last_words(said).startswith(MARKER)
+    request_form = messages_form(request)
+    return _schema(request_form) is not None or last_words(request_form).startswith(MARKER)
 
 
 def last_words(request: Json) -> str:
@@ -42,9 +42,9 @@ def last_words(request: Json) -> str:
 
 def summary_reply(request: Json) -> Reply:
     """A valid summary of the conversation, with the fields that the request asks for."""
-    said = messages_form(request)
-    summary: Json = msgspec.to_builtins(_summary(said))
-    fields = child(_schema(said) or {}, "properties")
+    request_form = messages_form(request)
+    summary: Json = msgspec.to_builtins(_summary(request_form))
+    fields = child(_schema(request_form) or {}, "properties")
     if fields:
         summary = {name: _value(name, child(fields, name), summary) for name in fields}
     return Reply(text=msgspec.json.encode(summary).decode())
@@ -75,15 +75,15 @@ def _summary(request: Json) -> StructuredSummary:
         for message in request["messages"]
         for block in blocks_of(message["content"])
     ]
-    said = [(role, b["text"][:_TEXT_CHARS]) for role, b in blocks if b["type"] == "text"]
-    mine = [text for role, text in said if role == "assistant"]
+    texts = [(role, b["text"][:_TEXT_CHARS]) for role, b in blocks if b["type"] == "text"]
+    mine = [text for role, text in texts if role == "assistant"]
     calls = (b for _, b in reversed(blocks) if b["type"] == "tool_use")
     outcomes = tuple(
         ToolOutcome(tool=call["name"], outcome="called", detail=str(call["input"])[:_TEXT_CHARS])
         for call in islice(calls, _LIST_MAX)
     )
     return StructuredSummary(
-        task=next((text for role, text in said if role == "user"), "(no task)"),
+        task=next((text for role, text in texts if role == "user"), "(no task)"),
         facts=tuple(mine[-_LIST_MAX:]) or ("Nothing was said yet.",),
         tool_outcomes=outcomes[::-1],
         state=mine[-1] if mine else "Just begun.",
@@ -249,6 +249,6 @@ class Script:
         return turn
 
 
-def as_responder(given: Responder | Iterable[Reply | Fault]) -> Responder:
+def as_responder(source: Responder | Iterable[Reply | Fault]) -> Responder:
     """The responder itself, or a script of the given answers."""
-    return given if callable(given) else Script(given)
+    return source if callable(source) else Script(source)

@@ -160,7 +160,7 @@ class Served:
         except BaseException:  # such as a client that hangs up
             self.rewriter.turn_away(call)
             raise
-        if not await self._kept(call, response):
+        if not await self._is_stored(call, response):
             return self._unbilled(response)
         if call.is_rewritten and response.status_code in _TOO_LONG:
             call, response = await self._again(http, call, raw, response)
@@ -177,11 +177,11 @@ class Served:
 
         return Relayed(response, answer.add, over)
 
-    async def _kept(self, call: Call, response: httpx2.Response) -> bool:
+    async def _is_stored(self, call: Call, response: httpx2.Response) -> bool:
         """Whether the request is in the store now. It is not if the provider did not let it in."""
         try:
-            heard = response.status_code not in _UNHEARD
-            if heard and await asyncio.to_thread(self.rewriter.admit, call):
+            is_read = response.status_code not in _UNHEARD
+            if is_read and await asyncio.to_thread(self.rewriter.admit, call):
                 return True
         except Exception as error:  # noqa: BLE001 -- the client gets its answer nevertheless
             log.warning("a request was not kept: %s: %s", type(error).__name__, error)
@@ -296,9 +296,9 @@ def _path(http: Request) -> str:
 
 def _knows(http: Request, token: str) -> bool:
     path = str(http.scope["path"]).split("/", 3)
-    given = path[2] if len(path) > 2 and path[1] == "token" else ""  # noqa: PLR2004 -- see `_path`
-    said = http.headers.get(HEADER, given)
-    return hmac.compare_digest(said.encode(), token.encode())
+    in_path = path[2] if len(path) > 2 and path[1] == "token" else ""  # noqa: PLR2004 -- see `_path`
+    sent = http.headers.get(HEADER, in_path)
+    return hmac.compare_digest(sent.encode(), token.encode())
 
 
 async def _unless_gone(

@@ -58,8 +58,8 @@ class Gateway:
         if isinstance(self.policy, str):
             self.policy = policy_named(self.policy)
         checked_options({**self.options, "window": self.window})
-        given = self.store
-        self._opened = open_store(given) if isinstance(given, str | Path) else given
+        store = self.store
+        self._opened = open_store(store) if isinstance(store, str | Path) else store
         reading = frozenset(each.description for each in StoreReader(store=self._opened).tools())
         self._meter = Meter(store=self._opened, record_only=self.record_only, reading=reading)
         self._admitting = AdmittingStore(self._opened)
@@ -119,11 +119,11 @@ class Gateway:
     def _timeline(self, store: EventStore, name: str, opening: Any) -> Timeline:
         options = cast("Opening", opening)
         policy = policy_for(cast("Policy", self.policy), options.ttl_seconds)
-        given: Options = {**self.options, "clock": self.clock}
+        shared: Options = {**self.options, "clock": self.clock}
         if store is not self._admitting:  # a copy: nothing outside of it may be asked or told
-            about = {name: value for name, value in given.items() if name in _ABOUT_BYTES}
-            given = cast("Options", about)
-        own: Options = {**given, "store": store, "model": options.model, "policy": policy}
+            about = {name: value for name, value in shared.items() if name in _ABOUT_BYTES}
+            shared = cast("Options", about)
+        own: Options = {**shared, "store": store, "model": options.model, "policy": policy}
         if self.window is not None:
             own["window"] = self.window
         return Timeline.open(name, **own)

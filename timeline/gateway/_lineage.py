@@ -168,17 +168,17 @@ class Lineage:
             on_divergence="follow",
             rendered=conversation.answered if is_own else None,
         )
-        found = synced.timeline
+        timeline = synced.timeline
         conversation.answered, conversation.is_edited = None, synced.diverged_at is not None
-        if found is not conversation.timeline:
-            self._note(found.id)
-        conversation.timeline = found
-        return found
+        if timeline is not conversation.timeline:
+            self._note(timeline.id)
+        conversation.timeline = timeline
+        return timeline
 
     def forget(self, conversation: Conversation) -> None:
         """Open a conversation anew for its next request, because this one holds what the store has not."""
         with self._lock:
-            for name in [name for name, known in self._open.items() if known is conversation]:
+            for name in [name for name, other in self._open.items() if other is conversation]:
                 del self._open[name]
         conversation.is_closed = True
 
@@ -200,7 +200,7 @@ class Lineage:
         """If a new session begins with a history, use the timeline of another session that has the longest part of
         it."""
         history = made.read(body)
-        others = self._known().get(made.timeline.id[-_LENGTH:], [])
+        others = self._names_by_root().get(made.timeline.id[-_LENGTH:], [])
         best, pieces = made.timeline, 0
         for name in reversed(others[-CANDIDATES_MAX:]):
             other = self.opened(name, made.opening)
@@ -216,7 +216,7 @@ class Lineage:
         fork of it knows what the thinking is bound to."""
         thoughts = [own.value for s in history.steps for own in s.own if isinstance(own, Thought)]
         sender = made.timeline.id[:-_LENGTH]
-        names = [name for conversation in self._known().values() for name in conversation]
+        names = [name for conversation in self._names_by_root().values() for name in conversation]
         own = [name for name in names if name.startswith(sender) and name != made.timeline.id]
         for name in reversed(own[-CANDIDATES_MAX:]) if thoughts else ():
             other = self.opened(name, made.opening)
@@ -225,7 +225,7 @@ class Lineage:
                 return other
         return None
 
-    def _known(self) -> dict[str, list[str]]:
+    def _names_by_root(self) -> dict[str, list[str]]:
         if self._roots is None:
             self._roots = {}
             for info in self.store.list():

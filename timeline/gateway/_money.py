@@ -226,9 +226,9 @@ class _Reading:
                 return same, number
         return same, len(ours.blocks)
 
-    def is_aside(self, asked: _Request, full: _Request) -> bool:
+    def is_aside(self, request: _Request, full: _Request) -> bool:
         """Whether a request differs from the previous one only by such blocks."""
-        keys, count = [block.key for block in full.blocks], len(asked.blocks) - len(full.blocks)
+        keys, count = [block.key for block in full.blocks], len(request.blocks) - len(full.blocks)
         (before, number), self._earlier = self._earlier, (keys, count)
         return keys == before and count > number
 
@@ -275,11 +275,11 @@ class _Books:
         """The two requests of a call. Their blocks have no tokens yet."""
         self._earlier, self._flats = self._flats, {}
         body = call.request.body
-        ours = asked = self._counted(body)
+        ours = client = self._counted(body)
         if call.ours is not body.raw:
             ours = self._counted(Body.of(call.ours, body.api))
-        full = self.reading.without(asked)
-        shared, is_aside = self.reading.shared(full, ours), self.reading.is_aside(asked, full)
+        full = self.reading.without(client)
+        shared, is_aside = self.reading.shared(full, ours), self.reading.is_aside(client, full)
         return _Requests(full=full, ours=ours, shared=shared, is_aside=is_aside)
 
     def _counted(self, body: Body) -> _Request:
@@ -311,8 +311,8 @@ class _Books:
         value: Any = msgspec.json.decode(raw) or []
         if place == "system" and self.model.provider != "anthropic":
             value = [{"role": "developer", "content": value}] if value else []
-        said: Json = {place: [value] if place == "said" else value}
-        system, tools, messages = (said.get(name, []) for name in ("system", "tools", "said"))
+        sections: Json = {place: [value] if place == "said" else value}
+        system, tools, messages = (sections.get(name, []) for name in ("system", "tools", "said"))
         self.reading.meet(tools)
         for where, content in provider.contents(system, tools, messages):
             segment = provider.segment(where, content)
@@ -346,10 +346,10 @@ class _Books:
         blocks, numbers = real.blocks, real.numbers
         if not usage.input:
             return real.with_tokens(map(self._tokens, blocks))
-        kept = usage.cache_read + usage.cache_write
+        cached = usage.cache_read + usage.cache_write
         marked = max((i for i, block in enumerate(blocks, 1) if block.ttl), default=0)
-        if 0 < kept < usage.input and 0 < marked < len(blocks):
-            self.sums[numbers[marked - 1]] = kept
+        if 0 < cached < usage.input and 0 < marked < len(blocks):
+            self.sums[numbers[marked - 1]] = cached
         self.sums[numbers[-1]] = usage.input
         tokens = list[float]()
         for first, last, total in self._learn(real, numbers):
@@ -442,9 +442,9 @@ class _Caches:
     ours: PromptCache
 
     def send(
-        self, call: Call, requests: _Requests, known: Mapping[int, int]
+        self, call: Call, requests: _Requests, totals: Mapping[int, int]
     ) -> tuple[_Sent, _Sent]:
-        """Send both requests of a call; `known` has the tokens of some of their prefixes, by their number."""
+        """Send both requests of a call; `totals` has the tokens of some of their prefixes, by their number."""
         both = zip(
             (self.full, self.ours), (requests.full, requests.ours), requests.shared, strict=True
         )
@@ -452,7 +452,7 @@ class _Caches:
         for cache, request, shared in both:
             flat = cache.request(request.blocks, request.unasked)
             step = cache.send(call.at, flat, call.timeline.id)
-            entries = _entries(flat, request.fixed, known)
+            entries = _entries(flat, request.fixed, totals)
             sent.append(
                 _Sent(step, entries, sum(block.tokens for block in request.blocks[:shared]))
             )
@@ -467,13 +467,15 @@ class _Caches:
                 cache.remember(entry.prefix, entry.seconds, bill.sent_at + entry.seconds)
 
 
-def _entries(request: CacheRequest, fixed: int, known: Mapping[int, int]) -> tuple[CacheEntry, ...]:
+def _entries(
+    request: CacheRequest, fixed: int, totals: Mapping[int, int]
+) -> tuple[CacheEntry, ...]:
     """The entries that a request leaves, and the first of its other prefixes whose tokens are known. If the provider
     caches every prefix, only two entries: the one before the conversation, and the whole request."""
     marks = dict(request.marks)
     if len(marks) > _MARKS_MAX:
         marks = {index: marks[index] for index in (fixed - 1, max(marks)) if index in marks}
-    others = (n for n, number in enumerate(request.chain) if number in known and n not in marks)
+    others = (n for n, number in enumerate(request.chain) if number in totals and n not in marks)
     marks |= dict.fromkeys(islice(others, _KNOWN_MAX), 0)
     return tuple(
         CacheEntry(prefix=request.chain[index], tokens=request.sums[index], seconds=ttl)

@@ -162,8 +162,8 @@ class StoreReader:
     # Timelines.
 
     def _opened(self, name: TimelineId) -> Timeline:
-        given: Options = {**self.options, "store": self.store, "requester": self.requester}
-        return Timeline.open(name, **given)
+        options: Options = {**self.options, "store": self.store, "requester": self.requester}
+        return Timeline.open(name, **options)
 
     def _room(self) -> Room:
         return Room.in_prompt(Settings.of(self.options))
@@ -245,13 +245,13 @@ def _when(seconds: float) -> str:
         return f"@{seconds:.3g}"
 
 
-def answered(tools: Collection[Tool], name: str, given: dict[str, object]) -> ToolReply:
+def answered(tools: Collection[Tool], name: str, arguments: dict[str, object]) -> ToolReply:
     """The reply to a tool call; errors of the call become an error reply."""
     by_name = {each.name: each for each in tools}
     if name not in by_name:
         return refused(f"There is no tool {name[:80]!r}; there are {', '.join(by_name)}.")
     try:
-        reply: ToolReply = by_name[name].call(**by_name[name].check(given))
+        reply: ToolReply = by_name[name].call(**by_name[name].check(arguments))
     except (FoldlineError, ValueError, TypeError) as error:
         return refused(str(error))
     return reply
@@ -316,11 +316,11 @@ class Outline:
         after = first - 1
         while after < last and (page := self.store.read(self.timeline, after=after, limit=PAGE)):
             for version, event in page:
-                if version <= last and (said := self._said(event)):
-                    yield version, f"v{version} {said}\n"
+                if version <= last and (row := self._row(event)):
+                    yield version, f"v{version} {row}\n"
             after = page[-1][0]
 
-    def _said(self, event: Event) -> str:
+    def _row(self, event: Event) -> str:
         """The row of an event; empty if it is neither a block nor a summary."""
         if isinstance(event, RangeCompacted):
             return f"summary of v{event.start} to v{event.cut - 1}"
@@ -380,12 +380,12 @@ def server_of(reader: StoreReader) -> "Server[Any]":
     async def list_tools(*_: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=listed)
 
-    async def call_tool(_: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        reply = await run_sync(answered, tools, asked.name, asked.arguments or {})
+    async def call_tool(_: object, request: types.CallToolRequestParams) -> types.CallToolResult:
+        reply = await run_sync(answered, tools, request.name, request.arguments or {})
         # Half of a surrogate pair has no JSON form.
         text = str(reply.output).encode(errors="replace").decode()
-        said = types.TextContent(type="text", text=text)
-        return types.CallToolResult(content=[said], is_error=reply.is_error)
+        content = types.TextContent(type="text", text=text)
+        return types.CallToolResult(content=[content], is_error=reply.is_error)
 
     return Server(NAME, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool)
 
@@ -422,8 +422,8 @@ class _Endpoint:
         from starlette.datastructures import Headers
         from starlette.responses import PlainTextResponse
 
-        given = Headers(scope=scope).get(HEADER, "")
-        if self.token and not compare_digest(given.encode(), self.token.encode()):
+        token = Headers(scope=scope).get(HEADER, "")
+        if self.token and not compare_digest(token.encode(), self.token.encode()):
             refusal = PlainTextResponse(
                 f"the gateway requires its token in the header {HEADER}", 401
             )

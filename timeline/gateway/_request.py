@@ -153,14 +153,14 @@ def _is_held(item: bytes) -> bool:
     return isinstance(kind, str) and f'"{kind}"'.encode() in _HELD
 
 
-def _leads(api: Api, said: Sequence[bytes]) -> int:
+def _leads(api: Api, items: Sequence[bytes]) -> int:
     if api.provider == "anthropic":
         return 0
-    for number, item in enumerate(said):
+    for number, item in enumerate(items):
         fields = msgspec.json.decode(item)
         if not isinstance(fields, dict) or cast("Json", fields).get("role") not in _LEADS:
             return number
-    return len(said)
+    return len(items)
 
 
 @attrs.define
@@ -184,11 +184,13 @@ class Body:
             UnreadableError: it does not contain a complete conversation.
         """
         try:
-            found = _RAW_FIELDS.decode(raw)
-            said = [*map(bytes, _RAW_LIST.decode(found[api.said]))]
+            raw_fields = _RAW_FIELDS.decode(raw)
+            said = [*map(bytes, _RAW_LIST.decode(raw_fields[api.said]))]
         except (msgspec.DecodeError, KeyError) as error:
             raise UnreadableError(f"no JSON with a list {api.said!r}") from error
-        fields = {name: b"" if name == api.said else bytes(value) for name, value in found.items()}
+        fields = {
+            name: b"" if name == api.said else bytes(value) for name, value in raw_fields.items()
+        }
         body = cls(api, raw, fields, said, _leads(api, said))
         if not said:
             raise UnreadableError("nothing was said")
@@ -216,10 +218,10 @@ class Body:
 
     def system(self) -> list[Json]:
         """The system prompt as text blocks, without blocks that are headers."""
-        given = self.value(self.api.prompt) if self.api.prompt else None
-        if isinstance(given, str):
-            return [{"type": "text", "text": given}]
-        blocks = cast("list[Json]", given or [])
+        prompt = self.value(self.api.prompt) if self.api.prompt else None
+        if isinstance(prompt, str):
+            return [{"type": "text", "text": prompt}]
+        blocks = cast("list[Json]", prompt or [])
         return [block for block in blocks if not str(block.get("text")).startswith(_BILLING)]
 
     def tools(self) -> list[Json]:
@@ -232,8 +234,8 @@ class Body:
 
     def control(self) -> Json | None:
         """The newest cache mark that the client set; None: it sets none."""
-        if isinstance(given := self.value("cache_control"), dict):
-            return cast("Json", given)
+        if isinstance(control := self.value("cache_control"), dict):
+            return cast("Json", control)
         for raw in (*reversed(self.said), *self._fixed()):
             if _NAME in raw and (marks := _marks_in(msgspec.json.decode(raw))):
                 return marks[-1]

@@ -249,9 +249,9 @@ def _unbound(request: ClientRequest, timeline: Timeline, rendered: Rendered) -> 
         stripped = _thoughts(view.groups, "unsigned") if is_edited else []
         return [block.id for block in (*_thoughts(moved), *stripped)]
     contents = rendered.provider.contents
-    said = [(role, _plain(c)) for role, c in contents((), (), request.body.messages())]
+    sent = [(role, _plain(c)) for role, c in contents((), (), request.body.messages())]
     shown = [(role, _plain(c)) for role, c in contents((), (), rendered.messages)]
-    same = sum(takewhile(bool, map(eq, said, shown)))
+    same = sum(takewhile(bool, map(eq, sent, shown)))
     behind = [content for _, content in shown[same:]]
     return [block.id for block in _thoughts(view.groups) if block.provider in behind]
 

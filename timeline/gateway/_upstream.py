@@ -50,15 +50,15 @@ _LIMITS: Final = httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECO
 Headers = list[tuple[str, str]]
 
 
-def upstreams_of(given: str | Mapping[str, str] | None) -> Mapping[str, str]:
+def upstreams_of(urls: str | Mapping[str, str] | None) -> Mapping[str, str]:
     """The URLs of the providers, by vendor, without the version of the API.
 
     Raises:
         MisuseError: it is not a URL, or its vendor is not known.
     """
-    if given is None:
+    if urls is None:
         return DEFAULTS
-    named = dict.fromkeys(DEFAULTS, given) if isinstance(given, str) else {**DEFAULTS, **given}
+    named = dict.fromkeys(DEFAULTS, urls) if isinstance(urls, str) else {**DEFAULTS, **urls}
     for maker, url in named.items():
         if maker not in DEFAULTS:
             raise MisuseError(
@@ -110,8 +110,8 @@ def trusted(environment: Mapping[str, str]) -> ssl.SSLContext:
     cannot be read is left out with a warning, as clients leave it out whose variable it is not."""
     context = httpx2.create_ssl_context(trust_env=False)
     for name in CERTIFICATES:
-        given = environment.get(name, "")
-        for path in filter(None, given.split(os.pathsep) if name == _FOLDERS else [given]):
+        value = environment.get(name, "")
+        for path in filter(None, value.split(os.pathsep) if name == _FOLDERS else [value]):
             try:
                 if Path(path).is_dir():
                     context.load_verify_locations(capath=path)
@@ -189,7 +189,7 @@ class Upstream:
         """
         request = self._client.build_request(method, url, headers=headers, content=content)
         for name in ("accept", "accept-encoding", "connection", "user-agent"):
-            if all(known != name for known, _ in headers) and name in request.headers:
+            if all(header != name for header, _ in headers) and name in request.headers:
                 del request.headers[name]  # a default of the library that the client did not send
         try:
             return await self._client.send(request, stream=True)

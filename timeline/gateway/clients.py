@@ -55,8 +55,8 @@ class Start:
 def own_upstreams(_: str, environment: Environment) -> Mapping[str, str]:
     """The servers in the user's environment variables, or else the vendors' own; without the version of the API, which
     some clients want at the end."""
-    given = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
-    named = {maker: environment.get(name, "").rstrip("/") for maker, name in given.items()}
+    variables = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
+    named = {maker: environment.get(name, "").rstrip("/") for maker, name in variables.items()}
     vendors = {"anthropic": ANTHROPIC, "openai": OPENAI}
     return {maker: url.removesuffix("/v1") or vendors[maker] for maker, url in named.items()}
 
@@ -104,8 +104,8 @@ def _claude(link: Link, environment: Environment) -> Start:
     if link.upstreams["anthropic"].rstrip("/") == ANTHROPIC:
         own[_FIRST_PARTY] = "1"
     if link.token:
-        given = environment.get(_CLAUDE_HEADERS, "").strip()
-        own[_CLAUDE_HEADERS] = f"{given}\n{HEADER}: {link.token}".strip()
+        own_headers = environment.get(_CLAUDE_HEADERS, "").strip()
+        own[_CLAUDE_HEADERS] = f"{own_headers}\n{HEADER}: {link.token}".strip()
     if not link.tools:
         return Start(environment=own)
     headers = {HEADER: f"${{{TOKEN}}}"} if link.token else {}

@@ -70,8 +70,8 @@ def _item(block: Block) -> Json | None:
             return {"role": block.role or "developer", "content": block.text}
         case AssistantCompletion():
             part: Json = {"type": "output_text", "text": block.text, "annotations": []}
-            said = {"id": FAKE_ID, "type": "message", "role": "assistant"}
-            return {**said, **block.provider, "status": "completed", "content": [part]}
+            head = {"id": FAKE_ID, "type": "message", "role": "assistant"}
+            return {**head, **block.provider, "status": "completed", "content": [part]}
         case AssistantThinking(provider={"type": "reasoning"} as own):
             return own
         case OpaqueBlock() if block.tag.startswith(_TAG):
@@ -92,9 +92,9 @@ def _call(call: ToolCall) -> Json:
 
 def _returned(result: ToolResult, calls: Mapping[CallId, ToolCall]) -> Json:
     call, call_id = calls.get(result.call_id), result.call_id
-    known = call and client_result(call, call_id, result.parts, is_error=result.is_error)
-    if known:
-        return known
+    item = call and client_result(call, call_id, result.parts, is_error=result.is_error)
+    if item:
+        return item
     is_text = all(isinstance(part, TextPart) for part in result.parts)
     output = text_of(result) if is_text else list(map(_content, result.parts))
     kind = "custom_tool_call_output" if call and _is_custom(call) else "function_call_output"

@@ -15,37 +15,14 @@ from blocks.formats import (
     Result,
     Said,
     Thought,
-    Verbatim,
     checked_format,
     items,
     messages_in,
     obj,
     objs,
     parts_of,
-    plain,
-    spelled,
-    string,
 )
 from render import Json, Rendered
-
-__all__ = [
-    "SEAL",
-    "Call",
-    "Piece",
-    "Result",
-    "Said",
-    "Thought",
-    "Verbatim",
-    "messages_in",
-    "names_of",
-    "obj",
-    "objs",
-    "pieces_of",
-    "plain",
-    "spelled",
-    "string",
-]
-# The adapters read foreign messages with the names that are not of this file.
 
 SEAL: Final = "thoughtSignature"
 """Gemini's name for the signature of a part."""
@@ -97,8 +74,8 @@ def _standard(content: Content) -> Content:
             Said(provider={"thoughtSignature": str(seal)})
             | Call(provider={"thoughtSignature": str(seal)})
         ):
-            known = {**content.provider, SEAL: seal.translate(_STANDARD)}
-            return attrs.evolve(content, provider=known)
+            provider = {**content.provider, SEAL: seal.translate(_STANDARD)}
+            return attrs.evolve(content, provider=provider)
         case Thought(value={"thoughtSignature": str(seal)}):
             return attrs.evolve(content, value={**content.value, SEAL: seal.translate(_STANDARD)})
         case _:

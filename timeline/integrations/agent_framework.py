@@ -8,35 +8,28 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
+from blocks.formats import Call, Result, Said, Thought, obj, objs, plain, spelled, string
 from render import Json, Rendered
-from timeline import AsyncTimeline, Timeline
-from timeline.integrations._called import finished, timeline_for
-from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import (
-    Call,
-    Piece,
-    Result,
-    Said,
-    Thought,
-    obj,
-    objs,
-    pieces_of,
-    plain,
-    spelled,
-    string,
+from timeline.integrations._conversation import (
+    AnyTimeline,
+    Conversation,
+    finished,
+    lacking,
+    timeline_for,
+    timeline_of,
 )
+from timeline.integrations._pieces import Piece, pieces_of
 
 try:
     from agent_framework import ChatContext, ChatMiddleware, ChatResponse, Content, Message
 except ModuleNotFoundError as error:
     raise lacking("agent-framework", error) from error
 
-AnyTimeline: TypeAlias = Timeline | AsyncTimeline
 _FORMAT: Final = "openai.responses"
 _APIS: Final = {
     "RawOpenAIChatClient": "openai.responses",
@@ -46,13 +39,9 @@ _APIS: Final = {
 
 
 @attrs.define(eq=False)
-class _Going:
-    """The state of a conversation."""
+class _Session(Conversation):
+    """The conversation of a session."""
 
-    timeline: Any
-    """The given timeline, or its fork if the history was edited."""
-    after: int | None = None
-    """Version of the timeline after which the history begins; None: no request yet."""
     history: list[Json] = attrs.field(factory=list[Json])
     """The newest history."""
 
@@ -72,19 +61,19 @@ class TimelineMiddleware(ChatMiddleware):
 
     def __init__(self, timeline: AnyTimeline | Callable[[str], AnyTimeline]) -> None:
         self._timeline = timeline
-        self._going: dict[str, _Going] = {}
+        self._sessions: dict[str, _Session] = {}
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Sync the messages, put the rendered ones in their place, and record the answer."""
-        going = self._of(context.session.session_id if context.session else "")
-        told = [message.text for message in context.messages if message.role == "system"]
-        await self._sync(going, [one for one in context.messages if one.role != "system"])
+        session = self._of(context.session.session_id if context.session else "")
+        prompts = [message.text for message in context.messages if message.role == "system"]
+        await self._sync(session, [one for one in context.messages if one.role != "system"])
         options: Json = dict(context.options or {})
         name = options.get("model") or getattr(context.client, "model", "")
         names = {kind.__name__ for kind in type(context.client).__mro__}
         apis = [api for kind, api in _APIS.items() if kind in names]
-        timeline = timeline_for(going.timeline, string(name), apis)
-        system = "\n\n".join(text for text in (*told, options.get("instructions")) if text)
+        timeline = timeline_for(session.timeline, string(name), apis)
+        system = "\n\n".join(text for text in (*prompts, options.get("instructions")) if text)
         tools = [*map(_tool, options.get("tools") or ())]
         rendered = await finished(timeline.render(system=system, tools=tools))
         system_messages = [one for one in context.messages if one.role == "system"]
@@ -105,26 +94,18 @@ class TimelineMiddleware(ChatMiddleware):
         if isinstance(context.result, ChatResponse):
             await record(context.result)
 
-    async def _sync(self, going: _Going, messages: Sequence[Message]) -> None:
+    async def _sync(self, session: _Session, messages: Sequence[Message]) -> None:
         history = [item for message in messages for item in _items(message)]
-        is_new = all(item.get("role") == "user" for item in history) and history != going.history
-        if going.after is None or is_new:
-            going.after = 0
-            if is_new:
-                await finished(going.timeline.close_calls())  # that a killed process left open
-                going.after = going.timeline.version
-        going.history = history
-        synced: Any = await finished(
-            going.timeline.sync(history, format=_FORMAT, after=going.after, on_divergence="fork")
-        )
-        going.timeline = synced.timeline
+        is_new = all(item.get("role") == "user" for item in history) and history != session.history
+        if session.after is None or is_new:
+            await session.begin(is_new=is_new)
+        session.history = history
+        await session.sync(history, _FORMAT)
 
-    def _of(self, session: str) -> _Going:
-        if session not in self._going:
-            given = self._timeline
-            timeline = given if isinstance(given, AnyTimeline) else given(session)
-            self._going[session] = _Going(timeline)
-        return self._going[session]
+    def _of(self, name: str) -> _Session:
+        if name not in self._sessions:
+            self._sessions[name] = _Session(timeline_of(self._timeline, name))
+        return self._sessions[name]
 
 
 def _body(rendered: Rendered) -> Json:
@@ -184,10 +165,10 @@ def _item(content: Content) -> Json | None:
     """The item that a content is by itself; None: it is a part of a message."""
     match content.type:
         case "function_call":
-            given: Any = content.arguments or "{}"
-            arguments = given if isinstance(given, str) else json.dumps(given)
-            known = {"call_id": content.call_id, "name": content.name, "arguments": arguments}
-            return {"type": "function_call", **known}
+            raw: Any = content.arguments or "{}"
+            arguments = raw if isinstance(raw, str) else json.dumps(raw)
+            call = {"call_id": content.call_id, "name": content.name, "arguments": arguments}
+            return {"type": "function_call", **call}
         case "function_result":
             inner = [part for one in content.items or () for part in _parts(one, "user")]
             output: Any = inner or string(content.result)
@@ -224,8 +205,8 @@ def _parts(content: Content, role: str) -> Iterator[Json]:
 def messages_of(rendered: Rendered) -> list[Message]:
     """The messages of a request without the system prompt, for a client that you call yourself."""
     messages = list[Message]()
-    said = (piece for piece in pieces_of(rendered) if piece.role != "system")
-    for role, group in groupby(said, lambda piece: piece.role):
+    pieces = (piece for piece in pieces_of(rendered) if piece.role != "system")
+    for role, group in groupby(pieces, lambda piece: piece.role):
         contents = [content for piece in group for content in _contents(piece)]
         if contents:
             messages.append(Message(role, contents))
@@ -237,8 +218,8 @@ def _contents(piece: Piece) -> Iterator[Content]:
         case Said(text=text):
             yield Content.from_text(text)
         case Call() as call:
-            given = string(call.provider.get("arguments")) or spelled(call.input)
-            yield Content.from_function_call(call.call_id, call.name, arguments=given)
+            arguments = string(call.provider.get("arguments")) or spelled(call.input)
+            yield Content.from_function_call(call.call_id, call.name, arguments=arguments)
         case Result() as result:
             parts = [_part(part) for part in result.parts]
             yield Content.from_function_result(result.call_id, result=parts)

@@ -6,16 +6,21 @@ ADK has one form of request for all models, Gemini's, so requests are rendered i
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
 from blocks import AlreadyRecordedError
+from blocks.formats import Result, messages_in, obj, objs, plain
 from render import Json, Rendered
-from timeline import AsyncTimeline, Timeline
-from timeline.integrations._called import finished, timeline_for
-from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import Result, messages_in, obj, objs, plain
+from timeline.integrations._conversation import (
+    AnyTimeline,
+    Conversation,
+    finished,
+    lacking,
+    timeline_for,
+    timeline_of,
+)
 
 try:
     from google.adk.agents.callback_context import CallbackContext
@@ -28,18 +33,14 @@ try:
 except ModuleNotFoundError as error:
     raise lacking("google-adk", error) from error
 
-AnyTimeline: TypeAlias = Timeline | AsyncTimeline
 _FORMAT: Final = "gemini"
 
 
 @attrs.define(eq=False)
-class _Going:
-    """What one agent of a session sees."""
+class _AgentConversation(Conversation):
+    """What one agent of a session sees: the session's timeline, or a fork of it with another history, such as after a
+    transfer."""
 
-    timeline: Any
-    """The session's timeline; or a fork of it, if the agent sees another history, such as after a transfer."""
-    after: int
-    """Version of the timeline after which the session begins."""
     asked: Any = None
     """The timeline for the model that was called; None: none yet."""
     rendered: Rendered | None = None
@@ -60,57 +61,51 @@ class TimelinePlugin(BasePlugin):
         super().__init__(name="foldline")
         self._timeline = timeline
         self._after: dict[str, int] = {}
-        self._going: dict[tuple[str, str], _Going] = {}
+        self._agents: dict[tuple[str, str], _AgentConversation] = {}
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
         """Find the version of the timeline after which a new session begins."""
         session, run = invocation_context.session, invocation_context.invocation_id
         if session.id in self._after:
             return
-        self._after[session.id] = 0
-        if all(event.invocation_id == run for event in session.events):
-            timeline = self._of(session.id)
-            await finished(timeline.close_calls())  # calls that a killed process left open
-            self._after[session.id] = timeline.version
+        talk = Conversation(timeline_of(self._timeline, session.id))
+        is_new = all(event.invocation_id == run for event in session.events)
+        await talk.begin(is_new=is_new)
+        self._after[session.id] = talk.after or 0
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> None:
         """Sync the contents, and put the rendered ones in their place."""
-        going = self._seen(callback_context.session.id, callback_context.agent_name)
-        synced: Any = await finished(
-            going.timeline.sync(
-                llm_request.contents, format=_FORMAT, after=going.after, on_divergence="fork"
-            )
-        )
-        going.timeline = synced.timeline
+        talk = self._of(callback_context.session.id, callback_context.agent_name)
+        await talk.sync(llm_request.contents, _FORMAT)
         config = llm_request.config
         tools = [
             definition
             for tool in objs(plain(config.tools or []))
             for definition in objs(tool.get("function_declarations"))
         ]
-        going.asked = timeline_for(going.timeline, llm_request.model or "", (_FORMAT,))
+        talk.asked = timeline_for(talk.timeline, llm_request.model or "", (_FORMAT,))
         system = _text(plain(config.system_instruction))
-        rendered: Rendered = await finished(going.asked.render(system=system, tools=tools))
-        going.rendered, contents = rendered, rendered.request()["contents"]
+        rendered: Rendered = await finished(talk.asked.render(system=system, tools=tools))
+        talk.rendered, contents = rendered, rendered.request()["contents"]
         llm_request.contents = [types.Content.model_validate(content) for content in contents]
 
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
     ) -> None:
         """Record the model's answer; of one that streams, the whole at its end."""
-        going = self._seen(callback_context.session.id, callback_context.agent_name)
-        if llm_response.partial or going.asked is None or not llm_response.content:
+        talk = self._of(callback_context.session.id, callback_context.agent_name)
+        if llm_response.partial or talk.asked is None or not llm_response.content:
             return
         answer: Json = llm_response.model_dump(exclude_none=True, mode="json", by_alias=True)
         reason = answer.get("finishReason")
-        found = {
+        response = {
             "candidates": [{"content": answer["content"], "finishReason": reason}],
             "usageMetadata": answer.get("usageMetadata"),
             "modelVersion": answer.get("modelVersion"),
         }
-        await finished(going.asked.record(found, going.rendered, format=_FORMAT))
+        await finished(talk.asked.record(response, talk.rendered, format=_FORMAT))
 
     async def on_event_callback(
         self, *, invocation_context: InvocationContext, event: Event
@@ -118,29 +113,27 @@ class TimelinePlugin(BasePlugin):
         """Record the results of tools; those that a killed run would lose, or that end the run."""
         if not event.get_function_responses() or event.partial or not event.content:
             return
-        going = self._seen(invocation_context.session.id, event.author)
+        talk = self._of(invocation_context.session.id, event.author)
         content: Json = event.content.model_dump(exclude_none=True, mode="json", by_alias=True)
         for message in messages_in(content, _FORMAT):
             for result in message.content:
-                if isinstance(result, Result) and result.call_id in going.timeline.open_calls:
-                    await self._answer(going.timeline, result)
+                if isinstance(result, Result) and result.call_id in talk.timeline.open_calls:
+                    await self._answer(talk.timeline, result)
 
     async def _answer(self, timeline: Any, result: Result) -> None:
         try:
-            given = timeline.tool_result(result.call_id, result.parts, is_error=result.is_error)
-            await finished(given)
+            appended = timeline.tool_result(result.call_id, result.parts, is_error=result.is_error)
+            await finished(appended)
         except AlreadyRecordedError:  # another agent of the session was faster
             pass
 
-    def _seen(self, session: str, agent: str) -> _Going:
-        if (session, agent) not in self._going:
+    def _of(self, session: str, agent: str) -> _AgentConversation:
+        if (session, agent) not in self._agents:
             after = self._after.get(session, 0)
-            self._going[session, agent] = _Going(self._of(session), after)
-        return self._going[session, agent]
-
-    def _of(self, session: str) -> Any:
-        given = self._timeline
-        return given if isinstance(given, AnyTimeline) else given(session)
+            self._agents[session, agent] = _AgentConversation(
+                timeline_of(self._timeline, session), after
+            )
+        return self._agents[session, agent]
 
 
 def _text(system: Any) -> str:

@@ -9,12 +9,13 @@ state, including any edits by other middleware.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
 import attrs
 
 from blocks import DocumentPart, ImagePart, MisuseError, ProviderPart, TextPart
+from blocks.formats import Call, Result, Said, Thought, Verbatim, string
 from render import Json, Rendered
 from timeline import (
     AsyncTimeline,
@@ -23,20 +24,8 @@ from timeline import (
     aretry_with_compaction,
     retry_with_compaction,
 )
-from timeline.integrations._called import timeline_for
-from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import (
-    SEAL,
-    Call,
-    Piece,
-    Result,
-    Said,
-    Thought,
-    Verbatim,
-    names_of,
-    pieces_of,
-    string,
-)
+from timeline.integrations._conversation import AnyTimeline, lacking, timeline_for
+from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
@@ -54,7 +43,6 @@ try:
 except ModuleNotFoundError as error:
     raise lacking("langchain", error) from error
 
-AnyTimeline: TypeAlias = Timeline | AsyncTimeline
 _FORMAT: Final = "langchain"
 _APIS: Final[Mapping[str, tuple[str, ...]]] = {
     "langchain_anthropic": ("anthropic",),
@@ -85,8 +73,8 @@ class _Going:
 
     def answer_in(self, messages: Sequence[BaseMessage]) -> AIMessage | None:
         """The answer to be recorded; None: there is none, or it is not in the history."""
-        found = (m for m in reversed(messages) if self.answer and m.id == self.answer)
-        answer = next(found, None)
+        matches = (m for m in reversed(messages) if self.answer and m.id == self.answer)
+        answer = next(matches, None)
         self.answer = ""
         return answer if isinstance(answer, AIMessage) else None
 
@@ -151,8 +139,8 @@ class TimelineMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         await self._of(AsyncTimeline).asynced(state["messages"])
 
     def _of(self, kind: type[AnyTimeline]) -> _Going:
-        given = self._timeline
-        timeline = given if isinstance(given, AnyTimeline) else given(_thread())
+        source = self._timeline
+        timeline = source if isinstance(source, AnyTimeline) else source(_thread())
         if not isinstance(timeline, kind):
             raise MisuseError(
                 "TimelineMiddleware: invoke() and stream() go with a Timeline, "
@@ -175,8 +163,8 @@ class _Call:
 
         def send(rendered: Rendered) -> AIMessage:
             going.rendered = rendered
-            model, given, sent = _sent(self.model, rendered, messages, asked)
-            return model.invoke(given, config, **sent)
+            model, prompt, sent = _sent(self.model, rendered, messages, asked)
+            return model.invoke(prompt, config, **sent)
 
         synced, tools = going.synced(messages), asked.get("tools")
         going.asked = self.timeline(going.timeline)
@@ -191,8 +179,8 @@ class _Call:
 
         async def send(rendered: Rendered) -> AIMessage:
             going.rendered = rendered
-            model, given, sent = _sent(self.model, rendered, messages, asked)
-            return await model.ainvoke(given, config, **sent)
+            model, prompt, sent = _sent(self.model, rendered, messages, asked)
+            return await model.ainvoke(prompt, config, **sent)
 
         synced, tools = await going.asynced(messages), asked.get("tools")
         going.asked = self.timeline(going.timeline)
@@ -240,20 +228,20 @@ def _sent(
     if provider not in _apis(model):
         return model, messages_of(rendered), asked
     last = messages[-1]
-    given = [HumanMessage(last.content)] if isinstance(last, ToolMessage) else [last]
+    prompt = [HumanMessage(last.content)] if isinstance(last, ToolMessage) else [last]
     if provider == "gemini":
         own = {
             name: value for name, value in dict(asked.get("http_options") or ()).items() if value
         }
         body = {**own.get("extra_body", {}), "contents": request["contents"]}
         body |= {n: v for n, v in request["config"].items() if n == "systemInstruction"}
-        return model, given, {**asked, "http_options": {**own, "extra_body": body}}
+        return model, prompt, {**asked, "http_options": {**own, "extra_body": body}}
     if hasattr(model, "use_responses_api"):
         model = model.model_copy(update={"use_responses_api": provider == "openai.responses"})
     body = {}
-    for known in (vars(model), vars(model).get("model_kwargs"), asked):
-        body |= (known or {}).get("extra_body") or {}
-    return model, given, {**asked, "extra_body": {**body, **request}}
+    for settings in (vars(model), vars(model).get("model_kwargs"), asked):
+        body |= (settings or {}).get("extra_body") or {}
+    return model, prompt, {**asked, "extra_body": {**body, **request}}
 
 
 def _thread() -> str:
@@ -281,16 +269,16 @@ def messages_of(rendered: Rendered) -> list[BaseMessage]:
     names, vendor = names_of(pieces), _VENDORS[rendered.provider.name]
     messages: list[BaseMessage] = []
     for role, group in groupby(pieces, lambda piece: piece.role):
-        said = list(group)
+        run = list(group)
         match role:
             case "assistant":
-                messages.append(_spoken(said, vendor))
+                messages.append(_spoken(run, vendor))
             case "tool":
-                messages += _results(said, names)
+                messages += _results(run, names)
             case "system" if not messages or vendor != "google_genai":
-                messages.append(SystemMessage(_content(said)))
+                messages.append(SystemMessage(_content(run)))
             case _:
-                messages.append(HumanMessage(_content(said)))
+                messages.append(HumanMessage(_content(run)))
     return messages
 
 
@@ -348,7 +336,7 @@ def _kind(kind: str) -> Json:
 def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
     calls = [piece.content for piece in pieces if isinstance(piece.content, Call)]
     seals = {c.call_id: c.provider[SEAL] for c in calls if c.provider.get(SEAL)}
-    blocks: list[Any] = [block for piece in pieces for block in _said(piece, vendor)]
+    blocks: list[Any] = [block for piece in pieces for block in _content_blocks(piece, vendor)]
     return AIMessage(
         content=blocks,
         tool_calls=[{"name": c.name, "args": c.input, "id": c.call_id} for c in calls],
@@ -357,7 +345,7 @@ def _spoken(pieces: Sequence[Piece], vendor: str) -> AIMessage:
     )
 
 
-def _said(piece: Piece, vendor: str) -> Iterator[Json]:
+def _content_blocks(piece: Piece, vendor: str) -> Iterator[Json]:
     """The blocks of what the model said, in the form in which LangChain returns this vendor's."""
     match piece.content:
         case Said(text=text, provider={"thoughtSignature": seal}):

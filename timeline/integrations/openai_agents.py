@@ -14,7 +14,7 @@ from blocks import AlreadyRecordedError, MisuseError, ToolCall
 from render import Json, Rendered
 from timeline import AsyncTimeline
 from timeline.integrations._agents_items import items_of
-from timeline.integrations._lacking import lacking
+from timeline.integrations._conversation import lacking
 
 try:
     from agents import (
@@ -137,15 +137,15 @@ class TimelineSession:
     async def record(self, response: ModelResponse) -> None:
         """Record the model's answer to the newest request."""
         run = self._run
-        found = {"id": response.response_id, "output": response.output, "usage": response.usage}
+        answer = {"id": response.response_id, "output": response.output, "usage": response.usage}
         try:
-            await run.shown.record(found, run.rendered, format=_FORMAT)
+            await run.shown.record(answer, run.rendered, format=_FORMAT)
         except AlreadyRecordedError:  # test models give the same id to each answer
-            await run.shown.record({**found, "id": None}, run.rendered, format=_FORMAT)
+            await run.shown.record({**answer, "id": None}, run.rendered, format=_FORMAT)
 
     async def hand_over(self, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
         """Answer the call by which an agent hands over to another."""
-        told = {
+        messages = {
             one.tool_name: one.get_transfer_message(to_agent)
             for one in _handoffs(from_agent)
             if one.agent_name == to_agent.name
@@ -156,13 +156,13 @@ class TimelineSession:
             if (
                 isinstance(call, ToolCall)
                 and call.call_id in timeline.open_calls
-                and call.name in told
+                and call.name in messages
             ):
-                await timeline.tool_result(call.call_id, told[call.name])
+                await timeline.tool_result(call.call_id, messages[call.name])
 
     async def _rendered_instead(self, call: CallModelData[Any]) -> ModelInputData:
-        given, run = call.model_data, self._run
-        items, after = given.input, run.after if run.is_alone else 0
+        data, run = call.model_data, self._run
+        items, after = data.input, run.after if run.is_alone else 0
         if held := _held(items):
             items, after = items[1:], held
         if held and after != run.after:  # the run had to wait, and goes on in another object
@@ -170,10 +170,10 @@ class TimelineSession:
             self._run = run
         synced = await run.shown.sync(items, format=_FORMAT, after=after, on_divergence="fork")
         run.shown = synced.timeline
-        told = [text for text in (given.instructions, synced.system) if text]
+        prompts = [text for text in (data.instructions, synced.system) if text]
         tools = await _tools(call.agent, call.context)
-        run.rendered = await run.shown.render(system="\n\n".join(told), tools=tools)
-        sent = [_told(item) for item in run.rendered.openai_responses()["input"]]
+        run.rendered = await run.shown.render(system="\n\n".join(prompts), tools=tools)
+        sent = [_convertible(item) for item in run.rendered.openai_responses()["input"]]
         return ModelInputData(input=cast("list[TResponseInputItem]", sent), instructions=None)
 
 
@@ -237,7 +237,7 @@ def _handoffs(agent: Agent[Any]) -> list[Handoff[Any, Any]]:
     return [one if isinstance(one, Handoff) else handoff(one) for one in agent.handoffs]
 
 
-def _told(item: Json) -> Json:
+def _convertible(item: Json) -> Json:
     """An item of a request as the SDK converts it for every API: for Chat Completions, it joins only what has an id with
     the calls that follow. No API is sent this id."""
     if item.get("role") != "assistant":

@@ -19,24 +19,15 @@ from typing import Any, Final, TypeAlias, cast
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
+from blocks.formats import Call, Result, Said, Thought, Verbatim, objs, spelled, string
 from render import Json, Rendered
-from timeline import AsyncTimeline, Timeline
-from timeline.integrations._called import finished, timeline_for
-from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import (
-    SEAL,
-    Call,
-    Piece,
-    Result,
-    Said,
-    Thought,
-    Verbatim,
-    names_of,
-    objs,
-    pieces_of,
-    spelled,
-    string,
+from timeline.integrations._conversation import (
+    AnyTimeline,
+    finished,
+    lacking,
+    timeline_for,
 )
+from timeline.integrations._pieces import SEAL, Piece, names_of, pieces_of
 
 try:
     from pydantic_ai import (
@@ -73,7 +64,6 @@ try:
 except ModuleNotFoundError as error:
     raise lacking("pydantic-ai", error) from error
 
-AnyTimeline: TypeAlias = Timeline | AsyncTimeline
 Request: TypeAlias = tuple[list[ModelMessage], ModelSettings | None, ModelRequestParameters]
 _FORMAT: Final = "pydantic_ai"
 _CHANGE: Final = "model-settings-delta"
@@ -167,9 +157,9 @@ class TimelineCapability(AbstractCapability[Any]):
         api = next((api for kind, api in _APIS.items() if isinstance(model, kind)), "")
         timeline = timeline_for(self.timeline, model.model_name, (api,) if api else ())
         _, asked = model.prepare_request(settings, parameters)
-        told = [self._system, asked.prompted_output_instructions if api else ""]
+        prompts = [self._system, asked.prompted_output_instructions if api else ""]
         tools = [_tool(tool) for tool in asked.declared_tool_defs.values()]
-        system = "\n\n".join(text for text in told if text)
+        system = "\n\n".join(text for text in prompts if text)
         rendered = await finished(timeline.render(system=system, tools=tools))
         self._asked = timeline, rendered
         if not api:
@@ -248,8 +238,8 @@ def _without_changes(message: ModelMessage) -> ModelMessage:
 
 def _tool(tool: ToolDefinition) -> Json:
     """The tool's definition in a common form; here it is only counted."""
-    known = {"name": tool.name, "description": tool.description or ""}
-    return {**known, "input_schema": tool.parameters_json_schema}
+    names = {"name": tool.name, "description": tool.description or ""}
+    return {**names, "input_schema": tool.parameters_json_schema}
 
 
 def _instead(settings: ModelSettings | None, rendered: Rendered) -> ModelSettings:
@@ -258,9 +248,9 @@ def _instead(settings: ModelSettings | None, rendered: Rendered) -> ModelSetting
     request.pop("tools", None)
     if "input" in request:
         request["instructions"] = None  # they are the first item of the input
-    given: Any = {**(settings or {}), **_OWN_MARKS}
-    given["extra_body"] = {**(given.get("extra_body") or {}), **request}
-    return cast("ModelSettings", given)
+    merged: Any = {**(settings or {}), **_OWN_MARKS}
+    merged["extra_body"] = {**(merged.get("extra_body") or {}), **request}
+    return cast("ModelSettings", merged)
 
 
 # A request as messages.
@@ -277,11 +267,11 @@ def messages_of(rendered: Rendered) -> list[ModelMessage]:
             parts: Any = [part for piece in group for part in _spoken(piece, vendor)]
             messages.append(ModelResponse(parts, model_name=rendered.model, provider_name=vendor))
         else:
-            messages.append(ModelRequest([*_heard(group, names)]))
+            messages.append(ModelRequest([*_request_parts(group, names)]))
     return messages
 
 
-def _heard(pieces: Iterator[Piece], names: Mapping[str, str]) -> Iterator[Any]:
+def _request_parts(pieces: Iterator[Piece], names: Mapping[str, str]) -> Iterator[Any]:
     """The parts of a request."""
     for role, group in groupby(pieces, lambda piece: piece.role):
         if role == "tool":
@@ -291,18 +281,20 @@ def _heard(pieces: Iterator[Piece], names: Mapping[str, str]) -> Iterator[Any]:
             texts = [piece.content.text for piece in group if isinstance(piece.content, TextPart)]
             yield from map(SystemPromptPart, texts)
         else:
-            said = list[UserContent]()
+            contents = list[UserContent]()
             for piece in group:
-                said.append(_content(piece.content))
-                said += [CachePoint()] if piece.mark else []
-            yield UserPromptPart(said[0] if len(said) == 1 and isinstance(said[0], str) else said)
+                contents.append(_content(piece.content))
+                contents += [CachePoint()] if piece.mark else []
+            yield UserPromptPart(
+                contents[0] if len(contents) == 1 and isinstance(contents[0], str) else contents
+            )
 
 
 def _result(result: Result, names: Mapping[str, str]) -> ToolReturnPart:
-    found = [_content(part) for part in result.parts]
+    contents = [_content(part) for part in result.parts]
     return ToolReturnPart(
         tool_name=names.get(result.call_id, "tool"),
-        content=found[0] if len(found) == 1 else found,
+        content=contents[0] if len(contents) == 1 else contents,
         tool_call_id=result.call_id,
         outcome="failed" if result.is_error else "success",
     )
@@ -335,10 +327,10 @@ def _spoken(piece: Piece, vendor: str) -> Iterator[Any]:
             own = _attached(said.provider)
             yield TextOfModel(said.text, provider_name=vendor, provider_details=own)
         case Call() as call:
-            given = call.provider.get("arguments", call.input)
+            arguments = call.provider.get("arguments", call.input)
             own = _attached(call.provider)
             yield ToolCallPart(
-                call.name, given, call.call_id, provider_name=vendor, provider_details=own
+                call.name, arguments, call.call_id, provider_name=vendor, provider_details=own
             )
         case Thought(value=value):
             yield from _thinking(value, vendor)
@@ -346,10 +338,10 @@ def _spoken(piece: Piece, vendor: str) -> Iterator[Any]:
             pass
 
 
-def _attached(known: Json) -> Json | None:
+def _attached(provider: Json) -> Json | None:
     """What must be sent back with a text or a call."""
-    own = {name: value for name, value in known.items() if name in ("phase", "namespace")}
-    seal = known.get(SEAL)
+    own = {name: value for name, value in provider.items() if name in ("phase", "namespace")}
+    seal = provider.get(SEAL)
     return {**own, **({"thought_signature": seal} if seal else {})} or None
 
 

@@ -8,28 +8,21 @@ from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Iterator, Sequence
 from copy import copy
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import attrs
 
 from blocks import DocumentPart, ImagePart, ProviderPart, TextPart
+from blocks.formats import Call, Result, Said, Thought, obj, objs, plain, spelled, string
 from render import Json, Rendered
-from timeline import AsyncTimeline, Timeline
-from timeline.integrations._called import finished, timeline_for
-from timeline.integrations._lacking import lacking
-from timeline.integrations._pieces import (
-    Call,
-    Piece,
-    Result,
-    Said,
-    Thought,
-    obj,
-    objs,
-    pieces_of,
-    plain,
-    spelled,
-    string,
+from timeline.integrations._conversation import (
+    AnyTimeline,
+    Conversation,
+    finished,
+    lacking,
+    timeline_for,
 )
+from timeline.integrations._pieces import Piece, pieces_of
 
 try:
     from strands.agent.conversation_manager import ConversationManager
@@ -39,7 +32,6 @@ try:
 except ModuleNotFoundError as error:
     raise lacking("strands-agents", error) from error
 
-AnyTimeline: TypeAlias = Timeline | AsyncTimeline
 _FORMAT: Final = "anthropic"
 _APART: Final = ("strands.models.anthropic", "strands.models.bedrock")
 """Models whose count of the input does not have the tokens from the cache in it."""
@@ -57,11 +49,14 @@ class TimelineConversationManager(ConversationManager):
 
     def __init__(self, timeline: AnyTimeline) -> None:
         super().__init__()
-        self.timeline: Any = timeline
-        """The timeline with which the agent continues; a fork of it, if the agent's messages were edited."""
-        self._after: int | None = None
+        self._conversation = Conversation(timeline)
         self._system = ""
         self._overflows = 0
+
+    @property
+    def timeline(self) -> Any:
+        """The timeline with which the agent continues; a fork of it, if the agent's messages were edited."""
+        return self._conversation.timeline
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Take over the agent's model, and sync what a run ends with."""
@@ -88,20 +83,13 @@ class TimelineConversationManager(ConversationManager):
         vars(event.agent.model)["stream"] = _Asking(model, self).stream
 
     async def _end(self, event: AfterInvocationEvent) -> None:
-        if self._after is not None:
+        if self._conversation.after is not None:
             await self._sync(event.agent.messages)
 
     async def _sync(self, messages: Sequence[Any]) -> None:
-        if self._after is None:
-            self._after = 0
-            if len(messages) == 1:
-                await finished(self.timeline.close_calls())  # calls that a killed process left open
-                self._after = self.timeline.version
-        history = [_message(one) for one in messages]
-        synced: Any = await finished(
-            self.timeline.sync(history, format=_FORMAT, after=self._after, on_divergence="fork")
-        )
-        self.timeline = synced.timeline
+        if self._conversation.after is None:
+            await self._conversation.begin(is_new=len(messages) == 1)
+        await self._conversation.sync([_message(one) for one in messages], _FORMAT)
 
     async def rendered(
         self, name: str, messages: Sequence[Any], system: str, tools: Sequence[Json]
@@ -129,12 +117,12 @@ class _Asking:
         self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, **more: Any
     ) -> AsyncIterator[Any]:
         tools = [_tool(spec) for spec in tool_specs or ()]
-        told = system_prompt or "\n\n".join(
+        prompt = system_prompt or "\n\n".join(
             string(block.get("text"))
             for block in objs(plain(more.get("system_prompt_content") or []))
         )
         name = string(obj(plain(self.model.get_config())).get("model_id"))
-        timeline, rendered = await self.manager.rendered(name, messages, told, tools)
+        timeline, rendered = await self.manager.rendered(name, messages, prompt, tools)
         chunks = list[Any]()
         async for chunk in self.model.stream(
             messages_of(rendered), tool_specs, system_prompt, **more
@@ -175,11 +163,11 @@ async def _answer(chunks: Sequence[Any], *, is_apart: bool) -> Json:
 
 def _tool(spec: Any) -> Json:
     """The tool's definition in a common form; here it is only counted."""
-    known = obj(plain(spec))
-    schema = obj(known.get("inputSchema")).get("json")
+    definition = obj(plain(spec))
+    schema = obj(definition.get("inputSchema")).get("json")
     return {
-        "name": known.get("name"),
-        "description": string(known.get("description")),
+        "name": definition.get("name"),
+        "description": string(definition.get("description")),
         "input_schema": obj(schema),
     }
 
@@ -197,8 +185,8 @@ def _block(content: Any) -> Iterator[Json]:
         case {"text": str() as text}:
             yield {"type": "text", "text": text}
         case {"toolUse": called}:
-            known = {"id": called["toolUseId"], "name": called["name"], "input": called["input"]}
-            yield {"type": "tool_use", **known}
+            call = {"id": called["toolUseId"], "name": called["name"], "input": called["input"]}
+            yield {"type": "tool_use", **call}
         case {"toolResult": result}:
             inner = [block for one in result["content"] for block in _block(one)]
             failed = {"is_error": result.get("status") == "error"}
@@ -237,8 +225,8 @@ def _base64(data: Any) -> str:
 def messages_of(rendered: Rendered) -> list[Any]:
     """The messages of a request without the system prompt, for a model that you call yourself."""
     messages = list[Json]()
-    said = (piece for piece in pieces_of(rendered) if piece.role != "system")
-    for is_answer, group in groupby(said, lambda piece: piece.role == "assistant"):
+    pieces = (piece for piece in pieces_of(rendered) if piece.role != "system")
+    for is_answer, group in groupby(pieces, lambda piece: piece.role == "assistant"):
         role = "assistant" if is_answer else "user"
         content = [block for piece in group for block in _content(piece)]
         if content:

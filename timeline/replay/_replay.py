@@ -535,10 +535,10 @@ class ReplayTimeline:
     ) -> Self:
         """Create a timeline in `store`; `extra` overrides `options`."""
         clock, policy = Clock(), options.policy_for_replay()
-        kept = max(policy.ttl_seconds, options.kept_for(session))
+        ttl_seconds = max(policy.ttl_seconds, options.kept_for(session))
         chosen: Options = {
             "model": options.model_for(session),
-            "policy": attrs.evolve(policy, ttl_seconds=kept),
+            "policy": attrs.evolve(policy, ttl_seconds=ttl_seconds),
             "counter": options.counter,
             "keep_thinking": options.keep_thinking,
         }
@@ -609,7 +609,7 @@ class FullHistory:
 
 def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
     """The result of a finished replay."""
-    session, replayed, bill, kept = replay.session, replay.replayed, replay.bill, replay.memory
+    session, replayed, bill, measures = replay.session, replay.replayed, replay.bill, replay.memory
     tokens = [point.tokens for point in replay.points]
     events, blocks = _hidden(replay)
     return ReplayResult(
@@ -647,9 +647,9 @@ def result_of(replay: Replay, counter: str, store_bytes: int) -> ReplayResult:
         cache=CacheTotals(read=bill.read, write=bill.write, uncached=bill.uncached),
         cost=_cost(bill.dollars, bill.summary_dollars, replay.reference.dollars),
         units=_cost(bill.units, bill.summary_units, replay.reference.units),
-        recall=kept.recall,
-        rules=kept.rules,
-        handover=kept.handover,
+        recall=measures.recall,
+        rules=measures.rules,
+        handover=measures.handover,
         ms_per_call=_milliseconds(replay.milliseconds),
         store_bytes=store_bytes,
         coverage=replay.coverage,

@@ -166,18 +166,18 @@ class _Served:
         """Server-sent events: the new version of the timeline, or of all timelines, at each change."""
         name = TimelineId(http.query_params.get("id", ""))
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(self._told(name), 200, headers, "text/event-stream")
+        return StreamingResponse(self._stream(name), 200, headers, "text/event-stream")
 
-    async def _told(self, name: TimelineId) -> AsyncIterator[bytes]:
+    async def _stream(self, name: TimelineId) -> AsyncIterator[bytes]:
         woken, end = self._woken(name)
-        known, quiet = "", 0
+        state, quiet = "", 0
         try:
             while True:
                 begun = time.monotonic()
                 now = await asyncio.to_thread(self._state, name)
                 pause = max(self.pause, PAUSE_FACTOR * (time.monotonic() - begun))
-                if now != known:
-                    known, quiet = now, 0
+                if now != state:
+                    state, quiet = now, 0
                     yield f"data: {now}\n\n".encode()
                 elif (quiet := quiet + 1) % HEARTBEAT_LOOKS == 0:
                     yield b": still here\n\n"
@@ -210,8 +210,8 @@ class _Served:
         return woken, self.watched.watch(name, wake)
 
 
-def _html(title: str, start: str, given: dict[str, Any]) -> Response:
-    body = page(title, [plain("report", given)], start=start, connects="'self'")
+def _html(title: str, start: str, data: dict[str, Any]) -> Response:
+    body = page(title, [plain("report", data)], start=start, connects="'self'")
     return Response(body, 200, {"Cache-Control": "no-store"}, "text/html")
 
 
@@ -237,16 +237,16 @@ class _Guard:
     def _refusal(self, http: Request) -> Response | None:
         if foreign := foreign_in(http.headers, has_token=self.token is not None):
             return PlainTextResponse(f"{foreign}\n", 403)
-        given = parse_qs(http.url.query).get("token", [""])[-1]
-        if self.token is not None and not self._knows(http, given):
+        token = parse_qs(http.url.query).get("token", [""])[-1]
+        if self.token is not None and not self._knows(http, token):
             return PlainTextResponse("token missing or wrong: add ?token=... to the address\n", 401)
         if http.method not in {"GET", "HEAD"}:
             return PlainTextResponse("this server is read-only\n", 405)
-        return self._let_in(http.url) if self.token is not None and given else None
+        return self._let_in(http.url) if self.token is not None and token else None
 
-    def _knows(self, http: Request, given: str) -> bool:
-        said = http.headers.get("authorization", "").removeprefix("Bearer ")
-        held = given or http.cookies.get(COOKIE) or said
+    def _knows(self, http: Request, token: str) -> bool:
+        bearer = http.headers.get("authorization", "").removeprefix("Bearer ")
+        held = token or http.cookies.get(COOKIE) or bearer
         return secrets.compare_digest(held.encode(), (self.token or "").encode())
 
     def _let_in(self, url: URL) -> Response:

@@ -71,15 +71,15 @@ class Money:
     ) -> "Money":
         """The first of the three that has any call with a known price; `model`: of calls that do not name theirs."""
         of = {"recorded": recorded, "reported": reported, "simulated": simulated}
-        found = ((source, _priced(usages, model)) for source, usages in of.items())
+        sources = ((source, _priced(usages, model)) for source, usages in of.items())
         source, priced = next(
-            (each for each in found if each[1]), ("simulated", _priced((), model))
+            (each for each in sources if each[1]), ("simulated", _priced((), model))
         )
         return cls(
             source=source,
             numbers=[number for number, _, _ in priced],
-            models=[known for _, _, known in priced],
-            costs=call_costs((usage, known) for _, usage, known in priced),
+            models=[priced_model for _, _, priced_model in priced],
+            costs=call_costs((usage, priced_model) for _, usage, priced_model in priced),
         )
 
     @property
@@ -212,32 +212,32 @@ def timeline_figures(
 ) -> list[Figure]:
     """The same for a timeline: by the bills of a gateway, or by usage; `prompts`: what the simulated prompts cost."""
     if savings.calls:
-        said = f"{savings.calls:,} calls through the gateway"
-        return [Figure("bill", savings.paid, said), *_gateway_figures(savings)]
+        basis = f"{savings.calls:,} calls through the gateway"
+        return [Figure("bill", savings.paid, basis), *_gateway_figures(savings)]
     if not bill.calls:
         is_guess = not all(model.known for model in money.models)
-        said = "their prompts alone, in a simulated cache"
+        basis = "their prompts alone, in a simulated cache"
         return [
             Figure("bill", None, "no usage with a known price was reported"),
-            Figure("these requests", prompts, said, is_guess=is_guess),
+            Figure("these requests", prompts, basis, is_guess=is_guess),
             Figure("saved", None, "no bill to compare with"),
         ]
     part = f"{bill.calls:,} of " if bill.calls < bill.found else ""
-    said = f"{part}{bill.found:,} calls, by the reported usage"
+    basis = f"{part}{bill.found:,} calls, by the reported usage"
     return [
-        Figure("bill", bill.dollars, said, is_guess=bill.is_guess),
+        Figure("bill", bill.dollars, basis, is_guess=bill.is_guess),
         *_unknown("would be", "only a replay or a gateway computes another bill"),
     ]
 
 
 def _gateway_figures(savings: Savings) -> list[Figure]:
     if savings.rewritten:
-        said = "sending everything, with the client's own cache marks"
-        full = Figure("without foldline", savings.full, said)
+        basis = "sending everything, with the client's own cache marks"
+        full = Figure("without foldline", savings.full, basis)
         return [full, _difference(savings.saved, savings.full, "of that")]
     if savings.possible:
-        said = "these requests were recorded, but not sent"
-        would = Figure("with foldline", savings.would, said)
+        basis = "these requests were recorded, but not sent"
+        would = Figure("with foldline", savings.would, basis)
         possible = _difference(savings.possible, savings.paid, "of the bill")
         return [would, attrs.evolve(possible, name=f"would have been {possible.name}")]
     return _unknown("without foldline", "the same: nothing was rewritten")

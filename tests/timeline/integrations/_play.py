@@ -4,10 +4,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 import attrs
 
@@ -29,6 +29,9 @@ PICTURE: Final = (
     "gg=="
 )
 """One pixel."""
+PIXEL: Final = PICTURE.partition(",")[2]
+"""The same in base64 alone."""
+Serve: TypeAlias = Callable[..., FakeServer]
 SCHEMA: Final[Json] = {
     "name": "finding",
     "strict": True,
@@ -40,6 +43,7 @@ SCHEMA: Final[Json] = {
     },
 }
 """Of structured output."""
+_B = TypeVar("_B")
 LAST_WORDS: Final = "All parts are read."
 _PROGRAM: Final = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINE: Final = "2026-11-21 INFO the job read /srv/data/part-{}.csv and wrote 1000 rows\n"
@@ -58,6 +62,11 @@ def programs(page: str) -> list[str]:
 def part(number: int) -> str:
     """What is in a file."""
     return "".join(_LINE.format(f"{number}-{line}") for line in range(25))
+
+
+def read_file(path: str) -> str:
+    """Read a text file."""
+    return part(int(path.removeprefix("part-").removesuffix(".log")))
 
 
 def write_parts(folder: Path) -> None:
@@ -151,6 +160,12 @@ def _addresses(url: str) -> Mapping[str, str]:
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
         "PYTHONWARNINGS": "ignore",
     }
+
+
+def blocks_in(log: Iterable[Event], kinds: type[_B] | tuple[type[_B], ...]) -> list[_B]:
+    """The blocks of these kinds in a log."""
+    blocks = (event.block for event in log if isinstance(event, BlockAppended))
+    return [block for block in blocks if isinstance(block, kinds)]
 
 
 def check_log(log: Sequence[Event]) -> None:

@@ -31,12 +31,14 @@ from blocks import (
 from persistence import MemoryStore
 from tests.timeline.integrations._play import (
     LAST_WORDS,
-    PICTURE,
+    PIXEL,
     ROUNDS,
     Reader,
+    Serve,
+    blocks_in,
     check_log,
     check_page,
-    part,
+    read_file,
 )
 from timeline import AsyncTimeline, Timeline, model_named
 from timeline.fake_provider import Call, FakeServer, Reply
@@ -45,15 +47,8 @@ from timeline.integrations.agent_framework import TimelineMiddleware
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
 
 MODEL: Final = "gpt-5.6"
-PIXEL: Final = PICTURE.partition(",")[2]
 IMAGE: Final = Content.from_data(b64decode(PIXEL), "image/png")
-Serve = Callable[..., FakeServer]
 each_api = pytest.mark.parametrize("api", ["openai.responses", "openai.chat"])
-
-
-def read_file(path: str) -> str:
-    """Read a text file."""
-    return part(int(path.removeprefix("part-").removesuffix(".log")))
 
 
 @attrs.define
@@ -86,8 +81,7 @@ class Desk:
 
     async def blocks(self, kind: type[Any]) -> list[Any]:
         """The blocks of a kind."""
-        log = [event.block for event in await self.log() if isinstance(event, BlockAppended)]
-        return [block for block in log if isinstance(block, kind)]
+        return blocks_in(await self.log(), kind)
 
 
 def test_the_program_of_the_page_goes_on_after_it_was_killed(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import attrs
 import pytest
@@ -19,9 +19,10 @@ from blocks import BlockAppended, Event, ToolCall, ToolResult, UsageRecorded
 from persistence import SQLiteStore
 from tests.timeline.integrations._play import (
     LAST_WORDS,
-    PICTURE,
+    PIXEL,
     ROUNDS,
     Program,
+    Serve,
     part,
     programs,
     write_parts,
@@ -31,9 +32,6 @@ from timeline.fake_provider import Call, FakeServer, Reply
 from timeline.gateway import Gateway, GatewayServer
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
-
-PIXEL: Final = PICTURE.partition(",")[2]
-Serve = Callable[..., FakeServer]
 
 
 @attrs.define(kw_only=True)

@@ -28,12 +28,14 @@ from blocks import (
 from persistence import MemoryStore
 from tests.timeline.integrations._play import (
     LAST_WORDS,
-    PICTURE,
+    PIXEL,
     ROUNDS,
     Reader,
+    Serve,
+    blocks_in,
     check_log,
     check_page,
-    part,
+    read_file,
 )
 from timeline import AsyncTimeline, Timeline
 from timeline.fake_provider import Call, FakeServer, Reply
@@ -42,13 +44,6 @@ from timeline.integrations.google_adk import TimelinePlugin
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
 
 MODEL: Final = "gemini-3.8-flash"
-PIXEL: Final = PICTURE.partition(",")[2]
-Serve = Callable[..., FakeServer]
-
-
-def read_file(path: str) -> str:
-    """Read a text file."""
-    return part(int(path.removeprefix("part-").removesuffix(".log")))
 
 
 @attrs.define
@@ -77,8 +72,7 @@ class Desk:
 
     async def blocks(self, kind: type[Any]) -> list[Any]:
         """The blocks of a kind."""
-        log = [event.block for event in await self.log() if isinstance(event, BlockAppended)]
-        return [block for block in log if isinstance(block, kind)]
+        return blocks_in(await self.log(), kind)
 
 
 def runner_of(agent: Agent, timeline: Any) -> InMemoryRunner:

@@ -11,7 +11,7 @@ from google import genai
 from blocks import AssistantCompletion, BlockAppended, ImagePart
 from tests.timeline.integrations._play import (
     LAST_WORDS,
-    PICTURE,
+    PIXEL,
     ROUNDS,
     SCHEMA,
     Program,
@@ -60,7 +60,7 @@ def test_pictures_and_structured_output_in_two_runs(
     client = genai.Client(api_key="test", http_options={"base_url": server.url})
     wanted = {"response_mime_type": "application/json", "response_json_schema": SCHEMA["schema"]}
     with Timeline.open("look", model=MODEL) as timeline:
-        timeline.user("Which colour?", ImagePart(data=PICTURE.partition(",")[2]))
+        timeline.user("Which colour?", ImagePart(data=PIXEL))
         for _ in range(2):
             rendered = timeline.render()
             request = rendered.gemini()
@@ -69,7 +69,7 @@ def test_pictures_and_structured_output_in_two_runs(
             timeline.user("And now?")
         said = [event.block for _, event in timeline.events() if isinstance(event, BlockAppended)]
     assert [one.text for one in said if isinstance(one, AssistantCompletion)] == [FOUND, FOUND]
-    assert PICTURE.partition(",")[2] in str(server.requests[-1])
+    assert PIXEL in str(server.requests[-1])
     assert server.refused == []
     report(images="ok", structured="ok", runs="ok", ids="stable")
 

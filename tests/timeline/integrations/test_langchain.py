@@ -42,12 +42,14 @@ from persistence import MemoryStore
 from render import Json, Model, Rendered
 from tests.timeline.integrations._play import (
     LAST_WORDS,
-    PICTURE,
+    PIXEL,
     ROUNDS,
     Reader,
+    Serve,
     check_log,
     check_page,
     part,
+    read_file,
 )
 from timeline import AsyncTimeline, Timeline, model_named
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
@@ -66,19 +68,12 @@ PATH: Final[Json] = {
     "required": ["path"],
 }
 TOOLS: Final[list[Json]] = [{"name": "read_file", "input_schema": PATH}]
-PIXEL: Final = PICTURE.partition(",")[2]
-Serve = Callable[..., FakeServer]
 
 
 class Verdict(BaseModel):
     """What was found."""
 
     fault: str
-
-
-def read_file(path: str) -> str:
-    """Read a text file."""
-    return part(int(path.removeprefix("part-").removesuffix(".log")))
 
 
 def model_of(provider: str) -> Model:

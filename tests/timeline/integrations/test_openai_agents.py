@@ -28,7 +28,6 @@ from pydantic import BaseModel
 
 from blocks import (
     AssistantCompletion,
-    BlockAppended,
     ImagePart,
     MisuseError,
     Recorded,
@@ -45,9 +44,11 @@ from tests.timeline.integrations._play import (
     PICTURE,
     ROUNDS,
     Reader,
+    blocks_in,
     check_log,
     check_page,
     part,
+    read_file,
 )
 from timeline import AsyncTimeline, model_named
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
@@ -58,10 +59,7 @@ set_tracing_disabled(True)
 WINDOW = 20_000
 
 
-@function_tool
-def read_file(path: str) -> str:
-    """Read a text file."""
-    return part(int(path.removeprefix("part-").removesuffix(".log")))
+read_log = function_tool(read_file)
 
 
 @function_tool
@@ -71,7 +69,7 @@ def look_at(path: str) -> ToolOutputImage:
     return ToolOutputImage(image_url=PICTURE, detail="low")
 
 
-AUDITOR = Agent[Any](name="auditor", instructions="You read logs.", tools=[read_file, look_at])
+AUDITOR = Agent[Any](name="auditor", instructions="You read logs.", tools=[read_log, look_at])
 
 
 class Counting(MemoryStore):
@@ -120,8 +118,7 @@ class Desk:
 
     async def blocks(self, *kinds: type[Any]) -> list[Any]:
         """The blocks of these kinds."""
-        log = [event.block for event in await self.log() if isinstance(event, BlockAppended)]
-        return [block for block in log if isinstance(block, kinds)]
+        return blocks_in(await self.log(), kinds)
 
 
 def test_the_program_of_the_page_goes_on_after_it_was_killed(
@@ -547,7 +544,7 @@ def test_a_handoff_that_edits_the_history_does_so_for_the_run_alone(
 
     async def play() -> None:
         edited = None if nested else handoff_filters.remove_all_tools
-        clerk = Agent[Any](name="clerk", instructions="You answer.", tools=[read_file])
+        clerk = Agent[Any](name="clerk", instructions="You answer.", tools=[read_log])
         given = handoff(clerk, input_filter=edited, nest_handoff_history=nested)
         said = [
             Reply(text="Good morning."),

@@ -52,12 +52,13 @@ from blocks import (
 from persistence import MemoryStore
 from tests.timeline.integrations._play import (
     LAST_WORDS,
-    PICTURE,
+    PIXEL,
     ROUNDS,
     Reader,
+    blocks_in,
     check_log,
     check_page,
-    part,
+    read_file,
 )
 from timeline import AsyncTimeline, Timeline, model_named
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
@@ -65,7 +66,7 @@ from timeline.integrations.pydantic_ai import TimelineCapability, messages_of
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
 WINDOW: Final = 20_000
-IMAGE: Final = BinaryContent(b64decode(PICTURE.partition(",")[2]), media_type="image/png")
+IMAGE: Final = BinaryContent(b64decode(PIXEL), media_type="image/png")
 APIS: Final = ("anthropic", "openai.responses", "openai.chat", "gemini")
 SENT: Final = APIS[:3]
 """Those whose requests are sent as they were rendered."""
@@ -123,13 +124,7 @@ class Desk:
 
     async def blocks(self, *kinds: type[Any]) -> list[Any]:
         """The blocks of these kinds."""
-        log = [event.block for event in await self.log() if isinstance(event, BlockAppended)]
-        return [block for block in log if isinstance(block, kinds)]
-
-
-def read_file(path: str) -> str:
-    """Read a text file."""
-    return part(int(path.removeprefix("part-").removesuffix(".log")))
+        return blocks_in(await self.log(), kinds)
 
 
 def look_at(path: str) -> BinaryContent:
@@ -332,7 +327,7 @@ def test_pictures_of_the_user_and_of_tools_are_sent(
         [prompt] = await desk.blocks(UserPrompt)
         [result] = await desk.blocks(ToolResult)
         assert [type(part) for part in (*prompt.parts, *result.parts)] == [ImagePart, ImagePart]
-        assert str(desk.server.requests[-1]).count(PICTURE.partition(",")[2]) == 2
+        assert str(desk.server.requests[-1]).count(PIXEL) == 2
         assert desk.server.refused == []
 
     asyncio.run(play())
@@ -537,7 +532,7 @@ def test_a_program_of_one_s_own_sends_the_messages_of_the_request(
         settings: Any = {"openai_store": False, "max_tokens": 2000}
         own: Any = {"tools": [{"name": "read_file", "input_schema": schema}], "system": "Read."}
         timeline = cast("AsyncTimeline", (await desk.capability()).timeline)
-        await timeline.user("Read all parts.", ImagePart(data=PICTURE.partition(",")[2]))
+        await timeline.user("Read all parts.", ImagePart(data=PIXEL))
         await timeline.note("Be brief.")
         asked = True
         while asked:

@@ -16,7 +16,6 @@ from strands.models.openai import OpenAIModel
 
 from blocks import (
     AssistantCompletion,
-    BlockAppended,
     ImagePart,
     ToolResult,
     UsageRecorded,
@@ -25,12 +24,14 @@ from blocks import (
 from persistence import MemoryStore
 from tests.timeline.integrations._play import (
     LAST_WORDS,
-    PICTURE,
+    PIXEL,
     ROUNDS,
     Reader,
+    Serve,
+    blocks_in,
     check_log,
     check_page,
-    part,
+    read_file,
 )
 from timeline import AsyncTimeline, Timeline, model_named
 from timeline.fake_provider import Call, FakeServer, Fault, Reply
@@ -40,15 +41,10 @@ pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
 
 APIS: Final = ("anthropic", "openai.chat")
 NAMES: Final = {"anthropic": "claude-sonnet-5-5", "openai.chat": "gpt-5.6"}
-PIXEL: Final = PICTURE.partition(",")[2]
-Serve = Callable[..., FakeServer]
 each_api = pytest.mark.parametrize("api", APIS)
 
 
-@tool
-def read_file(path: str) -> str:
-    """Read a text file."""
-    return part(int(path.removeprefix("part-").removesuffix(".log")))
+read_log = tool(read_file)
 
 
 @tool
@@ -102,7 +98,7 @@ class Desk:
         """One that reads logs, in a new object each time, as in a new process."""
         given = {"model": self.model(), "system_prompt": "You read logs.", **options}
         manager = TimelineConversationManager(timeline or self.timeline())
-        tools = [read_file, look_at]
+        tools = [read_log, look_at]
         return Agent(conversation_manager=manager, tools=tools, callback_handler=None, **given)
 
     def log(self) -> list[Any]:
@@ -111,8 +107,7 @@ class Desk:
 
     def blocks(self, kind: type[Any]) -> list[Any]:
         """The blocks of a kind."""
-        log = [event.block for event in self.log() if isinstance(event, BlockAppended)]
-        return [block for block in log if isinstance(block, kind)]
+        return blocks_in(self.log(), kind)
 
 
 def test_the_program_of_the_page_goes_on_after_it_was_killed(

@@ -26,9 +26,9 @@ def wire_of(request: Json) -> Wire:
         return RESPONSES
     if "contents" in request:
         return GEMINI
-    said = blocks_of(request.get("messages"))
-    opened = bool(said) and said[0].get("role") in {"developer", "system"}
-    called = any(message.get("role") == "tool" or "tool_calls" in message for message in said)
+    messages = blocks_of(request.get("messages"))
+    opened = bool(messages) and messages[0].get("role") in {"developer", "system"}
+    called = any(message.get("role") == "tool" or "tool_calls" in message for message in messages)
     offered = any(tool.get("type") == "function" for tool in blocks_of(request.get("tools")))
     is_chat = opened or called or offered or "max_tokens" not in request
     return CHAT if is_chat else MESSAGES

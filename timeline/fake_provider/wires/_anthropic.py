@@ -68,8 +68,8 @@ def shape_error(request: Json, purpose: Purpose) -> ApiError | None:
             return invalid(f"{name}: Extra inputs are not permitted")
     if not isinstance(request["model"], str):
         return invalid("model: Input should be a valid string")
-    asked = request.get("max_tokens", 1)
-    if not isinstance(asked, int) or asked < 0:
+    tokens_max = request.get("max_tokens", 1)
+    if not isinstance(tokens_max, int) or tokens_max < 0:
         return invalid("max_tokens: Input should be greater than or equal to 1")
     return None
 

@@ -51,15 +51,15 @@ def shape_error(request: Json, _: Purpose) -> ApiError | None:
 
 def length_error(tokens: int, request: Json, model: Model) -> ApiError | None:
     """The prompt and the requested output together must fit."""
-    asked = request.get("max_completion_tokens") or request.get("max_tokens") or 0
-    whole = tokens + asked
+    output = request.get("max_completion_tokens") or request.get("max_tokens") or 0
+    whole = tokens + output
     return overlong(whole, model.tokens_window) if whole > model.tokens_window else None
 
 
 def output_max(request: Json, model: Model) -> int:
     """The model's limit, unless the request has a lower one."""
-    asked = request.get("max_completion_tokens") or request.get("max_tokens")
-    tokens: int = asked or model.output_tokens_max
+    output = request.get("max_completion_tokens") or request.get("max_tokens")
+    tokens: int = output or model.output_tokens_max
     return tokens
 
 
@@ -79,7 +79,7 @@ def message(outgoing: Outgoing) -> Json:
     answer = outgoing.answer
     choice = {
         "index": 0,
-        "message": _said(answer.drafts, refuses=answer.stop_reason == "refusal"),
+        "message": _message(answer.drafts, refuses=answer.stop_reason == "refusal"),
         "finish_reason": _STOPS.get(answer.stop_reason, "stop"),
         "logprobs": None,
     }
@@ -135,7 +135,7 @@ def _as_call(call: Json) -> Json:
     }
 
 
-def _said(drafts: Sequence[Draft], *, refuses: bool) -> Json:
+def _message(drafts: Sequence[Draft], *, refuses: bool) -> Json:
     """The message: all texts joined, then the calls."""
     text = "".join(draft.block["text"] for draft in drafts if draft.block["type"] == "text")
     calls = [
@@ -148,8 +148,8 @@ def _said(drafts: Sequence[Draft], *, refuses: bool) -> Json:
         if draft.block["type"] == "tool_use"
     ]
     refusal = "I can't help with that." if refuses else None
-    said: Json = {"role": "assistant", "content": text or None, "refusal": refusal}
-    return {**said, "tool_calls": calls} if calls else said
+    message: Json = {"role": "assistant", "content": text or None, "refusal": refusal}
+    return {**message, "tool_calls": calls} if calls else message
 
 
 def _usage(outgoing: Outgoing) -> Json:

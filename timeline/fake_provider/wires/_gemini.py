@@ -158,22 +158,22 @@ def _rest(value: Any) -> Any:
         return value
     fields: Json = {}
     for name, inner in cast("Json", value).items():
-        known = _HUMP.sub(lambda hump: hump[1].upper(), name)
-        fields[known] = inner if known in _DATA else _rest(inner)
+        field = _HUMP.sub(lambda hump: hump[1].upper(), name)
+        fields[field] = inner if field in _DATA else _rest(inner)
     return fields
 
 
 # A call's signature covers its name and input. A text's covers nothing: in a stream it comes in another part.
 
 
-def _said(part: Json) -> str:
+def _signed_text(part: Json) -> str:
     call = child(part, "functionCall")
     return json.dumps([call.get("name"), call.get("args")], sort_keys=True) if call else ""
 
 
 def _is_own(part: Json) -> bool:
     seal = str(part[SHAPE.seal])
-    return seal in _UNSIGNED or is_signed(seal.translate(_URLSAFE), _said(part))
+    return seal in _UNSIGNED or is_signed(seal.translate(_URLSAFE), _signed_text(part))
 
 
 def _parts(drafts: Sequence[Draft], model: Model) -> Iterator[Json]:
@@ -183,7 +183,7 @@ def _parts(drafts: Sequence[Draft], model: Model) -> Iterator[Json]:
     texts = [n for n, part in enumerate(parts) if "text" in part and "thought" not in part]
     signed = calls[:1] or texts[-1:]
     for number, part in enumerate(parts):
-        seal = {SHAPE.seal: sealed(_said(part), model)} if number in signed else {}
+        seal = {SHAPE.seal: sealed(_signed_text(part), model)} if number in signed else {}
         yield {**part, **seal}
 
 

@@ -65,8 +65,8 @@ def refusal(error: ApiError, _: str = "") -> tuple[int, Json]:
     if error.tokens:
         message, code = TOO_LONG.format(*error.tokens), OVERFLOW
     kind = _TYPES.get(error.kind, error.kind)
-    said = {"message": message, "type": kind, "param": None, "code": code}
-    return _STATUSES.get(error.status, error.status), {"error": said}
+    fields = {"message": message, "type": kind, "param": None, "code": code}
+    return _STATUSES.get(error.status, error.status), {"error": fields}
 
 
 def parts_of(content: Any) -> list[Json]:

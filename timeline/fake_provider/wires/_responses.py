@@ -71,14 +71,14 @@ def rule_error(request: Json, model: Model) -> ApiError | None:
 
 def output_max(request: Json, model: Model) -> int:
     """The model's limit, unless the request has a lower one."""
-    asked: int = request.get("max_output_tokens") or model.output_tokens_max
-    return asked
+    tokens: int = request.get("max_output_tokens") or model.output_tokens_max
+    return tokens
 
 
 def messages_form(request: Json) -> Json:
     """The request with items as messages: items of the model by the assistant, all others by the user."""
-    given = request["input"]
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    prompt = request["input"]
+    items = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     return {
         "model": request["model"],
         "messages": [_as_message(item) for item in items],
@@ -131,8 +131,8 @@ def stream(message: Json, _: Sequence[Draft], __: Json) -> Iterator[bytes]:
 
 def error_event(error: ApiError) -> bytes:
     """The refusal as an event, without the envelope."""
-    said = refusal(error)[1]["error"]
-    return event({**said, "type": "error", "sequence_number": 0}, "error")
+    error_fields = refusal(error)[1]["error"]
+    return event({**error_fields, "type": "error", "sequence_number": 0}, "error")
 
 
 def _as_message(item: Json) -> Json:
@@ -140,16 +140,16 @@ def _as_message(item: Json) -> Json:
     match item.get("type", "message"):
         case "function_call" | "custom_tool_call" as kind:
             own = kind == "custom_tool_call"
-            given = {"input": item["input"]} if own else _openai.arguments(item["arguments"])
-            called = {"id": item["call_id"], "name": item["name"], "input": given}
+            arguments = {"input": item["input"]} if own else _openai.arguments(item["arguments"])
+            called = {"id": item["call_id"], "name": item["name"], "input": arguments}
             return {"role": "assistant", "content": [{"type": "tool_use", **called}]}
         case "function_call_output" | "custom_tool_call_output":
             content = _openai.parts_of(item["output"])
             result = {"type": "tool_result", "tool_use_id": item["call_id"], "content": content}
             return {"role": "user", "content": [result]}
         case "agent_message":
-            said = [{"type": "text", "text": _sent(part)} for part in blocks_of(item["content"])]
-            return {"role": "user", "content": said}
+            texts = [{"type": "text", "text": _sent(part)} for part in blocks_of(item["content"])]
+            return {"role": "user", "content": texts}
         case "message":
             role = "assistant" if item.get("role") == "assistant" else "user"
             return {"role": role, "content": _openai.parts_of(item["content"])}
@@ -183,13 +183,13 @@ def output(outgoing: Outgoing, *, is_cut: bool) -> list[Json]:
     items = [_item(draft, outgoing.new_id, offered) for draft in drafts]
     if refuses:
         refusal = {"type": "refusal", "refusal": "I can't help with that."}
-        items.append(_said(outgoing.new_id("msg"), refusal))
+        items.append(_message_item(outgoing.new_id("msg"), refusal))
     if is_cut and items and "status" in items[-1]:
         items[-1]["status"] = "incomplete"
     return items
 
 
-def _said(id_: str, *parts: Json) -> Json:
+def _message_item(id_: str, *parts: Json) -> Json:
     common = {"id": id_, "type": "message", "role": "assistant", "status": "completed"}
     return {**common, "content": list(parts)}
 
@@ -199,7 +199,7 @@ def _item(draft: Draft, new_id: Callable[[str], str], offered: Mapping[str, Offe
     match block["type"]:
         case "text":
             text: Json = {"type": "output_text", "text": block["text"], "annotations": []}
-            return _said(new_id("msg"), text)
+            return _message_item(new_id("msg"), text)
         case "thinking":
             return {
                 "id": new_id("rs"),
@@ -222,8 +222,8 @@ def _call(draft: Draft, new_id: Callable[[str], str], offer: Offer) -> Json:
     if offer.kind == "custom":
         text = block["input"].get("input", draft.said)
         return {"id": new_id("ctc"), "type": "custom_tool_call", **named, "input": text}
-    said = {"arguments": draft.said, "status": "completed"}
-    return {"id": new_id("fc"), "type": "function_call", **named, **said}
+    written = {"arguments": draft.said, "status": "completed"}
+    return {"id": new_id("fc"), "type": "function_call", **named, **written}
 
 
 def events(response: Json) -> Iterator[Json]:

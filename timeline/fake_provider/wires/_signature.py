@@ -46,8 +46,8 @@ class _Seal(msgspec.Struct, frozen=True, array_like=True):
 
     def sealed(self) -> "_Seal":
         """The same with its check value."""
-        said = f"{_KEY}\n{self.model}\n{self.text}\n{self.before}\n{self.after}"
-        return msgspec.structs.replace(self, mac=_hash(said))
+        text = f"{_KEY}\n{self.model}\n{self.text}\n{self.before}\n{self.after}"
+        return msgspec.structs.replace(self, mac=_hash(text))
 
 
 @attrs.frozen(kw_only=True)
@@ -155,11 +155,11 @@ def _canonical(value: list[Any]) -> bytes:
 
 def _plain(block: Json) -> Json:
     """A block without fields that are not content: its cache mark, and null fields."""
-    kept = {name: item for name, item in block.items() if name != SHAPE.mark and item is not None}
+    fields = {name: item for name, item in block.items() if name != SHAPE.mark and item is not None}
     if block.get("type") == "tool_result":
-        kept["content"] = [_plain(part) for part in blocks_of(block.get("content"))]
-        kept["is_error"] = bool(block.get("is_error"))
-    return kept
+        fields["content"] = [_plain(part) for part in blocks_of(block.get("content"))]
+        fields["is_error"] = bool(block.get("is_error"))
+    return fields
 
 
 def _hash(text: str) -> str:
