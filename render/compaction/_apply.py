@@ -615,7 +615,8 @@ def _naming(view: View, folded: Sequence[Entry]) -> Naming:
 
 
 BESIDE_WRITTEN: Final = 1 / 3
-"""Share of their room that computed findings have beside those of a model, which has read the same blocks."""
+"""Share of their room that reports have beside the findings of a model, which has read the same blocks. Statements on the
+way are left to it: it knows which of them were refuted."""
 PAGE_TOKENS_MIN: Final = 200
 """The page has this room even if the target leaves none."""
 FOLDED_SHARE: Final = 0.5
@@ -738,7 +739,9 @@ def _with_past(
     folded = [entry for entry in fold.folded if not entry.standing]
     running = fold.kept[0].block.turn
     findings = _findings.advance(digest.findings, folded, running, _no_longer_whole(fold))
-    share = BESIDE_WRITTEN if block.summary.complete else 1.0
+    share = 1.0
+    if block.summary.complete:
+        share, findings = BESIDE_WRITTEN, tuple(f for f in findings if f.kind != "found")
     findings = _turns.fitted(findings, int(share * room.found), count)
     actions = advance_actions(digest.actions, folded, digest.progress.processes)
     actions = fitted_actions(actions, room.done, count)

@@ -189,7 +189,10 @@ def test_a_call_that_asks_for_a_running_command_is_a_run_of_it() -> None:
         call("b", name="write_stdin", session_id=7, chars=""),
         result("b", "3 failed, 4 passed in 2s"),
     ]
-    first: list[Block] = [call("a", name="exec_command", cmd="make test", workdir="/srv"), result("a", started)]
+    first: list[Block] = [
+        call("a", name="exec_command", cmd="make test", workdir="/srv"),
+        result("a", started),
+    ]
     assert told(*first, *asked) == ["$ cd /srv && make test (2 times) -> last: 3 failed, 4 passed"]
     before = [Process(command="make test", id="7", seen=1)]
     (later,) = advance((), view_of(*asked).entries, before)

@@ -275,6 +275,28 @@ def test_an_answer_that_is_too_long_is_cut_by_rule(practice: Practice) -> None:
     assert kept[1:] == newest[1:], "the last to go may be cut"
 
 
+def test_what_the_agent_stated_on_the_way_is_left_to_the_model(practice: Practice) -> None:
+    """It has read the statements, and knows which were refuted; the reports of turns stay beside its part."""
+    stated = "The cause is parse_date() in ledger.py: it reads 03/04 as the third of April."
+    server = practice.serve(responder=answering({"facts": ["ledger.py was not the cause."]}))
+    shown: list[str] = []
+    for client in (practice.client(server), None):
+        timeline = opened(client, **({} if client else {"summarizer": None}))
+        timeline.user(TASK)
+        timeline.record(
+            response(said(stated), tool_use("c1", "read", path="src/ledger.py"), id="m1")
+        )
+        timeline.tool_result("c1", "entry\n" * 400)
+        timeline.record(response(said("Ledger 17 is reconciled with the bank."), id="m2"))
+        talk(timeline, 12, first=1)
+        shown.append(text_in(timeline.compact(system=SYSTEM)))
+    by_model, computed = shown
+    assert stated in computed
+    assert stated not in by_model
+    assert "Ledger 17 is reconciled with the bank." in by_model
+    assert "ledger.py was not the cause." in by_model
+
+
 def test_a_short_answer_is_taken_however_little_is_folded(practice: Practice) -> None:
     """The first fold may take in no more than a short prompt; what the model is told once is not asked for again."""
     answer: Json = {
