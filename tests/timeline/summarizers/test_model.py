@@ -281,7 +281,7 @@ def test_what_the_agent_stated_on_the_way_is_left_to_the_model(practice: Practic
     server = practice.serve(responder=answering({"facts": ["ledger.py was not the cause."]}))
     shown: list[str] = []
     for client in (practice.client(server), None):
-        timeline = opened(client, **({} if client else {"summarizer": None}))
+        timeline = opened(client) if client else opened(None, summarizer=None)
         timeline.user(TASK)
         timeline.record(
             response(said(stated), tool_use("c1", "read", path="src/ledger.py"), id="m1")
