@@ -89,10 +89,10 @@ def _replied(findings: Sequence[Finding], entries: Iterable[Entry]) -> Iterator[
             continue
         is_question = report.text.endswith(("?", "？"))
         if isinstance(block, AssistantCompletion):
-            is_contested = _CONCESSION.match(block.text)
+            is_contested = bool(_CONCESSION.match(block.text))
         else:  # a "no" to a question is an answer
-            is_objection = 0 < len(said) <= OBJECTION_CHARACTERS and _OBJECTION.match(said)
-            is_contested = is_objection and not is_question
+            is_objection = len(said) <= OBJECTION_CHARACTERS and _OBJECTION.match(said)
+            is_contested = bool(is_objection and not is_question)
         if is_contested:
             report = structs.replace(report, disputed=block.turn)
         if said and is_question and (is_assent(said) or len(said) > ANSWER_CHARACTERS):

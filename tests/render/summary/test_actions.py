@@ -185,11 +185,14 @@ def test_of_a_long_look_the_lines_are_counted_and_of_what_a_program_says_the_las
 
 def test_a_call_that_asks_for_a_running_command_is_a_run_of_it() -> None:
     started = "Chunk ID: 1\nWall time: 1 seconds\nProcess running with session ID 7\nOutput:\n"
-    asked = [
+    asked: list[Block] = [
         call("b", name="write_stdin", session_id=7, chars=""),
         result("b", "3 failed, 4 passed in 2s"),
     ]
-    first = [call("a", name="exec_command", cmd="make test", workdir="/srv"), result("a", started)]
+    first: list[Block] = [
+        call("a", name="exec_command", cmd="make test", workdir="/srv"),
+        result("a", started),
+    ]
     assert told(*first, *asked) == ["$ cd /srv && make test (2 times) -> last: 3 failed, 4 passed"]
     before = [Process(command="make test", id="7", seen=1)]
     (later,) = advance((), view_of(*asked).entries, before)
