@@ -145,8 +145,8 @@ def test_a_summary_names_the_turns_that_it_and_those_before_it_cover() -> None:
 
 
 def test_a_result_that_was_moved_and_folded_is_read_back_by_the_label_of_its_action() -> None:
-    rungs = ("externalize", "summarize")
-    timeline = small(policy=Policy(prepare_ratio=1.0, rungs=rungs, keep_ratio=0.05))
+    policy = Policy(prepare_ratio=1.0, rungs=("externalize", "summarize"), keep_ratio=0.05)
+    timeline = small(policy=policy)
     timeline.user("Go on.")
     for number in range(12):
         timeline.record(
