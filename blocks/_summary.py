@@ -335,6 +335,7 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     searches: tuple[SearchRecord, ...] = ()
     hidden: tuple[HiddenRecord, ...] = ()
     externalized: tuple[ArtifactPointer, ...] = ()
+    """What older releases listed: a result that was moved is read back by the label of its action."""
     dropped: tuple[DroppedSpan, ...] = ()
     forgotten: dict[str, int] = {}
     """For each list: how many entries were removed because it was full."""

@@ -405,8 +405,13 @@ def best_first(findings: Sequence[Finding]) -> list[Finding]:
 def supersedes(later: str, earlier: str) -> bool:
     """Whether a statement says what an earlier one says, or that it was wrong."""
     known = _words(earlier)
-    share = TAKEN_BACK_SHARE if _TAKES_BACK.search(later) else REPEATED_SHARE
+    share = TAKEN_BACK_SHARE if _takes_back(later) else REPEATED_SHARE
     return len(known) >= WORDS_MIN and len(_words(later) & known) >= share * len(known)
+
+
+@lru_cache(maxsize=4096)
+def _takes_back(statement: str) -> bool:
+    return bool(_TAKES_BACK.search(statement))
 
 
 @lru_cache(maxsize=4096)

@@ -6,10 +6,9 @@ import msgspec
 from hypothesis import given
 
 from blocks import (
-    ArtifactId,
-    ArtifactPointer,
     Decision,
     Digest,
+    DroppedSpan,
     StructuredSummary,
     ToolOutcome,
 )
@@ -42,9 +41,7 @@ def test_what_is_quoted_cannot_close_the_summary(hostile: str) -> None:
     text = format_summary(
         block(
             written,
-            Digest(
-                externalized=(ArtifactPointer(artifact=ArtifactId("a"), path="p", about=hostile),)
-            ),
+            Digest(dropped=(DroppedSpan(first=1, last=2, about=hostile, paths=(hostile,)),)),
         )
     )
     assert text.startswith('<summary version="4">\n')

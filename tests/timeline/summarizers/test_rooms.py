@@ -3,6 +3,7 @@
 Rows 003-7 and 003-9 of the features.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -11,7 +12,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blocks import Decision, RangeCompacted, RangeSummary, StructuredSummary, Work
+from blocks import Decision, RangeCompacted, RangeSummary, StructuredSummary, Work, text_of
 from render import Policy, Summary, SummaryRoom, format_summary
 from render.summary._written import report_history
 from tests._builders import CharCounter, open_timeline, response, text, tool_use
@@ -141,6 +142,23 @@ def test_a_summary_names_the_turns_that_it_and_those_before_it_cover() -> None:
     timeline.user("Thanks.")
     timeline.compact()
     assert turns_line(timeline) == "t1 to t4"
+
+
+def test_a_result_that_was_moved_and_folded_is_read_back_by_the_label_of_its_action() -> None:
+    policy = Policy(prepare_ratio=1.0, rungs=("externalize", "summarize"), keep_ratio=0.05)
+    timeline = small(policy=policy)
+    timeline.user("Go on.")
+    for number in range(12):
+        timeline.record(
+            response(tool_use(f"c{number}", "lookup", q=f"thing {number}"), id=f"m{number}")
+        )
+        timeline.tool_result(f"c{number}", f"row {number} of it " * 200)
+    timeline.compact()
+    done = report_of(timeline).partition("## What was done\n")[2]
+    labels = dict(re.findall(r"\[(v\d+)\] lookup thing (\d+)", done))
+    assert len(labels) > 3
+    for label, number in labels.items():
+        assert text_of(timeline.read(label)) == f"row {number} of it " * 200
 
 
 def test_a_demand_outlives_the_text_that_it_was_made_in() -> None:
