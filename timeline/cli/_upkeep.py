@@ -270,9 +270,9 @@ def fork(options: Values) -> int:
 def retain(options: Values) -> int:
     """Archive or delete the events; print how many."""
     if options.forget and options.archive is not None:
-        raise click.UsageError("argument --archive: not allowed with argument --forget")
+        raise click.UsageError("--archive and --forget cannot be used together: give one of them")
     if not options.forget and options.archive is None:
-        raise click.UsageError("one of the arguments --archive --forget is required")
+        raise click.UsageError("give --archive FOLDER or --forget")
     keeping: Literal["archive", "forget"] = "forget" if options.forget else "archive"
     with store_to_write(options) as store:
         destroying = "retain --forget" if options.forget else ""
@@ -313,7 +313,7 @@ def retain(options: Values) -> int:
 def forget(options: Values) -> int:
     """Remove the data; print what is gone and where copies may remain."""
     if options.path is not None and options.artifact is not None:
-        raise click.UsageError("argument --artifact: not allowed with argument PATH")
+        raise click.UsageError("--artifact and PATH cannot be used together: give one of them")
     where = {} if options.artifacts is None else {"artifacts": options.artifacts}
     with store_to_write(options) as store:
         checked_name(store, options.id, destroying="forget")
@@ -341,7 +341,7 @@ def _confirm(name: str) -> None:
         )
     complain(f"this removes all of {name!r} permanently, with its artifacts; type yes to go on")
     if sys.stdin.readline().strip() != "yes":
-        raise UsageError("nothing was removed")
+        raise UsageError("the answer was not yes: nothing was removed")
 
 
 # Damage

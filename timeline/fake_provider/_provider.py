@@ -335,4 +335,6 @@ class FakeServer(AppServer):
     def __exit__(self, *raised: object) -> None:
         super().__exit__(*raised)
         if not any(raised) and self.provider.failures:
-            raise FoldlineError("the responder raised") from self.provider.failures[0]
+            raise FoldlineError(
+                "the responder of the fake provider raised an error, which is the cause of this one"
+            ) from self.provider.failures[0]

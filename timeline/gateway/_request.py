@@ -187,18 +187,18 @@ class Body:
             raw_fields = _RAW_FIELDS.decode(raw)
             said = [*map(bytes, _RAW_LIST.decode(raw_fields[api.said]))]
         except (msgspec.DecodeError, KeyError) as error:
-            raise UnreadableError(f"no JSON with a list {api.said!r}") from error
+            raise UnreadableError(f"its body is not JSON with a list {api.said!r}") from error
         fields = {
             name: b"" if name == api.said else bytes(value) for name, value in raw_fields.items()
         }
         body = cls(api, raw, fields, said, _leads(api, said))
         if not said:
-            raise UnreadableError("nothing was said")
+            raise UnreadableError(f"its list {api.said!r} is empty")
         if body.value("previous_response_id") or body.value("conversation"):
             raise UnreadableError("the provider stores the conversation")
         names_held = api.provider == "openai.responses" and any(kind in raw for kind in _HELD)
         if names_held and any(map(_is_held, said)):
-            raise UnreadableError("it refers to what the provider stores")
+            raise UnreadableError("an item refers to content that the provider stores")
         return body
 
     def value(self, name: str) -> Any:
@@ -337,9 +337,9 @@ def _inflated(raw: bytes, bits: int) -> bytes:
     try:
         data = unpack.decompress(raw, DECODED_BYTES_MAX)
     except zlib.error as error:
-        raise UnreadableError(f"it is damaged ({error})") from error
+        raise UnreadableError(f"its compressed body is damaged ({error})") from error
     if unpack.unconsumed_tail or not unpack.eof:
-        raise UnreadableError("it is damaged, or too large")
+        raise UnreadableError("its compressed body is damaged, or too large")
     return data
 
 
@@ -350,7 +350,7 @@ def _zstd(raw: bytes) -> bytes:
         with zstandard.ZstdDecompressor().stream_reader(raw) as reader:
             data = reader.read(DECODED_BYTES_MAX + 1)
     except zstandard.ZstdError as error:
-        raise UnreadableError(f"it is damaged ({error})") from error
+        raise UnreadableError(f"its compressed body is damaged ({error})") from error
     if len(data) > DECODED_BYTES_MAX:
-        raise UnreadableError("it is too large")
+        raise UnreadableError("its unpacked body is too large")
     return data

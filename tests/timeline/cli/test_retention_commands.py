@@ -115,13 +115,13 @@ def test_a_whole_timeline_goes_after_a_yes(
     ("arguments", "code", "said"),
     [
         (("retain", "nobody", "--forget"), 1, "no timeline 'nobody'"),
-        (("retain", "invented"), 2, "--archive --forget is required"),
+        (("retain", "invented"), 2, "give --archive FOLDER or --forget"),
         (("retain", "invented", "--archive", "missing"), 2, "create it"),
         (("forget", "nobody"), 1, "no timeline 'nobody'"),
         (("forget", "invented", "ar:t99.x"), 2, "no block at path"),
         (("forget", "invented"), 2, "confirm with --yes"),
         (("forget", "invented", "--artifact", "x"), 2, "artifact 'x' of timeline"),
-        (("forget", "invented", PATH, "--artifact", "x"), 2, "not allowed with"),
+        (("forget", "invented", PATH, "--artifact", "x"), 2, "cannot be used together"),
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(
