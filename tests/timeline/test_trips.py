@@ -72,8 +72,8 @@ def entered_by(call: Callable[[], object]) -> list[str]:
 
 def test_an_append_passes_through_few_files(talk: Timeline) -> None:
     prompt, answer = appends(talk)
-    assert len(files(prompt)) <= 14, files(prompt)
-    assert len(files(answer)) <= 20, files(answer)
+    assert len(files(prompt)) <= 13, files(prompt)
+    assert len(files(answer)) <= 18, files(answer)
 
 
 def test_an_append_in_a_file_adds_who_makes_it_durable(tmp_path: Path) -> None:
@@ -98,15 +98,15 @@ def files(entered: Sequence[str], package: str = "") -> list[str]:
 def test_a_render_in_which_nothing_happens_goes_straight_through(talk: Timeline) -> None:
     trip_of(talk, "render")
     entered = trip_of(talk, "render")
-    assert len(files(entered)) <= 17, files(entered)
-    assert len(entered) <= 64, entered
+    assert len(files(entered)) <= 16, files(entered)
+    assert len(entered) <= 40, entered
     assert len(files(entered, "timeline/")) <= 6, files(entered, "timeline/")
 
 
 def test_a_request_with_news_adds_its_commit(talk: Timeline) -> None:
     entered = trip_of(talk, "render")
     assert len(files(entered)) <= 20, files(entered)
-    assert len(entered) <= 118, entered
+    assert len(entered) <= 71, entered
     assert len(files(entered, "timeline/")) <= 6, files(entered, "timeline/")
 
 
@@ -114,7 +114,7 @@ def test_a_compaction_adds_who_takes_part_in_it(talk: Timeline) -> None:
     trip_of(told(), "compact")  # the first one loads its modules, which is no part of the trip
     entered = trip_of(talk, "compact")
     assert talk.view.compaction is not None
-    assert len(files(entered)) <= 54, files(entered)
+    assert len(files(entered)) <= 50, files(entered)
     assert len(files(entered, "timeline/")) <= 11, files(entered, "timeline/")
 
 
