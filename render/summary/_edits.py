@@ -6,7 +6,7 @@ src/color/gradient.go (4 edits, [v145]): `+ func autoShade(c Color) Color {`
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from posixpath import basename, commonprefix, join, normpath
+from posixpath import basename, join, normpath
 from typing import Final
 
 import attrs
@@ -122,23 +122,13 @@ _AROUND: Final = re.compile(
 
 
 def _difference(edit: _Edit) -> str:
-    """What an edit replaced in its most telling line: `old → new` where a line changed in a few words, else the line that
+    """What an edit replaced in its most telling line: `old → new` where both are short, else the line that
     came (`+ x`) or went (`- x`); nothing for a whole file."""
     if edit.old is None:
         return ""
     sides = ([x for x in edit.old if x not in edit.new], [x for x in edit.new if x not in edit.old])
     old, new = (min(lines, key=lambda x: bool(_AROUND.fullmatch(x)), default="") for lines in sides)
     if old and new and len(old) + len(new) > LINE_CHARACTERS:
-        old, new = _apart(old, new) or ("", new)
+        old = ""
     line = f"{old} → {new}" if old and new else f"+ {new}" if new else f"- {old}" if old else ""
     return one_line(line, LINE_CHARACTERS)
-
-
-def _apart(old: str, new: str) -> tuple[str, str] | None:
-    """The words in which two lines differ; None if these are many."""
-    before, after = (re.findall(r"\w+|\W", line) for line in (old, new))
-    start = len(commonprefix([before, after]))
-    before, after = before[start:], after[start:]
-    end = len(commonprefix([before[::-1], after[::-1]]))
-    sides = ["".join(side[: len(side) - end]).strip(" ,") for side in (before, after)]
-    return (sides[0], sides[1]) if sum(map(len, sides)) <= LINE_CHARACTERS else None

@@ -57,7 +57,7 @@ def test_an_edit_is_told_by_its_most_telling_line() -> None:
     assert line_of("import os\nx(1)", "import os\nx(1)\ny(2)") == "+ y(2)"
     assert line_of("import os\nx(1)", "x(1)") == "- import os"
     long = "the same words before the difference, which are many, "
-    assert line_of(f"{long}one; after", f"{long}two; after") == "one → two"
+    assert line_of(f"{long}one; after", f"{long}two; after") == f"+ {long}two; after"
 
 
 @for_each("answer", ["ERROR:\nNo replacement was performed", "<tool_use_error>String to replace not found"])  # fmt: skip
