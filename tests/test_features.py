@@ -279,7 +279,7 @@ def test_a_summary_has_the_sections_that_work_goes_on_from() -> None:
     for line in (
         "## Goal\nTranslate the site.",
         "## Completed work\n- pages/en.html: translated: all of it",
-        "## Decisions\n- Keep the URLs., because of the links",
+        "## Decisions\n- Keep the URLs, because of the links",
         "## Current state\nThe footer is next.",
         "## Open items\n- [high] Ask about the imprint.",
         "## Errors and their resolution\n- A missing font -> took another",
