@@ -25,7 +25,7 @@ PAGES := $(wildcard *.md) $(shell find docs -type f -not -name '*.pyc')
 # The other versions of Python, and where they would differ, if anywhere.
 VERSIONS := 3.12 3.13 3.14
 HOUSE := tests/test_docs.py tests/test_documented.py tests/test_exports.py tests/test_raises.py tests/test_rooms.py tests/test_tidy.py
-CORE := tests/blocks tests/persistence/sessions tests/timeline/test_timeline.py tests/timeline/test_siblings.py tests/timeline/cli/test_replay_command.py
+CORE := tests/blocks tests/persistence/sessions tests/timeline/test_timeline.py tests/timeline/test_name_conflicts.py tests/timeline/cli/test_replay_command.py
 
 # Who forbids Python to keep what it compiled would compile everything anew in each of the hundreds of processes below.
 unexport PYTHONDONTWRITEBYTECODE

@@ -1,6 +1,5 @@
 """Immutable blocks, and the events that record what happened to them."""
 
-from blocks._beside import check_timeline as _check_timeline
 from blocks._block import (
     AssistantCompletion,
     AssistantThinking,
@@ -61,6 +60,7 @@ from blocks._events import (
     UsageRecorded,
 )
 from blocks._ids import BlockId, CallId, TurnId
+from blocks._name_conflict import check_timeline as _check_timeline
 from blocks._naming import path_of
 from blocks._summary import StructuredSummary
 from blocks.formats import parts_from

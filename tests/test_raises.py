@@ -185,6 +185,7 @@ RAISES: Mapping[str, Mapping[str, Call]] = {
     "decode_event": {"CodecError": lambda _: blocks.decode_event(b"[]")},
     "encode_block": {"CodecError": lambda _: blocks.encode_block(NO_DATA)},
     "encode_event": {"CodecError": lambda _: blocks.encode_event(NO_EVENT)},
+    "stored_form": {"CodecError": lambda _: blocks.stored_form(NO_EVENT)},
     "CompactionDraft.from_json": {"DataError": lambda _: CompactionDraft.from_json(b"{}")},
     "Model": {"ArgumentError": lambda _: Model(nam="x")},  # type: ignore[call-arg]  # wrong on purpose
     "Policy": {"PolicyError": lambda _: Policy(trigger_ratio=2.0)},

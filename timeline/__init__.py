@@ -6,7 +6,7 @@ The basic names load at import. Agents and `ModelSummarizer` load on first use.
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
-from timeline._siblings import check_siblings as _check_siblings
+from timeline._name_conflicts import check_siblings as _check_siblings
 
 _check_siblings()
 

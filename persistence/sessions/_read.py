@@ -13,7 +13,7 @@ from persistence.sessions._export import FOLDLINE
 from persistence.sessions._gemini import GEMINI
 from persistence.sessions._grok import GROK
 from persistence.sessions._kimi import KIMI
-from persistence.sessions._lists import (
+from persistence.sessions._message_lists import (
     ANTHROPIC,
     CURSOR,
     DROID,

@@ -1,6 +1,6 @@
 """Tests of `blocks`: a module's suite has its name, or is given here.
 
-_beside: ../timeline/test_siblings.py
+_name_conflict: ../timeline/test_name_conflicts.py
 _events, _fold_state, _ids, _summary, _window: test_codec.py
 _block: test_codec.py, test_block.py
 _codec: test_codec.py, test_sealed.py, ../timeline/test_deep.py

@@ -9,7 +9,7 @@ import pytest
 
 import timeline
 from tests._sizes import PATIENCE
-from timeline._siblings import SIBLINGS, check_siblings
+from timeline._name_conflicts import SIBLINGS, check_siblings
 
 ROOT = Path(__file__).parents[2]
 
