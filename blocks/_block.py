@@ -470,20 +470,25 @@ class OpaqueBlock:
     def __repr__(self) -> str:
         return f"OpaqueBlock({self.tag!r}, {self.fields!r})"
 
+    def _text_of(self, name: str) -> str:
+        """A field as text; null is none, as in the columns of a store."""
+        value = self.fields.get(name)
+        return "" if value is None else str(value)
+
     @property
     def id(self) -> BlockId:
         """The block's id."""
-        return BlockId(str(self.fields.get("id", "")))
+        return BlockId(self._text_of("id"))
 
     @property
     def turn(self) -> TurnId:
         """The turn to which it belongs."""
-        return TurnId(str(self.fields.get("turn", "")))
+        return TurnId(self._text_of("turn"))
 
     @property
     def author(self) -> str:
         """The field `author`; empty if there is none."""
-        return str(self.fields.get("author", ""))
+        return self._text_of("author")
 
     @property
     def source(self) -> str:

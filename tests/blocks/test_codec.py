@@ -273,6 +273,12 @@ def test_an_event_of_an_unknown_kind_comes_back_equal(kind: str, fields: dict[st
     assert decode_event(encode_event(event)) == event
 
 
+def test_a_field_of_an_unknown_kind_that_is_null_is_none() -> None:
+    """As in the columns of a store, which have no text `None`."""
+    block = OpaqueBlock("their.kind", {"id": None, "turn": None, "author": None, "text": None})
+    assert (block.id, block.turn, block.author, block.text) == ("", "", "", "")
+
+
 def test_an_unknown_block_survives_inside_known_events() -> None:
     """Both ways in which an event holds a block."""
     block = OpaqueBlock("their.kind", {"id": "x", "turn": "t1", "deep": {"a": [None, 1.5]}})

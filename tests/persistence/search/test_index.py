@@ -410,6 +410,7 @@ LATE = [prompt("needle"), result("c1", "hay", "t2"), prompt("hay", "t2"), prompt
 @example(LATE)
 @example([result("c1", "needle", "x"), prompt("needle", "x"), prompt("needle", "x")])
 @example([prompt("hay", "x"), prompt("hay", ""), result("c", "needle", "t1"), prompt("needle")])
+@example([opaque(None, "prompt", ""), result("c1", "needle", "t1")])
 def test_paths_are_the_same_however_turns_and_late_results_mix(
     file: EventStore, made: list[Block]
 ) -> None:
