@@ -194,6 +194,7 @@ from blocks._fold_state import Waiting as Waiting
 from blocks._ids import ArtifactId as ArtifactId
 from blocks._ids import EventId as EventId
 from blocks._ids import TimelineId as TimelineId
+from blocks._later import later as later
 from blocks._naming import Naming as Naming
 from blocks._naming import Sources as Sources
 from blocks._naming import is_label as is_label
@@ -208,7 +209,6 @@ from blocks._signatures import checked_calls as checked_calls
 from blocks._signatures import misfit as misfit
 from blocks._summary import Action as Action
 from blocks._summary import ArtifactNote as ArtifactNote
-from blocks._summary import ArtifactPointer as ArtifactPointer
 from blocks._summary import CheckRecord as CheckRecord
 from blocks._summary import CommandRecord as CommandRecord
 from blocks._summary import Commit as Commit

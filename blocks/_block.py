@@ -470,7 +470,7 @@ class OpaqueBlock:
     def __repr__(self) -> str:
         return f"OpaqueBlock({self.tag!r}, {self.fields!r})"
 
-    def _text_of(self, name: str) -> str:
+    def _field(self, name: str) -> str:
         """A field as text; null is none, as in the columns of a store."""
         value = self.fields.get(name)
         return "" if value is None else str(value)
@@ -478,17 +478,17 @@ class OpaqueBlock:
     @property
     def id(self) -> BlockId:
         """The block's id."""
-        return BlockId(self._text_of("id"))
+        return BlockId(self._field("id"))
 
     @property
     def turn(self) -> TurnId:
         """The turn to which it belongs."""
-        return TurnId(self._text_of("turn"))
+        return TurnId(self._field("turn"))
 
     @property
     def author(self) -> str:
         """The field `author`; empty if there is none."""
-        return self._text_of("author")
+        return self._field("author")
 
     @property
     def source(self) -> str:

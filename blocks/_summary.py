@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from blocks._ids import ArtifactId, TurnId
+from blocks._ids import TurnId
 
 Priority: TypeAlias = Literal["high", "medium", "low"]
 
@@ -169,15 +169,6 @@ class HiddenRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     replacement: str
 
 
-class ArtifactPointer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A result that was moved to the artifact store and has been folded since."""
-
-    artifact: ArtifactId
-    path: str
-    about: str = ""
-    """The tool and its target, on one line."""
-
-
 class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Blocks that left the prompt without a summary: enough to find them again."""
 
@@ -334,8 +325,6 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     errors: tuple[str, ...] = ()
     searches: tuple[SearchRecord, ...] = ()
     hidden: tuple[HiddenRecord, ...] = ()
-    externalized: tuple[ArtifactPointer, ...] = ()
-    """What older releases listed: a result that was moved is read back by the label of its action."""
     dropped: tuple[DroppedSpan, ...] = ()
     forgotten: dict[str, int] = {}
     """For each list: how many entries were removed because it was full."""

@@ -5,6 +5,7 @@ The stores in databases, the checks and the search load on first use.
 
 from typing import TYPE_CHECKING
 
+from blocks import later as _later
 from persistence._log import (
     Head,
     checked_bytes,
@@ -75,9 +76,9 @@ if TYPE_CHECKING:
     from persistence.search._search import search_blocks
     from persistence.sqlite._store import SQLiteStore
 
-_LATER = {
-    name: module
-    for module, names in {
+__getattr__, __dir__ = _later(
+    globals(),
+    {
         "persistence._archive": "checked_place remove_archive",
         "persistence._copy": "copy_store",
         "persistence._open": "look looking",
@@ -93,20 +94,5 @@ _LATER = {
         "persistence.search._paths": "block_at source_at",
         "persistence.search._search": "Hit search_blocks",
         "persistence.sqlite._store": "SQLiteStore",
-    }.items()
-    for name in names.split()
-}
-
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_LATER[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER} - {"TYPE_CHECKING"})
+    },
+)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from blocks import later as _later
 from render.compaction._draft import CompactionDraft, Proposal
 from render.policy._context import Model
 from render.policy._policy import Policy, ToolPolicy
@@ -103,9 +104,10 @@ if TYPE_CHECKING:
     from render.summary._redaction import without_blocks as without_blocks
     from render.summary._text import format_summary as format_summary
 
-_LATER = {
-    name: module
-    for module, names in {
+# What only a compaction or a check needs.
+__getattr__, __dir__ = _later(
+    globals(),
+    {
         "render.compaction._apply": (
             "FoldRange Summary apply_range compaction_event extractive skip truncated"
         ),
@@ -123,21 +125,5 @@ _LATER = {
         "render.summary._merge": "SummaryRoom merge_summaries",
         "render.summary._redaction": "Redaction redaction_of said_by without_blocks",
         "render.summary._text": "format_summary",
-    }.items()
-    for name in names.split()
-}
-"""What only a compaction or a check needs, and its module, which is loaded when it is used."""
-
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_LATER[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER} - {"TYPE_CHECKING"})
+    },
+)

@@ -97,7 +97,7 @@ def show(view: View, context: Context, returned: Sequence[Returned] = ()) -> Ren
     """
     provider, shown, prefix = context.provider, view.shown, context.prefix
     pieces = context.encoder.pieces(shown)
-    sizes = account(view, context, sum([artifact.tokens for artifact in returned]))
+    sizes = account(view, context, sum(artifact.tokens for artifact in returned))
     misfit = cannot_fit(shown, sizes, context, _not_compacted(view, context))
     points = place_cache_points(shown, pieces, context)
     notices = notices_of(view, pieces, sizes, context)
@@ -136,7 +136,7 @@ def handed_out(rendered: Rendered, context: Context) -> RequestRendered:
         content_hash=rendered.content_hash,
         tokens=rendered.account.estimated,
         shown=rendered.shown,
-        cache_points=tuple([point.version for point in rendered.cache_points]),
+        cache_points=tuple(point.version for point in rendered.cache_points),
         prefix_hash=rendered.prefix_hash,
         sent=rendered.sent,
         ttl=context.ttl_seconds,

@@ -3,11 +3,14 @@
 import ast
 import importlib
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from blocks import later
 from tests._table import for_each
 
 ROOT = Path(__file__).parent.parent
@@ -65,6 +68,15 @@ def test_a_star_gives_the_public_names(package: str) -> None:
     del given["__builtins__"]
     assert list(given) == EXPORTS[package]
     assert set(given) <= set(dir(importlib.import_module(package)))
+
+
+def test_names_that_load_late_are_there_and_others_are_not() -> None:
+    module: dict[str, Any] = {"__name__": "them", "own": 1}
+    load, names = later(module, {"fractions": "Fraction", "textwrap": "indent dedent"})
+    assert names() == ["Fraction", "__name__", "dedent", "indent", "own"]
+    assert load("dedent") is textwrap.dedent is module["dedent"], "from then on without asking"
+    with pytest.raises(AttributeError, match="module 'them' has no attribute 'nothing'"):
+        load("nothing")
 
 
 def test_a_public_name_is_one_thing_wherever_it_is_imported_from() -> None:

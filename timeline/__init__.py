@@ -3,14 +3,14 @@
 The basic names load at import. Agents and `ModelSummarizer` load on first use.
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 from timeline._name_conflicts import check_siblings as _check_siblings
 
 _check_siblings()
 
-from render import Policy  # noqa: E402 -- after the check, as all that follows
+from blocks import later as _later  # noqa: E402 -- after the check, as all that follows
+from render import Policy  # noqa: E402
 from timeline._models import describe_model, model_named  # noqa: E402
 from timeline._policies import named_policies, policy_named  # noqa: E402
 from timeline._timeline import AsyncTimeline, Timeline  # noqa: E402
@@ -63,26 +63,12 @@ if TYPE_CHECKING:
     from timeline.react._loop import aretry_with_compaction, overflow_in, retry_with_compaction
     from timeline.summarizers._model import ModelSummarizer
 
-_LATER = {
-    "ModelSummarizer": "timeline.summarizers._model",
-    "Quality": "timeline.observe._steps",
-    "quality_of": "timeline.observe._steps",
-    "aretry_with_compaction": "timeline.react._loop",
-    "overflow_in": "timeline.react._loop",
-    "retry_with_compaction": "timeline.react._loop",
-    "AsyncReactAgent": "timeline.react",
-    "ReactAgent": "timeline.react",
-    "tool": "timeline.react",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(_import_module(_LATER[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER} - {"TYPE_CHECKING"})
+__getattr__, __dir__ = _later(
+    globals(),
+    {
+        "timeline.observe._steps": "Quality quality_of",
+        "timeline.react": "AsyncReactAgent ReactAgent tool",
+        "timeline.react._loop": "aretry_with_compaction overflow_in retry_with_compaction",
+        "timeline.summarizers._model": "ModelSummarizer",
+    },
+)

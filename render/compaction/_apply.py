@@ -65,15 +65,14 @@ from render.summary import _findings, _turns
 from render.summary._actions import advance as advance_actions
 from render.summary._actions import fitted as fitted_actions
 from render.summary._copies import followed
-from render.summary._digest import counted
-from render.summary._digest import fitted as fitted_lists
 from render.summary._identifiers import searched
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._prose import is_prose_line
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.summary._state import advance, fitted
-from render.summary._text import computed_sections, format_summary
+from render.summary._text import computed_sections, counted, format_summary
+from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import oldest_of, shown_lines, working_set
 from render.summary._written import format_written
 from render.view._fold import commit, decide
@@ -704,7 +703,7 @@ def _digest(view: View, fold: FoldRange, block: RangeSummary, context: Context) 
     previous = view.compaction.event.summary if view.compaction else None
     earlier = previous.digest if previous else Digest()
     room = _page_room(view, fold, count(format_written(block.summary)), context)
-    digest = fitted_lists(counted(earlier, fold.folded), room.done, count)
+    digest = fitted_spans(counted(earlier, fold.folded), room.done, count)
     known = set(previous.covered_turn_ids if previous else ())  # a turn that was split counts once
     again = len(known.intersection(block.covered_turn_ids))
     digest = structs.replace(digest, turns=digest.turns - again)

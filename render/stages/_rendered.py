@@ -365,6 +365,7 @@ def notices_of(view: View, pieces: Sequence[Piece], sizes: Account, context: Con
 
 
 def _once(notices: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Each notice once, with the first place that it is about, and how many more there are."""
     places: dict[str, list[str]] = {}
     for notice in chain.from_iterable(notices):
         what, _, where = notice.rpartition(": ")

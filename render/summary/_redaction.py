@@ -23,7 +23,6 @@ import attrs
 import msgspec
 
 from blocks import (
-    ArtifactPointer,
     Block,
     DocumentPart,
     DroppedSpan,
@@ -65,7 +64,6 @@ _EXEMPT: Final[dict[type, frozenset[str]]] = {
     ),
     Region: frozenset({"file", "text"}),
     Finding: frozenset({"turn", "kind"}),
-    ArtifactPointer: frozenset({"path", "artifact"}),
     DroppedSpan: frozenset({"turns"}),
     OpenItem: frozenset({"priority"}),
 }

@@ -59,6 +59,7 @@ from blocks import (
     label_of,
     path_at,
     path_of,
+    standing_of,
     tag_of,
     text_of,
 )
@@ -136,9 +137,6 @@ class Place(Enum):
     """A result without a call; not shown."""
 
 
-_PLACES: Final = tuple(Place)
-
-
 @attrs.frozen(kw_only=True)
 class Asked:
     """The request that a response answers."""
@@ -201,8 +199,7 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def standing(self) -> str:
         """What a standing instruction, hidden or not, replaces and is replaced by; empty: the block is none."""
-        block = self.block if self.original is None else self.original
-        return block.standing if isinstance(block, UserAttachment | SystemMessage) else ""
+        return standing_of(self.source)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -251,12 +248,12 @@ class Group:
     @cached_property
     def standing(self) -> frozenset[int]:
         """Versions of the standing instructions in it, hidden or not."""
-        return frozenset([entry.version for entry in self.entries if entry.standing])
+        return frozenset(entry.version for entry in self.entries if entry.standing)
 
     @cached_property
     def placed(self) -> Mapping[Place, Sequence[Entry]]:
         """The entries by place, each in log order."""
-        places: dict[Place, list[Entry]] = {place: [] for place in _PLACES}
+        places: dict[Place, list[Entry]] = {place: [] for place in Place}
         for entry in self.entries:
             places[entry.place].append(entry)
         return places

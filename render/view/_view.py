@@ -291,7 +291,7 @@ class View:
         groups = self.groups
         if self.summarised:
             head, groups = (), _since(groups, self.summarised)
-        unopened = sum([1 for group in groups[:1] if not group.round])  # only the first can
+        unopened = sum(1 for group in groups[:1] if not group.round)  # only the first can
         return Shown(
             groups=(*head, *groups),
             turn_start=self.turn_start,

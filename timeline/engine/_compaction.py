@@ -254,7 +254,7 @@ class Compactor:
             return view, _degraded(render.extractive(fold))
         if self.is_spent(view, request.context):
             log.warning(
-                "the timeline has used up its calls for summaries; from now on they are render.extractive"
+                "the timeline has used up its calls for summaries; from now on they are extractive"
             )
             return view, _degraded(render.extractive(fold))
         if self.is_counted:

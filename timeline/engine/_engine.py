@@ -78,7 +78,7 @@ from render import (
     total_tokens,
 )
 from timeline._arguments import TIME, checked, checked_blocks
-from timeline._flow import CallHook, Flow, Pause, RunBlocking, blocking
+from timeline._flow import CallHook, Flow, Pause, blocking
 from timeline.engine._artifacts import ArtifactService, Sealing
 from timeline.engine._compaction import Compactor
 from timeline.engine._following import Signal
@@ -494,12 +494,10 @@ class Engine:
     def _stored(self, name: str, call: Callable[[], _T], events: int | None = None) -> Flow[_T]:
         """The answer of the store to a call, in a span if there is a tracer. `events` is the number of events that it
         writes; None: it reads some."""
-        answer: _T
         if self.traces.tracer is None:
-            answer = yield RunBlocking(call)
-            return answer
+            return (yield from blocking(call))
         with self.traces.call(name, self.store, events or 0) as span:
-            answer = yield RunBlocking(call)
+            answer = yield from blocking(call)
             if events is None:
                 page: Any = answer
                 read = page.events if isinstance(page, LogWindow) else page
@@ -532,7 +530,7 @@ class Engine:
         Raises:
             LogRewoundError: the store lacks events of the view.
         """
-        head, last = yield RunBlocking(partial(self.store.tip, self.id))
+        head, last = yield from blocking(self.store.tip, self.id)
         if head <= self.version:
             self._check_seen(head, last)
         expiry = self.sealing.next_expiry

@@ -3,9 +3,9 @@
 The live view needs starlette, an extra, which is imported on first use.
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
+from blocks import later as _later
 from timeline.report._collect import Prompting
 from timeline.report._page import report_html, reported_log
 
@@ -26,13 +26,4 @@ if TYPE_CHECKING:
     from timeline.report._live import live_app
 
 
-def __getattr__(name: str) -> object:
-    if name != "live_app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = _import_module("timeline.report._live").live_app
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), "live_app"} - {"TYPE_CHECKING"})
+__getattr__, __dir__ = _later(globals(), {"timeline.report._live": "live_app"})

@@ -386,12 +386,12 @@ def test_a_hook_changes_what_the_summariser_wrote() -> None:
         Edit(keep_from=1),
         Edit(keep_from=10_000),
         Edit(keep_from="ar:t99.user.prompt"),
-        Edit(keep_from=3.5),  # type: ignore[arg-type]
+        Edit(keep_from=3.5),  # type: ignore[arg-type]  # a user's mistake, as below
         Edit(keep_from="ar:t2.user.prompt"),  # keeps more than fits
-        Edit(summary="a text"),  # type: ignore[arg-type]
+        Edit(summary="a text"),  # type: ignore[arg-type]  # the same
         Edit(summary=lambda _: "a text"),
         Edit(summary=lambda _: 1 / 0),
-        Edit(summary=StructuredSummary(facts="abc", decisions=(1,))),  # type: ignore[arg-type]
+        Edit(summary=StructuredSummary(facts="abc", decisions=(1,))),  # type: ignore[arg-type]  # the same
     ],
 )
 def test_an_edit_that_cannot_be_is_logged_and_changes_nothing(

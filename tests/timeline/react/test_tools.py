@@ -689,7 +689,7 @@ def test_descriptions_and_defaults_of_fields_are_shown() -> None:
         count: int = Field(3, ge=1, description="How many."),
         size: Annotated[int, Field(le=9, description="How big.")] = 2,
         place: Place = Place("a"),  # noqa: B008
-        note: str = None,  # type: ignore[assignment] # noqa: RUF013 -- as people write it
+        note: str = None,  # type: ignore[assignment]  # noqa: RUF013 -- as people write it
     ) -> Any:
         """Take.
 
@@ -714,9 +714,9 @@ def test_descriptions_and_defaults_of_fields_are_shown() -> None:
 
 def needs_callable(x: Callable[[], None]) -> None: ...
 def needs_object(x: object) -> None: ...
-def needs_unknown(x: "Nowhere") -> None: ...  # type: ignore[name-defined] # noqa: F821
-def wrong_default(x: int = "y") -> None: ...  # type: ignore[assignment]
-def wrong_field(x: int = Field("y", ge=1)) -> None: ...  # type: ignore[assignment]
+def needs_unknown(x: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821 -- a mistake that is refused, as below
+def wrong_default(x: int = "y") -> None: ...  # type: ignore[assignment]  # refused
+def wrong_field(x: int = Field("y", ge=1)) -> None: ...  # type: ignore[assignment]  # refused
 def two_shapes(x: Place | Frozen) -> None: ...
 def everything(*x: int) -> None: ...
 

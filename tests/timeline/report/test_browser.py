@@ -417,6 +417,7 @@ def test_everything_works_on_twenty_thousand_blocks(visit: Any, folder: Path) ->
 
 
 @pytest.mark.recorded
+# Recorded sessions are no part of the project: a clone has none.
 @pytest.mark.skipif(not FILES, reason=f"no recorded sessions in {RECORDED}")
 def test_everything_works_on_the_largest_recorded_session(visit: Any, folder: Path) -> None:
     largest = max((RECORDED / name for name in FILES), key=lambda path: path.stat().st_size)

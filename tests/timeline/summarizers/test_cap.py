@@ -87,7 +87,7 @@ def test_every_call_counts_failed_or_not_in_the_background_or_not_and_across_reo
 @pytest.mark.parametrize("cap", [1, 2, 5])
 @pytest.mark.parametrize("policy", [SMALL, SOON], ids=["at once", "ahead"])
 def test_a_model_that_is_tried_twice_gets_no_more_calls_than_the_cap(
-    practice: Practice, policy: Any, cap: int
+    practice: Practice, policy: Any, cap: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     server: FakeServer = practice.serve(responder=lambda _: Reply(text="no JSON at all"))
     capped = attrs.evolve(policy, summaries_max=cap)
@@ -98,6 +98,7 @@ def test_a_model_that_is_tried_twice_gets_no_more_calls_than_the_cap(
     timeline.close()
     # A summary that takes more calls than are left fails without one, and counts as one.
     assert cap - 1 <= len(server.requests) <= cap == timeline.view.state.summaries
+    assert "has used up its calls for summaries; from now on they are extractive" in caplog.text
 
 
 class Free:

@@ -327,7 +327,7 @@ def test_what_has_another_shape_is_refused(request_: dict[str, Any]) -> None:
 
 def test_what_is_no_object_is_refused() -> None:
     with pytest.raises(MisuseError, match="not 'Why"):
-        COUNTER.message("Why?")  # type: ignore[arg-type]  # the point
+        COUNTER.message("Why?")  # type: ignore[arg-type]  # that it is refused is tested
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), st.lists, max_leaves=4))

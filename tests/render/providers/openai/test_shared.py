@@ -107,6 +107,7 @@ def test_an_agent_of_many_rounds_is_never_refused_and_reopens_as_it_was(model: M
 
 
 @pytest.mark.recorded
+# Recorded sessions are no part of the project: a clone has none.
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="no recorded sessions here")
 @for_each("name", sized(("mini-01",), ("codex-02", "mini-01", "oh-02", "pi-01")))
 def test_a_recorded_session_is_as_good_for_one_provider_as_for_another(name: str) -> None:

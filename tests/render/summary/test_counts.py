@@ -1,8 +1,7 @@
 """What a page counts, and what was dropped without a summary: bounded, and what falls out is counted."""
 
 from blocks import BlocksHidden, Digest, DroppedSpan, EventId, Hidden
-from render.summary._digest import SPANS_MAX, counted, fitted
-from render.summary._text import dropped_text
+from render.summary._text import SPANS_MAX, counted, dropped_text, fitted
 from tests._builders import call, prompt, result, view_of
 from tests.render.summary.samples import count
 
