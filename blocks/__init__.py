@@ -210,7 +210,6 @@ from blocks._signatures import misfit as misfit
 from blocks._summary import Action as Action
 from blocks._summary import ArtifactNote as ArtifactNote
 from blocks._summary import CheckRecord as CheckRecord
-from blocks._summary import CommandRecord as CommandRecord
 from blocks._summary import Commit as Commit
 from blocks._summary import Decision as Decision
 from blocks._summary import Digest as Digest

@@ -97,36 +97,6 @@ class StructuredSummary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     one, by rules."""
 
 
-class ArtifactRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file or artifact that the agent produced."""
-
-    path: str
-    mime: str = ""
-    visibility: str = ""
-    sources: tuple[str, ...] = ()
-    writes: int = 1
-    """How often it was written or edited."""
-
-
-class CommandRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A shell command that ran, and how it last ended."""
-
-    command: str
-    """Its first line, as the agent wrote it."""
-    status: str = ""
-    """Its exit status, or `ok` / `failed` if only that is known."""
-    runs: int = 1
-    """How often it ran."""
-    about: str = ""
-    """The purpose that the call states."""
-    error: str = ""
-    """If its last run failed: the lines that say why."""
-    tests: str = ""
-    """The latest result of the tests that it ran: `3 failed, 40 passed`."""
-    tests_first: str = ""
-    """The first result of the tests."""
-
-
 class Action(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One line of what was done: a call, or several that did the same."""
 
@@ -145,28 +115,6 @@ class Action(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     runs: int = 1
     weight: int = 0
     """How much it tells when it is no longer new, from 0 (a look) to 3 (tests, a commit)."""
-
-
-class ToolTally(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How often a tool was called, with success and failure."""
-
-    tool: str
-    success: int = 0
-    failure: int = 0
-
-
-class SearchRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A search: its query, and the paths in it."""
-
-    query: str
-    paths: tuple[str, ...] = ()
-
-
-class HiddenRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A block that was hidden before it was folded, and its replacement."""
-
-    path: str
-    replacement: str
 
 
 class DroppedSpan(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -313,18 +261,8 @@ class Digest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: int = 0
     rounds: int = 0
     compactions: int = 0
-    artifacts: tuple[ArtifactRecord, ...] = ()
-    """In events of older releases, as `files_written` and `errors`: see `progress`."""
-    files_read: tuple[str, ...] = ()
-    files_written: tuple[str, ...] = ()
-    commands: tuple[CommandRecord, ...] = ()
-    """What older releases wrote instead of `actions`."""
     actions: tuple[Action, ...] = ()
     """What was done, oldest first."""
-    tools: tuple[ToolTally, ...] = ()
-    errors: tuple[str, ...] = ()
-    searches: tuple[SearchRecord, ...] = ()
-    hidden: tuple[HiddenRecord, ...] = ()
     dropped: tuple[DroppedSpan, ...] = ()
     forgotten: dict[str, int] = {}
     """For each list: how many entries were removed because it was full."""

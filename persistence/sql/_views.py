@@ -164,8 +164,9 @@ def _section(words: Words, title: str, name: str, fields: tuple[str, ...] | None
 
 def _key_facts(words: Words) -> str:
     each = words.text("item", "")
-    status = f"coalesce({words.text('item', 'status')}, '')"
     did, target = words.text("item", "verb"), f"coalesce(' ' || {words.text('item', 'target')}, '')"
+    command = words.text("item", "command")
+    result = f"coalesce(': ' || {words.text('item', 'result')}, '')"
     none = "model = ''"  # without a model there are no facts, so the digest is used
     return words.facts(
         [
@@ -174,16 +175,9 @@ def _key_facts(words: Words) -> str:
             ("summary.decisions", words.text("item", "decision"), ""),
             ("summary.completed", f"'found ' || {words.text('item', 'description')}", none),
             ("digest.findings", f"'found ' || {words.text('item', 'text')}", none),
-            ("digest.files_written", f"'wrote ' || {each}", none),
             ("digest.progress.changes", f"'wrote ' || {words.text('item', 'path')}", none),
-            (
-                "digest.commands",
-                f"'ran ' || {words.text('item', 'command')} || ' -> ' || {status}",
-                none,
-            ),
             ("digest.actions", f"'did ' || {did} || {target}", none),
-            ("digest.errors", f"'failed ' || {each}", none),
-            ("digest.progress.errors", f"'failed ' || {words.text('item', 'command')}", none),
+            ("digest.progress.checks", f"'checked ' || {command} || {result}", none),
         ]
     )
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from blocks import (
+    Action,
     AssistantThinking,
     Block,
     BlockAppended,
@@ -16,15 +17,17 @@ from blocks import (
     BlocksHidden,
     BlocksRestored,
     CallId,
-    CommandRecord,
+    CheckRecord,
     Decision,
     Digest,
     Envelope,
     Event,
     EventId,
+    FileChange,
     Hidden,
     OpaqueBlock,
     OpenItem,
+    Progress,
     Provenance,
     RangeCompacted,
     RequestRendered,
@@ -172,9 +175,11 @@ def test_compactions_are_numbered_and_say_what_was_written(ask: Any) -> None:
 def test_without_a_model_the_key_facts_are_what_was_found_and_done(ask: Any) -> None:
     found = Work(component="t1", action="found", description="The cause is a missing index.")
     digest = Digest(
-        files_written=("a.py",),
-        commands=(CommandRecord(command="make", status="0"),),
-        errors=("make: no rule",),
+        actions=(Action(verb="$", target="make"),),
+        progress=Progress(
+            changes=(FileChange(path="a.py"),),
+            checks=(CheckRecord(command="make", result="failed (2): no rule"),),
+        ),
     )
     base = compacted("c", cut=4)
     told = StructuredSummary(completed=(found,))
@@ -183,7 +188,7 @@ def test_without_a_model_the_key_facts_are_what_was_found_and_done(ask: Any) -> 
     [(facts,)] = ask([*many(5), bare], "SELECT key_facts FROM compactions")
     assert facts == [
         "found The cause is a missing index.",
-        *("wrote a.py", "ran make -> 0", "failed make: no rule"),
+        *("wrote a.py", "did $ make", "checked make: failed (2): no rule"),
     ]
 
 

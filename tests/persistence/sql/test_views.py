@@ -9,21 +9,24 @@ import msgspec
 import pytest
 
 from blocks import (
+    Action,
     AssistantThinking,
     BlockAppended,
     BlockId,
     BlocksHidden,
     BlocksRestored,
-    CommandRecord,
+    CheckRecord,
     Decision,
     Digest,
     Envelope,
     Event,
     EventId,
+    FileChange,
     Hidden,
     OpaqueBlock,
     OpaqueEvent,
     OpenItem,
+    Progress,
     Provenance,
     StructuredSummary,
     SummaryReplaced,
@@ -57,9 +60,11 @@ def talk() -> list[Event]:
 def folds() -> list[Event]:
     base = compacted("c", cut=4)
     digest = Digest(
-        files_written=("a.py", "b.py"),
-        commands=(CommandRecord(command="make", status="0"), CommandRecord(command="ls")),
-        errors=("make: no rule",),
+        actions=(Action(verb="$", target="make"), Action(verb="read", target="a.py")),
+        progress=Progress(
+            changes=(FileChange(path="a.py"), FileChange(path="b.py")),
+            checks=(CheckRecord(command="make", result="failed (2): no rule"),),
+        ),
     )
     written = StructuredSummary(
         task="Book it.",
