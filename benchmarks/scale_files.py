@@ -10,7 +10,7 @@ import duckdb
 from benchmarks.logs import NAME, history
 from blocks import encode_event
 from persistence import DuckDBStore
-from persistence._chain import content, start, step
+from persistence._log import chain_start, chain_step, content_hash
 
 LARGE: Final = 4_000
 """Events larger than this many bytes are left out, since here only the number matters."""
@@ -62,7 +62,7 @@ def make(path: Path, size: Size) -> Path:
         database.execute(ADD_MATERIAL, [list(range(len(texts))), texts])
         database.execute("USE store")
         database.execute(NAMES, [NAME, size.timelines])
-        chains = [start(name) for (name,) in database.execute(NAMED).fetchall()]
+        chains = [chain_start(name) for (name,) in database.execute(NAMED).fetchall()]
         for begin in range(0, size.events, PAGE):
             bounds = {"start": begin, "stop": min(begin + PAGE, size.events)}
             given = {**bounds, "timelines": size.timelines, "texts": len(texts)}
@@ -77,8 +77,8 @@ def make(path: Path, size: Size) -> Path:
 
 def _link(chains: list[int], timeline: int, seq: int, _at: float, payload: str) -> int:
     """The link of an event, which moves the chain of its timeline on."""
-    chains[timeline - 1] ^= step(seq, f"event.{seq}")
-    return chains[timeline - 1] ^ content(payload.encode())
+    chains[timeline - 1] ^= chain_step(seq, f"event.{seq}")
+    return chains[timeline - 1] ^ content_hash(payload.encode())
 
 
 def material() -> Iterator[str]:

@@ -30,9 +30,8 @@ from blocks import (
     TimelineId,
     decode_event,
 )
-from persistence._chain import Walk, step
 from persistence._file import sync_folder, system_errors
-from persistence._log import ArchivedRange, Kept
+from persistence._log import ArchivedRange, Kept, Walk, chain_step
 from persistence._objects import Objects, is_url
 from persistence._store import StoreProblem
 
@@ -188,7 +187,7 @@ def archive_problems(
     for archive in kept.archives:
         try:
             for version, event in archived_events(archive, archive.first, archive.last):
-                walk.step(step(version, event.id))
+                walk.step(chain_step(version, event.id))
         except FoldlineError as error:
             walk.lose()
             yield StoreProblem(timeline=timeline, version=archive.first, what=str(error))

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, cast
 from urllib.parse import unquote
 
+import attrs
+
 from blocks import MisuseError, StoreError, StoreLockedError
 from persistence._log import is_sound
+from persistence._store import StoreLocation
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 NAME_MAX: Final = 100
@@ -300,11 +303,6 @@ def copy_of_a_moment(
     )
 
 
-def is_writable(path: Path) -> bool:
-    """Whether the operating system permits writing to a file and to its folder."""
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-
-
 def _copy(path: Path, folder: Path) -> None:
     import shutil  # as above
 
@@ -313,3 +311,21 @@ def _copy(path: Path, folder: Path) -> None:
         shutil.copyfile(path, copy)
     except FileNotFoundError:  # a checkpoint may remove the log at any time
         copy.unlink(missing_ok=True)
+
+
+@attrs.frozen
+class FileLocation(StoreLocation):
+    """A database file."""
+
+    path: Path
+
+    def exists(self) -> bool:
+        with system_errors(self.path):
+            return self.path.exists()
+
+    def is_writable(self) -> bool:
+        path = database_path(self.path)
+        return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+    def __str__(self) -> str:
+        return str(self.path)

@@ -39,7 +39,7 @@ from persistence._log import (
     timeline_infos,
     unused_archives,
 )
-from persistence._store import EventStore, StoreReport
+from persistence._store import EventStore, StoreLocation, StoreReport
 
 if TYPE_CHECKING:
     from persistence.artifacts import Artifacts, KeyRing, MemoryBackend
@@ -307,7 +307,7 @@ def removed_of(events: Sequence[StoredEvent], unused: tuple[str, ...]) -> Remove
 
 
 @attrs.frozen
-class MemoryLocation:
+class MemoryLocation(StoreLocation):
     """The location `memory:`, where a store exists only while it is open."""
 
     def exists(self) -> bool:
@@ -325,16 +325,6 @@ class MemoryLocation:
     def readable_copy(self, folder: Path) -> NoReturn:
         del folder
         raise MisuseError("a store in memory cannot be repaired; give a file")
-
-    def is_writable(self) -> bool:
-        return True
-
-    def moment(self, folder: Path) -> "MemoryLocation":
-        del folder
-        return self
-
-    def remove(self) -> None:
-        pass
 
     def __str__(self) -> str:
         return "memory:"

@@ -11,7 +11,7 @@ from importlib import import_module
 from os import PathLike, register_at_fork
 from pathlib import Path
 from threading import RLock
-from typing import Final, Protocol, TypeVar, cast, runtime_checkable
+from typing import Final, TypeVar, cast
 from weakref import WeakSet
 
 import attrs
@@ -84,15 +84,6 @@ def open_store(where: "str | PathLike[str]") -> EventStore:
 # Sharing a store that can be open only once in a process.
 
 
-@runtime_checkable
-class _OpenOnce(Protocol):
-    """The location of such a store."""
-
-    def is_open_as(self, store: EventStore) -> bool:
-        """Whether this is the open store of this location."""
-        ...
-
-
 @attrs.frozen(eq=False)
 class Share:
     """The right of one user to an open store; the last one to close its share closes the store."""
@@ -115,7 +106,7 @@ def share_store(where: "str | PathLike[str]") -> tuple[EventStore, EventStore | 
         MisuseError, StoreLockedError, DamagedStoreError, StoreError: as `open_store`.
     """
     place = locate_store(where)
-    if not isinstance(place, _OpenOnce):
+    if not place.opens_once:
         store = place.open()
         return store, store
     with _sharing:

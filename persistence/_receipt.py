@@ -1,7 +1,7 @@
 """A receipt says what a store had at a moment, so that somebody can remember it elsewhere.
 
 An older copy of a whole store is consistent in itself: only who remembers what came after can tell.  A receipt has a line
-for each timeline: its version; the newest forgotten version; its chain (see `persistence._chain`); the part of the chain
+for each timeline: its version; the newest forgotten version; its chain (see `persistence._log`); the part of the chain
 after what was forgotten; its name as JSON.  Chains depend only on names and events, so a copy in a store of another kind
 fulfils the receipt of its source: of a log that begins later, the copy has at least the same part.
 """

@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
 import attrs
 
@@ -29,12 +29,13 @@ from blocks import (
     kind_of,
     window_of,
 )
-from persistence._chain import start, step
 from persistence._log import (
     Head,
     Kept,
     Removed,
     TimelineInfo,
+    chain_start,
+    chain_step,
     checked_events,
     checked_fork,
     checked_kept_fork,
@@ -215,11 +216,11 @@ class EventStore(ABC):
     def chain(self, timeline_id: TimelineId, version: int) -> int | None:
         """A number that stands for the first `version` events of a timeline, in their order, under its name: the same in
         every store that has them.  None if there is no such version, or the oldest events were forgotten."""
-        kept, chain, last = self.kept(timeline_id), start(timeline_id), 0
+        kept, chain, last = self.kept(timeline_id), chain_start(timeline_id), 0
         if kept.forgotten:
             return None
         for last, event in _log_of(self, timeline_id, last=version):
-            chain ^= step(last, event.id)
+            chain ^= chain_step(last, event.id)
         return chain if last == version else None
 
     # What only some stores can do; by default there is nothing, or an error.
@@ -482,14 +483,20 @@ class StoreReport:
         return not self.problems
 
 
-@runtime_checkable
-class StoreLocation(Protocol):
-    """The place that a path or a URL names, whether a store exists there or not; `str` of it is for people."""
+class StoreLocation(ABC):
+    """The place that a path or a URL names, whether a store exists there or not; `str` of it is for people.
 
+    By default it has no files: there is nothing to copy, and any number of stores may be open.
+    """
+
+    opens_once: ClassVar[bool] = False
+    """Whether a process can have only one store of it open; `is_open_as` recognizes it."""
+
+    @abstractmethod
     def exists(self) -> bool:
         """Whether a store exists here."""
-        ...
 
+    @abstractmethod
     def open(self) -> EventStore:
         """Open the store; create it if it does not exist.
 
@@ -498,8 +505,8 @@ class StoreLocation(Protocol):
             DamagedStoreError: it is damaged, or acknowledged events are missing.
             MisuseError: it is not a store.
         """
-        ...
 
+    @abstractmethod
     def verify(self, *, keys: "KeyRing | None" = None) -> StoreReport:
         """Read a store that is not open, change nothing, and report what is damaged or inconsistent.
 
@@ -507,32 +514,36 @@ class StoreLocation(Protocol):
             StoreLockedError: another process has it open.
             MisuseError: there is no store.
         """
-        ...
+
+    def is_open_as(self, store: EventStore) -> bool:
+        """Whether this is the open store of this location."""
+        del store
+        return False
 
     def readable_copy(self, folder: "Path") -> "tuple[StoreLocation, str]":
         """Copy a store that is not open into an empty folder, so that the copy can be opened; return the copy and a
-        sentence about what had to be left out, which is empty if nothing was.  A store without files returns itself.
+        sentence about what had to be left out, which is empty if nothing was.
 
         Raises:
             StoreLockedError: another process has it open.
             DamagedStoreError: no part of it can be opened.
         """
-        ...
+        del folder
+        return self, ""
 
     def is_writable(self) -> bool:
         """Whether the operating system permits writing to the existing store and its folder."""
-        ...
+        return True
 
     def moment(self, folder: "Path") -> "StoreLocation":
-        """Copy the store as it is now into an empty folder, even while another process has it open.  A store
-        without files returns itself.
+        """Copy the store as it is now into an empty folder, even while another process has it open.
 
         Raises:
             StoreLockedError: this process has it open; or other processes rewrite it all the time.
             StoreError: the operating system denies reading.
         """
-        ...
+        del folder
+        return self
 
-    def remove(self) -> None:
+    def remove(self) -> None:  # noqa: B027 -- other clients may use what is there by now
         """Remove a store that was created by `open` but not used, and is closed again."""
-        ...

@@ -22,6 +22,7 @@ from blocks.formats._client_texts import lays_down as lays_down
 from blocks.formats._client_texts import operator_text as operator_text
 from blocks.formats._client_texts import standing_key as standing_key
 from blocks.formats._client_texts import without_reminders as without_reminders
+from blocks.formats._formats import RESPONSES as RESPONSES
 from blocks.formats._formats import SHAPES as SHAPES
 from blocks.formats._formats import Stream as Stream
 from blocks.formats._formats import checked_format as checked_format
@@ -30,7 +31,6 @@ from blocks.formats._formats import messages_from as messages_from
 from blocks.formats._formats import messages_in as messages_in
 from blocks.formats._formats import parts_from as parts_from
 from blocks.formats._formats import response_from as response_from
-from blocks.formats._formats import response_in as response_in
 from blocks.formats._formats import stream_of as stream_of
 from blocks.formats._gemini import gemini_field as gemini_field
 from blocks.formats._gemini import gemini_usage_in as gemini_usage_in

@@ -57,6 +57,10 @@ SHAPES: Final[Mapping[str, Shape]] = {
     name: reader.shape for name, reader in _READERS.items() if reader.shape
 }
 """The names that each API gives to things, by the API's own name."""
+RESPONSES: Final[Mapping[str, Callable[[Json], Response | None]]] = {
+    name: reader.response for name, reader in _READERS.items()
+}
+"""By format: reads a response, given as JSON; None if it is not a response of this format."""
 
 
 def checked_format(name: object, call: str) -> Format:
@@ -106,11 +110,6 @@ def messages_in(fields: Json, name: Format) -> tuple[Message, ...]:
     return tuple(_READERS[name].read(fields))
 
 
-def response_in(fields: Json, name: Format) -> Response | None:
-    """A response, given as JSON; None if it is not a response of this format."""
-    return _READERS[name].response(fields)
-
-
 def _known(read: Sequence[Message], fields: Json, number: int, name: str) -> Sequence[Message]:
     is_empty = fields.get("type") in ("item_reference", "remove") or "parts" in fields
     if read or is_empty:
@@ -130,7 +129,7 @@ def response_from(response: object, format: Format) -> Response:  # noqa: A002 -
     """
     what = f"a response of the format {format!r}"
     fields = dumped(response, f"expected {what}")
-    found = _READERS[checked_format(format, "response_from()")].response(fields)
+    found = RESPONSES[checked_format(format, "response_from()")](fields)
     if found is None:
         raise ArgumentError(f"expected {what}; {_summary_of(fields)}")
     if not found.message.content and found.usage is None:

@@ -7,7 +7,6 @@ There is no index, for the reasons given in `persistence.duckdb._tables`.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,7 +15,6 @@ import msgspec
 
 from persistence.artifacts._store import AuditRecord, Entry, decoded, decoded_records, encoded
 from persistence.artifacts._verify import ArtifactTables
-from persistence.duckdb._file import errors
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -34,11 +32,6 @@ TABLES = (
     "CREATE TABLE artifact_audit(record JSON NOT NULL)",
 )
 PART_BYTES = 1_500
-HAS_PARTS = """
-SELECT count(*) FROM duckdb_columns() WHERE table_name = 'artifact_pieces' AND column_name = 'part'
-"""
-ADD_PARTS = "ALTER TABLE artifact_pieces ADD COLUMN part BIGINT DEFAULT 0"
-"""Adds the column to a file of an earlier version, where a piece is one row."""
 LEFT_BEHIND = """
 SELECT DISTINCT slot FROM artifact_pieces WHERE slot NOT IN (SELECT slot FROM artifacts)
 """
@@ -50,7 +43,6 @@ DROP_ENTRY = "DELETE FROM artifacts WHERE slot = ?"
 ENTRIES = "SELECT entry FROM artifacts"
 ENTRIES_OF = "SELECT entry FROM artifacts WHERE artifact = ?"
 PIECE = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ? ORDER BY part"
-WHOLE_PIECE = "SELECT piece FROM artifact_pieces WHERE slot = ? AND number = ?"
 RECORDS = "SELECT record FROM artifact_audit ORDER BY rowid"
 RECORD_COUNT = "SELECT count(*) FROM artifact_audit"
 ROWS = "SELECT artifact, slot, entry FROM artifacts ORDER BY ALL"
@@ -58,11 +50,30 @@ PIECE_COUNTS = "SELECT slot, count(DISTINCT number) FROM artifact_pieces GROUP B
 
 
 @attrs.define(eq=False)
-class DuckDBBackend:
+class DuckDBReader:
+    """Reads the artifacts with cursors that are lent."""
+
+    _reading: Lend
+
+    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
+        query, given = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
+        with self._reading() as cursor:
+            found = cursor.execute(query, given).fetchall()
+        return [decoded(data, "table artifacts") for (data,) in found]
+
+    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
+        for number in range(first, last + 1):
+            with self._reading() as cursor:
+                found = cursor.execute(PIECE, [slot, number]).fetchall()
+            if found:
+                yield b"".join(part for (part,) in found)
+
+
+@attrs.define(eq=False)
+class DuckDBBackend(DuckDBReader):
     """A `Backend` in the file of a DuckDB store, one per store. The store lends its cursors; while it lends one for
     writing, it appends nothing."""
 
-    _reading: Lend
     _writing: Lend
     _noted: Callable[[int], None]
     """Receives the number of durable audit records."""
@@ -73,8 +84,7 @@ class DuckDBBackend:
         """Create the tables if the file has none, and remove content that interrupted puts left."""
         with self._writing() as cursor:
             [(there,)] = cursor.execute(IS_THERE).fetchall()
-            [(has_parts,)] = cursor.execute(HAS_PARTS).fetchall()
-            missing = TABLES if not there else () if has_parts else (ADD_PARTS,)
+            missing = () if there else TABLES
             with _transaction(cursor):
                 for statement in missing:
                     cursor.execute(statement)
@@ -96,17 +106,6 @@ class DuckDBBackend:
         row = [entry.metadata.id, entry.slot, encoded(entry).decode()]
         with self._recording(record) as cursor:
             cursor.execute(ADD_ENTRY, row)
-
-    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        with self._reading() as cursor:
-            return _entries(cursor, artifact)
-
-    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
-        for number in range(first, last + 1):
-            with self._reading() as cursor:
-                found = cursor.execute(PIECE, [slot, number]).fetchall()
-            if found:
-                yield _joined(found)
 
     def remove(self, entry: Entry, record: AuditRecord) -> None:
         with self._recording(record) as cursor:
@@ -130,7 +129,7 @@ class DuckDBBackend:
         """The changes made with the cursor and the audit record: both are committed, or neither."""
         with self._writing() as cursor:
             with _transaction(cursor):
-                cursor.execute(ADD_RECORD, [_json(record)])
+                cursor.execute(ADD_RECORD, [msgspec.json.encode(record).decode()])
                 yield cursor
             self._records += 1
             self._noted(self._records)
@@ -144,51 +143,15 @@ class DuckDBBackend:
         pass  # the store closes the file
 
 
-@attrs.define
-class DuckDBReader:
-    """Reads the same tables with one cursor; they may be missing."""
-
-    _cursor: "DuckDBPyConnection"
-    _path: Path
-    is_there: bool = attrs.field(init=False)
-    _piece: str = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.is_there = self._cursor.execute(IS_THERE).fetchall() != [(0,)]
-        has_parts = self._cursor.execute(HAS_PARTS).fetchall() != [(0,)]
-        self._piece = PIECE if has_parts else WHOLE_PIECE
-
-    def entries(self, artifact: str | None = None) -> Sequence[Entry]:
-        with errors(self._path):
-            return _entries(self._cursor, artifact) if self.is_there else ()
-
-    def pieces(self, slot: str, first: int, last: int) -> Iterator[bytes]:
-        for number in range(first, last + 1):
-            with errors(self._path):
-                found = self._cursor.execute(self._piece, [slot, number]).fetchall()
-            if found:
-                yield _joined(found)
-
-    def tables(self) -> ArtifactTables:
-        """All rows, read in the current transaction of the cursor."""
-        if not self.is_there:
-            return ArtifactTables()
-        with errors(self._path):
-            return ArtifactTables(
-                rows=self._cursor.execute(ROWS).fetchall(),
-                pieces=dict(self._cursor.execute(PIECE_COUNTS).fetchall()),
-                records=[data for (data,) in self._cursor.execute(RECORDS).fetchall()],
-            )
-
-
-def _entries(cursor: "DuckDBPyConnection", artifact: str | None) -> list[Entry]:
-    query, given = (ENTRIES, []) if artifact is None else (ENTRIES_OF, [artifact])
-    found = cursor.execute(query, given).fetchall()
-    return [decoded(data, "table artifacts") for (data,) in found]
-
-
-def _joined(parts: list[tuple[bytes]]) -> bytes:
-    return b"".join(part for (part,) in parts)
+def tables_of(cursor: "DuckDBPyConnection") -> ArtifactTables:
+    """All rows, read in the current transaction of the cursor."""
+    if cursor.execute(IS_THERE).fetchall() == [(0,)]:
+        return ArtifactTables()
+    return ArtifactTables(
+        rows=cursor.execute(ROWS).fetchall(),
+        pieces=dict(cursor.execute(PIECE_COUNTS).fetchall()),
+        records=[data for (data,) in cursor.execute(RECORDS).fetchall()],
+    )
 
 
 @contextmanager
@@ -200,7 +163,3 @@ def _transaction(cursor: "DuckDBPyConnection") -> Generator[None]:
         cursor.execute("ROLLBACK")
         raise
     cursor.execute("COMMIT")
-
-
-def _json(record: AuditRecord) -> str:
-    return msgspec.json.encode(record).decode()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import attrs
 
 from blocks import TimelineId, UnknownTimelineError
-from persistence._chain import chain_at, content
-from persistence._log import Head, Kept, Removed, StoredEvent, checked_trim
+from persistence._log import Head, Kept, Removed, StoredEvent, chain_at, checked_trim, content_hash
 from persistence.duckdb._reader import Reader
 from persistence.duckdb._tables import (
     ADD_TRIM,
@@ -178,7 +177,7 @@ class _FileTimeline:
 
 def _replace(cursor: "DuckDBPyConnection", number: int, version: int, event: StoredEvent) -> None:
     [(_, old, _)] = linked(cursor, number)(version)
-    change = content(old) ^ content(event.data)
+    change = content_hash(old) ^ content_hash(event.data)
     cursor.execute(DROP_PIECES, [number, version])
     cursor.execute(REPLACE, [payload_of(event.data), change, number, version])
     pieces = list(pieces_of(event.data)) if len(event.data) > LARGE else []

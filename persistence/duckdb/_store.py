@@ -25,10 +25,10 @@ from blocks import (
     VersionConflictError,
 )
 from persistence._file import (
+    FileLocation,
     copy_of_a_moment,
     database_path,
     identity,
-    is_writable,
     path_in,
     system_errors,
 )
@@ -413,14 +413,10 @@ def _release(path: Path, pid: int, parts: Sequence[Callable[[], None]], lock: Fi
 
 
 @attrs.frozen
-class DuckDBLocation:
+class DuckDBLocation(FileLocation):
     """A DuckDB file, with its write-ahead log and its lock file."""
 
-    path: Path
-
-    def exists(self) -> bool:
-        with system_errors(self.path):
-            return self.path.exists()
+    opens_once = True
 
     def open(self) -> DuckDBStore:
         return DuckDBStore(self.path)
@@ -447,9 +443,6 @@ class DuckDBLocation:
         parts = (cut, missing and f"the copy holds {missing}")
         return DuckDBLocation(copy), "; ".join(filter(None, parts))
 
-    def is_writable(self) -> bool:
-        return is_writable(database_path(self.path))
-
     def moment(self, folder: Path) -> "DuckDBLocation":
         path = database_path(self.path)
         refuse_if_ours(path)
@@ -463,9 +456,6 @@ class DuckDBLocation:
             path = self.path.with_name(self.path.name + ending)
             if path.exists():
                 path.unlink()
-
-    def __str__(self) -> str:
-        return str(self.path)
 
 
 HEADERS: Final = 3 * 4096

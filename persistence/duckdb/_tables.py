@@ -6,7 +6,7 @@
     marks      the few events that decide about windows, so that opening reads no payload
     trims      which events are no longer in the other tables, and where they are instead
     heads      the version of each timeline when the write-ahead log was last folded into the file, and the chain then,
-               see `persistence._chain`
+               see `persistence._log`
     fold       one row: how many events and timelines there were then, and whether this row is all there is
     foldline   the format's number
 
@@ -35,8 +35,7 @@ import attrs
 import msgspec
 
 from blocks import CodecError
-from persistence._chain import content, start
-from persistence._log import ArchivedRange, Kept
+from persistence._log import ArchivedRange, Kept, LinkedRow, chain_start, content_hash
 from persistence.sql._rows import damaged
 
 if TYPE_CHECKING:
@@ -227,7 +226,6 @@ def put_kept(cursor: "DuckDBPyConnection", number: int, kept: Kept) -> None:
 
 # The chain: the end of each timeline as the tables have it, and as it was when the log was last folded.
 
-LinkedRow: TypeAlias = tuple[int, bytes, int]
 _LINKED: Final = "SELECT seq, payload, link FROM events WHERE timeline = ? AND seq = ?"
 _HEAD: Final = "SELECT version, chain FROM heads WHERE timeline = ?"
 _STALE: Final = """
@@ -262,7 +260,7 @@ def end_of(cursor: "DuckDBPyConnection", number: int, name: str, version: int) -
         CodecError: the event cannot be read.
     """
     rows = linked(cursor, number)(version)
-    chain = rows[0][2] ^ content(rows[0][1]) if rows else start(name)
+    chain = rows[0][2] ^ content_hash(rows[0][1]) if rows else chain_start(name)
     for then, its_chain in cursor.execute(_HEAD, [number]).fetchall():
         if version < then:
             raise damaged(name, f"events {version + 1} to {then}, which were written, are missing")

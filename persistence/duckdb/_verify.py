@@ -1,7 +1,8 @@
 """Checks whether a DuckDB file is consistent: every promise about stored bytes, one by one."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from math import isfinite
 from pathlib import Path
@@ -9,11 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from blocks import CodecError, MisuseError, TimelineId, decode_event, kind_of
 from persistence._archive import archive_problems
-from persistence._chain import ALTERED, Walk, content, step
-from persistence._log import Kept, event_problems, ref_of
+from persistence._log import ALTERED, Kept, Walk, chain_step, content_hash, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
-from persistence.artifacts._duckdb import DuckDBReader
+from persistence.artifacts._duckdb import DuckDBReader, tables_of
 from persistence.artifacts._verify import Examination
 from persistence.duckdb._file import (
     FileLock,
@@ -104,14 +104,21 @@ def verify_tables(
         events = sum(row[2] for row in counts)
         what = lost(cursor, held_in(cursor), acknowledged)
         problems = [*islice(_problems(cursor, counts, all_kept(cursor)), PROBLEMS_MAX)]
-        entries, damage = DuckDBReader(cursor, path).tables().examined()
+        with errors(path):
+            entries, damage = tables_of(cursor).examined()
     finally:
         cursor.execute("ROLLBACK")
     if what:
         missing = f"the file holds {what}; was a .wal deleted?"
         problems.insert(0, StoreProblem(what=missing))
     with cursor_of(cursor) as second:  # an error in the file ends the transaction of a cursor
-        examined = Examination(DuckDBReader(second, path), keys).problems(entries)
+
+        @contextmanager
+        def lent() -> "Generator[DuckDBPyConnection]":
+            with errors(path):
+                yield second
+
+        examined = Examination(DuckDBReader(lent), keys).problems(entries)
         return StoreReport(
             timelines=len(counts),
             events=events,
@@ -224,7 +231,7 @@ def _row_problems(
         yield str(error)
         return
     link, at, *mark = columns
-    links.extend((seq, step(seq, event.id), link ^ content(payload.encode())))
+    links.extend((seq, chain_step(seq, event.id), link ^ content_hash(payload.encode())))
     if isfinite(event.at) and at != event.at:
         yield f"column ts has {at}, the event has {event.at}"
     ref = ref_of(event)

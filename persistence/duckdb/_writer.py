@@ -26,9 +26,8 @@ from blocks import (
     StoreError,
     TimelineId,
 )
-from persistence._chain import chain_at, extended, start
 from persistence._file import create_beside
-from persistence._log import Head, Mark, StoredEvent, checked_marks
+from persistence._log import Head, Mark, StoredEvent, chain_at, chain_start, checked_marks, extended
 from persistence.duckdb._file import (
     FileLock,
     cursor_of,
@@ -560,7 +559,7 @@ class Writer:
             parent = self.heads.known(source)
             number = self._last_number + 1
             head = parent.head.cut_to(at).after(append.events)
-            other = start(source) ^ start(append.timeline)
+            other = chain_start(source) ^ chain_start(append.timeline)
             row, kept = linked(self._cursor, parent.number), kept_of(self._cursor, parent.number)
             chain = (chain_at(source, kept, at, row) or 0) ^ other
             append.links, chain = extended(chain, at, append.events)

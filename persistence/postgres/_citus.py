@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 
 import attrs
 
-from persistence._chain import extended, start
-from persistence._log import StoredEvent
+from persistence._log import StoredEvent, chain_start, extended
 from persistence.postgres._address import TENANT
 from persistence.postgres._database import (
     NUMBER,
@@ -138,7 +137,7 @@ class CitusDatabase(PostgresDatabase):
         """
         raw = cast("PostgresConnection", connection).raw
         links, chain = extended(0, expected, events)
-        before = start(timeline)
+        before = chain_start(timeline)
         if not expected:
             connection.run(ADD_HEAD, [timeline, len(events), chain ^ before])
         elif moved := connection.rows(MOVE_HEAD, [len(events), chain, timeline, expected]):

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 import attrs
 
 from blocks import CodecError, DamagedStoreError, FoldlineError, StoreError
-from persistence._chain import extended, start
-from persistence._log import StoredEvent
+from persistence._log import StoredEvent, chain_start, extended
 from persistence.postgres._address import Settings
 from persistence.postgres._dialect import DIALECT
 from persistence.postgres._pool import Lent, Pool
@@ -76,7 +75,7 @@ def insertion(
     if expected:
         head = [len(rows), chain, timeline, expected, len(rows)]
     else:
-        name = start(timeline)
+        name = chain_start(timeline)
         head = [timeline, len(rows), chain ^ name, name, name % BUCKETS]
     given: list[object] = [value for row in rows for value in row]
     if len(rows) > FEW:

@@ -9,7 +9,7 @@ import attrs
 
 from blocks import MisuseError, TimelineId
 from persistence._log import StoredEvent
-from persistence._store import StoreReport
+from persistence._store import StoreLocation, StoreReport
 from persistence.postgres._address import Address, Settings
 from persistence.postgres._citus import CitusDatabase
 from persistence.postgres._database import PostgresDatabase
@@ -20,8 +20,6 @@ from persistence.sql._database import Patience
 from persistence.sql._store import SQLStore
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from persistence.artifacts import KeyRing
 
 CONNECTIONS: Final = 32
@@ -84,7 +82,7 @@ class PostgresStore(SQLStore):
 
 
 @attrs.frozen
-class PostgresLocation:
+class PostgresLocation(StoreLocation):
     """A database on a server."""
 
     _address: Address
@@ -100,20 +98,6 @@ class PostgresLocation:
             raise MisuseError(f"there is no store at {self} to verify")
         with closing(self.open()) as store:
             return store.verify(keys=keys)
-
-    def readable_copy(self, folder: "Path") -> "tuple[PostgresLocation, str]":
-        del folder
-        return self, ""
-
-    def is_writable(self) -> bool:
-        return True
-
-    def moment(self, folder: "Path") -> "PostgresLocation":
-        del folder
-        return self
-
-    def remove(self) -> None:
-        """Do nothing: other clients may use the tables by now, and empty tables do no harm."""
 
     def __str__(self) -> str:
         return self._address.name

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from blocks import CodecError, clean_json, text_of_parts
 from blocks.formats import (
+    RESPONSES,
     Call,
     Content,
     Format,
@@ -30,7 +31,6 @@ from blocks.formats import (
     objs,
     parts_in,
     parts_of,
-    response_in,
     stream_of,
     string,
 )
@@ -511,7 +511,7 @@ def _streams(event: Json) -> Format | None:
 
 
 def _read(fields: Json, name: Format | None) -> Response | None:
-    response = response_in(fields, name) if name else None
+    response = RESPONSES[name](fields) if name else None
     is_one = response is not None and (response.message.content or response.usage)
     return response if is_one else None
 

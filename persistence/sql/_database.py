@@ -14,8 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 import attrs
 
 from blocks import DamagedStoreError, StoreError
-from persistence._chain import start, xor
-from persistence._log import StoredEvent
+from persistence._log import StoredEvent, chain_start, xor
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 Answer = TypeVar("Answer")
@@ -239,7 +238,7 @@ TABLES: Final = (
 """The tables of SQLite and PostgreSQL.
 
     events     one row per event: its position, columns that are often queried, the event itself as JSON, its link
-    heads      one row per timeline: its version, and the chain after its newest event, see `persistence._chain`
+    heads      one row per timeline: its version, and the chain after its newest event, see `persistence._log`
     census     how many timelines there are, and the XOR of the `start` of each, in several rows, so that clients that
                create timelines rarely wait for each other
     trims      which timelines lack older events, and where those events are
@@ -292,7 +291,7 @@ def set_up(
 def count(database: Database, connection: Connection, timeline: str, change: int) -> None:
     """Note in the census that a timeline was made (`change` 1) or removed (-1)."""
     if database.counts:
-        name = start(timeline)
+        name = chain_start(timeline)
         connection.run(COUNT, [change, name, name, name % BUCKETS])
 
 

@@ -25,22 +25,28 @@ from blocks import (
     UnknownTimelineError,
     decode_event,
 )
-from persistence._chain import Row as LinkedRow
-from persistence._chain import Walk, chain_at, content, extended, start, step, xor
 from persistence._log import (
     ArchivedRange,
     Head,
     Kept,
+    LinkedRow,
     Mark,
     Removed,
     StoredEvent,
+    Walk,
+    chain_at,
+    chain_start,
+    chain_step,
     checked_fork,
     checked_kept_fork,
     checked_marks,
     checked_rewrite,
     checked_trim,
+    content_hash,
+    extended,
     is_sound,
     unused_archives,
+    xor,
 )
 from persistence._store import StoreProblem
 from persistence.sql._database import Connection, Database, TakenError, count
@@ -346,7 +352,7 @@ class LockedTimeline:
             _put(self.connection, self.timeline, attrs.evolve(self.trimmed, kept=left))
         for version, event in events.items():
             for _, old in self.connection.rows(RANGE, [self.timeline, version - 1, version]):
-                change = content(old) ^ content(event.data)
+                change = content_hash(old) ^ content_hash(event.data)
                 given = [event.data, change, change, self.timeline, version]
                 self.connection.run(REPLACE, given)
 
@@ -413,7 +419,7 @@ def fork(
         database.hold(connection, sound)
         checked_fork(source, target, at, head)
         trimmed = trimmed_of(connection, source)
-        other = start(source) ^ start(target)
+        other = chain_start(source) ^ chain_start(target)
         if trimmed.kept.removed:
             known = _head_of(connection, source, trimmed).cut_to(at)
             checked_kept_fork(source, at, known, trimmed.kept)
@@ -440,11 +446,11 @@ def row_of(connection: Connection, timeline: TimelineId) -> Callable[[int], Sequ
 def pass_row(walk: Walk, seq: int, payload: bytes, link: int | None) -> bool:
     """Pass a row; return whether its link is right."""
     try:
-        addition = step(seq, decode_event(payload).id)
+        addition = chain_step(seq, decode_event(payload).id)
     except CodecError:
         walk.lose()
         return False
-    return walk.passes(addition, None if link is None else link ^ content(payload))
+    return walk.passes(addition, None if link is None else link ^ content_hash(payload))
 
 
 def altered(connection: Connection, timeline: TimelineId, after: int, last: int) -> Iterator[int]:

@@ -14,8 +14,7 @@ from blocks import (
     decode_event,
     kind_of,
 )
-from persistence._chain import content, step
-from persistence._log import Head, Mark, StoredEvent
+from persistence._log import Head, Mark, StoredEvent, chain_step, content_hash
 from persistence._store import Skim
 from persistence.sql._database import Rows
 
@@ -161,11 +160,11 @@ def check_end(
     [(version, chain)] = ends or [(0, 0)]
     if seq != version:
         raise damaged(timeline, wrong_end(seq, version))
-    due = link ^ content(payload)
+    due = link ^ content_hash(payload)
     if len(newest) > 1:
         _, before, its_link = newest[-2]
-        due = its_link ^ content(before) ^ step(seq, decode_event(payload).id)
-    if not chain == due == link ^ content(payload):
+        due = its_link ^ content_hash(before) ^ chain_step(seq, decode_event(payload).id)
+    if not chain == due == link ^ content_hash(payload):
         raise damaged(
             timeline, f"events {max(seq - 1, 1)} and {seq} are not those that were written"
         )

@@ -29,7 +29,6 @@ from blocks import (
     UnknownTimelineError,
     VersionConflictError,
 )
-from persistence._chain import chain_at
 from persistence._log import (
     Attempts,
     Kept,
@@ -37,6 +36,7 @@ from persistence._log import (
     StoredEvent,
     TimelineInfo,
     Watchers,
+    chain_at,
     checked_bytes,
     checked_events,
     checked_page,

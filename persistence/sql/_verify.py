@@ -9,8 +9,7 @@ import attrs
 
 from blocks import CodecError, Event, TimelineId, clean_json, decode_event, kind_of
 from persistence._archive import archive_problems
-from persistence._chain import ALTERED, Walk, start
-from persistence._log import Kept, StoredEvent, event_problems, ref_of
+from persistence._log import ALTERED, Kept, StoredEvent, Walk, chain_start, event_problems, ref_of
 from persistence._store import PROBLEMS_MAX, StoreProblem, StoreReport
 from persistence.artifacts import KeyRing
 from persistence.artifacts._sql import SQLBackend
@@ -76,8 +75,8 @@ def _census_problems(
     """Problems: timelines of which nothing is left, not even a head."""
     counts, names = [0] * BUCKETS, [0] * BUCKETS
     for name in heads:
-        counts[start(name) % BUCKETS] += 1
-        names[start(name) % BUCKETS] ^= start(name)
+        counts[chain_start(name) % BUCKETS] += 1
+        names[chain_start(name) % BUCKETS] ^= chain_start(name)
     due = [*zip(range(BUCKETS), counts, names, strict=True)]
     census = connection.rows(CENSUS)
     if census != due:

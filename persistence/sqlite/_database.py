@@ -25,9 +25,8 @@ from blocks import (
     StoreError,
     StoreLockedError,
 )
-from persistence._chain import extended, start, xor
 from persistence._file import create_beside, kind_at, sync_folder, system_errors
-from persistence._log import StoredEvent
+from persistence._log import StoredEvent, chain_start, extended, xor
 from persistence._store import PROBLEMS_MAX
 from persistence.sql._database import (
     ADD_BUCKETS,
@@ -140,7 +139,7 @@ class SQLiteDatabase:
         links, chain = extended(0, expected, events)
         last = expected + len(events)
         if not expected:
-            connection.run(ADD_HEAD, [timeline, last, chain ^ start(timeline)])
+            connection.run(ADD_HEAD, [timeline, last, chain ^ chain_start(timeline)])
             count(self, connection, timeline, 1)
         elif not connection.run(MOVE_HEAD, [last, chain, chain, timeline, expected]):
             return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from blocks import MisuseError
-from persistence._file import copy_of_a_moment, database_path, is_writable, path_in, system_errors
+from persistence._file import FileLocation, copy_of_a_moment, database_path, path_in, system_errors
 from persistence._store import StoreProblem, StoreReport
 from persistence.sql._database import Patience
 from persistence.sql._store import SQLStore
@@ -46,14 +46,8 @@ class SQLiteStore(SQLStore):
 
 
 @attrs.frozen
-class SQLiteLocation:
+class SQLiteLocation(FileLocation):
     """An SQLite file, with the write-ahead log beside it while it is open."""
-
-    path: Path
-
-    def exists(self) -> bool:
-        with system_errors(self.path):
-            return self.path.exists()
 
     def open(self) -> SQLiteStore:
         return SQLiteStore(self.path)
@@ -82,9 +76,6 @@ class SQLiteLocation:
         whole, holes = salvaged(copy, folder)
         return SQLiteLocation(whole), "; ".join(filter(None, (cut, holes)))
 
-    def is_writable(self) -> bool:
-        return is_writable(database_path(self.path))
-
     def moment(self, folder: Path) -> "SQLiteLocation":
         path = database_path(self.path)
         return SQLiteLocation(copy_of_a_moment(path, ("-wal", ""), folder, _folded))
@@ -101,9 +92,6 @@ class SQLiteLocation:
         """Remove the file, unless its write-ahead log exists, which means that another process has it open."""
         if not self.path.with_name(self.path.name + "-wal").exists():
             self.path.unlink(missing_ok=True)
-
-    def __str__(self) -> str:
-        return str(self.path)
 
 
 def _folded(path: Path) -> tuple[int, int, bytes]:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 import attrs
 
 from blocks import BlockId, CodecError, MisuseError, TurnId, UsageRecorded, in_short, in_words
-from blocks.formats import SHAPES, Answer, Json, Shape, as_json, obj, plain, response_in, usage_of
+from blocks.formats import RESPONSES, SHAPES, Answer, Json, Shape, as_json, obj, plain, usage_of
 from blocks.formats import answer_of as answered
 from render.policy._context import Overflow
 
@@ -120,7 +120,7 @@ def answer_in(checked: Json, shape: Shape, new_id: Callable[[], BlockId], turn: 
     Raises:
         MisuseError: it has neither output nor usage.
     """
-    read = response_in(checked, shape.name)
+    read = RESPONSES[shape.name](checked)
     if read is None or (read.usage is None and not checked[shape.output]):
         raise MisuseError(
             f"record(): the response is empty: it has neither {shape.output} nor usage"
@@ -134,7 +134,7 @@ def stop_in_response(shape: Shape, response: object) -> str:
     Raises:
         MisuseError: it is neither a JSON object nor an object that gives one.
     """
-    read = response_in(plain(as_json(response, wanted_of(shape))), shape.name)
+    read = RESPONSES[shape.name](plain(as_json(response, wanted_of(shape))))
     return read.stop if read else ""
 
 

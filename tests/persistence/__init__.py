@@ -1,6 +1,6 @@
 """Tests of `persistence`: a module's suite has its name, or is given here.
 
-_chain, _receipt: test_disasters.py
+_receipt: test_disasters.py
 _log: test_memory.py, duckdb/test_store.py
 _file: duckdb/test_file_lock.py, test_look.py
 _objects: artifacts/test_s3.py, test_secrets.py

@@ -35,7 +35,7 @@ from blocks import (
     leaves,
     text_of_parts,
 )
-from blocks.formats import SHAPES, dumped, gemini_field, gemini_usage_in, response_in
+from blocks.formats import RESPONSES, SHAPES, dumped, gemini_field, gemini_usage_in
 from blocks.formats import answer_of as answered
 from render.policy._context import (
     Answer,
@@ -662,7 +662,7 @@ def read(response: object, new_id: Callable[[], BlockId], turn: TurnId) -> Answe
         call = fields(gemini_field(part, "functionCall"))
         if call and not str(call.get("name") or "").strip():
             raise MisuseError(f"record(): parts.{number}: the function call has no name")
-    response_ = response_in({SHAPE.output: [], **found}, SHAPE.name)
+    response_ = RESPONSES[SHAPE.name]({SHAPE.output: [], **found})
     if response_ is None:
         raise MisuseError(WANTED)
     answer = answered(response_, new_id, turn)
