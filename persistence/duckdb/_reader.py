@@ -9,9 +9,10 @@ import attrs
 
 from blocks import CodecError, Recorded, TimelineId, kind_of
 from persistence._archive import archived_rows
+from persistence._log import Kept, chain_at
 from persistence._store import Skim
 from persistence.duckdb._file import interrupts, translated
-from persistence.duckdb._tables import Row, fetching, kept_of, whole
+from persistence.duckdb._tables import Row, fetching, kept_of, linked, whole
 from persistence.duckdb._writer import CursorPool, Known, Writer
 from persistence.sql._rows import damaged, events_of
 
@@ -90,6 +91,17 @@ class Reader:
         """Versions and JSON of the events `first` to `last`."""
         return self._whole(timeline, self._stored(timeline, first, last))
 
+    def kept(self, timeline: Known) -> Kept:
+        """Which part of a timeline is left."""
+        with self.cursor() as cursor:
+            return kept_of(cursor, timeline.number)
+
+    def chain(self, timeline: Known, version: int) -> int | None:
+        """The chain after a version; None if it is not known."""
+        with self.cursor() as cursor:
+            kept, row = kept_of(cursor, timeline.number), linked(cursor, timeline.number)
+            return chain_at(timeline.name, kept, version, row)
+
     def page(self, timeline: Known, after: int, last: int) -> list[Row]:
         """Versions and JSON of the events after version `after`, up to `last` or to the end of a page."""
         found: list[Row] = []
@@ -125,8 +137,7 @@ class Reader:
 
     def _archived(self, timeline: Known, first: int, last: int) -> Iterator[Row]:
         """The rows that were moved into archive files."""
-        with self.cursor() as cursor:
-            kept = kept_of(cursor, timeline.number)
+        kept = self.kept(timeline)
         kept.refuse_forgotten(timeline.name, first)
         for archive in kept.within(first, last):
             yield from archived_rows(archive, first, min(last, kept.removed))

@@ -62,8 +62,8 @@ from persistence.duckdb._file import (
     write_anew,
 )
 from persistence.duckdb._reader import Reader
-from persistence.duckdb._retention import Retention
-from persistence.duckdb._tables import NEW_FOLD
+from persistence.duckdb._retention import FileTimeline
+from persistence.duckdb._tables import NEW_FOLD, TRIMMED_NAMES, all_kept
 from persistence.duckdb._writer import (
     Append,
     CursorPool,
@@ -101,6 +101,7 @@ class DuckDBStore(RelationalStore):
         self._closed = False
         self._artifacts: DuckDBBackend | None = None
         self._artifacts_lock = Lock()
+        self._removing = Lock()  # held while events are removed
         self._watchers = Watchers()
         self._attempts = Attempts()
         self._lock = FileLock.acquire(self.path)
@@ -132,7 +133,6 @@ class DuckDBStore(RelationalStore):
                 self._connection, self._group, self._cursors, self._writer, self.path
             )
             self._reader = Reader(self.path, self._writer, self._cursors, self._cache.passed)
-            self._retention = Retention(self._writer, self._reader, self._group.alone)
             undo.pop_all()
 
     def _refuse_a_lost_tail(self) -> None:
@@ -206,7 +206,7 @@ class DuckDBStore(RelationalStore):
         with self._group.alone():
             self._refuse_if_not_ours()
             head = checked_fork(source, target, at, self._head)
-            checked_kept_fork(source, at, head, self._retention.kept(source))
+            checked_kept_fork(source, at, head, self.kept(source))
             self._writer.fork(source, at, append)
         if append.error:
             raise append.error
@@ -228,20 +228,20 @@ class DuckDBStore(RelationalStore):
         return self._reader.skimmed(timelines, first, kinds, always)
 
     def kept(self, timeline_id: TimelineId) -> Kept:
-        self._refuse_if_not_ours()
-        return self._retention.kept(timeline_id)
+        return self._reader.kept(self._known(timeline_id))
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
-        self._refuse_if_not_ours()
-        return self._retention.trimmed()
+        with self._reading() as cursor:
+            left, names = all_kept(cursor), cursor.execute(TRIMMED_NAMES).fetchall()
+        return {TimelineId(name): left[number] for number, name in names if number in left}
 
     def _changed(self, timeline: TimelineId, change: Change) -> Removed:
         self._refuse_if_not_ours()
-        return self._retention.changed(timeline, change)
+        with self._removing:
+            return change(FileTimeline.of(self._writer, self._reader, self._group.alone, timeline))
 
     def chain(self, timeline_id: TimelineId, version: int) -> int | None:
-        self._refuse_if_not_ours()
-        return self._retention.chain(timeline_id, version)
+        return self._reader.chain(self._known(timeline_id), version)
 
     def erase(self) -> tuple[str, ...]:
 
@@ -253,7 +253,7 @@ class DuckDBStore(RelationalStore):
                     self._writer.moved()
 
         self._refuse_if_not_ours()
-        with self._retention.turn, self._group.alone():
+        with self._removing, self._group.alone():
             if not self._cursors.alone(write):
                 raise StoreError(
                     f"{self.path} is being read; repeat the call when all reads have ended"

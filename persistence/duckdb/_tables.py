@@ -180,6 +180,7 @@ ADD_TRIM: Final = "INSERT INTO trims VALUES (?, ?, ?, ?, ?, ?, ?)"
 _ROWS: Final = "SELECT timeline, first, last, began_at, file, sha256, anchor FROM trims"
 _OF: Final = f"{_ROWS} WHERE timeline = ? ORDER BY first"
 _ALL: Final = f"{_ROWS} ORDER BY timeline, first"
+TRIMMED_NAMES: Final = "SELECT timeline, name FROM timelines SEMI JOIN trims USING (timeline)"
 _REMOVED: Final = "SELECT coalesce(sum(last - first + 1), 0)::BIGINT FROM trims"
 
 
