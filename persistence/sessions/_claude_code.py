@@ -11,9 +11,20 @@ import attrs
 from msgspec.structs import replace
 
 from blocks import TurnId, UsageRecorded
-from blocks.formats import Json, count, items, obj, parts_of, string, tier_of
+from blocks.formats import (
+    Content,
+    Json,
+    count,
+    items,
+    messages_in,
+    obj,
+    parts_in,
+    parts_of,
+    string,
+    tier_of,
+)
 from persistence.sessions._builder import Builder, Stretch
-from persistence.sessions._messages import add_claude_response, add_claude_results, voice_of
+from persistence.sessions._messages import add_results, add_said
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Record, Source, seconds
 
@@ -65,6 +76,11 @@ def _main(records: Sequence[Record]) -> Sequence[Record]:
     return main if any(line.get("type") in _SPOKEN for _, line in main) else records
 
 
+def _content(line: Json, role: str) -> list[Content]:
+    fields = {"role": role, "content": obj(line.get("message")).get("content")}
+    return [piece for message in messages_in(fields, "anthropic") for piece in message.content]
+
+
 @attrs.define
 class _Reader:
     builder: Builder
@@ -90,22 +106,22 @@ class _Reader:
     def user(self, number: int, line: Json) -> None:
         if line.get("isCompactSummary"):
             return  # a compaction; the session keeps the whole history
-        content = obj(line.get("message")).get("content")
         at = seconds(line.get("timestamp"))
-        rest = add_claude_results(self.builder, content, at, number)
-        if rest == []:
+        content = _content(line, "user")
+        parts, has_results = parts_in(content), add_results(self.builder, content, number, at)
+        if has_results and not parts:
             return
         if line.get("isMeta"):
-            self.builder.attach(parts_of(rest), at, "meta")
+            self.builder.attach(parts, at, "meta")
         else:
-            self.builder.user(parts_of(rest), at, voice_of(rest, content))
+            self.builder.user(parts, at, "steer" if has_results else "prompt")
 
     def assistant(self, line: Json) -> None:
         message = obj(line.get("message"))
         if message.get("model") == "<synthetic>" or line.get("isApiErrorMessage"):
             return  # a message of Claude Code itself, not of the model
         response = self.builder.response(string(message.get("id")) or string(line.get("uuid")))
-        add_claude_response(self.builder, response, message.get("content"))
+        add_said(self.builder, response, _content(line, "assistant"))
         response.model = response.model or string(message.get("model"))
         response.usage = _usage(response, obj(message.get("usage"))) or response.usage
         self.builder.tick(seconds(line.get("timestamp")))

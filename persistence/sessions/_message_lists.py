@@ -21,12 +21,9 @@ from persistence.sessions._builder import Builder, Returned
 from persistence.sessions._messages import (
     add_chat_message,
     add_chat_response,
-    add_claude_response,
-    add_claude_results,
     add_message,
     chat_usage,
     definitions,
-    voice_of,
 )
 from persistence.sessions._session import Session
 from persistence.sessions._source import Importer, Source, seconds
@@ -56,21 +53,19 @@ def _read_anthropic(source: Source) -> Session:
     builder.system = text_of_parts(parts_of(document.get("system")))
     builder.tools = definitions(document.get("tools"))
     for number, message in source.messages:
-        content, at = message.get("content"), seconds(message.get("timestamp"))
-        match message.get("role"):
-            case "user":
-                rest = add_claude_results(builder, content, at, number)
-                builder.user(parts_of(rest), at, voice_of(rest, content))
-            case "assistant":
-                response = builder.respond(string(message.get("id")))
-                response.model = string(message.get("model"))
-                add_claude_response(builder, response, content)
-                builder.tick(at)
-            case "system":
-                _add_system(builder, message)
-            case _:
-                pass
+        if message.get("role") == "system":
+            _add_system(builder, message)
+        else:
+            _add_claude(builder, message, number, seconds(message.get("timestamp")))
     return builder.build()
+
+
+def _add_claude(builder: Builder, fields: Json, number: int, at: float | None) -> None:
+    """Add one of Anthropic's messages, with the model that it names."""
+    for message in messages_in(fields, "anthropic"):
+        add_message(builder, message, number, at)
+        if message.role == "assistant":
+            builder.latest.model = string(fields.get("model"))
 
 
 def _add_system(builder: Builder, message: Json) -> None:
@@ -101,10 +96,7 @@ def _read_droid(source: Source) -> Session:
             continue  # its title, its to-do list, a compaction
         at = seconds(line.get("timestamp"))
         fields = {**obj(line.get("message")), "id": line.get("id")}
-        for message in messages_in(fields, "anthropic"):
-            add_message(builder, message, number, at)
-            if message.role == "assistant":
-                builder.latest.model = string(fields.get("model"))
+        _add_claude(builder, fields, number, at)
     return builder.build()
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import attrs
 from msgspec.structs import replace
 
 from blocks import UsageRecorded, text_of_parts
@@ -14,7 +15,6 @@ from blocks.formats import (
     Result,
     Said,
     Thought,
-    items,
     messages_in,
     obj,
     objs,
@@ -23,7 +23,7 @@ from blocks.formats import (
     tier_of,
     usage_in,
 )
-from persistence.sessions._builder import Builder, Returned, Stretch, Voice
+from persistence.sessions._builder import Builder, Returned, Stretch
 from persistence.sessions._source import seconds
 
 # Any provider's.
@@ -103,35 +103,6 @@ def _definition(tool: Json) -> Json:
     }
 
 
-# Anthropic's.
-
-
-def add_claude_response(builder: Builder, response: Stretch, content: Any) -> None:
-    """Add the blocks of an assistant message, except those of server tools and of unknown kinds."""
-    for message in messages_in({"role": "assistant", "content": content}, "anthropic"):
-        add_said(builder, response, message.content)
-
-
-def add_claude_results(builder: Builder, content: Any, at: float | None, line: int) -> Any:
-    """Add the tool results of a user message; return the rest of its content."""
-    if not isinstance(content, list):
-        return content
-    rest: list[Any] = []
-    for item in items(content):
-        if obj(item).get("type") != "tool_result":
-            rest.append(item)
-            continue
-        for message in messages_in({"role": "user", "content": [item]}, "anthropic"):
-            add_results(builder, message.content, line, at)
-    return rest
-
-
-def voice_of(rest: Any, content: Any) -> Voice:
-    """What the text of a user message is: a steer if the message also has results, because the agent is still
-    running."""
-    return "prompt" if rest == content else "steer"
-
-
 # OpenAI's chat completions.
 
 
@@ -139,19 +110,14 @@ def add_chat_message(builder: Builder, number: int, message: Json) -> None:
     """Add one chat message of any role."""
     at = seconds(message.get("timestamp"))
     for read in messages_in(message, "openai.chat"):
-        parts = parts_in(read.content)
         match read.role:
-            case "system" if not builder.started:
-                builder.system = "\n\n".join(filter(None, (builder.system, text_of_parts(parts))))
-            case "system":
-                builder.operator(parts, at, message["role"])
-            case "user":
-                builder.user(parts, at)
             case "assistant":
                 add_chat_response(builder, builder.respond(), message)
                 builder.tick(at)
-            case "tool":
-                add_results(builder, read.content, number, at)
+            case "user":
+                builder.user(parts_in(read.content), at)
+            case _:
+                add_message(builder, attrs.evolve(read, title=string(message["role"])), number, at)
 
 
 def add_chat_response(builder: Builder, response: Stretch, message: Json) -> None:
