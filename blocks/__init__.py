@@ -194,7 +194,7 @@ from blocks._fold_state import Waiting as Waiting
 from blocks._ids import ArtifactId as ArtifactId
 from blocks._ids import EventId as EventId
 from blocks._ids import TimelineId as TimelineId
-from blocks._later import later as later
+from blocks._lazy_names import later as later
 from blocks._naming import Naming as Naming
 from blocks._naming import Sources as Sources
 from blocks._naming import is_label as is_label

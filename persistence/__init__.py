@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from persistence.artifacts import ArtifactStore as ArtifactStore
     from persistence.artifacts import KeyRing as KeyRing
     from persistence.artifacts import MemoryArtifacts as MemoryArtifacts
-    from persistence.duckdb._quality import quality_rows as quality_rows
+    from persistence.duckdb._quality_signals import quality_rows as quality_rows
     from persistence.duckdb._store import DuckDBStore
     from persistence.postgres._store import PostgresStore
     from persistence.search._paths import block_at as block_at
@@ -88,7 +88,7 @@ __getattr__, __dir__ = _later(
             "ArtifactDescription ArtifactMetadata ArtifactStore KeyRing Keys MemoryArtifacts "
             "Requester open_artifacts"
         ),
-        "persistence.duckdb._quality": "quality_rows",
+        "persistence.duckdb._quality_signals": "quality_rows",
         "persistence.duckdb._store": "DuckDBStore",
         "persistence.postgres._store": "PostgresStore",
         "persistence.search._paths": "block_at source_at",

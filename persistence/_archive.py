@@ -30,9 +30,9 @@ from blocks import (
     TimelineId,
     decode_event,
 )
+from persistence._bucket import Objects, is_url
 from persistence._file import sync_folder, system_errors
 from persistence._log import ArchivedRange, Kept, Walk, chain_step
-from persistence._objects import Objects, is_url
 from persistence._store import StoreProblem
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from blocks import (
     artifact_ids_in,
     clean_json,
 )
-from persistence._objects import WAIT_SECONDS, Objects
+from persistence._bucket import WAIT_SECONDS, Objects
 from persistence._store import PROBLEMS_MAX, StoreReport
 from persistence.artifacts._crypt import (
     SLOT_BYTES,

@@ -20,8 +20,8 @@ import attrs
 import msgspec
 
 from blocks import ClosedError, StoreError, artifact_ids_in
+from persistence._bucket import Objects
 from persistence._file import OWNER_ONLY, refuse_links, sync_folder, system_errors
-from persistence._objects import Objects
 from persistence.artifacts._crypt import in_pieces
 from persistence.artifacts._store import (
     PIECE_BYTES,

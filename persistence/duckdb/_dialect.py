@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from blocks import Recorded, TimelineId, decode_event
-from persistence.duckdb._quality import QUALITY
+from persistence.duckdb._quality_signals import QUALITY
 from persistence.duckdb._tables import STANDS_IN, fetching, whole
 from persistence.search._index import CONDITIONS_MAX, FOLDED_TO_ASCII
 from persistence.sql._database import Dialect

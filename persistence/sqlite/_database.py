@@ -41,9 +41,9 @@ from persistence.sql._database import (
 )
 from persistence.sql._retention import ADD_HEAD
 from persistence.sql._rows import columns
-from persistence.sqlite import _fold
+from persistence.sqlite import _checkpoint
+from persistence.sqlite._checkpoint import Folding
 from persistence.sqlite._dialect import DIALECT, VIEWS, register
-from persistence.sqlite._fold import Folding
 
 IDLE_MAX: Final = 8
 """The largest number of idle connections that are kept."""
@@ -279,7 +279,7 @@ CREATE: Final = (
         )
     ),
     ADD_BUCKETS,
-    *_fold.CREATE,
+    *_checkpoint.CREATE,
 )
 OURS: Final = "SELECT count(*) FROM sqlite_master WHERE name = 'foldline'"
 
@@ -298,7 +298,7 @@ def open_database(path: Path, wait_seconds: float) -> SQLiteDatabase:
         raise MisuseError(f"{path} is a DuckDB database; write duckdb:///{path}")
     elif not path.stat().st_size:
         raise MisuseError(f"{path} is empty, not an SQLite database; choose another file")
-    had_log = _fold.has_log(path)
+    had_log = _checkpoint.has_log(path)
     database = SQLiteDatabase(path, wait_seconds)
     try:
         _refuse_a_foreign_one(database)
@@ -320,7 +320,7 @@ def _refuse_a_foreign_one(database: SQLiteDatabase) -> None:
 
 def _refuse_a_part(database: SQLiteDatabase, *, had_log: bool) -> None:
     with database.lent() as connection:
-        if _fold.lacks_log(database.path, connection.raw, had_log=had_log):
+        if _checkpoint.lacks_log(database.path, connection.raw, had_log=had_log):
             name = database.path.name
             raise DamagedStoreError(
                 f"{database.name} was copied or moved without {name}-wal, which was beside it: put that beside"

@@ -13,8 +13,8 @@ from typing import Any, Final
 from blocks import DamagedStoreError, TimelineId
 from persistence.artifacts._verify import ArtifactTables
 from persistence.sql._retention import DROP_TRIM, trimmed_of
+from persistence.sqlite._checkpoint import accept, has_log, lacks_log
 from persistence.sqlite._database import SQLiteConnection, connected, errors, open_database
-from persistence.sqlite._fold import accept, has_log, lacks_log
 
 TABLES: Final = {
     "events": ("text", "integer", "text", "real", "text"),

@@ -1,6 +1,6 @@
 """Tests of `blocks`: a module's suite has its name, or is given here.
 
-_later: ../test_exports.py
+_lazy_names: ../test_exports.py
 _name_conflict: ../timeline/test_name_conflicts.py
 _events, _fold_state, _ids, _summary, _window: test_codec.py
 _block: test_codec.py, test_block.py

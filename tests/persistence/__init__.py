@@ -3,5 +3,5 @@
 _receipt: test_disasters.py
 _log: test_memory.py, duckdb/test_store.py
 _file: duckdb/test_file_lock.py, test_look.py
-_objects: artifacts/test_s3.py, test_secrets.py
+_bucket: artifacts/test_s3.py, test_secrets.py
 """

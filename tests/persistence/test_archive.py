@@ -25,8 +25,8 @@ from persistence._archive import (
     rewritten,
     write_archive,
 )
+from persistence._bucket import Objects
 from persistence._log import ArchivedRange
-from persistence._objects import Objects
 from persistence.testing._retention import LOG, saying
 from tests._s3 import Bucket
 from tests._sizes import PATIENCE

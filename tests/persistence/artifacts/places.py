@@ -25,7 +25,7 @@ from persistence import (
     SQLiteStore,
     open_artifacts,
 )
-from persistence._objects import Objects
+from persistence._bucket import Objects
 from persistence.artifacts import Artifacts
 from persistence.artifacts._files import UrlBackend
 from persistence.sql._store import SQLStore

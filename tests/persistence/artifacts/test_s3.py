@@ -7,7 +7,7 @@ import pytest
 
 from blocks import DamagedStoreError, MisuseError, StoreError
 from persistence import open_artifacts, verify
-from persistence._objects import Objects
+from persistence._bucket import Objects
 from tests._s3 import Bucket
 from tests._table import for_each
 

@@ -11,8 +11,8 @@ import pytest
 
 from blocks import DamagedStoreError, MisuseError, StoreLockedError, TimelineId
 from persistence import DuckDBStore, EventStore, SQLiteStore, open_store, verify
+from persistence.sqlite._checkpoint import LOG_BYTES, WRITES
 from persistence.sqlite._database import IDLE_MAX
-from persistence.sqlite._fold import LOG_BYTES, WRITES
 from persistence.testing import StoreContract
 from tests.persistence.contract import T, many, said, versions
 
