@@ -342,6 +342,14 @@ class Response:
     """Why the model stopped, in the terms of the Messages API (`end_turn`, `tool_use`, `max_tokens`, `refusal`, ...), or
     else in lower case; empty: not said, or the format is a framework's."""
 
+    @property
+    def complete(self) -> "tuple[Content, ...]":
+        """Its content; if it was cut off, without a call at the end, whose input may be incomplete (see the providers'
+        documentation of stop reasons)."""
+        content = self.message.content
+        is_broken = self.is_cut_off and content and isinstance(content[-1], Call)
+        return content[:-1] if is_broken else content
+
 
 @attrs.frozen(kw_only=True)
 class Shape:
@@ -395,16 +403,9 @@ class Answer:
 
 
 def answer_of(response: Response, new_id: Callable[[], BlockId], turn: TurnId) -> Answer:
-    """A response as blocks of one turn.
-
-    If the response was cut off, a call at its end is discarded, because its input may be incomplete.
-    (Provider documentation: handling stop reasons.)
-    """
-    content = response.message.content
-    if response.is_cut_off and content and isinstance(content[-1], Call):
-        content = content[:-1]
+    """A response as blocks of one turn, without a call at its end that may be incomplete."""
     maker = BlockMaker(new_id=new_id, turn=turn)
-    blocks = tuple(maker.spoken(attrs.evolve(response.message, content=content)))
+    blocks = tuple(maker.spoken(attrs.evolve(response.message, content=response.complete)))
     usage = response.usage
     if usage is not None:
         usage = replace(usage, model=response.model, response=response.id)

@@ -354,13 +354,6 @@ def _open(builder: Builder, body: Json) -> None:
     builder.tools = definitions(declared or tools)
 
 
-def _finished(answer: Response) -> Sequence[Content]:
-    """The content of an answer; if it was cut off, without a call at its end, which may be incomplete."""
-    content = answer.message.content
-    is_broken = answer.is_cut_off and content and isinstance(content[-1], Call)
-    return content[:-1] if is_broken else content
-
-
 def _add(builder: Builder, step: Step) -> None:
     exchange = step.exchange
     builder.tick(exchange.began)
@@ -374,7 +367,7 @@ def _add(builder: Builder, step: Step) -> None:
     response.model = answer.model or string(exchange.body.get("model"))
     if used := answer.usage:
         response.usage = replace(used, model=response.model, response=response.id)
-    add_said(builder, response, _finished(answer))
+    add_said(builder, response, answer.complete)
     builder.tick(exchange.ended)
 
 

@@ -46,6 +46,7 @@ from persistence._store import EventStore, Skim, StoreReport
 from persistence.sql import _rows
 from persistence.sql._database import (
     Answer,
+    Connection,
     Database,
     LostError,
     PassingError,
@@ -301,22 +302,13 @@ class SQLStore(RelationalStore):
         return _rows.skimmed(self._rows, timelines, first, (kinds, always))
 
     def kept(self, timeline_id: TimelineId) -> Kept:
-
-        def once() -> Kept:
-            with self._database.lent() as connection:
-                return trimmed_of(connection, timeline_id).kept
-
-        self._refuse_if_not_ours()
-        return self._patience.repeated(once) if is_sound(timeline_id) else Kept()
+        if not is_sound(timeline_id):
+            self._refuse_if_not_ours()
+            return Kept()
+        return self._asked(lambda connection: trimmed_of(connection, timeline_id).kept)
 
     def trimmed(self) -> Mapping[TimelineId, Kept]:
-
-        def once() -> Mapping[TimelineId, Kept]:
-            with self._database.lent() as connection:
-                return all_trimmed(connection)
-
-        self._refuse_if_not_ours()
-        return self._patience.repeated(once)
+        return self._asked(all_trimmed)
 
     def _changed(self, timeline: TimelineId, change: Change) -> Removed:
         """If the connection breaks during the commit, the change is repeated; if it had succeeded, the repetition
@@ -349,13 +341,19 @@ class SQLStore(RelationalStore):
         return self._database.erase()
 
     def _rows(self, statement: str, given: Sequence[object] = ()) -> Rows:
-        def once() -> Rows:
+        if not all(is_sound(each) for each in given if isinstance(each, str)):
+            self._refuse_if_not_ours()
+            return []  # such a name names no timeline
+        return self._asked(lambda connection: connection.rows(statement, given))
+
+    def _asked(self, ask: Callable[[Connection], Answer]) -> Answer:
+        """The result of `ask` with a connection, repeated while it fails in passing."""
+
+        def once() -> Answer:
             with self._database.lent() as connection:
-                return connection.rows(statement, given)
+                return ask(connection)
 
         self._refuse_if_not_ours()
-        if not all(is_sound(each) for each in given if isinstance(each, str)):
-            return []  # such a name names no timeline
         return self._patience.repeated(once)
 
     def _settled(self, write: Callable[[], Answer]) -> Answer:
@@ -383,21 +381,17 @@ class SQLStore(RelationalStore):
             raise
 
     def altered(self, timeline_id: TimelineId, after: int, last: int) -> Sequence[int]:
-        def once() -> Sequence[int]:
-            with self._database.lent() as connection:
-                return [*altered(connection, timeline_id, after, last)]
-
-        self._refuse_if_not_ours()
-        return self._patience.repeated(once)
+        return self._asked(lambda connection: [*altered(connection, timeline_id, after, last)])
 
     def chain(self, timeline_id: TimelineId, version: int) -> int | None:
-        def once() -> int | None:
-            with self._database.lent() as connection:
-                kept = trimmed_of(connection, timeline_id).kept
-                return chain_at(timeline_id, kept, version, row_of(connection, timeline_id))
+        def chain(connection: Connection) -> int | None:
+            kept = trimmed_of(connection, timeline_id).kept
+            return chain_at(timeline_id, kept, version, row_of(connection, timeline_id))
 
-        self._refuse_if_not_ours()
-        return self._patience.repeated(once) if is_sound(timeline_id) else None
+        if not is_sound(timeline_id):
+            self._refuse_if_not_ours()
+            return None
+        return self._asked(chain)
 
     def _backend(self, clock: Callable[[], float]) -> "SQLBackend":
         from persistence.artifacts._sql import SQLBackend
