@@ -160,15 +160,3 @@ def test_a_forked_child_is_refused_and_harms_nothing(path: Path) -> None:
         [sys.executable, "-c", FORK, str(path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_a_file_of_an_earlier_version_keeps_its_artifacts(path: Path) -> None:
-    """There a piece was one row, and rows had no number within it."""
-    with DuckDBStore(path) as store:
-        old = store.artifacts().put(b"abc", about())
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("ALTER TABLE artifact_pieces DROP COLUMN part")
-    with DuckDBStore(path) as store:
-        new = store.artifacts().put(noise("new", 20_000), about())
-        assert store.artifacts().read(old, ALICE) == b"abc"
-        assert store.artifacts().read(new, ALICE) == noise("new", 20_000)
