@@ -7,8 +7,7 @@ from render.compaction._draft import CompactionDraft, Proposal
 from render.policy._context import Model
 from render.policy._policy import Policy, ToolPolicy
 from render.stages._rendered import Rendered
-from render.view._group import Json
-from render.view._view import View
+from render.view._view import Json, View
 
 __all__ = [
     "RUNGS",
@@ -54,16 +53,16 @@ from render.stages._budget import total_tokens as total_tokens
 from render.stages._budget import within_provider_limits as within_provider_limits
 from render.stages._visibility import Returned as Returned
 from render.stages._visibility import returned as returned
+from render.view._fold import LADDER as LADDER
 from render.view._fold import commit as commit
 from render.view._fold import decide as decide
 from render.view._fold import fold as fold
 from render.view._fold import open_view as open_view
-from render.view._group import LADDER as LADDER
-from render.view._group import Entry as Entry
-from render.view._group import Group as Group
-from render.view._group import Place as Place
-from render.view._group import stand_in as stand_in
 from render.view._view import Compaction as Compaction
+from render.view._view import Entry as Entry
+from render.view._view import Group as Group
+from render.view._view import Place as Place
+from render.view._view import stand_in as stand_in
 
 if TYPE_CHECKING:
     from render.compaction._apply import FoldRange as FoldRange

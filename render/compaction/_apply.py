@@ -76,8 +76,7 @@ from render.summary._text import fitted as fitted_spans
 from render.summary._working_set import oldest_of, shown_lines, working_set
 from render.summary._written import format_written
 from render.view._fold import commit, decide
-from render.view._group import Entry, Place, response_of
-from render.view._view import View
+from render.view._view import Entry, Place, View, response_of
 
 # What is kept across a cut: standing instructions, pinned notes, the latest plan, and the user's texts.
 #

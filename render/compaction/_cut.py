@@ -57,8 +57,7 @@ from render.compaction._draft import Proposal
 from render.policy._context import Context, Piece
 from render.stages._budget import fitting_of, target_of, total_tokens
 from render.stages._visibility import clipped, share_of
-from render.view._group import Encoder, Entry, Group, Place, verbatim
-from render.view._view import View
+from render.view._view import Encoder, Entry, Group, Place, View, verbatim
 
 KEEP_TOKENS_MIN: Final = 400
 

@@ -77,8 +77,7 @@ from render.policy._policy import Rung, RungName
 from render.stages._budget import fitting_of, threshold_of, total_tokens
 from render.stages._visibility import wanted
 from render.view._fold import decide
-from render.view._group import Entry
-from render.view._view import View
+from render.view._view import Entry, View
 
 
 def _raised(error: RungError) -> None:

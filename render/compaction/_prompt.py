@@ -48,8 +48,7 @@ from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._quote import escaped, quoted
 from render.summary._text import DROPPED, WORKING, page_sections
 from render.summary._written import format_written, numbered, report_history, updated
-from render.view._group import Entry, Group, GroupMemo, Json
-from render.view._view import View
+from render.view._view import Entry, Group, GroupMemo, Json, View
 
 PROMPT_VERSION: Final = "2026-11-5"
 """Changes whenever the instruction or the shape of the answer changes; part of every cache key."""

@@ -66,8 +66,7 @@ from render.policy._policy import RungName, ToolPolicy
 from render.stages._visibility import offered
 from render.summary._identifiers import identifiers, one_line, searched
 from render.summary._text import span_line
-from render.view._group import Entry, Group, Place
-from render.view._view import View
+from render.view._view import Entry, Group, Place, View
 
 ANY_TOOL = ToolPolicy()
 OWN_MAX: Final = 1_000_000

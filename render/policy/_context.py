@@ -28,7 +28,7 @@ from blocks import (
 )
 from blocks.formats import Answer as Answer  # noqa: PLC0414 -- also from here
 from render.policy._policy import Policy
-from render.view._group import Encoder, Json
+from render.view._view import Encoder, Json
 
 # A model: the properties on which a request, its price and its size depend. It is a value; nothing is looked up.
 #

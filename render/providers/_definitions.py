@@ -9,7 +9,7 @@ from typing import Any, cast
 import attrs
 
 from blocks.formats import obj, string
-from render.view._group import Json
+from render.view._view import Json
 
 
 @attrs.frozen(kw_only=True)

@@ -31,8 +31,7 @@ from blocks import (
     text_of,
 )
 from render.policy._context import Context, Piece
-from render.view._group import Entry, Group, Json, as_shown
-from render.view._view import Shown, View
+from render.view._view import Entry, Group, Json, Shown, View, as_shown
 
 RESERVE_MAX: Final = 0.2
 """Largest share of the limit that is kept free for artifacts, so that a reserve meant for a large window does not fill

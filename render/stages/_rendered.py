@@ -23,8 +23,7 @@ from blocks import (
 )
 from render.policy._context import Context, Limits, Model, Piece, Provider, Violation, Where
 from render.stages._budget import Account, CannotFit
-from render.view._group import Entry, Group, Json, Place, number
-from render.view._view import Shown, View
+from render.view._view import Entry, Group, Json, Place, Shown, View, number
 
 # Cache points: positions in a rendered request up to which the provider may cache.
 #

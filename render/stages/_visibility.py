@@ -50,8 +50,7 @@ from render.stages._budget import account, fitting_of, is_cold, is_over, thresho
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.view._fold import decide
-from render.view._group import Asked, Entry, Group, Json, Place, as_shown
-from render.view._view import Shown, View
+from render.view._view import Asked, Entry, Group, Json, Place, Shown, View, as_shown
 
 # Pruning by time to live: hiding old tool traffic while the provider's cache is cold.
 #

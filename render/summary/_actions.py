@@ -50,7 +50,7 @@ from render.summary._files import edits_of, lines_asked, shared_folder, shown_by
 from render.summary._identifiers import one_line, output_of
 from render.summary._runs import COMMITTED, REJECTED, STARTED, commands_in, is_look
 from render.summary._state import is_plan
-from render.view._group import Entry
+from render.view._view import Entry
 
 TARGET_MAX: Final = 300
 """Characters of a command or another target."""

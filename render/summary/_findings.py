@@ -49,7 +49,7 @@ from render.summary._prose import (
     text_of_pieces,
     tidy,
 )
-from render.view._group import Entry
+from render.view._view import Entry
 
 _SAID: Final = UserPrompt, UserFollowup, UserSteer
 

@@ -22,7 +22,7 @@ from render.summary._quote import escaped
 from render.summary._state import text as state_text
 from render.summary._working_set import working_text
 from render.summary._written import listed, written_text
-from render.view._group import Entry
+from render.view._view import Entry
 
 REPORT_VERSION: Final = 4
 """Version of the text's form; changing the form changes the requests of all folded timelines."""

@@ -84,7 +84,7 @@ from render.providers.anthropic._kinds import (
     SMALL_WINDOW_TOKENS,
     THINKING_TYPES,
 )
-from render.view._group import Encoder, Entry, Group, Json, Place, verbatim
+from render.view._view import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["anthropic"]
 PICTURE_BYTES_MAX: Final = 24_000_000

@@ -6,7 +6,7 @@ Sources: the types of the `google-genai` package, 3.4, and the provider's guides
 from typing import Final
 
 from blocks.formats import SHAPES
-from render.view._group import Json
+from render.view._view import Json
 
 SIGNATURE: Final = SHAPES["gemini"].seal
 UNSIGNED: Final = "skip_thought_signature_validator"

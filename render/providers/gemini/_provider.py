@@ -81,7 +81,7 @@ from render.providers.gemini._kinds import (
     UNSIGNED,
     kind_of,
 )
-from render.view._group import Encoder, Entry, Group, Json, Place, verbatim
+from render.view._view import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["gemini"]
 WANTED: Final = "record(): expected a response of the Gemini API (the SDK's object, or its JSON)"

@@ -10,7 +10,7 @@ from render.policy._context import Piece, TokenCounter
 from render.providers._rounds import Returned, Scale, returned
 from render.providers.openai._kinds import CUSTOM, CUSTOM_INPUT, MARK, OPERATORS
 from render.providers.openai._shared import MESSAGE_TOKENS, content_tokens
-from render.view._group import Entry, Group, Json
+from render.view._view import Entry, Group, Json
 
 FAILED: Final = "[the call failed]"
 """Precedes the result of a failed call, because neither API has a field for it."""

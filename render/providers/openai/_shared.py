@@ -23,7 +23,7 @@ from render.providers.openai._kinds import (
     REPLAYED,
     RUN,
 )
-from render.view._group import Json
+from render.view._view import Json
 
 MINUTES_30: Final = 1_800
 HOURS_12: Final = 43_200

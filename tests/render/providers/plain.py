@@ -30,7 +30,7 @@ from blocks.formats._message import Answer
 from render import Entry, Group, Json, Model, Place, Provider, Rates, TokenCounter, Where
 from render.policy._context import Limits, Piece, Segment, Spot, ThinkingRule, Violation
 from render.summary._text import format_summary
-from render.view._group import Encoder
+from render.view._view import Encoder
 
 KEPT = 600
 """Seconds."""

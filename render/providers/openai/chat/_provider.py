@@ -78,7 +78,7 @@ from render.providers.openai._shared import (
     texts_of,
     tool_tokens,
 )
-from render.view._group import Encoder, Entry, Group, Json, Place, verbatim
+from render.view._view import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["openai.chat"]
 PROMPT: Final = "system"

@@ -67,7 +67,7 @@ from render.providers.openai._shared import (
     texts_of,
     tool_tokens,
 )
-from render.view._group import Encoder, Entry, Group, Json, Place, response_of, verbatim
+from render.view._view import Encoder, Entry, Group, Json, Place, response_of, verbatim
 
 SHAPE: Final = SHAPES["openai.responses"]
 PROMPT: Final = "developer"
