@@ -1,6 +1,6 @@
 """The ladder: the rungs that a compaction tries one after another until the request is small enough.
 
-The proposals of a rung (see `_rungs`) are applied at once to a copy of the view that is not committed, so the next rung
+The proposals of a rung (see `_ladder_steps`) are applied at once to a copy of the view that is not committed, so the next rung
 sees the result and all token counts are those of a real request. All proposals together are the draft.
 
 Three limits decide how far it goes:
@@ -54,17 +54,19 @@ from blocks import (
     images_of,
     in_words,
 )
-from render.compaction._apply import Summary, apply_range, skip
-from render.compaction._cut import (
+from render.compaction._cut_and_fold import (
     FittedRange,
+    Summary,
+    apply_range,
     fitted_again,
     range_before,
     range_cut,
+    skip,
     tried_out,
     turns_cut,
 )
 from render.compaction._draft import HIDE_REASONS, CompactionDraft, Proposal, in_force
-from render.compaction._rungs import (
+from render.compaction._ladder_steps import (
     RUNGS,
     Found,
     RungScope,

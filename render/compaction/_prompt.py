@@ -39,7 +39,8 @@ from blocks import (
     tag_of,
     text_of,
 )
-from render.compaction._apply import FoldRange, begun_turn, summary_block, written_before
+from render.compaction._computed_summary import begun_turn, summary_block, written_before
+from render.compaction._draft import FoldRange
 from render.policy._context import Context, Provider
 from render.stages._rendered import Rendered
 from render.stages._visibility import cut_text

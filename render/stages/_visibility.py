@@ -198,7 +198,9 @@ def _clipped_to(view: View, context: Context, room: int) -> View:
     if sum(tokens for _, tokens in new) <= room:
         return view
     sizes = [tokens for _, tokens in new]
-    each = max(_each(sizes, int(ROOM_SHARE * room)), _each(sizes, 2 * share_of(context)))
+    each = max(
+        each_at_most(sizes, int(ROOM_SHARE * room)), each_at_most(sizes, 2 * share_of(context))
+    )
     cuts = [clipped(entry, tokens, each, context) for entry, tokens in new if tokens > each]
     if not cuts:
         return view
@@ -239,7 +241,7 @@ def _free(view: View, context: Context) -> int:
     return int((threshold_of(context) - sizes.total) / sizes.ratio)
 
 
-def _each(sizes: Sequence[int], room: int) -> int:
+def each_at_most(sizes: Sequence[int], room: int) -> int:
     """The largest size that each may have so that all together have room; what small ones do not need goes to the
     large ones."""
     left, waiting = max(room, 0), sorted(sizes)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blocks import Envelope
 from render import Place, ToolPolicy
-from render.compaction._rungs import (
+from render.compaction._ladder_steps import (
     Found,
     durability_of,
     key_fields_of,

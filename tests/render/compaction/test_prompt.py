@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blocks import Block, StructuredSummary
 from render import Asking, Context, FoldRange, View, show, summary_prompts
-from render.compaction._cut import is_legal
+from render.compaction._cut_and_fold import is_legal
 from render.compaction._prompt import (
     COMPUTED_MAX,
     MARKER,

@@ -51,7 +51,7 @@ from blocks import (
     written_paths,
 )
 from blocks.formats import lays_down
-from render.compaction._cut import (
+from render.compaction._cut_and_fold import (
     FittedRange,
     fitted_at,
     fitting_range,
@@ -299,7 +299,7 @@ def artifact_of(result: ToolResult) -> ArtifactId:
     return result.artifact or artifact_id(text_of(result).encode(errors="surrogatepass"))
 
 
-# Summarize: everything before a cut; `render.compaction._cut` says which cut, `_apply` what the summary holds.
+# Summarize: everything before a cut; `_cut_and_fold` says which cut, `_computed_summary` what the summary holds.
 
 
 def _summarize(scope: RungScope) -> list[FittedRange]:
