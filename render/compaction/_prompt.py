@@ -42,8 +42,8 @@ from blocks import (
 from render.compaction._computed_summary import begun_turn, summary_block, written_before
 from render.compaction._draft import FoldRange
 from render.policy._context import Context, Provider
-from render.stages._rendered import Rendered
-from render.stages._visibility import cut_text
+from render.stages._hide_and_bring_back import cut_text
+from render.stages._rendered_and_cache_points import Rendered
 from render.summary._identifiers import one_line
 from render.summary._merge import SummaryRoom, merge_summaries
 from render.summary._quote import escaped, quoted

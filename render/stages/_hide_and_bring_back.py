@@ -46,7 +46,13 @@ from blocks import (
 from blocks.formats import appended_texts, lays_down, obj, objs, string
 from render.policy._context import Context, Piece
 from render.policy._policy import Policy
-from render.stages._budget import account, fitting_of, is_cold, is_over, threshold_of
+from render.stages._budget_and_compaction_due import (
+    account,
+    fitting_of,
+    is_cold,
+    is_over,
+    threshold_of,
+)
 from render.summary._quote import quoted
 from render.summary._room import PageRoom
 from render.view._fold import decide

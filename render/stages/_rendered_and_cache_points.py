@@ -1,4 +1,4 @@
-"""The result of a render: the request, information about it, its notices, and where it is cached."""
+"""The result of a render: where the provider shall cache it, the request, information about it, and its notices."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from blocks import (
     in_words,
 )
 from render.policy._context import Context, Limits, Model, Piece, Provider, Violation, Where
-from render.stages._budget import Account, CannotFit
+from render.stages._budget_and_compaction_due import Account, CannotFit
 from render.view._view import Entry, Group, Json, Place, Shown, View, number
 
 # Cache points: positions in a rendered request up to which the provider may cache.
