@@ -46,16 +46,7 @@ from render.policy._context import (
     Violations,
     Where,
 )
-from render.providers._answers import (
-    answer_in,
-    check_name,
-    check_text,
-    response_json,
-    stop_in_response,
-    usage_in_response,
-)
-from render.providers._definitions import FREE_SCHEMA, definition_of, open_definitions
-from render.providers._rounds import (
+from render.providers._encoding import (
     DOCUMENT_TEXT,
     MIDWAY,
     OTHERS,
@@ -75,7 +66,16 @@ from render.providers._rounds import (
     unreadable,
     wire_id,
 )
-from render.providers.anthropic._kinds import (
+from render.providers._responses import (
+    answer_in,
+    check_name,
+    check_text,
+    response_json,
+    stop_in_response,
+    usage_in_response,
+)
+from render.providers._tool_definitions import FREE_SCHEMA, definition_of, open_definitions
+from render.providers.anthropic._constants import (
     IMAGE_BYTES_MAX,
     IMAGE_MEDIA_TYPES,
     IMAGES_MAX,
@@ -189,7 +189,7 @@ def _thinking_rules(model: Model) -> frozenset[ThinkingRule]:
 # groups alternate by themselves, and the encoding of a group never depends on another group: the next request extends
 # the last one.
 #
-# Repairs in addition to those of every provider (see `_rounds`), each with a notice:
+# Repairs in addition to those of every provider (see `_encoding`), each with a notice:
 #
 # * thinking without a signature is not shown, nor is thinking at the end of a message;
 # * if the provider requires thinking before calls and that thinking is hidden on request, the calls are quoted in the

@@ -31,7 +31,7 @@ from render.providers._rules import (
     string,
     text,
 )
-from render.providers.anthropic._kinds import (
+from render.providers.anthropic._constants import (
     IMAGE_BYTES_MAX,
     IMAGE_MEDIA_TYPES,
     IMAGES_MAX,

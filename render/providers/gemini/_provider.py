@@ -49,9 +49,7 @@ from render.policy._context import (
     Violations,
     Where,
 )
-from render.providers._answers import check_origin, fields, stop_in_response
-from render.providers._definitions import FREE_SCHEMA, Definition, definition_of, open_definitions
-from render.providers._rounds import (
+from render.providers._encoding import (
     DOCUMENT_TEXT,
     MIDWAY,
     NAME_LENGTH_MAX,
@@ -71,7 +69,14 @@ from render.providers._rounds import (
     tool_name,
     wire_id,
 )
-from render.providers.gemini._kinds import (
+from render.providers._responses import check_origin, fields, stop_in_response
+from render.providers._tool_definitions import (
+    FREE_SCHEMA,
+    Definition,
+    definition_of,
+    open_definitions,
+)
+from render.providers.gemini._constants import (
     IMAGE_MEDIA_TYPES,
     PICTURE_BYTES_MAX,
     PICTURES_MAX,

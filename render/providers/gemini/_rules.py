@@ -30,7 +30,13 @@ from render.providers._rules import (
     matches,
     string,
 )
-from render.providers.gemini._kinds import DATA, IMAGE_MEDIA_TYPES, NAME, PICTURES_MAX, SIGNATURE
+from render.providers.gemini._constants import (
+    DATA,
+    IMAGE_MEDIA_TYPES,
+    NAME,
+    PICTURES_MAX,
+    SIGNATURE,
+)
 
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 _UNSIGNED: Final = re.compile(r"(?:models/)?gemini-[12]\b")

@@ -23,7 +23,7 @@ from blocks import (
 )
 from render import PROVIDERS, Model, Rendered, View, commit, provider_of, validate_request
 from render.policy._context import Piece, Rates
-from render.providers._rounds import ID_LENGTH_MAX, MIDWAY, wire_id
+from render.providers._encoding import ID_LENGTH_MAX, MIDWAY, wire_id
 from render.providers.anthropic._provider import (
     BLOCK_TOKENS,
     RESULT_TOKENS,

@@ -27,7 +27,7 @@ from blocks import (
 )
 from blocks.formats._message import Answer
 from render import PROVIDERS, provider_of, show
-from render.providers._definitions import definition_of
+from render.providers._tool_definitions import definition_of
 from render.providers.gemini._provider import definition_tokens, function_name, part_of, part_tokens
 from tests import _builders as make
 from tests._builders import Ids, call, deep, prompt, result, said, steer, thought
@@ -565,7 +565,7 @@ def test_a_read_costs_a_tenth_a_write_nothing_and_a_long_prompt_more() -> None:
     assert (short, long) == (2.0, 4.0)
 
 
-# What Gemini alone wants of every request, over generated logs; see `tests/render/providers/test_rounds.py`.
+# What Gemini alone wants of every request, over generated logs; see `tests/render/providers/test_encoding.py`.
 
 
 @given(steps(), API.options)

@@ -27,8 +27,7 @@ from render.providers._rules import (
     items,
     text,
 )
-from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX
-from render.providers.openai._rules import (
+from render.providers.openai._common_rules import (
     CommonRule,
     call_id,
     check_call,
@@ -39,6 +38,7 @@ from render.providers.openai._rules import (
     check_limits,
     check_mark,
 )
+from render.providers.openai._constants import CHAT_ID_LENGTH_MAX
 
 _SHAPES: Final[Shapes] = {"messages": (LISTS, "an array"), "tools": (LISTS, "an array")}
 

@@ -6,9 +6,9 @@ from typing import Final
 
 from blocks import is_web_url
 from render.policy._context import Model
-from render.providers._rounds import is_base64
+from render.providers._encoding import is_base64
 from render.providers._rules import Findings, Json, fields, matches, string
-from render.providers.openai._kinds import IMAGE_MEDIA_TYPES, MARK, NAME, PICTURES_MAX
+from render.providers.openai._constants import IMAGE_MEDIA_TYPES, MARK, NAME, PICTURES_MAX
 
 REQUEST_BYTES_MAX: Final = 50 * 1024 * 1024
 CACHE_KEY_LENGTH_MAX: Final = 64

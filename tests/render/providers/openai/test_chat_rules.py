@@ -5,8 +5,8 @@ from typing import Any
 import attrs
 
 from render import Model
-from render.providers.openai._rules import CommonRule
-from render.providers.openai.chat._rules import Rule, check_request
+from render.providers.openai._chat_rules import Rule, check_request
+from render.providers.openai._common_rules import CommonRule
 from tests._table import for_each
 from tests.render.providers.openai._play import CHAT, LOCAL
 

@@ -1,7 +1,7 @@
 """The Chat Completions API of OpenAI, as of November 2026, and of servers such as vLLM and llama.cpp.
 
-What it has in common with Responses is in `_shared` and `_rounds` of the folder above. The rules that a request must
-follow are in `_rules`, which knows nothing of this file, as this file knows nothing of the rules.
+What it has in common with Responses is in `_common`. The rules that a request must follow are in `_chat_rules`, which
+knows nothing of this file, as this file knows nothing of the rules.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,15 +36,7 @@ from render.policy._context import (
     TokenCounter,
     Violations,
 )
-from render.providers._answers import (
-    answer_in,
-    check_name,
-    response_json,
-    stop_in_response,
-    usage_in_response,
-)
-from render.providers._definitions import open_definitions
-from render.providers._rounds import (
+from render.providers._encoding import (
     MIDWAY,
     Sent,
     assembled,
@@ -55,29 +47,35 @@ from render.providers._rounds import (
     tool_name,
     wire_id,
 )
-from render.providers.openai._kinds import CHAT_ID_LENGTH_MAX, OPERATORS
-from render.providers.openai._rounds import (
+from render.providers._responses import (
+    answer_in,
+    check_name,
+    response_json,
+    stop_in_response,
+    usage_in_response,
+)
+from render.providers._tool_definitions import open_definitions
+from render.providers.openai._common import (
     HEARD,
+    PartForms,
     answers,
     arguments_of,
     cache_options,
-    free_input,
-    marked,
-    scale_of,
-    with_mark,
-)
-from render.providers.openai._shared import (
-    PartForms,
     chat_tool,
     content_of,
+    free_input,
     limits_of,
+    marked,
     rates,
     refusal,
+    scale_of,
     segment,
     text_of,
     texts_of,
     tool_tokens,
+    with_mark,
 )
+from render.providers.openai._constants import CHAT_ID_LENGTH_MAX, OPERATORS
 from render.view._view import Encoder, Entry, Group, Json, Place, verbatim
 
 SHAPE: Final = SHAPES["openai.chat"]

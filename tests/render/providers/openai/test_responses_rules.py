@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from render import PROVIDERS, Model
-from render.providers.openai._rules import CommonRule
-from render.providers.openai.responses._rules import Rule, check_request
+from render.providers.openai._common_rules import CommonRule
+from render.providers.openai._responses_rules import Rule, check_request
 from tests._table import for_each
 from tests.render.providers.openai._play import MARKED, PLAIN
 

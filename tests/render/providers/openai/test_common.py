@@ -13,8 +13,9 @@ from blocks import DocumentPart, ImagePart, Part, ProviderPart, RangeCompacted, 
 from persistence import MemoryStore
 from persistence.sessions import read_session
 from render import PROVIDERS, Json, Model, Rendered, provider_of
-from render.providers._definitions import definition_of
-from render.providers.openai._shared import (
+from render.providers._tool_definitions import definition_of
+from render.providers.openai._chat import PARTS as CHAT_PARTS
+from render.providers.openai._common import (
     CALL_TOKENS,
     FUNCTION_TOKENS,
     PROPERTY_TOKENS,
@@ -23,8 +24,7 @@ from render.providers.openai._shared import (
     content_tokens,
     definition_tokens,
 )
-from render.providers.openai.chat._provider import PARTS as CHAT_PARTS
-from render.providers.openai.responses._provider import PARTS as RESPONSES_PARTS
+from render.providers.openai._responses import PARTS as RESPONSES_PARTS
 from tests import _builders as make
 from tests._builders import CharCounter
 from tests._sizes import sized
@@ -417,7 +417,7 @@ def test_a_mark_that_a_caller_once_added_is_not_sent() -> None:
 
 
 # Cache marks, keys and the life of the cache in OpenAI's two APIs; the invariants are in
-# `tests/render/providers/test_rounds.py`.
+# `tests/render/providers/test_encoding.py`.
 
 
 BY_ID = {model.name: model for model in MODELS}

@@ -1,7 +1,7 @@
 """The Responses API of OpenAI, as of November 2026, with nothing stored on the server.
 
-What it has in common with Chat Completions is in `_shared` and `_rounds` of the folder above. The rules that a request
-must follow are in `_rules`, which knows nothing of this file, as this file knows nothing of the rules.
+What it has in common with Chat Completions is in `_common`. The rules that a request must follow are in `_responses_rules`, which
+knows nothing of this file, as this file knows nothing of the rules.
 """
 
 from collections import Counter
@@ -24,15 +24,7 @@ from blocks import (
 )
 from blocks.formats import CLIENT_TOOLS, SHAPES, client_call, client_result, usage_in
 from render.policy._context import Answer, Model, Piece, Provider, TokenCounter, Violations
-from render.providers._answers import (
-    answer_in,
-    check_name,
-    response_json,
-    stop_in_response,
-    usage_in_response,
-)
-from render.providers._definitions import open_definitions
-from render.providers._rounds import (
+from render.providers._encoding import (
     MIDWAY,
     Other,
     Returned,
@@ -45,28 +37,34 @@ from render.providers._rounds import (
     tool_name,
     wire_id,
 )
-from render.providers.openai._kinds import CALLS, GIVEN, OPERATORS, REPLAYED, RUN, TAG_PREFIX
-from render.providers.openai._rounds import (
+from render.providers._responses import (
+    answer_in,
+    check_name,
+    response_json,
+    stop_in_response,
+    usage_in_response,
+)
+from render.providers._tool_definitions import open_definitions
+from render.providers.openai._common import (
+    PartForms,
     arguments_of,
     cache_options,
+    content_of,
     free_input,
+    limits_of,
     marked,
     marked_failed,
-    scale_of,
-    with_mark,
-)
-from render.providers.openai._shared import (
-    PartForms,
-    content_of,
-    limits_of,
     rates,
     refusal,
     response_tool,
+    scale_of,
     segment,
     text_of,
     texts_of,
     tool_tokens,
+    with_mark,
 )
+from render.providers.openai._constants import CALLS, GIVEN, OPERATORS, REPLAYED, RUN, TAG_PREFIX
 from render.view._view import Encoder, Entry, Group, Json, Place, response_of, verbatim
 
 SHAPE: Final = SHAPES["openai.responses"]

@@ -30,8 +30,7 @@ from render.providers._rules import (
     items,
     string,
 )
-from render.providers.openai._kinds import CALL_ID_LENGTH_MAX, CALLS, GIVEN, MARK, REPLAYED, RUN
-from render.providers.openai._rules import (
+from render.providers.openai._common_rules import (
     CommonRule,
     call_id,
     check_call,
@@ -42,6 +41,7 @@ from render.providers.openai._rules import (
     check_limits,
     check_mark,
 )
+from render.providers.openai._constants import CALL_ID_LENGTH_MAX, CALLS, GIVEN, MARK, REPLAYED, RUN
 
 OUTPUT_TOKENS_MIN: Final = 16
 _SHAPES: Final[Shapes] = {
