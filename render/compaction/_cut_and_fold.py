@@ -33,11 +33,11 @@ applied:
                cut splits a turn.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
 from math import sqrt
-from typing import Any, Final
+from typing import Final
 
 import attrs
 from msgspec.structs import replace
@@ -71,11 +71,11 @@ from blocks import (
 from render.compaction._computed_summary import summary_block
 from render.compaction._draft import FoldRange, Proposal
 from render.compaction._user_words_and_instructions import carry, is_said, replaced
-from render.policy._context import Context, Piece
+from render.policy._context import Context
 from render.stages._budget_and_compaction_due import fitting_of, target_of, total_tokens
 from render.stages._hide_and_bring_back import clipped, share_of
 from render.view._fold import commit, decide
-from render.view._view import Encoder, Entry, Group, Place, View, response_of, verbatim
+from render.view._view import Entry, Group, Place, View, response_of, verbatim
 
 KEEP_TOKENS_MIN: Final = 400
 """The tail may have so many tokens, even if the fixed part leaves less."""
@@ -283,14 +283,16 @@ def _range_at(view: View, context: Context, trigger: Trigger, cut: int) -> FoldR
         if e.replacement is None and e.version not in gone and not isinstance(e.block, RangeSummary)
     )
     cuts = _cuts(view, context, kept[0].version)
+    as_cut = {v: {"replacement": c.replacement, "hidden_as": "clipped"} for v, c in cuts.items()}
+    running = kept[0].block.turn
     return FoldRange(
         version=view.version,
         trigger=trigger,
         start=folded[0].version,
         cut=kept[0].version,
         folded=tuple(folded),
-        prefix=_prefix(folded, kept),
-        kept=_as_cut(kept, cuts),
+        kept=tuple(replace(e, **as_cut[e.version]) if e.version in cuts else e for e in kept),
+        is_split=not is_turn_start(kept[0].block) and any(e.block.turn == running for e in folded),
         cuts=tuple(cuts.values()),
         carried=carried,
         given_up=tuple(given_up),
@@ -310,17 +312,14 @@ def _keep_tokens(context: Context, keep_ratio: float) -> int:
 def _kept_sizes(view: View, context: Context) -> list[int]:
     """Tokens of each entry as a compaction keeps it: results that a request has shown are cut to their share."""
     sizes, share = _entry_tokens(view, context), share_of(context)
-    seen = chain.from_iterable(map(_seen, view.groups))
+    seen = view.group_memo.each("may cut", view.groups, lambda g: [*map(_may_cut, g.entries)])
     last = _last_seen(view)
     return [
         min(tokens, share) if may_cut and entry.version <= last else tokens
-        for entry, may_cut, tokens in zip(view.entries, seen, sizes, strict=True)
+        for entry, may_cut, tokens in zip(
+            view.entries, chain.from_iterable(seen), sizes, strict=True
+        )
     ]
-
-
-def _seen(group: Group) -> tuple[bool, ...]:
-    """For each entry, whether it is a result that may be cut, once a request has shown it."""
-    return group.memo("results", lambda: tuple(map(_may_cut, group.entries)))
 
 
 def _may_cut(entry: Entry) -> bool:
@@ -351,32 +350,15 @@ def _cuts(view: View, context: Context, first: int) -> dict[int, Hidden]:
     return found
 
 
-def _as_cut(entries: Sequence[Entry], cuts: Mapping[int, Hidden]) -> tuple[Entry, ...]:
-    return tuple(
-        replace(e, replacement=cuts[e.version].replacement, hidden_as="clipped")
-        if e.version in cuts
-        else e
-        for e in entries
-    )
-
-
 def _entry_tokens(view: View, context: Context) -> list[int]:
     encoder = context.encoder
-    key = "entry tokens", encoder.key
-    sizes = view.group_memo.each(key, view.groups, lambda group: _sizes(group, encoder))
-    return list(chain.from_iterable(sizes))
 
+    def sizes(group: Group) -> list[int]:
+        shown = encoder.shown(group)
+        return [shown.tokens_of(entry.version) for entry in group.entries]
 
-def _sizes(group: Group, encoder: Encoder[Piece]) -> list[int]:
-    shown = encoder.shown(group)
-    return [shown.tokens_of(entry.version) for entry in group.entries]
-
-
-def _prefix(folded: Sequence[Entry], kept: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The folded part of the turn that the cut splits; empty if it splits none."""
-    if is_turn_start(kept[0].block):
-        return ()
-    return tuple(entry for entry in folded if entry.block.turn == kept[0].block.turn)
+    each = view.group_memo.each(("entry tokens", encoder.key), view.groups, sizes)
+    return list(chain.from_iterable(each))
 
 
 def _source_hash(view: View, folded: Sequence[Entry]) -> str:
@@ -417,23 +399,17 @@ def truncated(fold: FoldRange) -> Summary:
 
 def apply_range(view: View, fold: FoldRange, summary: Summary, context: Context) -> View:
     """The view after the range is folded, regardless of how many tokens that saves."""
-    trimmed = _trimmed(view, fold, context)
-    event = compaction_event(trimmed, fold, summary, context)
-    after = commit(trimmed, event)
+    if fold.cuts:
+        cuts = BlocksHidden(id=EventId(""), at=context.now, hidden=fold.cuts, reason="clipped")
+        view = decide(view, cuts)
+    event = compaction_event(view, fold, summary, context)
+    after = commit(view, event)
     event = replace(event, tokens_after=total_tokens(after, context))
     return attrs.evolve(
         after,
         compaction=after.compaction and attrs.evolve(after.compaction, event=event),
-        decisions=(*trimmed.decisions, event),
+        decisions=(*view.decisions, event),
     )
-
-
-def _trimmed(view: View, fold: FoldRange, context: Context) -> View:
-    """The view with the results that the range keeps cut to their share."""
-    if not fold.cuts:
-        return view
-    event = BlocksHidden(id=EventId(""), at=context.now, hidden=fold.cuts, reason="clipped")
-    return decide(view, event)
 
 
 def skip(view: View, reason: SkipReason, context: Context, detail: str = "") -> View:
@@ -467,7 +443,8 @@ def compaction_event(
             failures=0,
             failed_tokens=0,
             sources=_sources_after(fold),
-            **_named_after(naming, fold.kept),
+            ordinals=naming.cut((entry.version, entry.source) for entry in fold.kept),
+            named=naming.named(),
         ),
         trigger=fold.trigger,
         tokens_before=fold.tokens_before,
@@ -492,12 +469,6 @@ def _sources_after(fold: FoldRange) -> str:
 
 
 # Paths stay the same across a cut: they number the blocks of one kind within a turn.
-
-
-def _named_after(naming: Naming, kept: Sequence[Entry]) -> dict[str, Any]:
-    """The fields of the fold's state on which the paths of blocks after the cut depend."""
-    ordinals = naming.cut((entry.version, entry.source) for entry in kept)
-    return {"ordinals": ordinals, "named": naming.named()}
 
 
 def _summary_ordinal(view: View, naming: Naming, summary: RangeSummary) -> int:

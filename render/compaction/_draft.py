@@ -121,14 +121,12 @@ class CompactionDraft(Struct, frozen=True, kw_only=True, omit_defaults=True, dic
     """The proposals, in the order in which the rungs were tried."""
 
     def __repr__(self) -> str:
-        proposed = ", ".join(f"{rung} {count}" for rung, count in self._counts().items())
+        counts = Counter(proposal.action for proposal in self.proposals)
+        proposed = ", ".join(f"{rung} {count}" for rung, count in counts.items())
         return (
             f"<CompactionDraft for {self.timeline!r}, version {self.version}: "
             f"{self.tokens_before:,} to {self.tokens_after:,} tokens; {proposed or 'nothing'}>"
         )
-
-    def _counts(self) -> Mapping[str, int]:
-        return Counter(proposal.action for proposal in self.proposals)
 
     @property
     def actions(self) -> Mapping[BlockId, Action]:
@@ -224,21 +222,16 @@ class FoldRange:
     cut: int
     """Version of the first kept block."""
     folded: tuple[Entry, ...] = attrs.field(repr=False)
-    prefix: tuple[Entry, ...] = attrs.field(repr=False)
-    """The folded blocks of the split turn; empty when the cut is on a turn start."""
     kept: tuple[Entry, ...] = attrs.field(repr=False)
     carried: tuple[Carried, ...] = attrs.field(repr=False)
     cuts: tuple[Hidden, ...] = attrs.field(default=(), repr=False)
     """The cuts of the kept results that requests have shown and that exceed their share."""
     given_up: tuple[Entry, ...] = attrs.field(default=(), repr=False)
     """Entries that the last compaction carried in full and this one does not."""
+    is_split: bool
+    """Whether the cut splits a turn."""
     kept_tokens: int
     """Tokens of `kept` as it is shown."""
     tokens_before: int
     source_hash: str
     """Hash of the folded content (except what is hidden on request) and of the previous summary."""
-
-    @property
-    def is_split(self) -> bool:
-        """Whether the cut splits a turn."""
-        return bool(self.prefix)

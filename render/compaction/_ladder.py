@@ -41,7 +41,6 @@ import msgspec
 
 from blocks import (
     ENCRYPTED,
-    BlockId,
     BlocksHidden,
     CallId,
     Determinism,
@@ -295,7 +294,7 @@ def _faults(scope: RungScope, proposed: _Proposed) -> Iterator[str]:
         return
     data = [_as_data(each) for each in proposed]
     if all(each.action != "summarize" for each in data):
-        yield from _faults_of_hides(_Hides.of(scope, data))
+        yield from _faults_of_hides(scope, data)
     elif [getattr(each, "start", None) for each in proposed] != [scope.view]:
         yield "a fold must come from summarize_before() and be the only proposal"
     after = _tried(scope.view, proposed, scope.context)
@@ -303,86 +302,51 @@ def _faults(scope: RungScope, proposed: _Proposed) -> Iterator[str]:
         yield "it frees no tokens"
 
 
-@attrs.frozen(kw_only=True)
-class _Hides:
-    """Proposals to hide blocks, and what is known of the blocks that they may name."""
-
-    scope: RungScope
-    proposals: Sequence[Proposal]
-    entries: Mapping[BlockId, Entry]
-    """The blocks before the tail whose id is unique in the view."""
-    results: Mapping[BlockId, Found]
-    """Those of them that are results which are shown."""
-
-    @classmethod
-    def of(cls, scope: RungScope, proposals: Sequence[Proposal]) -> "_Hides":
-        view = scope.view
-        head = view.compaction.head.entries if view.compaction else ()
-        times = Counter(entry.block.id for entry in (*head, *view.entries))
-        before = (entry for group in scope.groups for entry in group.entries)
-        return cls(
-            scope=scope,
-            proposals=proposals,
-            entries={e.block.id: e for e in before if times[e.block.id] == 1},
-            results={found.entry.block.id: found for found in scope.answers()},
-        )
-
-    def named(self, *actions: str) -> Iterator[tuple[Proposal, list[Entry]]]:
-        """The proposals with these actions, or all, each with the entries that it names."""
-        for each in self.proposals:
-            if not actions or each.action in actions:
-                yield each, [self.entries[block] for block in each.blocks]
-
-
-def _faults_of_hides(hides: _Hides) -> Iterator[str]:
-    """The faults in the order of the rules; a rule may rely on those before it."""
-    return chain.from_iterable(rule(hides) for rule in _RULES)
-
-
-def _named_before_the_tail(hides: _Hides) -> Iterator[str]:
-    for block, count in Counter(b for each in hides.proposals for b in each.blocks).items():
-        if block not in hides.entries:
+def _faults_of_hides(scope: RungScope, proposals: Sequence[Proposal]) -> Iterator[str]:
+    """The rules that proposals to hide blocks break, in order; a rule may rely on those before it."""
+    head = scope.view.compaction.head.entries if scope.view.compaction else ()
+    times = Counter(entry.block.id for entry in (*head, *scope.view.entries))
+    before = (entry for group in scope.groups for entry in group.entries)
+    entries = {entry.block.id: entry for entry in before if times[entry.block.id] == 1}
+    for block, count in Counter(b for each in proposals for b in each.blocks).items():
+        if block not in entries:
             yield f"{in_words(block)} is not a block before the verbatim tail"
         if count > 1:
             yield f"{in_words(block)} is named {count} times"
-
-
-def _in_log_order(hides: _Hides) -> Iterator[str]:
-    for each, entries in hides.named():
-        versions = [entry.version for entry in entries]
+    for each in proposals:
+        versions = [entries[block].version for block in each.blocks]
         ends = [(each.first, each.last)]
         if each.entry:
             ends.append((each.entry.first, each.entry.last))
         if versions != sorted(versions) or set(ends) != {(versions[0], versions[-1])}:
             yield f"its blocks are not in log order, or not those of versions {ends[0]}"
-
-
-def _replaced_by_a_text(hides: _Hides) -> Iterator[str]:
-    for each in hides.proposals:
         if not each.replacement.strip():
             yield f"the replacement for {in_words(each.blocks[0])} is empty"
-
-
-def _shown_results(hides: _Hides) -> Iterator[str]:
-    for each, entries in hides.named("clear", "externalize"):
-        if each.blocks[0] not in hides.results or len(entries) > 1:
+    results = {found.entry.block.id: found for found in scope.answers()}
+    for each in proposals:
+        if each.action == "drop":
+            continue
+        if each.blocks[0] not in results or len(each.blocks) > 1:
             yield f"{in_words(each.blocks[0])} is not a visible tool result"
+        elif each.action == "externalize":
+            yield from _faults_of_artifact(each, results[each.blocks[0]], scope.context)
+    dropped = (block for each in proposals if each.action == "drop" for block in each.blocks)
+    yield from _faults_of_drop([entries[block] for block in dropped])
 
 
-def _own_artifacts(hides: _Hides) -> Iterator[str]:
-    for each, _ in hides.named("externalize"):
-        found, block = hides.results[each.blocks[0]], in_words(each.blocks[0])
-        sensitivity = sensitivity_of(found.result, found.policy)
-        wanted = artifact_of(found.result), found.entry.path, sensitivity
-        if (each.artifact, each.path, each.sensitivity) != wanted or images_of(found.result):
-            yield f"{block} does not match the artifact, path or sensitivity in the proposal"
-        is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
-        if not (is_kept or hides.scope.context.can_encrypt):
-            yield f"{block} is {sensitivity}, and there are no keys"
+def _faults_of_artifact(proposal: Proposal, found: Found, context: Context) -> Iterator[str]:
+    block, sensitivity = in_words(proposal.blocks[0]), sensitivity_of(found.result, found.policy)
+    wanted = artifact_of(found.result), found.entry.path, sensitivity
+    named = proposal.artifact, proposal.path, proposal.sensitivity
+    if named != wanted or images_of(found.result):
+        yield f"{block} does not match the artifact, path or sensitivity in the proposal"
+    is_kept = bool(found.result.artifact) or sensitivity not in ENCRYPTED
+    if not (is_kept or context.can_encrypt):
+        yield f"{block} is {sensitivity}, and there are no keys"
 
 
-def _dropped_in_pairs(hides: _Hides) -> Iterator[str]:
-    dropped = [entry for _, entries in hides.named("drop") for entry in entries]
+def _faults_of_drop(dropped: Sequence[Entry]) -> Iterator[str]:
+    """A pair goes together, and what a user wrote stays."""
     for entry in dropped:
         if not may_go(entry):
             yield f"{in_words(entry.block.id)} must not be dropped"
@@ -390,16 +354,6 @@ def _dropped_in_pairs(hides: _Hides) -> Iterator[str]:
     results = {entry.pair for entry in dropped if isinstance(entry.block, ToolResult)}
     if calls != results:
         yield "a call is dropped without its result, or a result without its call"
-
-
-_RULES: Final = (
-    _named_before_the_tail,
-    _in_log_order,
-    _replaced_by_a_text,
-    _shown_results,
-    _own_artifacts,
-    _dropped_in_pairs,
-)
 
 
 # Applying a draft.

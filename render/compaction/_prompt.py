@@ -395,7 +395,8 @@ def parse_answer(
     if not asking.goes_on:
         summary = msgspec.structs.replace(summary, turn_context="")
     written, was = (context.counter.count(format_written(s)) for s in (summary, before))
-    if written - was >= max(_folded_tokens(fold, context), int(WORTH * context.limit), 1):
+    folded = sum(context.counter.count(text_of(entry.block)) for entry in fold.folded)
+    if written - was >= max(folded, int(WORTH * context.limit), 1):
         raise RejectedAnswerError(f"{written - was} tokens, more than what it would replace")
     return merge_summaries(before, summary, SummaryRoom.of(context)), notices
 
@@ -419,10 +420,6 @@ def _object_in(text: str) -> Json:
     if not isinstance(found, dict):
         raise ValueError("not a JSON object")  # noqa: TRY004 -- as any other answer that is of no use
     return cast("Json", found)
-
-
-def _folded_tokens(fold: FoldRange, context: Context) -> int:
-    return sum(context.counter.count(text_of(entry.block)) for entry in fold.folded)
 
 
 # The keys by which a paid summary is found again, in its own timeline and in others. Both depend on content, schema, policy,

@@ -110,15 +110,10 @@ def _whole(entry: Entry) -> Carried:
     return Carried(
         version=entry.version,
         block=entry.source,
-        ordinal=_ordinal(entry),
+        ordinal=0 if version_in(entry.path) else numbered(entry.path)[1],
         clipped=entry.replacement or "",
         withheld=entry.original is not None,
     )
-
-
-def _ordinal(entry: Entry) -> int:
-    """The ordinal at the end of the entry's path; 0 if the path has none, or is based on the version."""
-    return 0 if version_in(entry.path) else numbered(entry.path)[1]
 
 
 # Standing instructions.
@@ -158,18 +153,13 @@ def _standing(entries: Sequence[Entry], kept: Sequence[Entry], context: Context)
     gone = replaced(entries, kept)
     standing = [e for e in entries if e.standing and e.version not in gone]
     room = int(context.policy.standing_ratio * context.capacity)
-    sizes = [context.counter.count(_standing_text(entry)) for entry in standing]
+    sizes = [context.counter.count(text_of(entry.block)) for entry in standing]
     lists = [entry.standing.startswith("list:") for entry in standing]
     limits = _standing_limits(sizes, lists, room)
     return [
         _shortened(entry, size, limit, context)
         for entry, size, limit in zip(standing, sizes, limits, strict=True)
     ]
-
-
-def _standing_text(entry: Entry) -> str:
-    """What is shown of an instruction if there is room: all of it, unless it is hidden on request."""
-    return entry.replacement or "" if entry.original is not None else text_of(entry.block)
 
 
 def _standing_limits(sizes: Sequence[int], lists: Sequence[bool], room: int) -> list[int]:
@@ -219,16 +209,17 @@ def _sections(text: str, size: int, limit: int, path: str, context: Context) -> 
 
 
 def _bounded(entries: Sequence[Entry], context: Context) -> list[Carried]:
-    """The user's texts, within their share."""
-    sizes = [_tokens(entry, context) for entry in entries]
-    own = [without_pasted(text_of(entry.block), HEAD_CHARACTERS) for entry in entries]
-    count = context.counter.count
+    """The user's texts, within their share; the sizes are those of whole texts, also where an earlier compaction had to
+    cut one."""
+    count, texts = context.counter.count, [text_of(entry.block) for entry in entries]
+    sizes = [count(text) for text in texts]
+    own = [without_pasted(text, HEAD_CHARACTERS) for text in texts]
     small = [
-        min(count(text), size) if text != text_of(entry.block) else size
-        for entry, text, size in zip(entries, own, sizes, strict=True)
+        min(count(short), size) if short != text else size
+        for text, short, size in zip(texts, own, sizes, strict=True)
     ]
     share = int(context.policy.user_ratio * context.capacity)
-    limits = _limits(sizes, small, _giving_way([text_of(entry.block) for entry in entries]), share)
+    limits = _limits(sizes, small, _giving_way(texts), share)
     return [
         _clipped(entry, text, limit, context)
         for entry, text, limit in zip(entries, own, limits, strict=True)
@@ -294,12 +285,6 @@ def _labelled(limit: int) -> int:
     return limit + LABEL_TOKENS if limit else 0
 
 
-def _tokens(entry: Entry, context: Context) -> int:
-    """Tokens of what could be shown: of the whole text, also where an earlier compaction had to cut it."""
-    shown = entry.replacement if entry.original is not None else None
-    return context.counter.count(shown or text_of(entry.block))
-
-
 def _clipped(entry: Entry, own: str, limit: int, context: Context) -> Carried:
     """The text within its limit, always made from the original and never from an earlier cut; `own` is the text
     without pasted material."""
@@ -307,7 +292,8 @@ def _clipped(entry: Entry, own: str, limit: int, context: Context) -> Carried:
     tokens = context.counter.count(text)
     short = ""
     if tokens > limit and len(text) > HEAD_CHARACTERS:
-        short = _at(own, tokens, entry.path) if own != text else ""
+        if own != text:
+            short = f"{own}\n[… {tokens} tokens in all; the whole text is at {entry.path} …]"
         if not short or context.counter.count(own) > limit:
             short = _ends(text, tokens, limit, entry.path, context)
     if images_of(entry.block):  # images are not carried: each is replaced by a word
@@ -315,10 +301,6 @@ def _clipped(entry: Entry, own: str, limit: int, context: Context) -> Carried:
     if carried.withheld:
         short = short or text
     return structs.replace(carried, clipped=short)
-
-
-def _at(text: str, tokens: int, path: str) -> str:
-    return f"{text}\n[… {tokens} tokens in all; the whole text is at {path} …]"
 
 
 def _ends(text: str, tokens: int, limit: int, path: str, context: Context) -> str:
